@@ -1,0 +1,90 @@
+//! Size classes and the pool of each thread.
+//!
+//! A class is a power of four from 64 bytes to 64 KiB; larger blocks have the next power of two
+//! and are never pooled. Each thread keeps at most [`POOLED_BYTES_MAX`] of each class, so memory
+//! that wandered to another thread ends in its allocator and not in an ever longer list.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// The smallest block there is, in bytes.
+pub const CAPACITY_MIN: usize = 64;
+/// The largest block that is kept for reuse, in bytes.
+pub const CAPACITY_POOLED_MAX: usize = 64 * 1024;
+
+const CLASSES: usize = 6;
+/// What a thread keeps of one class at most, in bytes: four of the largest, 4096 of the smallest.
+const POOLED_BYTES_MAX: usize = 256 * 1024;
+
+thread_local! {
+    static POOL: RefCell<[Vec<Arc<[u8]>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
+}
+
+/// The class whose blocks hold `capacity` bytes, or none when that is too large to pool.
+fn class_of(capacity: usize) -> Option<usize> {
+    (0..CLASSES).find(|&class| capacity <= class_capacity(class))
+}
+
+const fn class_capacity(class: usize) -> usize {
+    CAPACITY_MIN << (2 * class)
+}
+
+const _: () = assert!(class_capacity(CLASSES - 1) == CAPACITY_POOLED_MAX);
+
+/// The capacity of a block made for `length` bytes.
+pub(crate) fn capacity_for(length: usize) -> usize {
+    class_of(length).map_or_else(|| length.next_power_of_two(), class_capacity)
+}
+
+/// Memory for at least `capacity` bytes with a count of one.
+pub(crate) fn obtain(capacity: usize) -> Arc<[u8]> {
+    let Some(class) = class_of(capacity) else {
+        return Arc::from(vec![0; capacity.next_power_of_two()]);
+    };
+    POOL.try_with(|pool| pool.borrow_mut()[class].pop())
+        .ok()
+        .flatten()
+        .unwrap_or_else(|| Arc::from(vec![0; class_capacity(class)]))
+}
+
+/// Keeps the memory for reuse when the caller was its last owner, and leaves an empty one behind.
+pub(crate) fn give_back(bytes: &mut Arc<[u8]>) {
+    let length = bytes.len();
+    if length == 0 || Arc::get_mut(bytes).is_none() {
+        return;
+    }
+    let Some(class) = class_of(length).filter(|&class| class_capacity(class) == length) else {
+        return;
+    };
+    // A thread that is ending has no pool any more; its memory goes back to the allocator.
+    let _ = POOL.try_with(|pool| {
+        let list = &mut pool.borrow_mut()[class];
+        if list.len() < POOLED_BYTES_MAX / length {
+            list.push(std::mem::take(bytes));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_the_smallest_that_fits() {
+        assert_eq!(capacity_for(0), 64);
+        assert_eq!(capacity_for(64), 64);
+        assert_eq!(capacity_for(65), 256);
+        assert_eq!(capacity_for(64 * 1024), 64 * 1024);
+        assert_eq!(capacity_for(64 * 1024 + 1), 128 * 1024);
+    }
+
+    #[test]
+    fn a_thread_keeps_no_more_than_its_share() {
+        let many: Vec<_> = (0..100).map(|_| obtain(CAPACITY_POOLED_MAX)).collect();
+        for mut bytes in many {
+            give_back(&mut bytes);
+        }
+        let kept = POOL.with(|pool| pool.borrow()[CLASSES - 1].len());
+        assert_eq!(kept, POOLED_BYTES_MAX / CAPACITY_POOLED_MAX);
+    }
+}

@@ -1,0 +1,183 @@
+//! Bytes that travel.
+//!
+//! What it is: [`Block`], memory that is being filled, and [`Slice`], a counted part of a filled
+//! block that may go to another thread. Both come from and return to a small pool of their thread.
+//! What it knows: size classes and counts. What it must never know: who sends or reads the bytes.
+//!
+//! ```text
+//!   Block     0 ≤ filled ≤ capacity         one owner, grows by `advance` and `push`
+//!             |=== filled ===|--- spare ---|
+//!   Slice     0 ≤ start ≤ end ≤ capacity    any number of owners, never written again
+//!             |---|== bytes ==|------------|
+//! ```
+//!
+//! A slice keeps its whole block alive. [`Slice::held`] tells how much that is, and
+//! [`Slice::compact`] moves a thin slice into a block of its own size, so that 48 bytes that have
+//! to wait do not pin 64 KiB.
+//!
+//! ```
+//! let mut block = block::Block::with_capacity(100);
+//! block.push(b"one line\nand a rest");
+//! let whole = block.freeze();
+//! let line = whole.slice(0..8);
+//! assert_eq!(&line[..], b"one line");
+//! ```
+
+mod class;
+mod slice;
+
+pub use class::{CAPACITY_POOLED_MAX, CAPACITY_MIN};
+pub use slice::Slice;
+
+use std::sync::Arc;
+
+/// Memory that is being filled by its one owner.
+pub struct Block {
+    /// Invariant: the count is one for as long as this is a `Block`.
+    bytes: Arc<[u8]>,
+    filled: usize,
+}
+
+impl Block {
+    /// A block with room for at least `capacity` bytes: the smallest size class that holds them,
+    /// from this thread's pool where it has one.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { bytes: class::obtain(capacity), filled: 0 }
+    }
+
+    /// A block that holds a copy of `bytes`.
+    #[must_use]
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        let mut block = Self::with_capacity(bytes.len());
+        block.push(bytes);
+        block
+    }
+
+    /// Bytes that fit in all, filled or not.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes that are filled.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.filled
+    }
+
+    /// True when nothing has been filled yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.filled == 0
+    }
+
+    /// Bytes that still fit.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.filled
+    }
+
+    /// The bytes filled so far.
+    #[must_use]
+    pub fn filled(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+
+    /// The room behind the filled bytes. What is written here counts after [`Self::advance`].
+    pub fn spare(&mut self) -> &mut [u8] {
+        let filled = self.filled;
+        &mut self.unique()[filled..]
+    }
+
+    /// Counts `count` bytes of [`Self::spare`] as filled.
+    ///
+    /// # Panics
+    /// When `count` exceeds what remained: the caller counted bytes that are not there.
+    pub fn advance(&mut self, count: usize) {
+        assert!(count <= self.remaining(), "a block cannot be filled beyond its capacity");
+        self.filled += count;
+    }
+
+    /// Copies as much of `bytes` as fits and returns how many that were.
+    pub fn push(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.remaining());
+        self.spare()[..count].copy_from_slice(&bytes[..count]);
+        self.filled += count;
+        count
+    }
+
+    /// Moves the bytes from `start` on to the front and forgets those before it.
+    ///
+    /// # Panics
+    /// When `start` exceeds the filled length.
+    pub fn shift(&mut self, start: usize) {
+        assert!(start <= self.filled, "only filled bytes can be shifted away");
+        let filled = self.filled;
+        self.unique().copy_within(start..filled, 0);
+        self.filled -= start;
+    }
+
+    /// Forgets the filled bytes and keeps the memory.
+    pub fn clear(&mut self) {
+        self.filled = 0;
+    }
+
+    /// Ends the filling: from now on the bytes are shared and never written again.
+    #[must_use]
+    pub fn freeze(mut self) -> Slice {
+        let bytes = std::mem::take(&mut self.bytes);
+        Slice::of_block(bytes, self.filled)
+    }
+
+    fn unique(&mut self) -> &mut [u8] {
+        Arc::get_mut(&mut self.bytes).expect("a block has one owner until it is frozen")
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        class::give_back(&mut self.bytes);
+    }
+}
+
+impl std::fmt::Debug for Block {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Block")
+            .field("filled", &self.filled)
+            .field("capacity", &self.bytes.len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_block_takes_no_more_and_says_how_much_it_took() {
+        let mut block = Block::with_capacity(1);
+        let room = block.capacity();
+        assert_eq!(block.push(&vec![7; room + 5]), room);
+        assert_eq!(block.push(b"x"), 0);
+        assert_eq!(block.remaining(), 0);
+    }
+
+    #[test]
+    fn shifting_keeps_the_rest_in_order() {
+        let mut block = Block::copy_of(b"abcdef");
+        block.shift(4);
+        assert_eq!(block.filled(), b"ef");
+        block.push(b"gh");
+        assert_eq!(block.filled(), b"efgh");
+    }
+
+    #[test]
+    fn memory_comes_back_to_the_thread_that_dropped_the_last_owner() {
+        let first = Block::with_capacity(1000);
+        let place = first.filled().as_ptr();
+        drop(first.freeze());
+        let again = Block::with_capacity(1000);
+        assert_eq!(again.filled().as_ptr(), place);
+    }
+}

@@ -1,0 +1,256 @@
+//! What a user of the loop sees: ids, events, and the trait that receives them.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use block::Slice;
+
+/// Receives the events of a loop.
+///
+/// Order is law: of one stream, all `Data` before the one `Eof` before the one `Closed`, and
+/// nothing after `Closed` or after the owner's own `close`, not even for an event that the kernel
+/// had reported before. `Hangup` alone may overtake `Data`.
+pub trait Owner {
+    /// What other threads send to this loop.
+    type Mail: Send + 'static;
+
+    /// One event. System calls that `calls` asks for happen at the end of the turn.
+    fn handle(&mut self, calls: &mut crate::Calls<'_>, event: Event<'_, Self::Mail>);
+
+    /// The end of a turn, after its events and before its output is sent.
+    fn turn_ends(&mut self, calls: &mut crate::Calls<'_>) {
+        let _ = calls;
+    }
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<'a, M> {
+    /// A listener has a new connection, which is already a stream of the loop.
+    Accepted {
+        /// Which listener.
+        listener: ListenerId,
+        /// The new stream.
+        stream: StreamId,
+        /// Who connected.
+        peer: Peer,
+    },
+    /// A listener could not accept: a limit of the process or the system was reached. It is tried
+    /// again by itself; reported at most once a second.
+    AcceptFailed {
+        /// Which listener.
+        listener: ListenerId,
+        /// What the kernel said.
+        error: io::ErrorKind,
+    },
+    /// A `connect` succeeded.
+    Connected {
+        /// Which stream.
+        stream: StreamId,
+    },
+    /// Bytes came in. What is neither consumed nor taken is offered again when bytes were added,
+    /// after `resume`, and once more, marked last, before `Eof`.
+    Data {
+        /// Which stream.
+        stream: StreamId,
+        /// The bytes on loan.
+        data: crate::Data<'a>,
+    },
+    /// The peer will send no more. The stream can still be written to.
+    Eof {
+        /// Which stream.
+        stream: StreamId,
+    },
+    /// The output that was above the high mark is below the low mark.
+    Drained {
+        /// Which stream.
+        stream: StreamId,
+    },
+    /// The peer is gone for both directions. At most once, not final, may overtake `Data`; a
+    /// paused stream reports it too.
+    Hangup {
+        /// Which stream.
+        stream: StreamId,
+    },
+    /// The stream has ended and its id is not used again.
+    Closed {
+        /// Which stream.
+        stream: StreamId,
+        /// Why.
+        reason: Reason,
+    },
+    /// A named deadline of a stream passed. It is not armed any more.
+    Deadline {
+        /// Which stream.
+        stream: StreamId,
+        /// Which of its deadlines.
+        name: DeadlineName,
+    },
+    /// A timer fired. It is not armed any more, but keeps its id until it is cancelled.
+    Timer {
+        /// Which timer.
+        timer: TimerId,
+    },
+    /// A message from another thread.
+    Mail(M),
+}
+
+/// Why a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Both directions came to their end, or `finish` was done.
+    Clean,
+    /// `finish` was done but its `linger` passed before the peer's end came.
+    Lingered,
+    /// The peer reset the connection, or a write found nobody to read.
+    Reset,
+    /// A `connect` did not succeed.
+    ConnectFailed(io::ErrorKind),
+    /// Received bytes were neither consumed nor paused until `hold_max` was full.
+    HoldFull,
+    /// More than `send_max` bytes waited to be sent.
+    Overrun,
+    /// The kernel reported another error.
+    Failed(io::ErrorKind),
+}
+
+/// One of the deadlines of a stream; the owner gives the numbers their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeadlineName(pub u8);
+
+/// Deadlines that a stream can have at once: names 0 to 3.
+pub const DEADLINES_MAX: usize = 4;
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A host on the network.
+    Internet(SocketAddr),
+    /// A process on this machine, through a Unix socket.
+    Local,
+}
+
+/// Where to listen or to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// An IPv4 or IPv6 address with a port; port 0 lets the system choose.
+    Internet(SocketAddr),
+    /// The path of a Unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Internet(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Which ways bytes flow through an adopted descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Only to us, as from the output of a program.
+    In,
+    /// Only from us, as to the input of a program.
+    Out,
+    /// Both ways, as on a socket.
+    Both,
+}
+
+/// Limits of one stream, all in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// Received bytes that may wait unconsumed. Over it the stream ends with `HoldFull`.
+    pub hold_max: usize,
+    /// Output above this is reported by [`crate::Calls::send`] and later by `Drained`.
+    pub send_high: usize,
+    /// `Drained` comes when output falls to this.
+    pub send_low: usize,
+    /// Output above this ends the stream with `Overrun`.
+    pub send_max: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self { hold_max: 1 << 20, send_high: 256 << 10, send_low: 64 << 10, send_max: 16 << 20 }
+    }
+}
+
+/// Settings of a loop.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopSettings {
+    /// Events taken from the kernel at once.
+    pub events_max: usize,
+    /// Bytes read from one stream in one turn, so that a busy one cannot starve the others.
+    pub read_budget: usize,
+    /// Connections accepted from one listener in one turn.
+    pub accept_budget: usize,
+    /// Messages taken from the mailbox in one turn.
+    pub mail_budget: usize,
+    /// Messages that the mailbox holds.
+    pub mail_max: usize,
+    /// How long `finish` waits for the peer's end when no other time is given.
+    pub linger: Duration,
+}
+
+impl Default for LoopSettings {
+    fn default() -> Self {
+        Self {
+            events_max: 1024,
+            read_budget: 256 << 10,
+            accept_budget: 64,
+            mail_budget: 1024,
+            mail_max: 65_536,
+            linger: Duration::from_secs(5),
+        }
+    }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name {
+            pub(crate) index: u32,
+            pub(crate) generation: u32,
+        }
+
+        impl $name {
+            /// The place in the loop's table; reused by later ids.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.index as usize
+            }
+
+            /// How many ids had this place before.
+            #[must_use]
+            pub const fn generation(self) -> u32 {
+                self.generation
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({}.{})"), self.index, self.generation)
+            }
+        }
+    };
+}
+
+id! {
+    /// One stream from its beginning to its `Closed`.
+    StreamId
+}
+id! {
+    /// One listener.
+    ListenerId
+}
+id! {
+    /// One timer that belongs to no stream.
+    TimerId
+}

@@ -1,0 +1,20 @@
+//! What all rooms speak of.
+//!
+//! What it is: requests and their ids, how they end and with which words, and [`Handler`], the
+//! interface of workers that run in our own process. What it knows: `block`. What it must never
+//! know: a protocol, a kind of worker, a socket, a clock.
+
+mod end;
+mod handler;
+mod id;
+mod outcome;
+pub mod plant;
+mod request;
+
+pub use end::{Cause, End, Phase, Verdict};
+pub use handler::{Batch, Factory, Handler, HandlerError, Outbox, Stop};
+pub use id::{RequestId, WorkerId};
+pub use outcome::Outcome;
+pub use request::{Peer, Request, Stamps};
+
+pub use block::{Block, Slice};

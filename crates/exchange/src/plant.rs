@@ -1,0 +1,49 @@
+//! Planted bugs: deliberate defects that prove that the tests can fail.
+//!
+//! Without the `plants` feature [`active`] is a constant `false` and the defects are compiled
+//! away. With it, `ROADSTEAD_PLANT` names the one that is active in this process.
+
+/// One deliberate defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// The database answers before it commits.
+    AckBeforeCommit,
+    /// Ids are compared without their generation: late replies reach whoever has the place now.
+    StaleId,
+    /// A request is acknowledged as soon as it is dispatched.
+    EarlyOk,
+    /// Each reply of a worker goes to the request after its own.
+    ShiftedReply,
+}
+
+impl Plant {
+    /// All defects.
+    pub const ALL: &[Self] =
+        &[Self::AckBeforeCommit, Self::StaleId, Self::EarlyOk, Self::ShiftedReply];
+
+    /// The name in `ROADSTEAD_PLANT`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::AckBeforeCommit => "ack-before-commit",
+            Self::StaleId => "stale-id",
+            Self::EarlyOk => "early-ok",
+            Self::ShiftedReply => "shifted-reply",
+        }
+    }
+}
+
+/// Whether this defect is active.
+#[cfg(feature = "plants")]
+#[must_use]
+pub fn active(plant: Plant) -> bool {
+    static ACTIVE: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
+    ACTIVE.get_or_init(|| std::env::var("ROADSTEAD_PLANT").ok()).as_deref() == Some(plant.word())
+}
+
+/// Whether this defect is active: never in this build.
+#[cfg(not(feature = "plants"))]
+#[must_use]
+pub const fn active(_plant: Plant) -> bool {
+    false
+}

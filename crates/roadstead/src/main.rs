@@ -1,0 +1,2 @@
+//! The `roadstead` program.
+fn main() {}

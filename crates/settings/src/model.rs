@@ -1,0 +1,300 @@
+//! The configuration as a value: what the table of options describes, parsed.
+//!
+//! Listeners and pools are known by their names, which outlive any one configuration.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A whole configuration, checked: every name that it mentions is defined in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// Settings of the daemon as a whole.
+    pub daemon: Daemon,
+    /// The admin address, if there is one.
+    pub admin: Option<Admin>,
+    /// Listeners, in the order of the file.
+    pub listeners: Vec<Listener>,
+    /// Pools, in the order of the file.
+    pub pools: Vec<Pool>,
+}
+
+/// Settings of the daemon as a whole (`[daemon]`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Daemon {
+    /// How long a drain may take before it is cut.
+    pub drain: Duration,
+}
+
+/// The admin address (`[admin]`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admin {
+    /// Where metrics and status are served.
+    pub listen: Address,
+}
+
+/// Where to listen or to connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// An IPv4 or IPv6 address with a port; port 0 lets the system choose.
+    Internet(SocketAddr),
+    /// A Unix socket, written `unix:/path`.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Internet(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// One listener (`[listener.NAME]`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub listen: Address,
+    /// What its clients speak.
+    pub protocol: Protocol,
+    /// The pool that answers.
+    pub pool: String,
+    /// How replies are marked.
+    pub reply: ReplyStyle,
+    /// What the end of a client's bytes means.
+    pub half_close: HalfClose,
+    /// What becomes of a last line without a newline.
+    pub last_line: LastLine,
+    /// Connections at once.
+    pub connections_max: u32,
+    /// Bytes of a line, without its line end.
+    pub line_max: usize,
+    /// Requests of one client at once; at the limit it is not read.
+    pub in_flight_max: u32,
+    /// Bytes of replies that wait for their turn, a client.
+    pub reply_held_max: usize,
+    /// Bytes of output that wait for a client to read them.
+    pub send_max: usize,
+    /// A client that sends nothing and is owed nothing for so long is closed; zero: never.
+    pub idle: Duration,
+    /// A line that was begun must be complete after so long; zero: never.
+    pub read: Duration,
+    /// A client that takes none of its output for so long is closed; zero: never.
+    pub write_stall: Duration,
+    /// Connections that the kernel holds until they are accepted.
+    pub backlog: u32,
+}
+
+/// What the clients of a listener speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request a line, one line a reply.
+    Lines,
+}
+
+/// How replies are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyStyle {
+    /// As they are; refusals begin with `!`.
+    Plain,
+    /// Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
+    Status,
+}
+
+/// What the end of a client's bytes means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HalfClose {
+    /// It still wants its replies.
+    Keep,
+    /// It has left.
+    Left,
+}
+
+/// What becomes of a last line without a newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastLine {
+    /// It is refused: it may have been cut off.
+    Refuse,
+    /// It is a request like any other.
+    Accept,
+}
+
+/// One pool (`[pool.NAME]`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// What its workers are.
+    pub worker: Worker,
+    /// How many of them.
+    pub workers: Workers,
+    /// How many requests may wait, and how long.
+    pub queue: Queue,
+    /// Which free worker is next.
+    pub schedule: Schedule,
+    /// How many requests one slot takes at once.
+    pub batch: Batch,
+    /// The pool that a reply goes to as a request.
+    pub then: Option<String>,
+    /// How long a worker may take for one request before it is ended.
+    pub deadline: Duration,
+}
+
+/// What the workers of a pool are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Worker {
+    /// Local programs on pipes.
+    Program(Program),
+    /// A database, through threads of ours.
+    Database(Database),
+}
+
+/// A local program on pipes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// The program and its arguments; no shell is involved.
+    pub command: Vec<String>,
+    /// How requests and replies are told apart on the pipes.
+    pub framing: Framing,
+    /// Requests in flight at once, answered in order.
+    pub pipeline: u32,
+    /// Bytes of one reply.
+    pub reply_max: usize,
+    /// Working folder; the daemon's own when none is given.
+    pub cwd: Option<PathBuf>,
+    /// Variables added to the daemon's environment.
+    pub env: Vec<(String, String)>,
+    /// How long a program may take to end after its input was closed, and again after TERM.
+    pub grace: Duration,
+    /// A program that lived shorter than this counts towards the crash loop.
+    pub settle: Duration,
+}
+
+/// How requests and replies are told apart on a program's pipes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// One line each.
+    Lines,
+}
+
+/// A database as the worker of a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Database {
+    /// Which database.
+    pub target: Target,
+    /// What is done with a request.
+    pub action: Action,
+    /// Makes a missing table at start, if given.
+    pub create: Option<String>,
+    /// How a request is read into named values.
+    pub record: Record,
+    /// The reply after the commit; `{name}` stands for a value of the record.
+    pub ack: String,
+    /// What a commit waits for.
+    pub sync: Sync,
+    /// How long to wait for a lock that another process holds.
+    pub lock_wait: Duration,
+}
+
+/// Which database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An SQLite file, written `sqlite:PATH`.
+    Sqlite(PathBuf),
+}
+
+/// What is done with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Its named values become a row.
+    Insert(Insert),
+    /// Any statement, prepared once, with `:name` parameters.
+    Statement(String),
+}
+
+/// A row for a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Insert {
+    /// The table.
+    pub table: String,
+    /// Its columns, which are also the names in the record.
+    pub columns: Vec<String>,
+    /// What happens when the row is there already.
+    pub on_conflict: OnConflict,
+}
+
+/// What happens when a row is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// The row is refused.
+    Refuse,
+    /// The row that is there stays, and the request is acknowledged.
+    Nothing,
+}
+
+/// How a request is read into named values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// One JSON object.
+    Json,
+}
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// The disk has it: nothing acknowledged is lost when power fails.
+    Full,
+    /// The operating system has it: nothing acknowledged is lost when the daemon dies.
+    Normal,
+}
+
+/// How many workers a pool has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// Never fewer.
+    pub min: u32,
+    /// Never more.
+    pub max: u32,
+    /// Kept free beyond the busy ones, as far as `max` allows.
+    pub spare: u32,
+    /// A worker beyond `min` and `spare` that had nothing to do for so long is ended.
+    pub idle: Duration,
+    /// A request that waited so long is a reason to start another worker.
+    pub grow_after: Duration,
+}
+
+/// How many requests may wait, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Requests.
+    pub length: u32,
+    /// Bytes of memory that they hold.
+    pub bytes: usize,
+    /// How long one may wait before it is refused.
+    pub wait: Duration,
+}
+
+/// Which free worker is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Each in its turn.
+    RoundRobin,
+    /// The one with the fewest requests in its hands.
+    LeastOutstanding,
+}
+
+/// How many requests one slot takes at once. A batch leaves when a slot is free and `rows` or
+/// `bytes` are reached or its oldest request waited for `wait`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Requests; 1 for workers that take one at a time.
+    pub rows: u32,
+    /// Bytes of their bodies.
+    pub bytes: usize,
+    /// How long a batch that is not full waits for more; zero: not at all.
+    pub wait: Duration,
+}
