@@ -1,0 +1,258 @@
+//! One message a line.
+//!
+//! A line ends with LF; a CR before it belongs to the line end. A line longer than the limit is
+//! reported once and passed over up to its LF, so that one of them does not end the collection for
+//! good.
+//!
+//! ```
+//! use wire::lines::{Lines, Piece};
+//!
+//! let mut lines = Lines::new(10);
+//! let bytes = b"one\r\ntwo\nthr";
+//! let mut from = 0;
+//! assert_eq!(lines.next(bytes, &mut from), Some(Piece::Line(0..3)));
+//! assert_eq!(lines.next(bytes, &mut from), Some(Piece::Line(5..8)));
+//! assert_eq!(lines.next(bytes, &mut from), None);
+//! assert_eq!(lines.consume(bytes.len(), from), 9);
+//! ```
+
+use std::ops::Range;
+
+use exchange::{Outcome, Verdict};
+use memchr::memchr;
+
+/// Finds lines in the bytes of one direction of one stream.
+///
+/// The caller shows all bytes that it has not consumed yet and asks for one piece after the other
+/// with [`Self::next`]; when there is none it calls [`Self::consume`], which also remembers how
+/// far the rest was searched, so that no byte is looked at twice.
+#[derive(Debug)]
+pub struct Lines {
+    line_max: usize,
+    /// Bytes at the front of the unconsumed rest that hold no line end.
+    scanned: usize,
+    /// The line at the front was reported as too long and its end has not been seen.
+    skipping: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// A line, without its line end, at this place of the bytes shown.
+    Line(Range<usize>),
+    /// A line that exceeds the limit. Reported once, as soon as that is certain.
+    TooLong,
+}
+
+impl Lines {
+    /// Finds lines of at most `line_max` bytes, line end excluded.
+    #[must_use]
+    pub const fn new(line_max: usize) -> Self {
+        Self { line_max, scanned: 0, skipping: false }
+    }
+
+    /// The piece at `from`, which is moved behind it.
+    pub fn next(&mut self, bytes: &[u8], from: &mut usize) -> Option<Piece> {
+        loop {
+            let start = *from;
+            let rest = bytes.get(start..)?;
+            let searched = self.scanned.min(rest.len());
+            let Some(found) = memchr(b'\n', &rest[searched..]) else {
+                return self.unfinished(rest.len());
+            };
+            let newline = searched + found;
+            self.scanned = 0;
+            *from = start + newline + 1;
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            let length = newline - usize::from(rest[..newline].ends_with(b"\r"));
+            let fits = length <= self.line_max;
+            return Some(if fits { Piece::Line(start..start + length) } else { Piece::TooLong });
+        }
+    }
+
+    /// Remembers that the `length` bytes of the rest hold no line end.
+    fn unfinished(&mut self, length: usize) -> Option<Piece> {
+        self.scanned = length;
+        // The one byte more may be the CR of a line end that has not come yet.
+        let too_long = length > self.line_max + 1 && !self.skipping;
+        self.skipping |= too_long;
+        too_long.then_some(Piece::TooLong)
+    }
+
+    /// How many of the `shown` bytes the caller may forget when the next piece begins at `from`.
+    pub fn consume(&mut self, shown: usize, from: usize) -> usize {
+        if self.skipping {
+            self.scanned = 0;
+            shown
+        } else {
+            from
+        }
+    }
+
+    /// Whether a line was begun that has not ended: the last `rest` bytes, or one being skipped.
+    #[must_use]
+    pub fn is_begun(&self, rest: usize) -> bool {
+        rest > 0 || self.skipping
+    }
+
+    /// What a peer's end makes of the `rest` bytes after the last line end: nothing, a line without
+    /// its end, or the rest of a line that was too long.
+    pub fn finish(&mut self, rest: &[u8]) -> Option<Piece> {
+        let skipping = std::mem::take(&mut self.skipping);
+        self.scanned = 0;
+        match rest.len() {
+            0 => None,
+            _ if skipping => None,
+            length if length > self.line_max => Some(Piece::TooLong),
+            length => Some(Piece::Line(0..length)),
+        }
+    }
+}
+
+/// How replies are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// Replies as they are; refusals begin with `!`, what failed or is unknown with `!failed` or
+    /// `!unknown`.
+    Plain,
+    /// Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
+    Status,
+}
+
+/// Writes one reply with its line end behind what `out` holds.
+pub fn write_reply(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
+    match outcome {
+        Outcome::Reply(body) => {
+            if marks == Marks::Status {
+                out.push(b'+');
+            }
+            out.extend_from_slice(body);
+        }
+        Outcome::Ended(end, text) => {
+            let verdict = end.cause.verdict();
+            match (verdict, marks) {
+                (Verdict::Failed | Verdict::Unknown, Marks::Status) => out.push(b'-'),
+                (Verdict::Failed | Verdict::Unknown, Marks::Plain) => {
+                    out.push(b'!');
+                    out.extend_from_slice(verdict.word().as_bytes());
+                    out.push(b' ');
+                }
+                _ => out.push(b'!'),
+            }
+            // A worker's own refusal is passed on in its own words.
+            if end.cause != exchange::Cause::Worker {
+                out.extend_from_slice(end.cause.word().as_bytes());
+                if !text.is_empty() {
+                    out.push(b' ');
+                }
+            }
+            out.extend(text.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }));
+        }
+    }
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use exchange::{Cause, Phase, Slice};
+
+    /// All pieces of `bytes` when they are shown in parts of `step` bytes.
+    fn pieces(bytes: &[u8], line_max: usize, step: usize) -> (Vec<Result<Vec<u8>, ()>>, Vec<u8>) {
+        let mut lines = Lines::new(line_max);
+        let (mut held, mut found) = (Vec::new(), Vec::new());
+        for part in bytes.chunks(step) {
+            held.extend_from_slice(part);
+            let mut from = 0;
+            while let Some(piece) = lines.next(&held, &mut from) {
+                found.push(match piece {
+                    Piece::Line(range) => Ok(held[range].to_vec()),
+                    Piece::TooLong => Err(()),
+                });
+            }
+            let consumed = lines.consume(held.len(), from);
+            held.drain(..consumed);
+            assert!(held.len() <= line_max + 1, "what waits for its end is bounded");
+        }
+        (found, held)
+    }
+
+    #[test]
+    fn lines_are_the_same_however_they_arrive() {
+        let bytes = b"a\r\n\nlonger line\ntoo long a line\nb\r\r\nlast";
+        let whole = pieces(bytes, 11, bytes.len());
+        let expected: Vec<Result<Vec<u8>, ()>> =
+            vec![Ok(b"a".into()), Ok(vec![]), Ok(b"longer line".into()), Err(()), Ok(b"b\r".into())];
+        assert_eq!(whole, (expected, b"last".to_vec()));
+        for step in 1..bytes.len() {
+            assert_eq!(pieces(bytes, 11, step), whole, "in parts of {step}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() {
+        assert_eq!(pieces(b"abc\n", 3, 1).0, [Ok(b"abc".to_vec())]);
+        assert_eq!(pieces(b"abc\r\n", 3, 1).0, [Ok(b"abc".to_vec())]);
+        assert_eq!(pieces(b"abcd\nx\n", 3, 1).0, [Err(()), Ok(b"x".to_vec())]);
+        assert_eq!(pieces(b"abcd\nx\n", 3, 9).0, [Err(()), Ok(b"x".to_vec())]);
+    }
+
+    #[test]
+    fn an_endless_line_is_reported_once_and_holds_no_memory() {
+        let (found, rest) = pieces(&[b'x'; 100_000], 100, 1000);
+        assert_eq!(found, [Err(())]);
+        assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn the_end_tells_an_unterminated_line_from_none() {
+        let mut lines = Lines::new(5);
+        assert_eq!(lines.finish(b""), None);
+        assert_eq!(lines.finish(b"abc"), Some(Piece::Line(0..3)));
+        assert_eq!(lines.finish(b"abcdef"), Some(Piece::TooLong));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_in_any_parts_give_the_same_lines(
+            bytes in proptest::collection::vec(proptest::prelude::prop_oneof![
+                proptest::prelude::Just(b'\n'), proptest::prelude::Just(b'\r'),
+                proptest::prelude::any::<u8>()], 0..200),
+            step in 1_usize..50, line_max in 1_usize..20,
+        ) {
+            let whole = pieces(&bytes, line_max, bytes.len().max(1));
+            proptest::prop_assert_eq!(pieces(&bytes, line_max, step).0, whole.0);
+        }
+    }
+
+    fn written(marks: Marks, outcome: &Outcome) -> String {
+        let mut out = Vec::new();
+        write_reply(&mut out, marks, outcome);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_verdict_has_its_mark() {
+        let cases = [
+            (Outcome::Reply(Slice::from("!x")), "!x\n", "+!x\n"),
+            (
+                Outcome::ended(Cause::Full, Phase::Queue, "try again"),
+                "!full try again\n",
+                "!full try again\n",
+            ),
+            (
+                Outcome::ended(Cause::Deadline, Phase::Work, "after 30s"),
+                "!unknown deadline after 30s\n",
+                "-deadline after 30s\n",
+            ),
+            (Outcome::ended(Cause::Reply, Phase::Work, ""), "!failed reply\n", "-reply\n"),
+            (Outcome::ended(Cause::Worker, Phase::Work, "no\nway"), "!no way\n", "!no way\n"),
+        ];
+        for (outcome, plain, status) in cases {
+            assert_eq!(written(Marks::Plain, &outcome), plain);
+            assert_eq!(written(Marks::Status, &outcome), status);
+        }
+    }
+}
