@@ -1,0 +1,225 @@
+//! Fields from one JSON object.
+//!
+//! | JSON            | value                                                       |
+//! |-----------------|-------------------------------------------------------------|
+//! | string          | its bytes, unescaped                                        |
+//! | number          | a number: its text as it stands, never rounded              |
+//! | `true`, `false` | the numbers `1` and `0`                                     |
+//! | `null`          | NULL                                                        |
+//! | array, object   | its JSON text as it stands                                  |
+//!
+//! A name that occurs twice is an error: which of the two was meant cannot be known.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use serde_core::Deserializer as _;
+use serde_core::de::{DeserializeSeed, MapAccess, Visitor};
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
+
+use crate::set::Kind;
+use crate::{Fields, Overflow, Value};
+
+/// Members of one object at most. Looking for duplicates costs the square of them.
+pub const MEMBERS_MAX: usize = 1000;
+
+/// Why a record could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonReason {
+    /// It is not JSON, or not an object; the text says what was expected.
+    Syntax(Box<str>),
+    /// It is not UTF-8.
+    Utf8,
+    /// This name occurs twice.
+    Duplicate(Box<str>),
+    /// It has more than [`MEMBERS_MAX`] members.
+    Members,
+    /// It exceeds what a set of fields holds.
+    Overflow,
+}
+
+/// A record that could not be read: why, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// Why.
+    pub reason: JsonReason,
+    /// The byte at which the reader stood when it saw that, counted from 1: the offending one or
+    /// a neighbour of it; the length plus one when the end came too early.
+    pub byte: usize,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            JsonReason::Syntax(text) => f.write_str(text)?,
+            JsonReason::Utf8 => f.write_str("not UTF-8")?,
+            JsonReason::Duplicate(name) => write!(f, "duplicate name `{}`", name.escape_debug())?,
+            JsonReason::Members => write!(f, "more than {MEMBERS_MAX} members")?,
+            JsonReason::Overflow => Overflow.fmt(f)?,
+        }
+        write!(f, " at byte {}", self.byte)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// Adds the members of the JSON object `text` to `fields`, in their order. Allocates nothing once
+/// `fields` has room, unless a string is escaped.
+///
+/// # Errors
+/// When `text` is not one JSON object with unique names; `fields` is then as it was before.
+///
+/// ```
+/// use fields::{Fields, Value, json};
+///
+/// let mut fields = Fields::new();
+/// json::decode(&mut fields, br#"{"path":"/","status":200,"user":null}"#)?;
+/// assert_eq!(fields.get(b"status"), Some(Value::Number(b"200")));
+/// assert_eq!(fields.get(b"user"), Some(Value::Null));
+///
+/// let error = json::decode(&mut fields, br#"{"at":1,"at":2}"#).unwrap_err();
+/// assert_eq!(error.to_string(), "duplicate name `at` at byte 14");
+/// # Ok::<(), json::JsonError>(())
+/// ```
+pub fn decode(fields: &mut Fields, text: &[u8]) -> Result<(), JsonError> {
+    let first = fields.len();
+    let read = read(fields, text);
+    if read.is_err() {
+        fields.truncate(first);
+    }
+    read
+}
+
+fn read(fields: &mut Fields, text: &[u8]) -> Result<(), JsonError> {
+    let text = std::str::from_utf8(text)
+        .map_err(|error| JsonError { reason: JsonReason::Utf8, byte: error.valid_up_to() + 1 })?;
+    let fault = RefCell::new(None);
+    let mut deserializer = Deserializer::from_str(text);
+    let object = Object { first: fields.len(), text, fields, fault: &fault };
+    deserializer
+        .deserialize_map(object)
+        .and_then(|()| deserializer.end())
+        .map_err(|error| fault.take().unwrap_or_else(|| syntax(text, &error)))
+}
+
+/// A fault that serde's own error type cannot carry, kept beside it.
+type Fault = RefCell<Option<JsonError>>;
+
+struct Object<'a> {
+    /// How many fields were there before this object.
+    first: usize,
+    text: &'a str,
+    fields: &'a mut Fields,
+    fault: &'a Fault,
+}
+
+impl Object<'_> {
+    fn fail<E: serde_core::de::Error>(&self, reason: JsonReason, byte: usize) -> E {
+        *self.fault.borrow_mut() = Some(JsonError { reason, byte });
+        E::custom("refused")
+    }
+
+    /// Refuses the field opened last when another of this object has its name.
+    fn check_name<E: serde_core::de::Error>(&self, byte: usize) -> Result<(), E> {
+        let last = self.fields.len() - 1;
+        if last - self.first == MEMBERS_MAX {
+            return Err(self.fail(JsonReason::Members, byte));
+        }
+        let name = self.fields.field(last).map(|field| field.name).unwrap_or_default();
+        if self.fields.position(name, self.first) == Some(last) {
+            return Ok(());
+        }
+        let name = String::from_utf8_lossy(name).into_owned().into();
+        Err(self.fail(JsonReason::Duplicate(name), byte))
+    }
+
+    fn check_value<E: serde_core::de::Error>(&mut self, raw: &str) -> Result<(), E> {
+        let byte = raw.as_ptr().addr() - self.text.as_ptr().addr() + 1;
+        let filled = match raw.as_bytes() {
+            b"null" => Ok(()),
+            b"true" => self.fields.fill(b"1", Kind::Number),
+            b"false" => self.fields.fill(b"0", Kind::Number),
+            [b'"', inner @ .., b'"'] if !inner.contains(&b'\\') => {
+                self.fields.fill(inner, Kind::Bytes)
+            }
+            [b'"', ..] => {
+                let fill = Text { fields: self.fields, fill: true };
+                return fill.deserialize(&mut Deserializer::from_str(raw)).map_err(|error| {
+                    let inner = syntax(raw, &error);
+                    self.fail(inner.reason, byte + inner.byte - 1)
+                });
+            }
+            [b'[' | b'{', ..] => self.fields.fill(raw.as_bytes(), Kind::Bytes),
+            number => self.fields.fill(number, Kind::Number),
+        };
+        filled.map_err(|Overflow| self.fail(JsonReason::Overflow, byte))
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while map.next_key_seed(Text { fields: self.fields, fill: false })?.is_some() {
+            let raw: &'de RawValue = map.next_value()?;
+            // The name was checked after its value only because serde does not tell where it stands.
+            let byte = raw.get().as_ptr().addr() - self.text.as_ptr().addr() + 1;
+            self.check_name(byte)?;
+            self.check_value(raw.get())?;
+        }
+        Ok(())
+    }
+}
+
+/// A JSON string that becomes a name, or the value of the field opened last.
+struct Text<'a> {
+    fields: &'a mut Fields,
+    fill: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Text<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde_core::Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Text<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: serde_core::de::Error>(self, text: &str) -> Result<(), E> {
+        let added = if self.fill {
+            self.fields.fill(text.as_bytes(), Kind::Bytes)
+        } else {
+            self.fields.push(text.as_bytes(), Value::Null)
+        };
+        added.map_err(E::custom)
+    }
+}
+
+/// serde_json's error without its own idea of the position, which counts lines.
+fn syntax(text: &str, error: &serde_json::Error) -> JsonError {
+    let full = error.to_string();
+    let reason = full.rsplit_once(" at line ").map_or(full.as_str(), |(reason, _)| reason);
+    let line_start = text
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum::<usize>();
+    let early = usize::from(error.is_eof());
+    let byte = (line_start + error.column() + early).clamp(1, text.len() + 1);
+    JsonError { reason: JsonReason::Syntax(reason.into()), byte }
+}
+
+#[cfg(test)]
+mod tests;
