@@ -3,7 +3,72 @@
 //! What it is: the table of options and what is made of it: the parsed [`Configuration`], errors
 //! with place and mend, the reference page. What it knows: names, types, defaults, ranges. What it
 //! must never know: a socket, a thread, a runtime; what an option is used for.
+//!
+//! The way of a file: [`tree`] (TOML with places, recovering from errors) → [`walk`] (the table of
+//! [`options`] laid over the tree) → [`checks`] (what only holds between options) → [`fill`] (the
+//! typed model). Faults are collected on the whole way; only a file without any is filled.
+//!
+//! ```
+//! let text = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n[pool.echo]\nprogram = [\"cat\"]\n";
+//! let source = settings::Source { name: "roadstead.toml".into(), text: text.into() };
+//! let configuration = settings::parse(&source, &|_| None).expect("the file is right");
+//! assert_eq!(configuration.pools[0].workers.max, 4);
+//! ```
 
+mod checks;
+mod diagnostics;
+mod fill;
+mod flags;
+mod load;
 mod model;
+mod nearest;
+mod options;
+mod reference;
+mod tree;
+mod values;
+mod walk;
 
+pub use diagnostics::{Diagnostic, Diagnostics};
+pub use flags::{Flag, FlagValue, from_flags};
+pub use load::{FILE_BYTES_MAX, load};
 pub use model::*;
+pub use reference::reference;
+
+use diagnostics::Fault;
+use tree::Table;
+
+/// The text of a configuration and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The file's name as it is shown to people.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Makes a configuration of a text, or says everything that is wrong with it.
+///
+/// Nothing is read but the arguments. `_environment` looks up a variable of the daemon; it is the
+/// only way in for secrets written `env:NAME`, and no option is a secret yet.
+///
+/// # Errors
+///
+/// All errors of the text at once, in its order.
+pub fn parse(
+    source: &Source,
+    _environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Configuration, Diagnostics> {
+    let (table, faults) = tree::read(&source.text);
+    configuration(source, &table, faults)
+}
+
+/// What files and command lines have in common: a tree, and the faults found while it was read.
+fn configuration(
+    source: &Source,
+    table: &Table,
+    mut faults: Vec<Fault>,
+) -> Result<Configuration, Diagnostics> {
+    let sections = walk::walk(table, &source.text, &mut faults);
+    checks::check(&sections, &mut faults);
+    if faults.is_empty() { Ok(fill::fill(&sections)) } else { Err(Diagnostics::of(source, faults)) }
+}

@@ -1,0 +1,207 @@
+//! What only holds between options.
+//!
+//! What it is: one small function for each rule that needs two options, or two sections. What it
+//! knows: what the walk found. What it must never know: how it was written.
+
+use std::collections::HashMap;
+
+use crate::Address;
+use crate::diagnostics::{Fault, Trust};
+use crate::nearest::nearest;
+use crate::options::Of;
+use crate::walk::{Group, Section, Value};
+
+/// Adds a fault for every rule that is broken.
+pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
+    let pools: Vec<&Section> = sections.iter().filter(|s| s.kind.name == "pool").collect();
+    for pool in &pools {
+        worker_kind(pool, faults);
+        if pool.worker == Some(Of::Database) {
+            action(pool, faults);
+        }
+        if let Some(Value::Group(workers)) = pool.group.value("workers") {
+            worker_counts(workers, faults);
+        }
+    }
+    if pools.is_empty() {
+        faults.push(
+            Fault::at(0..0, "there is no pool, so nobody would answer")
+                .expected("expected a section `[pool.NAME]`")
+                .mend("add `[pool.main]` with a `program` or a `database`")
+                .trust(Trust::Absent),
+        );
+    }
+    for section in sections {
+        pool_names(section, &pools, faults);
+    }
+    cycles(&pools, faults);
+    addresses(sections, faults);
+}
+
+/// A pool has either programs or a database.
+fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
+    let title = format!("`[pool.{}]`", pool.name);
+    match (pool.group.key("program"), pool.group.key("database")) {
+        (None, None) => faults.push(
+            Fault::at(pool.place.clone(), format!("{title} has neither `program` nor `database`"))
+                .expected("one of them is required")
+                .mend("add `program = [\"perl\", \"parse.pl\"]` or `database = \"sqlite:hits.db\"`")
+                .trust(Trust::Absent),
+        ),
+        (Some(program), Some(database)) => {
+            let second = if program.start > database.start { program } else { database };
+            faults.push(
+                Fault::at(second, format!("{title} has both `program` and `database`"))
+                    .expected("a pool has one kind of worker")
+                    .mend("make two pools of it; `then` hands a program's reply to the other"),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// A database either inserts or runs a statement.
+fn action(pool: &Section, faults: &mut Vec<Fault>) {
+    let title = format!("`[pool.{}]`", pool.name);
+    match (pool.group.key("insert"), pool.group.key("statement")) {
+        (None, None) => faults.push(
+            Fault::at(pool.place.clone(), format!("{title} has neither `insert` nor `statement`"))
+                .expected("one of them is required")
+                .mend("add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`")
+                .trust(Trust::Absent),
+        ),
+        (Some(insert), Some(statement)) => {
+            let second = if insert.start > statement.start { insert } else { statement };
+            faults.push(
+                Fault::at(second, format!("{title} has both `insert` and `statement`"))
+                    .expected("a request is one of them")
+                    .mend("remove one of the two"),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// `min` and `spare` lie within `max`.
+fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
+    let Some(max) = workers.number("max") else { return };
+    for name in ["min", "spare"] {
+        let Some(number) = workers.number(name) else { continue };
+        if number <= max {
+            continue;
+        }
+        // A default is never beyond `max`: 1 and 0 fit into every range.
+        let Some(place) = workers.place(name) else { continue };
+        let range = workers.place("max") == Some(place.clone());
+        let fault = Fault::at(place, format!("`{name}` = {number} is more than `max` = {max}"))
+            .expected(format!("expected at most {max}"));
+        faults.push(if range {
+            fault.mend(format!("write \"{max}..{number}\""))
+        } else {
+            fault.mend(format!("lower `{name}`, or raise `max` to {number}"))
+        });
+    }
+}
+
+/// Every pool that is named is there.
+fn pool_names(section: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
+    for option in ["pool", "then"] {
+        let (Some(Value::Text(name)), Some(place)) =
+            (section.group.value(option), section.group.place(option))
+        else {
+            continue;
+        };
+        if pools.iter().any(|pool| pool.name == *name) {
+            continue;
+        }
+        let names = || pools.iter().map(|pool| pool.name.as_str());
+        let fault = Fault::at(place, format!("there is no pool `{}`", name.escape_debug()))
+            .trust(Trust::Absent);
+        faults.push(match nearest(name, names()) {
+            Some(nearest) => fault
+                .expected(format!("did you mean `{nearest}`?"))
+                .mend(format!("write `{option} = \"{nearest}\"`, or add `[pool.{name}]`")),
+            None => fault
+                .expected("expected the name of a pool")
+                .mend(format!("add a section `[pool.{}]`", name.escape_debug())),
+        });
+    }
+}
+
+/// A reply that goes from pool to pool reaches a client some day.
+fn cycles(pools: &[&Section], faults: &mut Vec<Fault>) {
+    let index: HashMap<&str, usize> =
+        pools.iter().enumerate().map(|(at, pool)| (pool.name.as_str(), at)).collect();
+    let next: Vec<Option<usize>> = pools
+        .iter()
+        .map(|pool| match pool.group.value("then") {
+            Some(Value::Text(name)) => index.get(name.as_str()).copied(),
+            _ => None,
+        })
+        .collect();
+    // Every pool has one way on at most, so a walk that marks where it was finds each cycle once.
+    let mut walked_from = vec![None; pools.len()];
+    for start in 0..pools.len() {
+        let mut at = start;
+        while walked_from[at].is_none() {
+            walked_from[at] = Some(start);
+            match next[at] {
+                Some(then) => at = then,
+                None => break,
+            }
+        }
+        if next[at].is_none() || walked_from[at] != Some(start) {
+            continue;
+        }
+        let mut ring = vec![at];
+        while let Some(then) = ring.last().and_then(|last| next[*last]).filter(|then| *then != at) {
+            ring.push(then);
+        }
+        faults.push(cycle(pools, &ring));
+    }
+}
+
+fn cycle(pools: &[&Section], ring: &[usize]) -> Fault {
+    let mut names: Vec<&str> = ring.iter().map(|at| pools[*at].name.as_str()).collect();
+    names.push(names[0]);
+    let place = pools[ring[0]].group.place("then").expect("a pool of a cycle has a `then`");
+    Fault::at(place, format!("`then` goes in a circle: {}", names.join(" → ")))
+        .expected("a reply would never reach its client")
+        .mend("remove one `then` of the circle")
+}
+
+/// No two listeners (and not the admin address either) stand on one address.
+fn addresses(sections: &[Section], faults: &mut Vec<Fault>) {
+    let mut taken: Vec<(&Section, &Address)> = Vec::new();
+    for section in sections {
+        let Some(Value::Address(address)) = section.group.value("listen") else { continue };
+        if let Some((other, there)) = taken.iter().find(|(_, there)| overlap(there, address)) {
+            let place = section.group.place("listen").expect("an address has no default");
+            let owner = match other.kind.named {
+                true => format!("`[{}.{}]`", other.kind.name, other.name),
+                false => format!("`[{}]`", other.kind.name),
+            };
+            faults.push(
+                Fault::at(place, format!("`{address}` is taken by {owner}"))
+                    .expected(format!("{owner} listens on `{there}`"))
+                    .mend("choose another port, or 0 to let the system choose"),
+            );
+        }
+        taken.push((section, address));
+    }
+}
+
+/// Whether the system would refuse the second of two addresses. Port 0 is another port every time.
+fn overlap(one: &Address, other: &Address) -> bool {
+    match (one, other) {
+        (Address::Unix(one), Address::Unix(other)) => one == other,
+        (Address::Internet(one), Address::Internet(other)) => {
+            let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
+            one.port() != 0
+                && one.port() == other.port()
+                && one.is_ipv4() == other.is_ipv4()
+                && (everywhere || one.ip() == other.ip())
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,257 @@
+//! Errors with place and mend.
+//!
+//! What it is: the faults of a source, placed (line, column, word) and rendered for people. What it
+//! knows: a text and spans of it. What it must never know: an option.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use crate::Source;
+
+/// How many errors are rendered at most; the rest is counted.
+const RENDERED_MAX: usize = 100;
+
+/// A longer line is cut around the word, so that one line of a broken file cannot fill a screen.
+const LINE_SHOWN_MAX: usize = 240;
+
+/// Everything that is wrong with a source, in its order. [`fmt::Display`] renders all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostics {
+    source: Source,
+    list: Vec<Diagnostic>,
+}
+
+/// One error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Its line, from 1.
+    pub line: usize,
+    /// The column of the word in characters, from 1.
+    pub column: usize,
+    /// The word as it stands in the source; empty where something is missing.
+    pub word: String,
+    /// What was found.
+    pub message: String,
+    /// What is expected in its place, or the nearest valid word.
+    pub expected: Option<String>,
+    /// What to write instead.
+    pub mend: Option<String>,
+    /// The word in the source, in bytes.
+    span: Range<usize>,
+    /// The source itself could not be read, so that there is no line to show.
+    unread: bool,
+}
+
+/// How far a fault can be trusted when the text around it could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// The text is not TOML here.
+    Syntax,
+    /// Something that was read is wrong.
+    Found,
+    /// Something was not found: it may stand where the text could not be read.
+    Absent,
+}
+
+/// An error on its way: a place in bytes and what is said of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub(crate) span: Range<usize>,
+    pub(crate) trust: Trust,
+    message: String,
+    expected: Option<String>,
+    mend: Option<String>,
+}
+
+impl Fault {
+    /// Something wrong at `span`.
+    pub(crate) fn at(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span, trust: Trust::Found, message: message.into(), expected: None, mend: None }
+    }
+
+    /// What is expected in its place.
+    pub(crate) fn expected(mut self, expected: impl Into<String>) -> Self {
+        self.expected = Some(expected.into());
+        self
+    }
+
+    /// What to write instead.
+    pub(crate) fn mend(mut self, mend: impl Into<String>) -> Self {
+        self.mend = Some(mend.into());
+        self
+    }
+
+    /// How far it can be trusted.
+    pub(crate) fn trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+}
+
+impl Diagnostics {
+    /// Places the faults of a source in its lines.
+    ///
+    /// Where the text is not TOML, what follows from that is left out: other faults of the same
+    /// line, and whatever is missing anywhere. So every error that is shown is one to mend.
+    pub(crate) fn of(source: &Source, mut faults: Vec<Fault>) -> Self {
+        let lines = Lines::of(&source.text);
+        let mut broken: Vec<usize> = faults
+            .iter()
+            .filter(|fault| fault.trust == Trust::Syntax)
+            .map(|fault| lines.line(fault.span.start))
+            .collect();
+        broken.sort_unstable();
+        if !broken.is_empty() {
+            faults.retain(|fault| match fault.trust {
+                Trust::Syntax => true,
+                Trust::Found => broken.binary_search(&lines.line(fault.span.start)).is_err(),
+                Trust::Absent => false,
+            });
+        }
+        faults.sort_by_key(|fault| (fault.span.start, fault.trust == Trust::Absent));
+        let list = faults.into_iter().map(|fault| lines.place(fault)).collect();
+        Self { source: source.clone(), list }
+    }
+
+    /// A source that could not even be read.
+    pub(crate) fn unread(name: &str, message: String, mend: String) -> Self {
+        let diagnostic = Diagnostic {
+            line: 1,
+            column: 1,
+            word: String::new(),
+            message,
+            expected: None,
+            mend: Some(mend),
+            span: 0..0,
+            unread: true,
+        };
+        Self {
+            source: Source { name: name.to_owned(), text: String::new() },
+            list: vec![diagnostic],
+        }
+    }
+
+    /// The errors in the order of the source; there is at least one.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.list.iter()
+    }
+
+    fn render(&self, diagnostic: &Diagnostic, renderer: &Renderer) -> String {
+        let title = Level::ERROR.primary_title(diagnostic.message.as_str());
+        let name = printable(&self.source.name);
+        let mut group = if diagnostic.unread {
+            title.element(annotate_snippets::Origin::path(name))
+        } else {
+            let (line, span) = shown_line(&self.source.text, &diagnostic.span);
+            if line.len() < LINE_SHOWN_MAX {
+                let mut marker = AnnotationKind::Primary.span(span);
+                if let Some(expected) = &diagnostic.expected {
+                    marker = marker.label(expected.as_str());
+                }
+                let snippet = Snippet::source(line).line_start(diagnostic.line).path(name);
+                title.element(snippet.annotation(marker))
+            } else {
+                let origin = annotate_snippets::Origin::path(name)
+                    .line(diagnostic.line)
+                    .char_column(diagnostic.column);
+                let word: String = diagnostic.word.chars().take(60).collect();
+                let expected = diagnostic.expected.as_deref().unwrap_or("here");
+                title
+                    .element(origin)
+                    .element(Level::NOTE.message(format!("at `{word}`: {expected}")))
+            }
+        };
+        if let Some(mend) = &diagnostic.mend {
+            group = group.element(Level::HELP.message(mend.as_str()));
+        }
+        renderer.render(&[group])
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let renderer = Renderer::plain();
+        for diagnostic in self.list.iter().take(RENDERED_MAX) {
+            write!(f, "{}\n\n", self.render(diagnostic, &renderer))?;
+        }
+        let more = self.list.len().saturating_sub(RENDERED_MAX);
+        if more > 0 {
+            write!(f, "and {more} more\n\n")?;
+        }
+        let name = printable(&self.source.name);
+        match self.list.len() {
+            1 => write!(f, "{name}: 1 error"),
+            count => write!(f, "{name}: {count} errors"),
+        }
+    }
+}
+
+/// The first line that a span touches, and the part of the span that lies in it.
+fn shown_line<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, Range<usize>) {
+    let start = text[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let end = text[span.start..].find('\n').map_or(text.len(), |newline| span.start + newline);
+    let line = text[start..end].trim_end_matches('\r');
+    let clip = |at: usize| (at - start).min(line.len());
+    (line, clip(span.start)..clip(span.end))
+}
+
+/// A name without characters that would disturb a terminal.
+fn printable(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Where the lines of a text begin.
+struct Lines<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Self {
+        let after = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(i, _)| i + 1);
+        Self { text, starts: std::iter::once(0).chain(after).collect() }
+    }
+
+    /// The line of a byte, from 1.
+    fn line(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start <= at)
+    }
+
+    /// The nearest place at or before `at` where a character begins.
+    fn boundary(&self, at: usize) -> usize {
+        (0..=at.min(self.text.len()))
+            .rev()
+            .find(|at| self.text.is_char_boundary(*at))
+            .expect("a text begins with a boundary")
+    }
+
+    fn place(&self, fault: Fault) -> Diagnostic {
+        let start = self.boundary(fault.span.start);
+        let end = self.boundary(fault.span.end.max(start));
+        let line = self.line(start);
+        let column = self.text[self.starts[line - 1]..start].chars().count() + 1;
+        Diagnostic {
+            line,
+            column,
+            word: self.text[start..end].to_owned(),
+            message: fault.message,
+            expected: fault.expected,
+            mend: fault.mend,
+            span: start..end,
+            unread: false,
+        }
+    }
+}

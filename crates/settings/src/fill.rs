@@ -1,0 +1,177 @@
+//! The typed model, filled from the walk.
+//!
+//! What it is: names of options to fields of the model, one line each. What it knows: that there
+//! was no fault, so every value is there and fits. What it must never know: a default.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::options::{Choice, Of};
+use crate::walk::{Group, Section, Value};
+use crate::{
+    Action, Address, Admin, Batch, Configuration, Daemon, Database, Insert, Listener, Pool,
+    Program, Queue, Target, Worker, Workers,
+};
+
+/// The model of sections that were walked and checked without a fault.
+pub(crate) fn fill(sections: &[Section]) -> Configuration {
+    let of = |name: &'static str| sections.iter().filter(move |section| section.kind.name == name);
+    Configuration {
+        daemon: of("daemon")
+            .map(|section| Daemon { drain: time(&section.group, "drain") })
+            .next()
+            .expect("the walk adds this section where it is missing"),
+        admin: of("admin")
+            .map(|section| Admin { listen: address(&section.group, "listen") })
+            .next(),
+        listeners: of("listener").map(listener).collect(),
+        pools: of("pool").map(pool).collect(),
+    }
+}
+
+/// A word's meaning; the table sets an option only to meanings of its own type.
+macro_rules! choice {
+    ($group:expr, $name:literal, $meaning:ident) => {
+        match value($group, $name) {
+            Value::Word(Choice::$meaning(meaning)) => *meaning,
+            other => unreachable!("the table gives {} another kind than {other:?}", $name),
+        }
+    };
+}
+
+fn listener(section: &Section) -> Listener {
+    let group = &section.group;
+    Listener {
+        name: section.name.clone(),
+        listen: address(group, "listen"),
+        protocol: choice!(group, "protocol", Protocol),
+        pool: text(group, "pool"),
+        reply: choice!(group, "reply", ReplyStyle),
+        half_close: choice!(group, "half_close", HalfClose),
+        last_line: choice!(group, "last_line", LastLine),
+        connections_max: count(group, "connections_max"),
+        line_max: size(group, "line_max"),
+        in_flight_max: count(group, "in_flight_max"),
+        reply_held_max: size(group, "reply_held_max"),
+        send_max: size(group, "send_max"),
+        idle: time(group, "idle"),
+        read: time(group, "read"),
+        write_stall: time(group, "write_stall"),
+        backlog: count(group, "backlog"),
+    }
+}
+
+fn pool(section: &Section) -> Pool {
+    let group = &section.group;
+    let worker = match section.worker {
+        Some(Of::Database) => Worker::Database(database(group)),
+        _ => Worker::Program(program(group)),
+    };
+    Pool {
+        name: section.name.clone(),
+        worker,
+        workers: workers(inner(group, "workers")),
+        queue: queue(inner(group, "queue")),
+        schedule: choice!(group, "schedule", Schedule),
+        batch: batch(inner(group, "batch")),
+        then: group.find("then").map(|_| text(group, "then")),
+        deadline: time(group, "deadline"),
+    }
+}
+
+fn program(group: &Group) -> Program {
+    Program {
+        command: texts(group, "program"),
+        framing: choice!(group, "framing", Framing),
+        pipeline: count(group, "pipeline"),
+        reply_max: size(group, "reply_max"),
+        cwd: group.find("cwd").map(|_| PathBuf::from(text(group, "cwd"))),
+        env: match group.find("env") {
+            Some(_) => variables(group, "env"),
+            None => Vec::new(),
+        },
+        grace: time(group, "grace"),
+        settle: time(group, "settle"),
+    }
+}
+
+fn database(group: &Group) -> Database {
+    Database {
+        target: target(group, "database"),
+        action: match group.find("insert") {
+            Some(_) => Action::Insert(insert(inner(group, "insert"))),
+            None => Action::Statement(text(group, "statement")),
+        },
+        create: group.find("create").map(|_| text(group, "create")),
+        record: choice!(group, "record", Record),
+        ack: text(group, "ack"),
+        sync: choice!(group, "sync", Sync),
+        lock_wait: time(group, "lock_wait"),
+    }
+}
+
+fn insert(group: &Group) -> Insert {
+    Insert {
+        table: text(group, "table"),
+        columns: texts(group, "columns"),
+        on_conflict: choice!(group, "on_conflict", OnConflict),
+    }
+}
+
+fn workers(group: &Group) -> Workers {
+    Workers {
+        min: count(group, "min"),
+        max: count(group, "max"),
+        spare: count(group, "spare"),
+        idle: time(group, "idle"),
+        grow_after: time(group, "grow_after"),
+    }
+}
+
+fn queue(group: &Group) -> Queue {
+    Queue { length: count(group, "length"), bytes: size(group, "bytes"), wait: time(group, "wait") }
+}
+
+fn batch(group: &Group) -> Batch {
+    Batch { rows: count(group, "rows"), bytes: size(group, "bytes"), wait: time(group, "wait") }
+}
+
+fn value<'a>(group: &'a Group, name: &str) -> &'a Value {
+    group.value(name).expect("without a fault every option that is read has a value")
+}
+
+/// A reader for one kind of value.
+macro_rules! reader {
+    ($name:ident, $kind:ident, $type:ty) => {
+        fn $name(group: &Group, name: &str) -> $type {
+            match value(group, name) {
+                Value::$kind(value) => value.clone(),
+                other => unreachable!("the table gives {name} another kind than {other:?}"),
+            }
+        }
+    };
+}
+
+reader!(number, Number, u64);
+reader!(time, Time, Duration);
+reader!(address, Address, Address);
+reader!(text, Text, String);
+reader!(texts, Texts, Vec<String>);
+reader!(variables, Variables, Vec<(String, String)>);
+reader!(target, Target, Target);
+
+fn count(group: &Group, name: &str) -> u32 {
+    u32::try_from(number(group, name)).expect("the ranges of the table lie within 32 bits")
+}
+
+/// A limit beyond the address space is none.
+fn size(group: &Group, name: &str) -> usize {
+    usize::try_from(number(group, name)).unwrap_or(usize::MAX)
+}
+
+fn inner<'a>(group: &'a Group, name: &str) -> &'a Group {
+    match value(group, name) {
+        Value::Group(inner) => inner,
+        other => unreachable!("the table gives {name} another kind than {other:?}"),
+    }
+}

@@ -1,0 +1,59 @@
+//! Reading a configuration file.
+//!
+//! What it is: the one place of this room that opens a file. What it knows: paths and bytes. What
+//! it must never know: what is in them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::diagnostics::Fault;
+use crate::{Configuration, Diagnostics, Source, parse};
+
+/// The largest configuration file in bytes.
+pub const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Reads and parses a file, with the daemon's environment at hand.
+///
+/// # Errors
+///
+/// All errors of the file at once; also a file that is missing, unreadable, too large or not UTF-8.
+pub fn load(path: &Path) -> Result<Configuration, Diagnostics> {
+    let name = path.display().to_string();
+    let bytes = read(path).map_err(|error| {
+        let message = format!("the configuration file cannot be read: {error}");
+        Diagnostics::unread(&name, message, mend(&error).to_owned())
+    })?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let message = format!("the configuration file is larger than {FILE_BYTES_MAX} bytes");
+        return Err(Diagnostics::unread(&name, message, "is this the right file?".into()));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| not_utf8(&name, error.as_bytes()))?;
+    parse(&Source { name, text }, &|variable| std::env::var(variable).ok())
+}
+
+/// Points at the first byte that is not UTF-8: what is before it reads the same either way.
+fn not_utf8(name: &str, bytes: &[u8]) -> Diagnostics {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let at = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
+    let fault =
+        Fault::at(at..at + char::REPLACEMENT_CHARACTER.len_utf8(), "this is not UTF-8 text")
+            .mend("save the file as UTF-8");
+    Diagnostics::of(&Source { name: name.to_owned(), text }, vec![fault])
+}
+
+/// At most one byte more than is allowed, so that an endless file ends.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn mend(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "check the path; it is relative to the current folder",
+        std::io::ErrorKind::PermissionDenied => "allow the daemon's user to read it",
+        std::io::ErrorKind::IsADirectory => "name the file in it",
+        _ => "check that it is a file that can be read",
+    }
+}

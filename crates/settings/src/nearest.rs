@@ -1,0 +1,48 @@
+//! The word that was probably meant.
+//!
+//! What it is: a nearest-neighbour search by edit distance. What it knows: words. What it must
+//! never know: what they stand for.
+
+/// The candidate nearest to `word`, if one is near enough that a typing error explains it.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    // A file may hold a "word" of any length; the distance costs its square.
+    const WORD_LENGTH_MAX: usize = 128;
+    if word.len() > WORD_LENGTH_MAX {
+        return None;
+    }
+    let lower = word.to_lowercase().replace('-', "_");
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            let plain = candidate.to_lowercase().replace('-', "_");
+            (strsim::damerau_levenshtein(&lower, &plain), candidate)
+        })
+        .filter(|(distance, candidate)| {
+            *distance <= (candidate.chars().count().max(word.chars().count()) / 3).max(1)
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_typing_error_finds_its_word() {
+        let words = ["listen", "pool", "line_max", "in_flight_max"];
+        assert_eq!(nearest("lisetn", words), Some("listen"));
+        assert_eq!(nearest("line-max", words), Some("line_max"));
+        assert_eq!(nearest("Pool", words), Some("pool"));
+    }
+
+    #[test]
+    fn an_unrelated_word_finds_none() {
+        assert_eq!(nearest("timeout", ["listen", "pool"]), None);
+        assert_eq!(nearest("x", []), None);
+        assert_eq!(nearest(&"x".repeat(5000), ["x"]), None);
+    }
+}

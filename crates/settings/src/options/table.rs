@@ -1,0 +1,358 @@
+//! The table: every option there is.
+//!
+//! What it is: data. Defaults stand here and nowhere else, written as in a file.
+
+use std::time::Duration;
+
+use super::{Choice, Default, Kind, Of, Opt, Section, Short, Word};
+use crate::{
+    Framing, HalfClose, LastLine, OnConflict, Protocol, Record, ReplyStyle, Schedule, Sync,
+};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const DAY: Duration = Duration::from_hours(24);
+
+const fn count(min: u64, max: u64) -> Kind {
+    Kind::Count { min, max }
+}
+
+/// Bytes from 1.
+const fn size(max: u64) -> Kind {
+    Kind::Size { min: 1, max }
+}
+
+/// A time that must pass.
+const fn time() -> Kind {
+    Kind::Time { min: Duration::from_millis(1), max: DAY }
+}
+
+/// A time that may be zero.
+const fn time_or_zero() -> Kind {
+    Kind::Time { min: Duration::ZERO, max: DAY }
+}
+
+const fn word(name: &'static str, means: Choice, about: &'static str) -> Word {
+    Word { name, means, about }
+}
+
+const fn any(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+    Opt::new(name, kind, default, Of::Any, about)
+}
+
+const fn program(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+    Opt::new(name, kind, default, Of::Program, about)
+}
+
+const fn database(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+    Opt::new(name, kind, default, Of::Database, about)
+}
+
+use Default::{Inner, Is, None as Nothing, Required};
+
+/// Every section.
+pub(crate) const SECTIONS: &[Section] = &[
+    Section {
+        name: "daemon",
+        named: false,
+        about: "The daemon as a whole.",
+        options: &[any(
+            "drain",
+            time_or_zero(),
+            Is("30s"),
+            "How long a drain may take before it is cut.",
+        )],
+    },
+    Section {
+        name: "admin",
+        named: false,
+        about: "The admin address; without this section there is none.",
+        options: &[any("listen", Kind::Address, Required, "Where metrics and status are served.")],
+    },
+    Section {
+        name: "listener",
+        named: true,
+        about: "Where clients connect. There may be many, each with a name.",
+        options: LISTENER,
+    },
+    Section {
+        name: "pool",
+        named: true,
+        about: "Who answers. There may be many, each with a name; a pool has either a `program` or \
+                a `database`.",
+        options: POOL,
+    },
+];
+
+const LISTENER: &[Opt] = &[
+    any("listen", Kind::Address, Required, "Where it listens."),
+    any("pool", Kind::Pool, Required, "The pool that answers."),
+    any("protocol", Kind::Word(PROTOCOL), Is("lines"), "What its clients speak."),
+    any("reply", Kind::Word(REPLY), Is("plain"), "How replies are marked."),
+    any(
+        "half_close",
+        Kind::Word(HALF_CLOSE),
+        Is("keep"),
+        "What the end of a client's bytes means.",
+    ),
+    any(
+        "last_line",
+        Kind::Word(LAST_LINE),
+        Is("refuse"),
+        "What becomes of a last line without a newline.",
+    ),
+    any(
+        "connections_max",
+        count(1, 1_000_000),
+        Is("10000"),
+        "Connections at once; one more is refused.",
+    ),
+    any("line_max", size(GIB), Is("64KiB"), "Bytes of a line, without its line end."),
+    any(
+        "in_flight_max",
+        count(1, 1_000_000),
+        Is("64"),
+        "Requests of one client at once; at the limit it is not read.",
+    ),
+    any(
+        "reply_held_max",
+        size(GIB),
+        Is("1MiB"),
+        "Bytes of a client's replies that wait for their turn.",
+    ),
+    any(
+        "send_max",
+        size(GIB),
+        Is("4MiB"),
+        "Bytes of output that wait for a client to read them; over it the client is cut.",
+    ),
+    any(
+        "idle",
+        time_or_zero(),
+        Is("10m"),
+        "A client that sends nothing and is owed nothing for so long is closed; `0s`: never.",
+    ),
+    any(
+        "read",
+        time_or_zero(),
+        Is("10s"),
+        "A line that was begun must be complete after so long; `0s`: never.",
+    ),
+    any(
+        "write_stall",
+        time_or_zero(),
+        Is("30s"),
+        "A client that takes none of its output for so long is closed; `0s`: never.",
+    ),
+    any(
+        "backlog",
+        count(1, 65_535),
+        Is("4096"),
+        "Connections that the kernel holds until they are accepted.",
+    ),
+];
+
+const POOL: &[Opt] = &[
+    program(
+        "program",
+        Kind::Command,
+        Nothing,
+        "The program and its arguments; no shell is involved.",
+    ),
+    database("database", Kind::Target, Nothing, "The database, written `sqlite:PATH`."),
+    any("workers", Kind::Group(WORKERS, Short::Span), Inner, "How many workers."),
+    any(
+        "queue",
+        Kind::Group(QUEUE, Short::None),
+        Inner,
+        "How many requests may wait, and how long.",
+    ),
+    any("schedule", Kind::Word(SCHEDULE), Is("round-robin"), "Which free worker is next."),
+    any(
+        "deadline",
+        time(),
+        Is("30s"),
+        "How long a worker may take for one request before it is ended.",
+    ),
+    program("then", Kind::Pool, Nothing, "The pool that a reply goes to as a request."),
+    program(
+        "framing",
+        Kind::Word(FRAMING),
+        Is("lines"),
+        "How requests and replies are told apart on the pipes.",
+    ),
+    program(
+        "pipeline",
+        count(1, 65_535),
+        Is("1"),
+        "Requests in flight at once to one program, answered in order.",
+    ),
+    program("reply_max", size(GIB), Is("1MiB"), "Bytes of one reply."),
+    program(
+        "cwd",
+        Kind::Text,
+        Nothing,
+        "Working folder, relative to the daemon's; without it the daemon's own.",
+    ),
+    program("env", Kind::Variables, Nothing, "Variables added to the daemon's environment."),
+    program(
+        "grace",
+        time_or_zero(),
+        Is("2s"),
+        "How long a program may take to end after its input was closed, and again after TERM.",
+    ),
+    program(
+        "settle",
+        time_or_zero(),
+        Is("1s"),
+        "A program that lived shorter than this counts towards the crash loop.",
+    ),
+    database(
+        "insert",
+        Kind::Group(INSERT, Short::None),
+        Nothing,
+        "The row that a request becomes; either this or `statement`.",
+    ),
+    database(
+        "statement",
+        Kind::Text,
+        Nothing,
+        "Any statement, prepared once, with `:name` parameters; either this or `insert`.",
+    ),
+    database("create", Kind::Text, Nothing, "Makes a missing table at start."),
+    database("record", Kind::Word(RECORD), Is("json"), "How a request is read into named values."),
+    database(
+        "ack",
+        Kind::Template,
+        Is("ok"),
+        "The reply after the commit, one line; `{name}` stands for a value of the record.",
+    ),
+    database("sync", Kind::Word(SYNC), Is("full"), "What a commit waits for."),
+    database(
+        "lock_wait",
+        time_or_zero(),
+        Is("5s"),
+        "How long to wait for a lock that another process holds.",
+    ),
+    database(
+        "batch",
+        Kind::Group(BATCH, Short::None),
+        Inner,
+        "How many requests are committed at once. A batch leaves when a worker is free and it is \
+         full or old enough.",
+    )
+    .instead("a program takes one request at a time; `pipeline` sends it more before it answers"),
+];
+
+const WORKERS: &[Opt] = &[
+    any("min", count(1, 10_000), Is("1"), "Never fewer."),
+    any(
+        "max",
+        count(1, 10_000),
+        Default::Of { program: "4", database: "1" },
+        "Never more; when it is not given, at least `min`.",
+    ),
+    any(
+        "spare",
+        count(0, 10_000),
+        Is("0"),
+        "Kept free beyond the busy ones, as far as `max` allows.",
+    ),
+    any(
+        "idle",
+        time(),
+        Is("30s"),
+        "A worker beyond `min` and `spare` that had nothing to do for so long is ended.",
+    ),
+    any(
+        "grow_after",
+        time_or_zero(),
+        Is("10ms"),
+        "A request that waited so long is a reason to start another worker.",
+    ),
+];
+
+const QUEUE: &[Opt] = &[
+    any("length", count(1, 10_000_000), Is("10000"), "Requests."),
+    any("bytes", size(64 * GIB), Is("64MiB"), "Bytes of memory that they hold."),
+    any("wait", time(), Is("5s"), "How long one may wait before it is refused."),
+];
+
+const BATCH: &[Opt] = &[
+    any("rows", count(1, 100_000), Default::Of { program: "1", database: "1000" }, "Requests."),
+    any("bytes", size(256 * MIB), Is("1MiB"), "Bytes of their bodies."),
+    any(
+        "wait",
+        time_or_zero(),
+        Is("0s"),
+        "How long a batch that is not full waits for more; `0s`: not at all.",
+    ),
+];
+
+const INSERT: &[Opt] = &[
+    any("table", Kind::Text, Required, "The table."),
+    any("columns", Kind::Names, Required, "Its columns, which are also the names in the record."),
+    any(
+        "on_conflict",
+        Kind::Word(ON_CONFLICT),
+        Is("refuse"),
+        "What happens when the row is there already.",
+    ),
+];
+
+const PROTOCOL: &[Word] =
+    &[word("lines", Choice::Protocol(Protocol::Lines), "One request a line, one line a reply.")];
+
+const REPLY: &[Word] = &[
+    word("plain", Choice::ReplyStyle(ReplyStyle::Plain), "As they are; refusals begin with `!`."),
+    word(
+        "status",
+        Choice::ReplyStyle(ReplyStyle::Status),
+        "Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).",
+    ),
+];
+
+const HALF_CLOSE: &[Word] = &[
+    word("keep", Choice::HalfClose(HalfClose::Keep), "It still wants its replies."),
+    word("left", Choice::HalfClose(HalfClose::Left), "It has left."),
+];
+
+const LAST_LINE: &[Word] = &[
+    word("refuse", Choice::LastLine(LastLine::Refuse), "It is refused: it may have been cut off."),
+    word("accept", Choice::LastLine(LastLine::Accept), "It is a request like any other."),
+];
+
+const SCHEDULE: &[Word] = &[
+    word("round-robin", Choice::Schedule(Schedule::RoundRobin), "Each in its turn."),
+    word(
+        "least-outstanding",
+        Choice::Schedule(Schedule::LeastOutstanding),
+        "The one with the fewest requests in its hands.",
+    ),
+];
+
+const FRAMING: &[Word] = &[word("lines", Choice::Framing(Framing::Lines), "One line each.")];
+
+const RECORD: &[Word] = &[word("json", Choice::Record(Record::Json), "One JSON object.")];
+
+const SYNC: &[Word] = &[
+    word(
+        "full",
+        Choice::Sync(Sync::Full),
+        "The disk has it: nothing acknowledged is lost when power fails.",
+    ),
+    word(
+        "normal",
+        Choice::Sync(Sync::Normal),
+        "The operating system has it: nothing acknowledged is lost when the daemon dies.",
+    ),
+];
+
+const ON_CONFLICT: &[Word] = &[
+    word("refuse", Choice::OnConflict(OnConflict::Refuse), "The row is refused."),
+    word(
+        "nothing",
+        Choice::OnConflict(OnConflict::Nothing),
+        "The row that is there stays, and the request is acknowledged.",
+    ),
+];

@@ -1,0 +1,125 @@
+//! The reference page, made from the table of options.
+//!
+//! What it is: the table as Markdown. What it knows: the table. What it must never know: anything
+//! that does not stand in it.
+
+use crate::options::{Default, Kind, Of, Opt, SECTIONS, Section, Short};
+use crate::walk::range;
+
+const HEAD: &str = "\
+# Configuration reference
+
+Made from the table of options in `settings`; do not edit it by hand.
+
+A duration is a text like `\"500ms\"`, `\"2s\"`, `\"5m\"` or `\"1h\"`. A size is a number of bytes or a text like
+`\"64KiB\"`, `\"1MiB\"` or `\"2GiB\"`. An address is a text like `\"127.0.0.1:7000\"`, `\"[::1]:7000\"`, `\":7000\"` (every
+IPv4 address of the machine), `\"localhost:7000\"` or `\"unix:/path\"`; port 0 lets the system choose. Names of listeners
+and pools are lower-case letters, digits, `_` and `-`, up to 64. Relative paths are relative to the daemon's folder.
+Unknown options are errors.
+";
+
+/// A Markdown page of every option: name, type, default, range and meaning.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = HEAD.to_owned();
+    for section in SECTIONS {
+        section_page(&mut page, section);
+    }
+    page
+}
+
+fn section_page(page: &mut String, section: &Section) {
+    page.push_str(&format!("\n## `{}`\n\n{}\n", section.header(), section.about));
+    table(page, section.options, Of::Any);
+    for option in section.options {
+        if let Kind::Group(inner, short) = &option.kind {
+            let short = match short {
+                Short::None => "",
+                Short::Span => {
+                    " A number stands for both `min` and `max`, a text `\"2..20\"` for each."
+                }
+            };
+            let header = section.header();
+            page.push_str(&format!(
+                "\n### `{}` in `{header}`\n\n{}{short}\n",
+                option.name, option.about
+            ));
+            table(page, inner, option.of);
+        }
+    }
+    words(page, section.options);
+}
+
+fn table(page: &mut String, options: &[Opt], of: Of) {
+    page.push_str("\n| Option | Type | Default | Range | Meaning |\n|---|---|---|---|---|\n");
+    for option in options {
+        let meaning = match option.of {
+            Of::Any => option.about.to_owned(),
+            Of::Program => format!("Programs only. {}", option.about),
+            Of::Database => format!("Databases only. {}", option.about),
+        };
+        page.push_str(&format!(
+            "| `{}` | {} | {} | {} | {meaning} |\n",
+            option.name,
+            type_text(&option.kind),
+            default_text(option, of),
+            range(&option.kind).map_or_else(String::new, |(min, max)| format!("{min} – {max}")),
+        ));
+    }
+}
+
+/// What the words of a section's options mean.
+fn words(page: &mut String, options: &[Opt]) {
+    for option in options {
+        match &option.kind {
+            Kind::Word(words) => {
+                page.push_str(&format!("\nThe words of `{}`:\n\n", option.name));
+                for word in *words {
+                    page.push_str(&format!("- `\"{}\"`: {}\n", word.name, word.about));
+                }
+            }
+            Kind::Group(inner, _) => words(page, inner),
+            _ => {}
+        }
+    }
+}
+
+fn type_text(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Count { .. } => "whole number",
+        Kind::Size { .. } => "size",
+        Kind::Time { .. } => "duration",
+        Kind::Word(_) => "word",
+        Kind::Address => "address",
+        Kind::Pool => "name of a pool",
+        Kind::Text => "text",
+        Kind::Template => "text with `{name}`",
+        Kind::Names => "list of names",
+        Kind::Command => "list of texts",
+        Kind::Variables => "table of texts",
+        Kind::Target => "database",
+        Kind::Group(_, Short::None) => "table",
+        Kind::Group(_, Short::Span) => "table, number or range",
+    }
+}
+
+fn default_text(option: &Opt, of: Of) -> String {
+    match option.default {
+        Default::Required => "required".to_owned(),
+        Default::None => "none".to_owned(),
+        Default::Inner => "see below".to_owned(),
+        Default::Is(text) => format!("`{}`", as_written(&option.kind, text)),
+        Default::Of { program, database } => match of {
+            Of::Program => format!("`{program}`"),
+            Of::Database => format!("`{database}`"),
+            Of::Any => format!("`{program}` for programs, `{database}` for databases"),
+        },
+    }
+}
+
+fn as_written(kind: &Kind, text: &str) -> String {
+    match kind {
+        Kind::Count { .. } => text.to_owned(),
+        _ => format!("\"{text}\""),
+    }
+}

@@ -1,0 +1,273 @@
+//! Single values read from their texts.
+//!
+//! What it is: readers of durations, sizes, addresses and the like, and how such values are
+//! written. What it knows: text. What it must never know: a tree, an option's name.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{Address, Target};
+
+/// The kernel's limit for the path of a Unix socket (`sun_path` is 108 bytes with its NUL).
+const UNIX_PATH_MAX: usize = 107;
+
+/// The longest name of a listener or a pool.
+pub(crate) const NAME_LENGTH_MAX: usize = 64;
+
+/// Why a text is not what it should be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Bad {
+    /// What is wrong with it; follows the text in a sentence.
+    pub(crate) why: String,
+    /// What to write instead.
+    pub(crate) mend: Option<String>,
+}
+
+impl Bad {
+    fn because(why: impl Into<String>) -> Self {
+        Self { why: why.into(), mend: None }
+    }
+
+    fn mend(mut self, mend: impl Into<String>) -> Self {
+        self.mend = Some(mend.into());
+        self
+    }
+}
+
+const TIMES: &[(&str, u64)] = &[("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+
+/// `500ms`, `2s`, `5m`, `1h`.
+pub(crate) fn duration(text: &str) -> Result<Duration, Bad> {
+    let (digits, unit) = split_number(text);
+    let Ok(number) = digits.parse::<u64>() else {
+        return Err(not_a_number(text, digits, "a duration"));
+    };
+    if unit.is_empty() {
+        return Err(Bad::because("has no unit").mend(format!("write \"{digits}s\" for seconds")));
+    }
+    let Some((_, milliseconds)) = TIMES.iter().find(|(name, _)| *name == unit) else {
+        let guess = match unit.trim() {
+            "sec" | "secs" | "second" | "seconds" | "S" => "s",
+            "min" | "mins" | "minute" | "minutes" | "M" => "m",
+            "hour" | "hours" | "H" => "h",
+            "msec" | "millis" | "milliseconds" => "ms",
+            other => TIMES.iter().find(|(name, _)| *name == other).map_or("s", |(name, _)| name),
+        };
+        let bad = Bad::because(format!("has the unknown unit `{unit}`"));
+        return Err(bad.mend(format!("write \"{digits}{guess}\"")));
+    };
+    number
+        .checked_mul(*milliseconds)
+        .map(Duration::from_millis)
+        .ok_or_else(|| Bad::because("is too long"))
+}
+
+const SIZES: &[(&str, u64)] = &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+/// `512B`, `64KiB`, `1MiB`, `2GiB`.
+pub(crate) fn size(text: &str) -> Result<u64, Bad> {
+    let (digits, unit) = split_number(text);
+    let Ok(number) = digits.parse::<u64>() else {
+        return Err(not_a_number(text, digits, "a size"));
+    };
+    if unit.is_empty() {
+        return Err(Bad::because("has no unit")
+            .mend(format!("write {digits} without quotes for bytes, or \"{digits}KiB\"")));
+    }
+    let Some((_, bytes)) = SIZES.iter().find(|(name, _)| *name == unit) else {
+        let guess = match unit.trim().to_lowercase().as_str() {
+            "m" | "mb" | "mib" => "MiB",
+            "g" | "gb" | "gib" => "GiB",
+            "b" | "bytes" => "B",
+            _ => "KiB",
+        };
+        let bad = Bad::because(format!("has the unknown unit `{unit}`"));
+        return Err(bad.mend(format!("write \"{digits}{guess}\"")));
+    };
+    number.checked_mul(*bytes).ok_or_else(|| Bad::because("is too large"))
+}
+
+/// The digits that a text begins with, and the rest.
+fn split_number(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// Why a duration or a size does not begin with a whole number.
+fn not_a_number(text: &str, digits: &str, what: &str) -> Bad {
+    if !digits.is_empty() {
+        return Bad::because("is too large");
+    }
+    match text.chars().next() {
+        None => Bad::because("is empty"),
+        Some('-') => Bad::because("is negative"),
+        Some(_) => Bad::because(format!("is not {what}")),
+    }
+}
+
+/// `127.0.0.1:7000`, `[::1]:7000`, `:7000`, `localhost:7000`, `unix:/path`.
+pub(crate) fn address(text: &str) -> Result<Address, Bad> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return unix(path);
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(Address::Internet(address));
+    }
+    if text.starts_with('/') || text.starts_with("./") {
+        return Err(Bad::because("is not an address").mend(format!("write \"unix:{text}\"")));
+    }
+    if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+        let with_port = SocketAddr::new(ip, 7000);
+        return Err(Bad::because("has no port").mend(format!("write \"{with_port}\"")));
+    }
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return Err(without_port(text));
+    };
+    let ip = match host {
+        "" | "*" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        _ => host.trim_matches(['[', ']']).parse().map_err(|_| no_host(host, port))?,
+    };
+    let port = port.parse::<u16>().map_err(|_| {
+        Bad::because(format!("has the port `{port}`, which is not a number from 0 to 65535"))
+    })?;
+    Ok(Address::Internet(SocketAddr::new(ip, port)))
+}
+
+fn without_port(text: &str) -> Bad {
+    if text.parse::<u16>().is_ok() {
+        return Bad::because("is a port without an address").mend(format!("write \":{text}\""));
+    }
+    match text {
+        "" => Bad::because("is empty"),
+        "localhost" => Bad::because("has no port").mend("write \"localhost:7000\""),
+        _ => Bad::because("is not an address"),
+    }
+}
+
+fn no_host(host: &str, port: &str) -> Bad {
+    Bad::because(format!("has `{host}`, which is not an IP address; host names are not looked up"))
+        .mend(format!(
+            "write \"127.0.0.1:{port}\" for this machine only, \":{port}\" for everybody"
+        ))
+}
+
+fn unix(path: &str) -> Result<Address, Bad> {
+    if path.is_empty() {
+        return Err(Bad::because("has no path").mend("write \"unix:/run/roadstead.sock\""));
+    }
+    if path.contains('\0') {
+        return Err(Bad::because("has a NUL in its path"));
+    }
+    if path.len() > UNIX_PATH_MAX {
+        let why = format!(
+            "has a path of {} bytes; the system allows {UNIX_PATH_MAX} for a socket",
+            path.len()
+        );
+        return Err(Bad::because(why));
+    }
+    Ok(Address::Unix(PathBuf::from(path)))
+}
+
+/// `sqlite:PATH`.
+pub(crate) fn target(text: &str) -> Result<Target, Bad> {
+    if text.contains('\0') {
+        return Err(Bad::because("has a NUL in it"));
+    }
+    match text.split_once(':') {
+        Some(("sqlite", "")) => Err(Bad::because("has no path").mend("write \"sqlite:hits.db\"")),
+        Some(("sqlite", path)) => Ok(Target::Sqlite(PathBuf::from(path))),
+        Some((scheme, rest)) => {
+            let bad = Bad::because(format!("names the unknown database `{scheme}`"));
+            Err(match crate::nearest::nearest(scheme, ["sqlite"]) {
+                Some(nearest) => bad.mend(format!("write \"{nearest}:{rest}\"")),
+                None => bad,
+            })
+        }
+        None if text.is_empty() => Err(Bad::because("is empty")),
+        None => Err(Bad::because("does not say which database it is")
+            .mend(format!("write \"sqlite:{text}\""))),
+    }
+}
+
+/// A name of a listener or a pool: `[a-z][a-z0-9_-]*`, up to 64.
+pub(crate) fn name(text: &str) -> Result<(), Bad> {
+    if text.is_empty() {
+        return Err(Bad::because("is empty"));
+    }
+    if text.len() > NAME_LENGTH_MAX {
+        return Err(Bad::because(format!("is longer than {NAME_LENGTH_MAX} characters")));
+    }
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+    if let Some(c) = text.chars().find(|c| !allowed(*c)) {
+        let bad = Bad::because(format!("has the character `{}` in it", c.escape_debug()));
+        let mended: String =
+            text.to_lowercase().chars().map(|c| if allowed(c) { c } else { '-' }).collect();
+        return Err(if name(&mended).is_ok() {
+            bad.mend(format!("write `{mended}`"))
+        } else {
+            bad
+        });
+    }
+    if !text.starts_with(|c: char| c.is_ascii_lowercase()) {
+        return Err(Bad::because("does not begin with a letter"));
+    }
+    Ok(())
+}
+
+/// An acknowledgement: one line in which `{name}` stands for a value.
+pub(crate) fn template(text: &str) -> Result<(), Bad> {
+    if text.contains(['\n', '\r']) {
+        return Err(Bad::because("has a line end in it; a reply is one line"));
+    }
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let inner = &rest[open + 1..];
+        match inner.find(['{', '}']) {
+            Some(0) if inner.starts_with('}') => {
+                return Err(Bad::because("has `{}` without a name in it")
+                    .mend("name a value of the record, as in \"ok {id}\""));
+            }
+            Some(close) if inner[close..].starts_with('}') => rest = &inner[close + 1..],
+            _ => {
+                return Err(Bad::because("has a `{` that is never closed")
+                    .mend("close it, as in \"ok {id}\""));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `MIN..MAX`, or one number for both.
+pub(crate) fn span(text: &str) -> Result<(u64, u64), Bad> {
+    let bad = || Bad::because("is not a range").mend("write \"2..20\", or 4 for exactly four");
+    let number = |digits: &str| digits.parse::<u64>().map_err(|_| bad());
+    match text.split_once("..") {
+        Some((min, max)) => Ok((number(min)?, number(max)?)),
+        None => number(text).map(|number| (number, number)),
+    }
+}
+
+/// A time as it is written in a file.
+pub(crate) fn duration_text(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    if milliseconds == 0 {
+        return "0s".to_owned();
+    }
+    TIMES
+        .iter()
+        .rev()
+        .find(|(_, unit)| milliseconds.is_multiple_of(u128::from(*unit)))
+        .map(|(name, unit)| format!("{}{name}", milliseconds / u128::from(*unit)))
+        .expect("every time is a whole number of milliseconds")
+}
+
+/// A size as it is written in a file.
+pub(crate) fn size_text(bytes: u64) -> String {
+    let (name, unit) = SIZES
+        .iter()
+        .rev()
+        .find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit))
+        .unwrap_or(&SIZES[0]);
+    format!("{}{name}", bytes / unit)
+}

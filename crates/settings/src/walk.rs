@@ -1,0 +1,388 @@
+//! The table of options laid over a tree.
+//!
+//! What it is: one walk that finds what is unknown, missing, of the wrong type or out of range, and
+//! keeps what is right, completed by the defaults. What it knows: the table and the tree. What it
+//! must never know: what holds between two options (that is `checks`).
+
+mod read;
+
+pub(crate) use read::range;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::diagnostics::{Fault, Trust};
+use crate::nearest::nearest;
+use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS};
+use crate::tree::{Entry, Raw, Table};
+use crate::values;
+use crate::{Address, Target};
+
+/// A section that was found.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) kind: &'static options::Section,
+    /// Its own name; the kind's where there is only one.
+    pub(crate) name: String,
+    /// Where its name stands.
+    pub(crate) place: Range<usize>,
+    /// Whose options it has; `None` when it is a pool that does not say, or says both.
+    pub(crate) worker: Option<Of>,
+    pub(crate) group: Group,
+}
+
+/// Options of one table, by name: those that were given and, after them, the defaults.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    options: Vec<(&'static str, Found)>,
+}
+
+/// What an option is set to.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// `None`: it was given, and wrong.
+    pub(crate) value: Option<Value>,
+    /// Where the key and the value stand; `None` for a default.
+    pub(crate) place: Option<(Range<usize>, Range<usize>)>,
+}
+
+/// A value of an option, of its kind and within its range.
+#[derive(Debug)]
+pub(crate) enum Value {
+    Number(u64),
+    Time(Duration),
+    Word(Choice),
+    Address(Address),
+    Text(String),
+    Texts(Vec<String>),
+    Variables(Vec<(String, String)>),
+    Target(Target),
+    Group(Group),
+}
+
+impl Group {
+    /// What an option is set to; `None` when it was not given and has no default.
+    pub(crate) fn find(&self, name: &str) -> Option<&Found> {
+        self.options.iter().find(|(option, _)| *option == name).map(|(_, found)| found)
+    }
+
+    /// Its value, if it is right.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        self.find(name)?.value.as_ref()
+    }
+
+    /// Its value, if it is a right number.
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        match self.value(name) {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Where its value stands, if it was given.
+    pub(crate) fn place(&self, name: &str) -> Option<Range<usize>> {
+        self.find(name)?.place.as_ref().map(|(_, value)| value.clone())
+    }
+
+    /// Where its key stands, if it was given.
+    pub(crate) fn key(&self, name: &str) -> Option<Range<usize>> {
+        self.find(name)?.place.as_ref().map(|(key, _)| key.clone())
+    }
+}
+
+/// Where in a file the walk is.
+#[derive(Clone, Debug)]
+struct Place {
+    /// As it is called in an error, like `[pool.parse]`.
+    title: String,
+    /// Where its header or key stands.
+    header: Range<usize>,
+    worker: Option<Of>,
+}
+
+/// Walks a tree; its faults are added to `faults`.
+pub(crate) fn walk(table: &Table, text: &str, faults: &mut Vec<Fault>) -> Vec<Section> {
+    let mut walk = Walk { text, faults };
+    let mut sections = Vec::new();
+    for entry in table {
+        let Some(kind) = options::section(&entry.key) else {
+            walk.unknown_section(entry);
+            continue;
+        };
+        match &entry.node.raw {
+            Raw::Table(inner) if kind.named => walk.named(kind, inner, &mut sections),
+            Raw::Table(inner) => {
+                let place = Place {
+                    title: format!("`[{}]`", entry.key),
+                    header: entry.place.clone(),
+                    worker: Some(Of::Any),
+                };
+                sections.push(walk.section(kind, &entry.key, place, inner));
+            }
+            Raw::Broken => {}
+            other => {
+                let message = format!("`{}` is a section, not {}", entry.key, other.title());
+                let fault = Fault::at(entry.place.clone(), message);
+                walk.faults.push(fault.mend(format!("begin it with `{}`", kind.header())));
+            }
+        }
+    }
+    for kind in SECTIONS.iter().filter(|kind| kind.name == "daemon") {
+        if !sections.iter().any(|section| std::ptr::eq(section.kind, kind)) {
+            let place = Place { title: kind.header(), header: 0..0, worker: Some(Of::Any) };
+            sections.push(walk.section(kind, kind.name, place, &Table::new()));
+        }
+    }
+    sections
+}
+
+struct Walk<'a> {
+    text: &'a str,
+    faults: &'a mut Vec<Fault>,
+}
+
+impl Walk<'_> {
+    /// The sections `[kind.NAME]` of one kind.
+    fn named(&mut self, kind: &'static options::Section, inner: &Table, found: &mut Vec<Section>) {
+        for entry in inner {
+            match &entry.node.raw {
+                Raw::Table(options) => {
+                    if let Err(bad) = values::name(&entry.key) {
+                        let message = format!("the name `{}` {}", shown(&entry.key), bad.why);
+                        let fault = Fault::at(entry.place.clone(), message)
+                            .expected("expected lower-case letters, digits, `_` and `-`");
+                        self.faults.push(with_mend(fault, bad.mend));
+                    }
+                    let worker =
+                        if kind.name == "pool" { worker_of(options) } else { Some(Of::Any) };
+                    let place = Place {
+                        title: format!("`[{}.{}]`", kind.name, shown(&entry.key)),
+                        header: entry.place.clone(),
+                        worker,
+                    };
+                    found.push(self.section(kind, &entry.key, place, options));
+                }
+                Raw::Broken => {}
+                _ => {
+                    let message =
+                        format!("`{}` stands in a {} without a name", entry.key, kind.name);
+                    let fault = Fault::at(entry.place.clone(), message)
+                        .expected(format!("expected a section `{}`", kind.header()))
+                        .mend(format!("name the section, as in `[{}.main]`", kind.name));
+                    self.faults.push(fault);
+                }
+            }
+        }
+    }
+
+    fn section(
+        &mut self,
+        kind: &'static options::Section,
+        name: &str,
+        place: Place,
+        table: &Table,
+    ) -> Section {
+        let group = self.group(kind.options, table, &place);
+        Section { kind, name: name.to_owned(), place: place.header, worker: place.worker, group }
+    }
+
+    /// The options of one table.
+    fn group(&mut self, options: &'static [Opt], table: &Table, place: &Place) -> Group {
+        let mut group = Group::default();
+        for entry in table {
+            let Some(option) = options::find(options, &entry.key) else {
+                self.unknown(options, entry, place);
+                continue;
+            };
+            if self.misplaced(option, entry, place) {
+                continue;
+            }
+            let value = self.value(option, entry, place);
+            let found =
+                Found { value, place: Some((entry.place.clone(), entry.node.span.clone())) };
+            group.options.push((option.name, found));
+        }
+        self.complete(options, &mut group, place);
+        group
+    }
+
+    /// Adds the defaults, and a fault for what must be given and is not.
+    fn complete(&mut self, options: &'static [Opt], group: &mut Group, place: &Place) {
+        let worker = place.worker.unwrap_or(Of::Program);
+        for option in options {
+            if group.find(option.name).is_some() {
+                continue;
+            }
+            let value = match (&option.default, &option.kind) {
+                (Default::Required, _) => {
+                    let fault = Fault::at(
+                        place.header.clone(),
+                        format!("{} has no `{}`", place.title, option.name),
+                    );
+                    self.faults.push(
+                        fault
+                            .expected(format!("`{}` is required", option.name))
+                            .mend(format!("add `{}`", example(option)))
+                            .trust(Trust::Absent),
+                    );
+                    continue;
+                }
+                (Default::Inner, Kind::Group(inner, _)) => {
+                    Value::Group(self.group(inner, &Table::new(), place))
+                }
+                (Default::Is(_) | Default::Of { .. }, _) => {
+                    let text = option.default_for(worker).expect("these kinds have a text");
+                    read::default(&option.kind, text)
+                }
+                (Default::None | Default::Inner, _) => continue,
+            };
+            group.options.push((option.name, Found { value: Some(value), place: None }));
+        }
+        // A `min` above the default of `max` is no contradiction that anybody wrote.
+        if let (Some(min), Some(max)) = (group.number("min"), group.number("max"))
+            && max < min
+            && group.place("max").is_none()
+            && let Some((_, found)) = group.options.iter_mut().find(|(name, _)| *name == "max")
+        {
+            found.value = Some(Value::Number(min));
+        }
+    }
+
+    fn value(&mut self, option: &'static Opt, entry: &Entry, place: &Place) -> Option<Value> {
+        let Kind::Group(inner, short) = &option.kind else {
+            return read::value(self, option, entry);
+        };
+        if let Some(span) = read::short(self, option, *short, entry) {
+            let mut group = Group::default();
+            for (name, number) in [("min", span?.0), ("max", span?.1)] {
+                let place = Some((entry.place.clone(), entry.node.span.clone()));
+                group.options.push((name, Found { value: Some(Value::Number(number)), place }));
+            }
+            self.complete(inner, &mut group, place);
+            return Some(Value::Group(group));
+        }
+        match &entry.node.raw {
+            Raw::Table(table) => {
+                let place = Place {
+                    title: format!("`{}`", option.name),
+                    header: entry.place.clone(),
+                    worker: place.worker,
+                };
+                Some(Value::Group(self.group(inner, table, &place)))
+            }
+            _ => read::wrong_type(self, option, entry),
+        }
+    }
+
+    /// An option of the other kind of pool.
+    fn misplaced(&mut self, option: &Opt, entry: &Entry, place: &Place) -> bool {
+        let (Some(worker), true) = (place.worker, option.of != Of::Any) else { return false };
+        if worker == option.of {
+            return false;
+        }
+        let message = format!(
+            "`{}` is an option of a {}, and {} is a {}",
+            option.name,
+            option.of.title(),
+            place.title,
+            worker.title()
+        );
+        let fault = Fault::at(entry.place.clone(), message).expected("does not belong here");
+        self.faults.push(
+            fault.mend(
+                option.instead.map_or_else(
+                    || "remove it".to_owned(),
+                    |instead| format!("remove it; {instead}"),
+                ),
+            ),
+        );
+        true
+    }
+
+    fn unknown(&mut self, options: &'static [Opt], entry: &Entry, place: &Place) {
+        let applies =
+            |option: &&Opt| option.of == Of::Any || place.worker.is_none_or(|of| of == option.of);
+        let names: Vec<&str> = options.iter().filter(applies).map(|option| option.name).collect();
+        let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
+        let fault = Fault::at(entry.place.clone(), message);
+        self.faults.push(if let Some(home) = options::home(&entry.key) {
+            fault.expected("does not belong here").mend(format!("it is an option of {home}"))
+        } else if let Some(nearest) = nearest(&entry.key, names.iter().copied()) {
+            fault
+                .expected(format!("did you mean `{nearest}`?"))
+                .mend(format!("write `{nearest}` instead of `{}`", shown(&entry.key)))
+        } else {
+            fault.expected("unknown option").mend(format!("the options here are {}", list(&names)))
+        });
+    }
+
+    fn unknown_section(&mut self, entry: &Entry) {
+        let names: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
+        if matches!(entry.node.raw, Raw::Table(_)) {
+            let message = format!("there is no section `{}`", shown(&entry.key));
+            let fault = Fault::at(entry.place.clone(), message);
+            self.faults.push(match nearest(&entry.key, names).and_then(options::section) {
+                Some(section) => fault
+                    .expected(format!("did you mean `{}`?", section.name))
+                    .mend(format!("write `{}`", section.header())),
+                None => {
+                    let headers: Vec<String> =
+                        SECTIONS.iter().map(options::Section::header).collect();
+                    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+                    fault
+                        .expected("unknown section")
+                        .mend(format!("the sections are {}", list(&headers)))
+                }
+            });
+            return;
+        }
+        let message = format!("`{}` stands before any section", shown(&entry.key));
+        let fault = Fault::at(entry.place.clone(), message).expected("expected a section first");
+        self.faults.push(match options::home(&entry.key) {
+            Some(home) => fault.mend(format!("it is an option of {home}")),
+            None => fault.mend("begin with a section like `[listener.main]`"),
+        });
+    }
+}
+
+/// Which kind of pool a table describes, if it says exactly one.
+fn worker_of(table: &Table) -> Option<Of> {
+    let has = |name: &str| table.iter().any(|entry| entry.key == name);
+    match (has("program"), has("database")) {
+        (true, false) => Some(Of::Program),
+        (false, true) => Some(Of::Database),
+        _ => None,
+    }
+}
+
+/// A word of a file within a sentence: without line ends, not endless.
+fn shown(word: &str) -> String {
+    const SHOWN_MAX: usize = 80;
+    let mut shown: String = word.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
+    if word.chars().nth(SHOWN_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn list(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn with_mend(fault: Fault, mend: Option<String>) -> Fault {
+    match mend {
+        Some(mend) => fault.mend(mend),
+        None => fault,
+    }
+}
+
+/// How a required option may look.
+fn example(option: &Opt) -> String {
+    let value = match option.kind {
+        Kind::Address => "\"127.0.0.1:7000\"",
+        Kind::Pool => "\"NAME\"",
+        Kind::Names => "[\"NAME\", …]",
+        _ => "\"…\"",
+    };
+    format!("{} = {value}", option.name)
+}

@@ -1,0 +1,352 @@
+//! One value read from the tree.
+//!
+//! What it is: for each kind of option what the tree may say, and the fault when it says something
+//! else. What it knows: kinds and nodes. What it must never know: the options around it.
+
+use super::{Value, Walk, list, shown, with_mend};
+use crate::diagnostics::Fault;
+use crate::nearest::nearest;
+use crate::options::{Kind, Opt, Short};
+use crate::tree::{Entry, Node, Raw};
+use crate::values::{self, Bad, duration_text, size_text};
+
+/// The value of an option that is not a group; `None` after a fault was reported.
+pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
+    match (&option.kind, &entry.node.raw) {
+        (_, Raw::Broken) => None,
+        (Kind::Count { min, max } | Kind::Size { min, max }, Raw::Integer(number)) => {
+            let number = number.and_then(|number| u64::try_from(number).ok());
+            in_range(walk, option, entry, number.filter(|n| (min..=max).contains(&n)))
+        }
+        (kind, Raw::Text(text)) => match from_text(kind, text) {
+            Some(Ok(value)) => match kind {
+                Kind::Size { min, max } => {
+                    let fits = matches!(value, Value::Number(n) if (min..=max).contains(&&n));
+                    in_range_value(walk, option, entry, fits.then_some(value))
+                }
+                Kind::Time { min, max } => {
+                    let fits = matches!(value, Value::Time(t) if (min..=max).contains(&&t));
+                    in_range_value(walk, option, entry, fits.then_some(value))
+                }
+                _ => Some(value),
+            },
+            Some(Err(bad)) => refuse(walk, option, entry, bad),
+            None => wrong_type(walk, option, entry),
+        },
+        (Kind::Command, Raw::List(items)) => texts(walk, option, entry, items).map(Value::Texts),
+        (Kind::Names, Raw::List(items)) => {
+            let names = texts(walk, option, entry, items)?;
+            once_each(walk, option, items, &names).then_some(Value::Texts(names))
+        }
+        (Kind::Variables, Raw::Table(table)) => variables(walk, option, table),
+        _ => wrong_type(walk, option, entry),
+    }
+}
+
+/// The value of a default, which is written as in a file.
+pub(super) fn default(kind: &Kind, text: &str) -> Value {
+    match kind {
+        Kind::Count { .. } => text.parse().map(Value::Number).ok(),
+        _ => from_text(kind, text).and_then(Result::ok),
+    }
+    .expect("a test reads every default of the table")
+}
+
+/// The other way to write a group: `None` when it was not used, `Some(None)` after a fault.
+pub(super) fn short(
+    walk: &mut Walk<'_>,
+    option: &'static Opt,
+    short: Short,
+    entry: &Entry,
+) -> Option<Option<(u64, u64)>> {
+    let (Short::Span, Kind::Group(inner, _)) = (short, &option.kind) else { return None };
+    let span = match &entry.node.raw {
+        Raw::Integer(number) => {
+            let number = number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
+            (number, number)
+        }
+        Raw::Text(text) => match values::span(text) {
+            Ok(span) => span,
+            Err(bad) => return Some(refuse(walk, option, entry, bad).map(|_| (0, 0))),
+        },
+        _ => return None,
+    };
+    for (name, number) in [("min", span.0), ("max", span.1)] {
+        let inner = crate::options::find(inner, name).expect("a span stands for these two");
+        let Kind::Count { min, max } = inner.kind else { unreachable!("both are counts") };
+        if !(min..=max).contains(&number) {
+            return Some(in_range(walk, inner, entry, None).map(|_| span));
+        }
+    }
+    Some(Some(span))
+}
+
+/// Reads a text for a kind that is written as one; `None` for other kinds.
+fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
+    Some(match kind {
+        Kind::Size { .. } => values::size(text).map(Value::Number),
+        Kind::Time { .. } => values::duration(text).map(Value::Time),
+        Kind::Word(words) => match words.iter().find(|word| word.name == text) {
+            Some(word) => Ok(Value::Word(word.means)),
+            None => Err(unknown_word(words.iter().map(|word| word.name).collect(), text)),
+        },
+        Kind::Address => values::address(text).map(Value::Address),
+        Kind::Target => values::target(text).map(Value::Target),
+        Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
+        Kind::Text | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
+        Kind::Count { .. } | Kind::Names | Kind::Command | Kind::Variables | Kind::Group(..) => {
+            return None;
+        }
+    })
+}
+
+fn plain(text: &str) -> Result<(), Bad> {
+    let why = match text {
+        text if text.trim().is_empty() => "is empty",
+        text if text.contains('\0') => "has a NUL in it",
+        _ => return Ok(()),
+    };
+    Err(Bad { why: why.to_owned(), mend: None })
+}
+
+fn unknown_word(words: Vec<&'static str>, text: &str) -> Bad {
+    let mend = match nearest(text, words.iter().copied()) {
+        Some(nearest) => format!("did you mean \"{nearest}\"?"),
+        None => format!("write one of {}", list(&words)),
+    };
+    Bad { why: "is not a word that it knows".to_owned(), mend: Some(mend) }
+}
+
+fn texts(
+    walk: &mut Walk<'_>,
+    option: &'static Opt,
+    entry: &Entry,
+    items: &[Node],
+) -> Option<Vec<String>> {
+    if items.is_empty() {
+        let fault = Fault::at(entry.node.span.clone(), format!("`{}` is empty", option.name));
+        walk.faults.push(fault.expected(format!("expected {}", expectation(&option.kind))));
+        return None;
+    }
+    let mut all = Some(Vec::new());
+    for (index, item) in items.iter().enumerate() {
+        let why = match &item.raw {
+            Raw::Broken => {
+                all = None;
+                continue;
+            }
+            // An argument may be empty; a program or a column may not.
+            Raw::Text(text) if text.contains('\0') => "has a NUL in it",
+            Raw::Text(text)
+                if text.is_empty() && (index == 0 || matches!(option.kind, Kind::Names)) =>
+            {
+                "is empty"
+            }
+            Raw::Text(text) => {
+                if let Some(all) = &mut all {
+                    all.push(text.clone());
+                }
+                continue;
+            }
+            _ => "is not a text",
+        };
+        let word = walk.text.get(item.span.clone()).unwrap_or_default();
+        let message = format!("`{}` in `{}` {why}", shown(word), option.name);
+        let mut fault = Fault::at(item.span.clone(), message).expected("expected a text in quotes");
+        if why == "is not a text" && !word.contains(['"', '\'', '\n', '[', '{']) {
+            fault = fault.mend(format!("write \"{word}\""));
+        }
+        walk.faults.push(fault);
+        all = None;
+    }
+    all
+}
+
+fn once_each(walk: &mut Walk<'_>, option: &Opt, items: &[Node], names: &[String]) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    let mut clean = true;
+    for (item, name) in items.iter().zip(names) {
+        if !seen.insert(name) {
+            let message = format!("`{}` is in `{}` twice", shown(name), option.name);
+            walk.faults.push(Fault::at(item.span.clone(), message).mend("keep one of the two"));
+            clean = false;
+        }
+    }
+    clean
+}
+
+fn variables(walk: &mut Walk<'_>, option: &Opt, table: &[Entry]) -> Option<Value> {
+    let mut all = Some(Vec::new());
+    for entry in table {
+        let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
+        let fault = match &entry.node.raw {
+            Raw::Broken => None,
+            _ if entry.key.is_empty() || entry.key.contains(['=', '\0']) => Some(
+                Fault::at(
+                    entry.place.clone(),
+                    format!("`{}` cannot be the name of a variable", shown(&entry.key)),
+                )
+                .expected("expected a name without `=`"),
+            ),
+            Raw::Text(text) if !text.contains('\0') => {
+                if let Some(all) = &mut all {
+                    all.push((entry.key.clone(), text.clone()));
+                }
+                continue;
+            }
+            Raw::Text(_) => Some(Fault::at(
+                entry.node.span.clone(),
+                format!("`{}` in `{}` has a NUL in it", shown(&entry.key), option.name),
+            )),
+            other => {
+                let message = format!(
+                    "`{}` in `{}` is {}, not a text",
+                    shown(&entry.key),
+                    option.name,
+                    other.title()
+                );
+                let fault = Fault::at(entry.node.span.clone(), message)
+                    .expected("expected a text in quotes");
+                let simple = !word.contains(['"', '\'', '\n', '[', '{']);
+                Some(with_mend(fault, simple.then(|| format!("write \"{word}\""))))
+            }
+        };
+        walk.faults.extend(fault);
+        all = None;
+    }
+    all.map(Value::Variables)
+}
+
+fn in_range(
+    walk: &mut Walk<'_>,
+    option: &Opt,
+    entry: &Entry,
+    number: Option<u64>,
+) -> Option<Value> {
+    in_range_value(walk, option, entry, number.map(Value::Number))
+}
+
+fn in_range_value(
+    walk: &mut Walk<'_>,
+    option: &Opt,
+    entry: &Entry,
+    value: Option<Value>,
+) -> Option<Value> {
+    if value.is_none() {
+        let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
+        let message = format!("`{}` = {} is out of range", option.name, shown_value(word));
+        let mut fault = Fault::at(entry.node.span.clone(), message)
+            .expected(format!("expected {}", expectation(&option.kind)));
+        if let Some(range) = range(&option.kind) {
+            fault = fault.mend(format!("write a value from {} to {}", range.0, range.1));
+        }
+        walk.faults.push(fault);
+    }
+    value
+}
+
+fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<Value> {
+    let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
+    let message = format!("`{}` = {} {}", option.name, shown_value(word), bad.why);
+    let fault = Fault::at(entry.node.span.clone(), message)
+        .expected(format!("expected {}", expectation(&option.kind)));
+    walk.faults.push(with_mend(fault, bad.mend));
+    None
+}
+
+/// A value of a type that the option does not have.
+pub(super) fn wrong_type<T>(walk: &mut Walk<'_>, option: &Opt, entry: &Entry) -> Option<T> {
+    if matches!(entry.node.raw, Raw::Broken) {
+        return None;
+    }
+    let message = format!("`{}` cannot be {}", option.name, entry.node.raw.title());
+    let fault = Fault::at(entry.node.span.clone(), message)
+        .expected(format!("expected {}", expectation(&option.kind)));
+    let mend = type_mend(walk, option, entry);
+    walk.faults.push(with_mend(fault, mend));
+    None
+}
+
+/// What was probably meant by a value of the wrong type.
+fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
+    let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
+    let quote = |text: &str| format!("\"{}\"", text.escape_default());
+    let meant = match (&option.kind, &entry.node.raw) {
+        (Kind::Count { .. }, Raw::Text(text)) if text.parse::<u64>().is_ok() => text.clone(),
+        (Kind::Time { .. }, Raw::Integer(Some(0..))) => format!("\"{word}s\""),
+        (Kind::Address, Raw::Integer(Some(0..=65_535))) => format!("\":{word}\""),
+        (Kind::Command, Raw::Text(text)) if !text.trim().is_empty() => {
+            let words: Vec<String> = text.split_whitespace().map(quote).collect();
+            format!("[{}]", words.join(", "))
+        }
+        (Kind::Names, Raw::Text(text)) if !text.is_empty() => format!("[{}]", quote(text)),
+        (
+            Kind::Word(_) | Kind::Pool | Kind::Text | Kind::Template | Kind::Address | Kind::Target,
+            Raw::List(items),
+        ) => match items.as_slice() {
+            [Node { raw: Raw::Text(text), .. }] => quote(text),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(format!("write `{} = {meant}`", option.name))
+}
+
+/// A value as it stands in the source, within a sentence.
+fn shown_value(word: &str) -> String {
+    const SHOWN_MAX: usize = 60;
+    let first = word.lines().next().unwrap_or_default();
+    let mut text: String = first.chars().filter(|c| !c.is_control()).take(SHOWN_MAX).collect();
+    if first.chars().nth(SHOWN_MAX).is_some() || first.len() < word.len() {
+        text.push('…');
+    }
+    text
+}
+
+/// What a kind wants to see.
+pub(crate) fn expectation(kind: &Kind) -> String {
+    match kind {
+        Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::Size { min, max } => format!(
+            "a size from {} to {}, like 4096 or \"64KiB\"",
+            size_text(*min),
+            size_text(*max)
+        ),
+        Kind::Time { min, max } => format!(
+            "a duration from {} to {}, like \"500ms\", \"2s\", \"5m\", \"1h\"",
+            duration_text(*min),
+            duration_text(*max)
+        ),
+        Kind::Word(words) => {
+            let words: Vec<String> = words.iter().map(|w| format!("\"{}\"", w.name)).collect();
+            words.join(" or ")
+        }
+        Kind::Address => "an address like \"127.0.0.1:7000\", \"[::1]:7000\", \":7000\" or \
+                          \"unix:/path\""
+            .to_owned(),
+        Kind::Pool => "the name of a pool".to_owned(),
+        Kind::Text => "a text in quotes".to_owned(),
+        Kind::Template => "a text in quotes, like \"ok\" or \"ok {id}\"".to_owned(),
+        Kind::Names => "a list of names, like [\"at\", \"path\"]".to_owned(),
+        Kind::Command => "a program and its arguments, like [\"perl\", \"parse.pl\"]".to_owned(),
+        Kind::Variables => "a table of texts, like { NAME = \"value\" }".to_owned(),
+        Kind::Target => "a database like \"sqlite:hits.db\"".to_owned(),
+        Kind::Group(_, Short::Span) => {
+            "a number, a range like \"2..20\", or a table like { min = 2, max = 20 }".to_owned()
+        }
+        Kind::Group(options, Short::None) => {
+            let names: Vec<&str> = options.iter().map(|option| option.name).collect();
+            format!("a table of {}", list(&names))
+        }
+    }
+}
+
+/// Both ends of a kind's range, as they are written.
+pub(crate) fn range(kind: &Kind) -> Option<(String, String)> {
+    match kind {
+        Kind::Count { min, max } => Some((min.to_string(), max.to_string())),
+        Kind::Size { min, max } => Some((size_text(*min), size_text(*max))),
+        Kind::Time { min, max } => Some((duration_text(*min), duration_text(*max))),
+        _ => None,
+    }
+}

@@ -1,0 +1,240 @@
+//! The configuration that the design shows, read into the model and compared field by field.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use settings::*;
+
+const EXAMPLE: &str = r#"[admin]
+listen = "127.0.0.1:7070"             # dashboard, API, metrics
+
+[listener.hits]
+listen = "0.0.0.0:7000"
+protocol = "lines"
+pool = "parse"
+
+[pool.parse]                          # twenty programs on pipes
+program = ["perl", "parse.pl"]
+framing = "lines"
+workers = { min = 2, max = 20, spare = 2, idle = "30s" }
+then = "store"
+
+[pool.store]                          # rows in a transaction, the ack after COMMIT
+database = "sqlite:hits.db"
+insert = { table = "hits", columns = ["at", "path", "status"], on_conflict = "nothing" }
+batch = { rows = 1000, wait = "2ms" }
+"#;
+
+fn read(text: &str) -> Configuration {
+    let source = Source { name: "roadstead.toml".into(), text: text.into() };
+    parse(&source, &|_| None).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn example() -> Configuration {
+    Configuration {
+        daemon: Daemon { drain: Duration::from_secs(30) },
+        admin: Some(Admin { listen: Address::Internet("127.0.0.1:7070".parse().unwrap()) }),
+        listeners: vec![Listener {
+            name: "hits".into(),
+            listen: Address::Internet("0.0.0.0:7000".parse().unwrap()),
+            protocol: Protocol::Lines,
+            pool: "parse".into(),
+            reply: ReplyStyle::Plain,
+            half_close: HalfClose::Keep,
+            last_line: LastLine::Refuse,
+            connections_max: 10_000,
+            line_max: 64 << 10,
+            in_flight_max: 64,
+            reply_held_max: 1 << 20,
+            send_max: 4 << 20,
+            idle: Duration::from_secs(600),
+            read: Duration::from_secs(10),
+            write_stall: Duration::from_secs(30),
+            backlog: 4096,
+        }],
+        pools: vec![programs(), database()],
+    }
+}
+
+fn queue() -> Queue {
+    Queue { length: 10_000, bytes: 64 << 20, wait: Duration::from_secs(5) }
+}
+
+fn programs() -> Pool {
+    Pool {
+        name: "parse".into(),
+        worker: Worker::Program(Program {
+            command: vec!["perl".into(), "parse.pl".into()],
+            framing: Framing::Lines,
+            pipeline: 1,
+            reply_max: 1 << 20,
+            cwd: None,
+            env: vec![],
+            grace: Duration::from_secs(2),
+            settle: Duration::from_secs(1),
+        }),
+        workers: Workers {
+            min: 2,
+            max: 20,
+            spare: 2,
+            idle: Duration::from_secs(30),
+            grow_after: Duration::from_millis(10),
+        },
+        queue: queue(),
+        schedule: Schedule::RoundRobin,
+        batch: Batch { rows: 1, bytes: 1 << 20, wait: Duration::ZERO },
+        then: Some("store".into()),
+        deadline: Duration::from_secs(30),
+    }
+}
+
+fn database() -> Pool {
+    Pool {
+        name: "store".into(),
+        worker: Worker::Database(Database {
+            target: Target::Sqlite(PathBuf::from("hits.db")),
+            action: Action::Insert(Insert {
+                table: "hits".into(),
+                columns: vec!["at".into(), "path".into(), "status".into()],
+                on_conflict: OnConflict::Nothing,
+            }),
+            create: None,
+            record: Record::Json,
+            ack: "ok".into(),
+            sync: Sync::Full,
+            lock_wait: Duration::from_secs(5),
+        }),
+        workers: Workers {
+            min: 1,
+            max: 1,
+            spare: 0,
+            idle: Duration::from_secs(30),
+            grow_after: Duration::from_millis(10),
+        },
+        queue: queue(),
+        schedule: Schedule::RoundRobin,
+        batch: Batch { rows: 1000, bytes: 1 << 20, wait: Duration::from_millis(2) },
+        then: None,
+        deadline: Duration::from_secs(30),
+    }
+}
+
+#[test]
+fn the_example_of_the_design_is_read_whole() {
+    assert_eq!(read(EXAMPLE), example());
+}
+
+#[test]
+fn every_option_can_be_given() {
+    let configuration = read(
+        r#"
+        daemon.drain = "0s"
+        [listener.main]
+        listen = "unix:run/main.sock"
+        pool = "echo"
+        protocol = "lines"
+        reply = "status"
+        half_close = "left"
+        last_line = "accept"
+        connections_max = 5
+        line_max = 100
+        in_flight_max = 2
+        reply_held_max = "2KiB"
+        send_max = "3MiB"
+        idle = "0s"
+        read = "250ms"
+        write_stall = "1h"
+        backlog = 16
+        [pool.echo]
+        program = ["cat", ""]
+        workers = "2..20"
+        queue = { length = 7, bytes = "1GiB", wait = "1m" }
+        schedule = "least-outstanding"
+        deadline = "2s"
+        framing = "lines"
+        pipeline = 8
+        reply_max = "64KiB"
+        cwd = "scripts"
+        env = { B = "2", A = "" }
+        grace = "0s"
+        settle = "0s"
+        [pool.store]
+        database = "sqlite:/var/lib/hits.db"
+        statement = "insert into hits values (:at)"
+        create = "create table if not exists hits (at)"
+        record = "json"
+        ack = "ok {id}"
+        sync = "normal"
+        lock_wait = "1s"
+        workers = 3
+        batch.rows = 10
+        batch.bytes = "1KiB"
+        "#,
+    );
+    let listener = &configuration.listeners[0];
+    assert_eq!(configuration.daemon.drain, Duration::ZERO);
+    assert_eq!(listener.listen, Address::Unix("run/main.sock".into()));
+    assert_eq!((listener.reply, listener.half_close), (ReplyStyle::Status, HalfClose::Left));
+    assert_eq!(listener.last_line, LastLine::Accept);
+    assert_eq!((listener.connections_max, listener.line_max), (5, 100));
+    assert_eq!((listener.in_flight_max, listener.backlog), (2, 16));
+    assert_eq!((listener.reply_held_max, listener.send_max), (2048, 3 << 20));
+    assert_eq!((listener.idle, listener.read), (Duration::ZERO, Duration::from_millis(250)));
+    assert_eq!(listener.write_stall, Duration::from_secs(3600));
+    let echo = &configuration.pools[0];
+    assert_eq!((echo.workers.min, echo.workers.max, echo.workers.spare), (2, 20, 0));
+    assert_eq!(echo.queue, Queue { length: 7, bytes: 1 << 30, wait: Duration::from_secs(60) });
+    assert_eq!(
+        (echo.schedule, echo.deadline),
+        (Schedule::LeastOutstanding, Duration::from_secs(2))
+    );
+    let Worker::Program(program) = &echo.worker else { panic!("{echo:?}") };
+    assert_eq!(program.command, ["cat", ""]);
+    assert_eq!((program.pipeline, program.reply_max), (8, 64 << 10));
+    assert_eq!(program.cwd, Some("scripts".into()));
+    assert_eq!(program.env, [("B".into(), "2".into()), ("A".into(), String::new())]);
+    assert_eq!((program.grace, program.settle), (Duration::ZERO, Duration::ZERO));
+    let store = &configuration.pools[1];
+    assert_eq!((store.workers.min, store.workers.max), (3, 3));
+    assert_eq!(store.batch, Batch { rows: 10, bytes: 1024, wait: Duration::ZERO });
+    let Worker::Database(database) = &store.worker else { panic!("{store:?}") };
+    assert_eq!(database.action, Action::Statement("insert into hits values (:at)".into()));
+    assert_eq!(database.create.as_deref(), Some("create table if not exists hits (at)"));
+    assert_eq!((database.ack.as_str(), database.sync), ("ok {id}", Sync::Normal));
+    assert_eq!(database.lock_wait, Duration::from_secs(1));
+}
+
+#[test]
+fn a_number_of_workers_above_the_default_limit_raises_the_limit() {
+    let pool = "[pool.a]\nprogram = [\"cat\"]\nworkers";
+    assert_eq!(read(&format!("{pool} = 7\n")).pools[0].workers.max, 7);
+    assert_eq!(read(&format!("{pool} = {{ min = 7 }}\n")).pools[0].workers.max, 7);
+    assert_eq!(read(&format!("{pool} = {{ min = 2 }}\n")).pools[0].workers.max, 4);
+    assert_eq!(read(&format!("{pool}.max = 2\n")).pools[0].workers.min, 1);
+}
+
+#[test]
+fn a_command_line_is_the_same_configuration_as_a_file() {
+    let flag = |path: &str, value: FlagValue, shown: &str| Flag {
+        path: path.into(),
+        value,
+        shown: shown.into(),
+    };
+    let flags = [
+        flag("listener.main.listen", FlagValue::Text(":7000".into()), "--listen :7000"),
+        flag("listener.main.pool", FlagValue::Text("main".into()), ""),
+        flag("pool.main.workers", FlagValue::Text("2..20".into()), "--workers 2..20"),
+        flag("pool.main.pipeline", FlagValue::Integer(8), "--pipeline 8"),
+        flag("pool.main.env", FlagValue::Table(vec![("A".into(), "b".into())]), "--env A=b"),
+        flag(
+            "pool.main.program",
+            FlagValue::List(vec!["perl".into(), "parse.pl".into()]),
+            "-- perl parse.pl",
+        ),
+    ];
+    let file = read(
+        "[listener.main]\nlisten = \":7000\"\npool = \"main\"\n[pool.main]\nworkers = \"2..20\"\n\
+         pipeline = 8\nenv = { A = \"b\" }\nprogram = [\"perl\", \"parse.pl\"]\n",
+    );
+    assert_eq!(from_flags(&flags).unwrap(), file);
+}
