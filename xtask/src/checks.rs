@@ -1,0 +1,221 @@
+//! The chores that decide whether a change is good: `test`, `faults`, `deny`.
+
+use crate::report::Report;
+use crate::requirements;
+use crate::runner::{self, Counts, PLANTS};
+use crate::shell::{self, Failure, Workspace};
+use crate::steps::Steps;
+use crate::{pages, tidy};
+use clap::Args;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// The steps of `test`, in their order.
+const STEPS: [&str; 9] =
+    ["tools", "format", "tidy", "clippy", "build", "tests", "docs", "reference", "examples"];
+
+#[derive(Args, Debug)]
+pub(crate) struct TestArguments {
+    /// Go on after a step that failed
+    #[arg(long)]
+    keep_going: bool,
+    /// Only these steps
+    #[arg(long, value_name = "STEP", value_parser = STEPS)]
+    only: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct FaultArguments {
+    /// A tenth of the counts, as `test` runs them
+    #[arg(long)]
+    tenth: bool,
+    /// Only the test files whose name contains this
+    #[arg(value_name = "NAME")]
+    filter: Option<String>,
+    /// After `--`: arguments for the test binaries, such as a test's name
+    #[arg(last = true)]
+    rest: Vec<String>,
+}
+
+/// Everything that must pass. The last line is the sum of all test binaries.
+pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode {
+    let mut steps = Steps::new(arguments.keep_going, &arguments.only);
+    let mut report = None;
+    steps.step("tools", "cargo xtask test --only tools", || {
+        requirements::provide(requirements::TESTS)
+    });
+    steps.step("format", "cargo xtask fmt", || {
+        shell::run(workspace.cargo(["fmt", "--all", "--check"])).map(|_| String::new()).map_err(
+            |mut failure| {
+                failure.output.push_str("\nmend with: cargo xtask fmt");
+                failure
+            },
+        )
+    });
+    steps.step("tidy", "cargo xtask tidy", || tidy::check(workspace));
+    steps.step("clippy", "cargo xtask test --only clippy", || clippy(workspace));
+    steps.step("build", "cargo xtask test --only build", || runner::build(workspace));
+    steps.step("tests", "cargo xtask test --only tests", || {
+        let (counted, result) = runner::run(workspace, &runner::whole(), Counts::Tenth);
+        report = Some(counted);
+        result
+    });
+    steps.step("docs", "cargo xtask test --only docs", || documentation(workspace));
+    steps.step("reference", pages::REPEAT, || pages::check(workspace));
+    steps.step("examples", "cargo xtask test --only examples", || examples(workspace));
+    end(&steps, report.as_ref())
+}
+
+/// The fault tests with full counts.
+pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitCode {
+    let mut steps = Steps::new(false, &[]);
+    let mut report = None;
+    steps.step("tools", "cargo xtask test --only tools", || {
+        requirements::provide(requirements::TESTS)
+    });
+    steps.step("faults", "cargo xtask faults", || {
+        let targets = fault_targets(&workspace.metadata, arguments.filter.as_deref());
+        if targets.is_empty() {
+            return Err(Failure::new("no test file of `roadstead` begins with `faults`"));
+        }
+        let mut args: Vec<String> =
+            ["test", "-p", "roadstead", "--features", "plants"].map(str::to_owned).to_vec();
+        args.extend(targets.into_iter().map(|target| format!("--test={target}")));
+        let counts = if arguments.tenth { Counts::Tenth } else { Counts::Full };
+        let (counted, result) = runner::run_with(workspace, &args, &arguments.rest, counts);
+        report = Some(counted);
+        result
+    });
+    end(&steps, report.as_ref())
+}
+
+/// Prints the last line. A failure elsewhere stands behind the counts, so that they are never read
+/// as the whole verdict.
+fn end(steps: &Steps, report: Option<&Report>) -> ExitCode {
+    println!("took {}", steps.took());
+    let mut last = report.map_or_else(|| "no tests were run".to_owned(), Report::sum);
+    if !steps.failed().is_empty() {
+        last.push_str(&format!("; failed: {}", steps.failed().join(", ")));
+    }
+    println!("{last}");
+    if steps.failed().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Lints, for the code as it is tested and for the code as it is released.
+fn clippy(workspace: &Workspace) -> Result<String, Failure> {
+    let tested = ["clippy", "--quiet", "--workspace", "--all-targets", "--features", PLANTS];
+    let released = ["clippy", "--quiet", "--workspace"];
+    for args in [&tested[..], &released[..]] {
+        shell::run(workspace.cargo(args.iter().chain(&["--", "-D", "warnings"])))?;
+    }
+    Ok(String::new())
+}
+
+fn documentation(workspace: &Workspace) -> Result<String, Failure> {
+    let mut command = workspace.cargo(["doc", "--quiet", "--workspace", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    shell::run(command).map(|_| String::new())
+}
+
+/// Every configuration under `examples/` is one that the daemon takes, every script compiles.
+fn examples(workspace: &Workspace) -> Result<String, Failure> {
+    let mut files = Vec::new();
+    collect(&workspace.root.join("examples"), &mut files)?;
+    let program = pages::program(workspace)?;
+    let mut checked = 0;
+    for file in &files {
+        let mut command = match file.extension().and_then(OsStr::to_str) {
+            Some("toml") => Command::new(&program),
+            Some("pl") => Command::new("perl"),
+            _ => continue,
+        };
+        let perl = command.get_program() == "perl";
+        // Beside the file, as its README says, so that relative paths in it hold.
+        command.current_dir(file.parent().unwrap_or(&workspace.root));
+        command.arg(if perl { "-wc" } else { "check" }).arg(file.file_name().unwrap_or_default());
+        shell::run(command).map_err(|failure| {
+            let place = workspace.shown(file).display();
+            Failure { output: format!("{place}\n{}", failure.output), ..failure }
+        })?;
+        checked += 1;
+    }
+    if checked == 0 {
+        return Err(Failure::new("there is no example under examples/"));
+    }
+    Ok(format!("{checked} files"))
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let failed = |error| Failure::new(format!("{}: {error}", folder.display()));
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(())
+}
+
+/// The test files of `roadstead` whose name begins with `faults`.
+fn fault_targets(metadata: &Value, filter: Option<&str>) -> Vec<String> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let targets = packages
+        .filter(|package| package["name"] == "roadstead")
+        .flat_map(|package| package["targets"].as_array().into_iter().flatten());
+    let mut names: Vec<String> = targets
+        .filter(|target| target["kind"][0] == "test")
+        .filter_map(|target| target["name"].as_str())
+        .filter(|name| name.starts_with("faults"))
+        .filter(|name| filter.is_none_or(|filter| name.contains(filter)))
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names
+}
+
+/// Licences, advisories and sources, by cargo-deny. Not a step of `test`: it needs the network and
+/// a tool that takes minutes to build.
+pub(crate) fn deny(workspace: &Workspace) -> Result<(), Failure> {
+    if shell::run(workspace.cargo(["deny", "--version"])).is_err() {
+        return Err(Failure::new("cargo-deny is missing")
+            .repeated_by("cargo install cargo-deny --locked && cargo xtask deny"));
+    }
+    let said = shell::run(workspace.cargo(["deny", "check"]))?;
+    print!("{said}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn fault_tests_are_found_by_name() {
+        let target = |name: &str, kind: &str| json!({ "name": name, "kind": [kind] });
+        let metadata = json!({ "packages": [
+            { "name": "roadstead", "targets": [
+                target("faults_kill", "test"), target("faults_rows", "test"),
+                target("faults", "bin"), target("ledger", "test"),
+            ]},
+            { "name": "roadstead-pool", "targets": [target("faults_elsewhere", "test")] },
+        ]});
+        assert_eq!(fault_targets(&metadata, None), ["faults_kill", "faults_rows"]);
+        assert_eq!(fault_targets(&metadata, Some("rows")), ["faults_rows"]);
+        assert!(fault_targets(&metadata, Some("none")).is_empty());
+    }
+
+    #[test]
+    fn every_step_can_be_named() {
+        let source = include_str!("checks.rs");
+        for step in STEPS {
+            assert!(source.contains(&format!("steps.step(\"{step}\"")), "{step}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Pages that are made from the code: `docs/reference.md` is what `roadstead reference` says.
+
+use crate::runner::PLANTS;
+use crate::shell::{self, Failure, Workspace};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The command that makes the pages again.
+pub(crate) const REPEAT: &str = "cargo xtask docs";
+
+/// Builds the program as the tests build it, so that nothing is built twice, and says where it is.
+pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    shell::run(workspace.cargo(["build", "--workspace", "--features", PLANTS, "--bins"]))?;
+    Ok(workspace.built("debug", "roadstead"))
+}
+
+/// Makes the generated pages again.
+pub(crate) fn write(workspace: &Workspace) -> Result<String, Failure> {
+    let text = reference(&program(workspace)?)?;
+    let path = page(workspace);
+    let failed = |error| Failure::new(format!("{}: {error}", workspace.shown(&path).display()));
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    fs::write(&path, text).map_err(failed)?;
+    Ok(format!("wrote {}", workspace.shown(&path).display()))
+}
+
+/// Fails when a generated page is not what the code says today.
+pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
+    let text = reference(&program(workspace)?)?;
+    let path = page(workspace);
+    let there = fs::read_to_string(&path).unwrap_or_default();
+    match difference(&there, &text) {
+        None => Ok(format!("{} lines", text.lines().count())),
+        Some(difference) => Err(Failure::new(format!(
+            "{} is stale, {difference}",
+            workspace.shown(&path).display()
+        ))
+        .repeated_by(REPEAT)),
+    }
+}
+
+fn page(workspace: &Workspace) -> PathBuf {
+    workspace.root.join("docs/reference.md")
+}
+
+fn reference(program: &Path) -> Result<String, Failure> {
+    let mut command = Command::new(program);
+    command.arg("reference");
+    shell::run(command)
+}
+
+/// Where two texts differ first, in words.
+fn difference(there: &str, wanted: &str) -> Option<String> {
+    if there == wanted {
+        return None;
+    }
+    let mut there_lines = there.lines();
+    for (index, wanted) in wanted.lines().enumerate() {
+        let there = there_lines.next();
+        if there != Some(wanted) {
+            let there = there.unwrap_or("(the end)");
+            let line = index + 1;
+            return Some(format!("first in line {line}\n  there:  {there}\n  wanted: {wanted}"));
+        }
+    }
+    Some("it has more lines than it should, or lacks its last newline".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_is_shown() {
+        assert_eq!(difference("a\nb\n", "a\nb\n"), None);
+        let said = difference("a\nb\nc\n", "a\nx\nc\n").unwrap();
+        assert!(said.contains("line 2") && said.contains("there:  b"), "{said}");
+        assert!(difference("a\n", "a\nb\n").unwrap().contains("(the end)"));
+        assert!(difference("a\nb\n", "a\n").unwrap().contains("more lines"));
+    }
+}

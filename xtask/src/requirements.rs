@@ -1,0 +1,166 @@
+//! Tools of the system that tests and measurements need: found, installed where we may, named
+//! where we may not. A tool that is missing is a failure, never a test left out.
+
+use crate::shell::{self, Failure};
+use rustix::process::geteuid;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// One tool and the Debian package that has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Requirement {
+    name: &'static str,
+    package: &'static str,
+    probe: Probe,
+}
+
+/// How a tool is found.
+#[derive(Clone, Copy, Debug)]
+enum Probe {
+    /// A program on the search path.
+    Program,
+    /// A module that Perl can load.
+    PerlModule,
+    /// Netcat as OpenBSD has it: the traditional one has no `-N`.
+    Netcat,
+}
+
+const fn program(name: &'static str, package: &'static str) -> Requirement {
+    Requirement { name, package, probe: Probe::Program }
+}
+
+const fn perl_module(name: &'static str, package: &'static str) -> Requirement {
+    Requirement { name, package, probe: Probe::PerlModule }
+}
+
+/// What `cargo xtask test` and `faults` need.
+pub(crate) const TESTS: &[Requirement] = &[
+    program("perl", "perl"),
+    // Debian's smallest perl comes without its core modules.
+    perl_module("JSON::PP", "perl"),
+    perl_module("DBD::SQLite", "libdbd-sqlite3-perl"),
+    program("sqlite3", "sqlite3"),
+    program("strace", "strace"),
+    Requirement { name: "nc", package: "netcat-openbsd", probe: Probe::Netcat },
+];
+
+/// What `cargo xtask bench main` needs.
+pub(crate) const BENCH: &[Requirement] = &[
+    program("perl", "perl"),
+    perl_module("IO::Multiplex", "libio-multiplex-perl"),
+    program("sqlite3", "sqlite3"),
+    program("strace", "strace"),
+];
+
+/// Sees to it that all of them are there, and gives a note on what was done for that.
+pub(crate) fn provide(list: &[Requirement]) -> Result<String, Failure> {
+    let missing: Vec<Requirement> = list.iter().copied().filter(|one| !one.is_there()).collect();
+    if missing.is_empty() {
+        return Ok(format!("{} there", list.len()));
+    }
+    let packages = packages(&missing);
+    if !geteuid().is_root() || !on_path("apt-get") {
+        return Err(Failure::new(refusal(&missing, &packages)));
+    }
+    install(&packages)?;
+    match missing.iter().find(|one| !one.is_there()) {
+        None => Ok(format!("installed {}", packages.join(" "))),
+        Some(still) => Err(Failure::new(format!(
+            "{} is still missing after {} was installed",
+            still.name, still.package
+        ))),
+    }
+}
+
+impl Requirement {
+    fn is_there(self) -> bool {
+        match self.probe {
+            Probe::Program => on_path(self.name),
+            Probe::PerlModule => Command::new("perl")
+                .args([&format!("-M{}", self.name), "-e", "1"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success()),
+            Probe::Netcat => Command::new(self.name).arg("-h").output().is_ok_and(|output| {
+                [output.stdout, output.stderr]
+                    .iter()
+                    .any(|said| String::from_utf8_lossy(said).contains("OpenBSD"))
+            }),
+        }
+    }
+}
+
+fn on_path(name: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| is_program(&folder.join(name)))
+}
+
+fn is_program(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
+}
+
+/// The packages of the missing tools, each once, in the order of the list.
+fn packages(missing: &[Requirement]) -> Vec<&'static str> {
+    let mut packages = Vec::new();
+    for one in missing {
+        if !packages.contains(&one.package) {
+            packages.push(one.package);
+        }
+    }
+    packages
+}
+
+fn refusal(missing: &[Requirement], packages: &[&str]) -> String {
+    let mut text = String::new();
+    for one in missing {
+        text.push_str(&format!("missing: {} (Debian package {})\n", one.name, one.package));
+    }
+    text.push_str(&format!(
+        "install with: sudo apt-get install --no-install-recommends {}\n",
+        packages.join(" ")
+    ));
+    text
+}
+
+fn install(packages: &[&str]) -> Result<(), Failure> {
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(args);
+        shell::run(command)
+    };
+    // Lists that cannot be refreshed may still be good enough to install from, so the verdict is
+    // the installation's, with both outputs.
+    let update = apt(&["update", "--quiet"]);
+    let mut args = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
+    args.extend(packages);
+    apt(&args).map(drop).map_err(|failure| match update {
+        Ok(_) => failure,
+        Err(update) => {
+            Failure { output: format!("{}\n{}", update.output, failure.output), ..failure }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_that_is_not_there_is_seen() {
+        assert!(program("sh", "dash").is_there());
+        assert!(!program("no-such-tool-here", "nothing").is_there());
+        assert!(!perl_module("No::Such::Module", "nothing").is_there());
+    }
+
+    #[test]
+    fn a_refusal_names_every_tool_and_one_command() {
+        let missing = [TESTS[0], TESTS[1], TESTS[3]];
+        let packages = packages(&missing);
+        assert_eq!(packages, ["perl", "sqlite3"]);
+        let text = refusal(&missing, &packages);
+        assert!(text.contains("missing: JSON::PP (Debian package perl)"), "{text}");
+        assert!(text.ends_with("--no-install-recommends perl sqlite3\n"), "{text}");
+    }
+}

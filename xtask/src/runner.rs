@@ -1,0 +1,122 @@
+//! Runs `cargo test` and shows one line a test binary.
+
+use crate::report::Report;
+use crate::shell::{self, Failure, Workspace};
+use std::process::Command;
+
+/// The feature that compiles the deliberate defects in; each is off until a test chooses it.
+pub(crate) const PLANTS: &str = "roadstead/plants";
+
+/// The variable that sets the counts of the fault tests.
+const FAULTS: &str = "ROADSTEAD_FAULTS";
+
+/// How many times the fault tests do what they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    Tenth,
+    Full,
+}
+
+impl Counts {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Tenth => "tenth",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// The whole workspace, as `cargo test` arguments.
+pub(crate) fn whole() -> Vec<String> {
+    ["test", "--workspace", "--features", PLANTS].map(str::to_owned).to_vec()
+}
+
+/// Builds all test binaries without running them.
+pub(crate) fn build(workspace: &Workspace) -> Result<String, Failure> {
+    let mut args = whole();
+    args.extend(["--no-run".to_owned(), "--quiet".to_owned()]);
+    shell::run(workspace.cargo(args)).map(|_| String::new())
+}
+
+/// Runs tests with the given `cargo test` arguments; gives the report even when some failed.
+pub(crate) fn run(
+    workspace: &Workspace,
+    args: &[String],
+    counts: Counts,
+) -> (Report, Result<String, Failure>) {
+    run_with(workspace, args, &[], counts)
+}
+
+/// The same, with arguments for the test binaries.
+pub(crate) fn run_with(
+    workspace: &Workspace,
+    args: &[String],
+    rest: &[String],
+    counts: Counts,
+) -> (Report, Result<String, Failure>) {
+    let mut report = Report::default();
+    let mut command = workspace.cargo(args);
+    command.arg("--no-fail-fast").env(FAULTS, counts.word());
+    if !rest.is_empty() {
+        command.arg("--").args(rest);
+    }
+    let repeat = shell::show(&command);
+    let status = follow(command, &mut report);
+    let result = status.and_then(|success| verdict(&report, success));
+    (report, result.map_err(|failure| failure.repeated_by(repeat)))
+}
+
+fn follow(command: Command, report: &mut Report) -> Result<bool, Failure> {
+    let status = shell::follow(command, |line| {
+        if let Some(binary) = report.take(line).filter(|binary| binary.passed + binary.failed > 0) {
+            println!("{}", binary.line());
+        }
+    });
+    if let Some(binary) = report.finish().filter(|binary| binary.passed + binary.failed > 0) {
+        println!("{}", binary.line());
+    }
+    status.map(|status| status.success())
+}
+
+/// Both must be content: the counts, and cargo's exit status (a build may fail with no count).
+fn verdict(report: &Report, success: bool) -> Result<String, Failure> {
+    if success && report.failed == 0 {
+        return Ok(report.sum());
+    }
+    let mut output = String::new();
+    for binary in &report.failures {
+        output.push_str(&format!("── {}\n{}\n", binary.name, binary.said.trim()));
+    }
+    if output.is_empty() {
+        output.clone_from(&report.outside);
+    }
+    output.push_str(&report.sum());
+    Err(Failure::new(output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(text: &str) -> Report {
+        let mut report = Report::default();
+        for line in text.lines() {
+            report.take(line);
+        }
+        report.finish();
+        report
+    }
+
+    #[test]
+    fn a_build_that_fails_is_no_pass() {
+        let report = report("error[E0425]: cannot find value");
+        let failure = verdict(&report, false).unwrap_err();
+        assert!(failure.output.contains("E0425"), "{}", failure.output);
+    }
+
+    #[test]
+    fn a_failed_test_is_no_pass_whatever_cargo_says() {
+        let report = report("     Running tests/a.rs (d/a-1)\nkilled");
+        assert!(verdict(&report, true).is_err());
+    }
+}

@@ -1,0 +1,190 @@
+//! Commands of others: how they are started, shown and captured.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+
+/// Why a step failed: what was said, and the command that says it again.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) output: String,
+    pub(crate) repeat: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(output: impl Into<String>) -> Self {
+        Self { output: output.into(), repeat: None }
+    }
+
+    /// Adds the command that repeats the step, unless a narrower one is there already.
+    pub(crate) fn repeated_by(mut self, command: impl Into<String>) -> Self {
+        self.repeat.get_or_insert_with(|| command.into());
+        self
+    }
+
+    /// Prints it as the end of a chore.
+    pub(crate) fn show(&self) -> ExitCode {
+        eprintln!("{}", self.output.trim_end());
+        if let Some(repeat) = &self.repeat {
+            eprintln!("repeat with: {repeat}");
+        }
+        ExitCode::FAILURE
+    }
+}
+
+/// The checkout that the chores are done in.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// The folder that holds the workspace's `Cargo.toml`.
+    pub(crate) root: PathBuf,
+    /// Where cargo builds.
+    pub(crate) target: PathBuf,
+    /// `cargo metadata --no-deps`.
+    pub(crate) metadata: Value,
+}
+
+impl Workspace {
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let mut command = Command::new(cargo_program());
+        command.args(["metadata", "--no-deps", "--format-version", "1"]);
+        let shown = show(&command);
+        let output = command
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+        let metadata: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|error| Failure::new(format!("{shown} gave no metadata: {error}")))?;
+        let folder = |key: &str| {
+            metadata[key]
+                .as_str()
+                .map(PathBuf::from)
+                .ok_or_else(|| Failure::new(format!("{shown} gave no {key}")))
+        };
+        Ok(Self { root: folder("workspace_root")?, target: folder("target_directory")?, metadata })
+    }
+
+    /// Cargo, in this checkout, without colours.
+    pub(crate) fn cargo<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(cargo_program());
+        command.args(args).current_dir(&self.root).env("CARGO_TERM_COLOR", "never");
+        command
+    }
+
+    /// A built program, of the profile's folder (`debug` or `release`).
+    pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
+        self.target.join(profile).join(name)
+    }
+
+    /// A path as it is shown: relative to the checkout where it lies inside.
+    pub(crate) fn shown<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.root).unwrap_or(path)
+    }
+}
+
+fn cargo_program() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}
+
+/// The command as a person would type it, with the variables that were set for it.
+pub(crate) fn show(command: &Command) -> String {
+    let mut words = Vec::new();
+    for (name, value) in command.get_envs() {
+        let name = name.to_string_lossy();
+        if let Some(value) =
+            value.filter(|_| name.starts_with("ROADSTEAD") || name == "RUSTDOCFLAGS")
+        {
+            words.push(format!("{name}={}", quoted(&value.to_string_lossy())));
+        }
+    }
+    let program = Path::new(command.get_program());
+    let short = program.file_name().unwrap_or(program.as_os_str());
+    words.push(quoted(&short.to_string_lossy()));
+    words.extend(command.get_args().map(|word| quoted(&word.to_string_lossy())));
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Runs a command and gives what it said, on both channels in the order in which it was said.
+pub(crate) fn run(command: Command) -> Result<String, Failure> {
+    let mut said = String::new();
+    let shown = show(&command);
+    let status = follow(command, |line| {
+        said.push_str(line);
+        said.push('\n');
+    })?;
+    if status.success() {
+        return Ok(said);
+    }
+    Err(Failure::new(format!("{said}{shown}: {status}")).repeated_by(shown))
+}
+
+/// Runs a command and hands over each line that it says, on either channel, as it comes.
+pub(crate) fn follow(
+    mut command: Command,
+    mut each: impl FnMut(&str),
+) -> Result<ExitStatus, Failure> {
+    let shown = show(&command);
+    let failed = |error: io::Error| Failure::new(format!("{shown}: {error}"));
+    let (reader, writer) = io::pipe().map_err(failed)?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone().map_err(failed)?)
+        .stderr(writer)
+        .spawn()
+        .map_err(failed)?;
+    // The command holds the writing ends too; the reader would never end with them open.
+    drop(command);
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        each(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
+        line.clear();
+    }
+    child.wait().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn both_channels_come_in_order() {
+        let said = run(shell("echo one; echo two >&2; echo three")).unwrap();
+        assert_eq!(said, "one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn a_failure_carries_output_and_command() {
+        let failure = run(shell("echo broken; exit 3")).unwrap_err();
+        assert!(failure.output.contains("broken"), "{}", failure.output);
+        assert_eq!(failure.repeat.as_deref(), Some("sh -c 'echo broken; exit 3'"));
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let failure = run(Command::new("no-such-program-here")).unwrap_err();
+        assert!(failure.output.starts_with("no-such-program-here: "), "{}", failure.output);
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        assert_eq!(quoted("--features"), "--features");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

@@ -1,0 +1,125 @@
+//! The house rules that a tool can hold.
+//!
+//! Each rule is a pure function over text or metadata, with a test in which it fails; only this
+//! file reads the disk and starts cargo. A finding says where, what, and what to do instead.
+
+mod arrows;
+mod files;
+mod lexer;
+mod runtimes;
+mod sources;
+
+use crate::shell::{self, Failure, Workspace};
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// One breach of a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// A path of the checkout, or a room.
+    place: String,
+    /// The line, counted from 1, where there is one.
+    line: Option<usize>,
+    /// What is wrong and what to do instead.
+    text: String,
+}
+
+impl Finding {
+    fn new(place: &str, line: impl Into<Option<usize>>, text: impl Into<String>) -> Self {
+        Self { place: place.to_owned(), line: line.into(), text: text.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.place, self.text),
+            None => write!(f, "{}: {}", self.place, self.text),
+        }
+    }
+}
+
+/// Holds all rules against the checkout.
+pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
+    let mut findings = arrows::check(&workspace.metadata);
+    findings.extend(runtimes::named(&workspace.metadata));
+    for room in runtimes::rooms_without(&workspace.metadata) {
+        let tree = shell::run(workspace.cargo([
+            "tree",
+            "-p",
+            &room.package,
+            "--edges",
+            "normal",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+        ]))?;
+        findings.extend(runtimes::check(&room.name, &tree));
+    }
+    let mut all = Vec::new();
+    walk(&workspace.root, &workspace.root, &mut all)?;
+    all.sort_by(|one, other| one.path.cmp(&other.path));
+    findings.extend(files::required(&all));
+    let mut long = 0;
+    for file in &all {
+        findings.extend(files::check(file));
+        findings.extend(sources::check(file));
+        if let Some(note) = files::long(file) {
+            println!("  long: {note}");
+            long += 1;
+        }
+    }
+    if findings.is_empty() {
+        return Ok(format!("{} files, {long} long", all.len()));
+    }
+    let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    Err(Failure::new(lines.join("\n")).repeated_by("cargo xtask tidy"))
+}
+
+/// A text file of the checkout.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// From the root of the checkout, with `/`.
+    path: String,
+    text: String,
+}
+
+impl File {
+    fn extension(&self) -> &str {
+        Path::new(&self.path).extension().and_then(OsStr::to_str).unwrap_or_default()
+    }
+
+    fn is_rust(&self) -> bool {
+        self.extension() == "rs"
+    }
+}
+
+/// Collects the files that people write. What is built, hidden or not text is left out.
+fn walk(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<(), Failure> {
+    let failed = |error| Failure::new(format!("{}: {error}", folder.display()));
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        let name = entry.file_name();
+        let hidden = name.as_encoded_bytes().starts_with(b".");
+        if hidden || name == "target" || name == "corpus" {
+            continue;
+        }
+        if entry.file_type().map_err(failed)?.is_dir() {
+            walk(root, &path, files)?;
+            continue;
+        }
+        let written = ["rs", "toml", "md", "pl", "sh"];
+        if path.extension().and_then(OsStr::to_str).is_some_and(|end| written.contains(&end)) {
+            // A file may be gone again, or be no text: an editor's, a test's.
+            if let Ok(text) = fs::read_to_string(&path) {
+                let shown = path.strip_prefix(root).unwrap_or(&path);
+                files.push(File { path: shown.to_string_lossy().into_owned(), text });
+            }
+        }
+    }
+    Ok(())
+}

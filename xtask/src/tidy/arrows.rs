@@ -1,0 +1,153 @@
+//! Which room may name which: the map of the house, held against `cargo metadata`.
+
+use super::Finding;
+use serde_json::Value;
+
+/// Each room with the rooms that it may name, tests included. A room that is not listed may not
+/// exist: whoever builds one draws its arrows here and in `ARCHITECTURE.md`.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("block", &[]),
+    ("fields", &["block"]),
+    ("exchange", &["block", "fields"]),
+    ("elastic", &[]),
+    ("settings", &[]),
+    ("event", &["block"]),
+    ("spawn", &[]),
+    ("wire", &["block", "exchange", "fields"]),
+    ("pool", &["elastic", "exchange"]),
+    ("database", &["block", "elastic", "exchange", "fields"]),
+    (
+        "gateway",
+        &["block", "elastic", "event", "exchange", "fields", "pool", "settings", "spawn", "wire"],
+    ),
+    ("control", &["gateway", "settings"]),
+    (
+        "roadstead",
+        &[
+            "block", "control", "database", "elastic", "event", "exchange", "fields", "gateway",
+            "pool", "settings", "spawn", "wire",
+        ],
+    ),
+    // The chores name no room, so that they build when the rooms do not.
+    ("xtask", &[]),
+];
+
+/// A package of the workspace.
+#[derive(Debug)]
+pub(super) struct Room {
+    pub(super) package: String,
+    pub(super) name: String,
+    /// Names of the packages that it depends on, of all kinds.
+    pub(super) dependencies: Vec<String>,
+}
+
+/// Findings for arrows that are not in the table, and for rooms that are not.
+pub(super) fn check(metadata: &Value) -> Vec<Finding> {
+    let rooms = rooms(metadata);
+    let ours = |dependency: &str| rooms.iter().any(|room| room.package == dependency);
+    let mut findings = Vec::new();
+    for room in &rooms {
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == room.name) else {
+            findings.push(Finding::new(
+                &room.name,
+                None,
+                "a room without arrows: list it in xtask/src/tidy/arrows.rs and ARCHITECTURE.md",
+            ));
+            continue;
+        };
+        for dependency in room.dependencies.iter().filter(|dependency| ours(dependency)) {
+            let target = room_name(dependency);
+            if target != room.name && !allowed.contains(&target) {
+                findings.push(Finding::new(
+                    &room.name,
+                    None,
+                    format!("must not name `{target}`; it may name: {}", list(allowed)),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+fn list(names: &[&str]) -> String {
+    if names.is_empty() { "no other room".to_owned() } else { names.join(", ") }
+}
+
+/// All packages of the workspace.
+pub(super) fn rooms(metadata: &Value) -> Vec<Room> {
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    packages
+        .filter_map(|package| {
+            let name = package["name"].as_str()?;
+            let dependencies = package["dependencies"].as_array().into_iter().flatten();
+            Some(Room {
+                package: name.to_owned(),
+                name: room_name(name).to_owned(),
+                dependencies: dependencies
+                    .filter_map(|dependency| dependency["name"].as_str())
+                    .map(str::to_owned)
+                    .collect(),
+            })
+        })
+        .collect()
+}
+
+fn room_name(package: &str) -> &str {
+    package.strip_prefix("roadstead-").unwrap_or(package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn metadata(arrows: &[(&str, &[&str])]) -> Value {
+        let packages: Vec<Value> = arrows
+            .iter()
+            .map(|(name, targets)| {
+                let targets: Vec<Value> =
+                    targets.iter().map(|target| json!({ "name": target, "kind": null })).collect();
+                json!({ "name": name, "dependencies": targets })
+            })
+            .collect();
+        json!({ "packages": packages })
+    }
+
+    #[test]
+    fn allowed_arrows_and_strangers_pass() {
+        let house = metadata(&[
+            ("roadstead-block", &[]),
+            ("roadstead-event", &["roadstead-block", "rustix"]),
+            ("roadstead", &["roadstead-event", "roadstead"]),
+        ]);
+        assert_eq!(check(&house), []);
+    }
+
+    #[test]
+    fn an_arrow_against_the_map_is_found() {
+        let house = metadata(&[("roadstead-pool", &["roadstead-event"]), ("roadstead-event", &[])]);
+        let findings = check(&house);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(
+            findings[0].to_string(),
+            "pool: must not name `event`; it may name: elastic, exchange"
+        );
+    }
+
+    #[test]
+    fn a_room_without_arrows_is_found() {
+        let findings = check(&metadata(&[("roadstead-cellar", &[])]));
+        assert!(findings[0].text.contains("room without arrows"), "{findings:?}");
+    }
+
+    #[test]
+    fn the_table_has_no_circle() {
+        // Rooms are listed bottom first, so each may only name rooms above it in the table.
+        for (index, (room, targets)) in ARROWS.iter().enumerate() {
+            for target in *targets {
+                let place = ARROWS.iter().position(|(name, _)| name == target);
+                assert!(place.is_some_and(|place| place < index), "{room} -> {target}");
+            }
+        }
+    }
+}

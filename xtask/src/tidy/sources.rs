@@ -1,0 +1,231 @@
+//! Rules about what stands in a source: words, `unsafe`, sleeps in tests, headers of rooms.
+
+use super::lexer::{self, Views};
+use super::{File, Finding};
+use std::path::Path;
+
+/// Words that mean "not done"; work that is left belongs into an issue.
+const UNDONE: [&str; 4] = ["FIXME", "HACK", "TODO", "XXX"];
+/// Macros that mean the same.
+const UNDONE_MACROS: [&str; 3] = ["dbg", "todo", "unimplemented"];
+/// Calls that wait for time to pass.
+const SLEEPS: [&str; 6] =
+    ["clock_nanosleep", "nanosleep", "sleep", "sleep_ms", "sleep_until", "usleep"];
+/// Folders in which `unsafe` may stand.
+const UNSAFE_FOLDERS: [&str; 2] = ["crates/event/", "crates/spawn/"];
+/// What the header of a room must say.
+const HEADER: [&str; 3] = ["what it is", "what it knows", "must never know"];
+
+/// Findings in one file.
+pub(super) fn check(file: &File) -> Vec<Finding> {
+    if !file.is_rust() {
+        return undone(file, &file.text);
+    }
+    let views = lexer::views(&file.text);
+    let mut findings = undone(file, &views.comments);
+    findings.extend(macros(file, &views));
+    findings.extend(unsafety(file, &views));
+    findings.extend(in_tests(file, &views));
+    findings.extend(header(file));
+    findings.sort_by_key(|finding| finding.line);
+    findings
+}
+
+fn undone(file: &File, text: &str) -> Vec<Finding> {
+    let of_word = |word: &'static str| {
+        lexer::lines_with(text, word).map(move |line| {
+            let text = format!("{word}: do it, or open an issue");
+            Finding::new(&file.path, line, text)
+        })
+    };
+    UNDONE.into_iter().flat_map(of_word).collect()
+}
+
+fn macros(file: &File, views: &Views) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for name in UNDONE_MACROS {
+        for line in lexer::lines_with(&views.code, name) {
+            if views
+                .code
+                .lines()
+                .nth(line - 1)
+                .is_some_and(|code| code.contains(&format!("{name}!")))
+            {
+                findings.push(Finding::new(&file.path, line, format!("`{name}!` is left over")));
+            }
+        }
+    }
+    findings
+}
+
+fn unsafety(file: &File, views: &Views) -> Vec<Finding> {
+    if UNSAFE_FOLDERS.iter().any(|folder| file.path.starts_with(folder)) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for line in lexer::lines_with(&views.code, "unsafe") {
+        let text = "`unsafe` stands only in event and spawn";
+        findings.push(Finding::new(&file.path, line, text));
+    }
+    for line in lexer::lines_with(&views.code, "unsafe_code") {
+        let code = views.code.lines().nth(line - 1).unwrap_or_default();
+        if !lexer::has_word(code, "forbid") && !lexer::has_word(code, "deny") {
+            let text = "`unsafe_code` is allowed only in event and spawn";
+            findings.push(Finding::new(&file.path, line, text));
+        }
+    }
+    findings
+}
+
+/// No sleeps in tests, and no test that is left out without a reason.
+fn in_tests(file: &File, views: &Views) -> Vec<Finding> {
+    let regions = test_lines(&file.path, &views.code);
+    let mut findings = Vec::new();
+    for ((index, code), in_test) in views.code.lines().enumerate().zip(regions) {
+        if in_test && SLEEPS.iter().any(|name| calls(code, name)) {
+            let text = "a sleep in a test: wait for an event, or make time an argument";
+            findings.push(Finding::new(&file.path, index + 1, text));
+        }
+        if code.replace(' ', "").contains("#[ignore]") {
+            let text = "a test left out without a reason: `#[ignore = \"…\"]`, or mend it";
+            findings.push(Finding::new(&file.path, index + 1, text));
+        }
+    }
+    findings
+}
+
+fn calls(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(place, _)| {
+        let before = code[..place].chars().next_back();
+        let after = code[place + name.len()..].trim_start();
+        !before.is_some_and(lexer::is_word) && after.starts_with('(')
+    })
+}
+
+/// Which lines are test code: all of a file of tests, else each `#[cfg(test)]` item.
+fn test_lines(path: &str, code: &str) -> Vec<bool> {
+    let path = Path::new(path);
+    let lines = code.lines().count();
+    let whole = path.with_extension("").iter().any(|part| part == "tests" || part == "benches");
+    let mut marked = vec![whole; lines];
+    if whole {
+        return marked;
+    }
+    for (start, _) in code.match_indices("#[cfg(test)]") {
+        let first = code[..start].matches('\n').count();
+        let last = first + code[start..start + item_length(&code[start..])].matches('\n').count();
+        for mark in &mut marked[first..=last.min(lines.saturating_sub(1))] {
+            *mark = true;
+        }
+    }
+    marked
+}
+
+/// The length of the item that begins here: up to its `;`, or to the brace that closes it.
+fn item_length(code: &str) -> usize {
+    let mut depth = 0_usize;
+    for (place, character) in code.char_indices() {
+        match character {
+            ';' if depth == 0 => return place,
+            '{' => depth += 1,
+            '}' if depth <= 1 => return place,
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+/// The root of a room says what the room is.
+fn header(file: &File) -> Option<Finding> {
+    let inside = file.path.strip_prefix("crates/")?;
+    let (_, source) = inside.split_once('/')?;
+    if source != "src/lib.rs" {
+        return None;
+    }
+    let lines = file.text.lines().skip_while(|line| line.starts_with("// tidy:"));
+    let header: Vec<&str> = lines.map_while(|line| line.strip_prefix("//!")).collect();
+    let words: Vec<&str> = header.iter().flat_map(|line| line.split_whitespace()).collect();
+    let words = words.join(" ").to_lowercase();
+    let missing: Vec<&str> = HEADER.into_iter().filter(|part| !words.contains(part)).collect();
+    (!missing.is_empty()).then(|| {
+        let text = format!("a room opens with `//!` lines; missing: {}", missing.join("; "));
+        Finding::new(&file.path, 1, text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(path: &str, text: &str) -> Vec<String> {
+        let file = File { path: path.to_owned(), text: text.to_owned() };
+        check(&file).iter().map(ToString::to_string).collect()
+    }
+
+    const SOURCE: &str = "crates/pool/src/queue.rs";
+
+    #[test]
+    fn undone_work_is_found_in_comments_only() {
+        let found = findings(SOURCE, "// TODO later\nlet a = \"TODO\";\n/// XXX\nlet todos = 1;\n");
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("crates/pool/src/queue.rs:1: TODO"), "{found:?}");
+        assert_eq!(findings("docs/a.md", "so\nFIXME that\n").len(), 1);
+    }
+
+    #[test]
+    fn left_over_macros_are_found() {
+        assert_eq!(findings(SOURCE, "fn f() { todo!() }\ndbg!(1);\nlet todo = 2;\n").len(), 2);
+    }
+
+    #[test]
+    fn unsafe_has_its_two_rooms() {
+        let code = "unsafe { f() }\n#![allow(unsafe_code)]\n#![forbid(unsafe_code)]\n// unsafe\n";
+        assert_eq!(findings(SOURCE, code).len(), 2);
+        assert_eq!(findings("crates/event/src/epoll.rs", code).len(), 0);
+        assert_eq!(findings("crates/spawn/src/keeper.rs", code).len(), 0);
+    }
+
+    #[test]
+    fn sleeps_are_found_in_tests_only() {
+        let call = "std::thread::sleep(pause);\n";
+        assert_eq!(findings("crates/pool/tests/all.rs", call).len(), 1);
+        assert_eq!(findings("crates/pool/src/queue/tests.rs", call).len(), 1);
+        assert_eq!(findings(SOURCE, call).len(), 0);
+        let mixed = format!(
+            "fn a() {{ {call} }}\n#[cfg(test)]\nmod tests {{\n fn b() {{\n{call}}}\n}}\nfn c() {{ {call} }}\n"
+        );
+        let found = findings(SOURCE, &mixed);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(":6: a sleep"), "{found:?}");
+        // A program of that name is a worker like any other, and a method is not the call.
+        let program = "Command::new(\"sleep\").arg(\"60\");\nlet sleep = 1; asleep(2);\n";
+        assert_eq!(findings("crates/pool/tests/all.rs", program).len(), 0);
+    }
+
+    #[test]
+    fn a_test_item_without_a_body_ends_at_its_semicolon() {
+        let code = "#[cfg(test)]\nmod tests;\nfn a() { sleep(1) }\n";
+        assert_eq!(test_lines(SOURCE, code), [true, true, false]);
+    }
+
+    #[test]
+    fn a_bare_ignore_is_found() {
+        assert_eq!(findings(SOURCE, "#[ignore]\nfn a() {}\n").len(), 1);
+        assert_eq!(findings(SOURCE, "#[ignore = \"needs a printer\"]\nfn a() {}\n").len(), 0);
+    }
+
+    #[test]
+    fn a_room_says_what_it_is() {
+        let good = "//! Who waits.\n//!\n//! What it is: a queue. What it\n//! knows: time. What it must never\n//! know: sockets.\n\nmod a;\n";
+        assert_eq!(findings("crates/pool/src/lib.rs", good).len(), 0);
+        let found = findings("crates/pool/src/lib.rs", "//! Stand-in.\n//! What it is: none.\n");
+        assert_eq!(
+            found,
+            [
+                "crates/pool/src/lib.rs:1: a room opens with `//!` lines; missing: what it knows; must never know"
+            ]
+        );
+        assert_eq!(findings("crates/pool/src/queue.rs", "//! Anything.\n").len(), 0);
+    }
+}
