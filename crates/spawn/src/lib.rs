@@ -1,1 +1,46 @@
-//! Stand-in.
+//! Start, watch and stop programs, so that none outlives us.
+//!
+//! What it is: [`Spawner`], and behind it the keeper, a process that is every program's parent.
+//! What it knows: the kernel's processes, pipes and signals. What it must never know: a protocol, a
+//! pool, what a program is for.
+//!
+//! ```no_run
+//! use spawn::{Command, Report, Spawn, Spawner};
+//!
+//! fn main() -> Result<(), spawn::SpawnError> {
+//!     spawn::init()?; // first: this very executable may be running as the keeper
+//!     let mut spawner = Spawner::new(Box::new(|report| match report {
+//!         Report::Started { token, pid, pipes } => drop((token, pid, pipes)),
+//!         Report::StartFailed { token, error } => eprintln!("{token}: {error}"),
+//!         Report::Exited { token, exit } => eprintln!("{token}: {exit}"),
+//!         Report::KeeperLost | Report::KeeperBack => {}
+//!     }))?;
+//!     spawner.start(1, Command { program: "cat".into(), ..Command::default() });
+//!     spawner.finish();
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A program starts in a session and process group of its own, with pipes for standard input,
+//! output and error and no other descriptor, all signals at their default, the limit of
+//! descriptors that the daemon was started with, the daemon's environment and in it
+//! `ROADSTEAD_WORKER` (its name) and `ROADSTEAD_START` (by which the keeper knows what it left
+//! behind).
+
+mod channel;
+mod command;
+mod error;
+mod keeper;
+mod launch;
+mod message;
+mod spawner;
+mod system;
+
+pub use command::{Command, Exit, Pipes, Report, Spawn, Status, Stop};
+pub use error::{SpawnError, StartError, Step};
+pub use launch::{KEEPER_START_MAX, init};
+pub use spawner::Spawner;
+
+/// The longest command that can be handed to the keeper: program, arguments, directory, variables
+/// and four bytes for the length of each.
+pub const COMMAND_BYTES_MAX: usize = 128 * 1024;

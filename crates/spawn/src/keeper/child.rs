@@ -1,0 +1,272 @@
+//! From a start to a running program: fork, then in the child everything up to execve.
+//!
+//! The child runs ordinary code, which is sound because the keeper has one thread. Whatever can
+//! block (a search through a network file system) thus blocks the child alone. Its verdict comes
+//! through a pipe that closes on execve: nothing read means that the program runs.
+
+use std::convert::Infallible;
+use std::ffi::{CString, OsString};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
+use super::family;
+use crate::error::{StartError, Step};
+use crate::message::{self, Start};
+use crate::system::{self, Fork};
+
+/// Where programs are searched when there is no `PATH` at all.
+const PATH_DEFAULT: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+
+/// The longest verdict that is read: an error with a name or two and a `PATH`.
+const VERDICT_BYTES_MAX: usize = 512 * 1024;
+
+/// The variables that the keeper, and so the daemon, was started with.
+pub(super) struct Environment(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl Environment {
+    pub(super) fn inherited() -> Self {
+        let bytes = OsString::into_vec;
+        Self(std::env::vars_os().map(|(name, value)| (bytes(name), bytes(value))).collect())
+    }
+
+    /// With variables added or replaced; of two alike the last counts.
+    fn with(&self, added: &[(Vec<u8>, Vec<u8>)], mark: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mark = (family::MARK.into(), mark.into());
+        let mut all: Vec<(Vec<u8>, Vec<u8>)> = Vec::with_capacity(self.0.len() + added.len() + 1);
+        for variable in self.0.iter().chain(added).chain([&mark]) {
+            match all.iter_mut().find(|(name, _)| *name == variable.0) {
+                Some((_, value)) => value.clone_from(&variable.1),
+                None => all.push(variable.clone()),
+            }
+        }
+        all
+    }
+}
+
+/// A child that is on its way to execve.
+pub(super) struct Executing {
+    verdict: OwnedFd,
+    bytes: Vec<u8>,
+}
+
+impl Executing {
+    /// What came of it, once it is known.
+    pub(super) fn outcome(&mut self) -> Option<Result<(), StartError>> {
+        let mut buffer = [0; 4096];
+        loop {
+            match rustix::io::read(&self.verdict, &mut buffer) {
+                Ok(0) => break,
+                Ok(count) if self.bytes.len() < VERDICT_BYTES_MAX => {
+                    self.bytes.extend(&buffer[..count]);
+                }
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => return None,
+            }
+        }
+        if self.bytes.is_empty() {
+            return Some(Ok(()));
+        }
+        let unreadable = StartError::System { step: Step::Execute, errno: libc::EIO };
+        Some(Err(message::decode_error(&self.bytes).unwrap_or(unreadable)))
+    }
+}
+
+impl AsFd for Executing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.verdict.as_fd()
+    }
+}
+
+/// Forks, and lets the child execute the program. The pipes are closed here in any case.
+pub(super) fn launch(
+    environment: &Environment,
+    mark: &str,
+    start: &Start,
+    pipes: [OwnedFd; 3],
+    descriptors: Option<u64>,
+) -> Result<(i32, Executing), StartError> {
+    let system = |step| move |errno| StartError::System { step, errno };
+    let (verdict, tell) = pipe_with(PipeFlags::CLOEXEC)
+        .map_err(rustix::io::Errno::raw_os_error)
+        .map_err(system(Step::Pipes))?;
+    rustix::fs::fcntl_setfl(&verdict, OFlags::NONBLOCK)
+        .map_err(rustix::io::Errno::raw_os_error)
+        .map_err(system(Step::Pipes))?;
+    let keeper = rustix::process::getpid();
+    let forked = system::fork()
+        .map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
+        .map_err(system(Step::Fork))?;
+    match forked {
+        Fork::Parent(pid) => Ok((pid, Executing { verdict, bytes: Vec::new() })),
+        Fork::Child => {
+            let variables = environment.with(&start.env, mark);
+            let Err(error) = become_program(keeper, start, &variables, &pipes, &tell, descriptors);
+            // Only a keeper that is gone does not read it.
+            let _ = rustix::io::write(&tell, &message::encode_error(&error));
+            system::exit(127)
+        }
+    }
+}
+
+fn become_program(
+    keeper: Pid,
+    start: &Start,
+    variables: &[(Vec<u8>, Vec<u8>)],
+    pipes: &[OwnedFd; 3],
+    tell: &OwnedFd,
+    descriptors: Option<u64>,
+) -> Result<Infallible, StartError> {
+    let pipe_error = |errno: rustix::io::Errno| StartError::System {
+        step: Step::Pipes,
+        errno: errno.raw_os_error(),
+    };
+    // The kernel kills the program with the keeper; should that have gone since the fork, this is
+    // too late for the kernel and done here.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    if rustix::process::getppid() != Some(keeper) {
+        return Err(StartError::KeeperLost);
+    }
+    // It cannot fail: a process just forked leads no group.
+    let _ = rustix::process::setsid();
+    rustix::stdio::dup2_stdin(&pipes[0]).map_err(pipe_error)?;
+    rustix::stdio::dup2_stdout(&pipes[1]).map_err(pipe_error)?;
+    rustix::stdio::dup2_stderr(&pipes[2]).map_err(pipe_error)?;
+    // All the keeper's own at once, not only on execve: a child that hangs before it, in a dead
+    // file system, must not hold the daemon's socket or another program's pipe.
+    let tell = tell.as_raw_fd();
+    system::close_range(3, tell - 1);
+    system::close_range(tell + 1, i32::MAX);
+
+    if let Some(directory) = &start.cwd {
+        rustix::process::chdir(directory.as_slice()).map_err(|errno| {
+            let directory = text(directory);
+            StartError::WorkingDirectory { directory, errno: errno.raw_os_error() }
+        })?;
+    }
+    let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit { current: descriptors, maximum: hard };
+    // A lower hard limit set meanwhile stays in force, which is as good.
+    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
+    system::signals_as_new();
+
+    let arguments: Vec<_> = [&start.program]
+        .into_iter()
+        .chain(&start.arguments)
+        .map(|bytes| c_string(bytes))
+        .collect::<Result<_, _>>()?;
+    let environment: Vec<_> = variables
+        .iter()
+        .map(|(name, value)| c_string(&[name, b"=".as_slice(), value].concat()))
+        .collect::<Result<_, _>>()?;
+    let path = variables.iter().find(|(name, _)| name == b"PATH").map(|(_, value)| &value[..]);
+    execute(&start.program, path.unwrap_or(PATH_DEFAULT), &arguments, &environment)
+}
+
+/// Executes the program if it is a path, else the first of that name in `path` that can be.
+fn execute(
+    program: &[u8],
+    path: &[u8],
+    arguments: &[CString],
+    environment: &[CString],
+) -> Result<Infallible, StartError> {
+    if program.contains(&b'/') {
+        let Err(errno) = system::execute(&c_string(program)?, arguments, environment);
+        return Err(explain(program, errno)
+            .unwrap_or_else(|| StartError::NotFound { program: text(program), path: None }));
+    }
+    // As execvp(3): a file that may not be executed is passed over, and remembered.
+    let mut passed_over = None;
+    for directory in path.split(|&byte| byte == b':').filter(|_| !program.is_empty()) {
+        let file = match directory {
+            // An empty member means the working directory.
+            [] => [b"./", program].concat(),
+            directory => [directory, b"/", program].concat(),
+        };
+        let Err(errno) = system::execute(&c_string(&file)?, arguments, environment);
+        match explain(&file, errno) {
+            None | Some(StartError::Directory { .. }) => {}
+            Some(error @ StartError::NotExecutable { .. }) => {
+                passed_over.get_or_insert(error);
+            }
+            Some(error) => return Err(error),
+        }
+    }
+    Err(passed_over
+        .unwrap_or_else(|| StartError::NotFound { program: text(program), path: Some(text(path)) }))
+}
+
+/// Why `file` could not be executed; `None` if there is no such file.
+fn explain(file: &[u8], errno: i32) -> Option<StartError> {
+    let at = Path::new(std::ffi::OsStr::from_bytes(file));
+    match errno {
+        // Of a file that is there, it is said of its interpreter.
+        libc::ENOENT => fs::metadata(at).is_ok().then(|| StartError::NoInterpreter {
+            file: text(file),
+            interpreter: interpreter(at).unwrap_or_default(),
+        }),
+        libc::ENOTDIR => None,
+        libc::EACCES | libc::EPERM => Some(match fs::metadata(at) {
+            Ok(found) if found.is_dir() => StartError::Directory { file: text(file) },
+            _ => StartError::NotExecutable { file: text(file) },
+        }),
+        libc::ENOEXEC => Some(StartError::NotAProgram { file: text(file) }),
+        libc::E2BIG => Some(StartError::TooLong { bytes: 0 }),
+        errno => Some(StartError::System { step: Step::Execute, errno }),
+    }
+}
+
+/// What a script's first line asks for.
+fn interpreter(file: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    // The kernel itself reads no more than 256 bytes of it.
+    BufReader::new(fs::File::open(file).ok()?.take(256)).read_until(b'\n', &mut line).ok()?;
+    let line = line.strip_prefix(b"#!")?;
+    let mut words = line.split(|byte| byte.is_ascii_whitespace() && *byte != b'\r');
+    // A carriage return at the end, of a file written on Windows, shows as what it is.
+    words.find(|word| !word.is_empty()).map(|word| word.escape_ascii().to_string())
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString, StartError> {
+    CString::new(bytes).map_err(|_| StartError::Nul)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_replace_those_of_the_same_name_and_the_last_counts() {
+        let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+        let base = Environment(vec![pair("A", "1"), pair(family::MARK, "outer"), pair("B", "2")]);
+        let all = base.with(&[pair("B", "3"), pair("C", "4"), pair("B", "5")], "7.1");
+        let expected = [pair("A", "1"), pair(family::MARK, "7.1"), pair("B", "5"), pair("C", "4")];
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn an_interpreter_is_the_first_word_after_the_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("script");
+        let read = |first: &[u8]| {
+            fs::write(&file, first).unwrap();
+            interpreter(&file)
+        };
+        assert_eq!(read(b"#! /usr/bin/env perl\n").as_deref(), Some("/usr/bin/env"));
+        assert_eq!(read(b"#!/bin/sh").as_deref(), Some("/bin/sh"));
+        assert_eq!(read(b"#!/bin/sh\r\n").as_deref(), Some("/bin/sh\\r"));
+        assert_eq!(read(b"#!\n"), None);
+        assert_eq!(read(b"\x7fELF"), None);
+    }
+}

@@ -1,0 +1,334 @@
+//! What daemon and keeper say to each other, as bytes.
+//!
+//! What it is: two enums and their encoding, one message a packet. What it knows: nothing of
+//! sockets. What it must never know: a descriptor (they travel beside the bytes). Both ends are
+//! the same executable, so there are no versions; a message that cannot be read is a bug and ends
+//! the connection.
+//!
+//! Numbers are little-endian; a text is its length (u32) and its bytes; a list its count (u32) and
+//! its members.
+
+use std::time::Duration;
+
+use crate::command::{Exit, Status, Stop};
+use crate::error::{StartError, Step};
+
+/// A start as the keeper needs it: everything is bytes, the name has become a variable.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Start {
+    pub(crate) program: Vec<u8>,
+    pub(crate) arguments: Vec<Vec<u8>>,
+    pub(crate) cwd: Option<Vec<u8>>,
+    pub(crate) env: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// From the daemon.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Order {
+    /// First and once.
+    Hello {
+        /// How long programs may end by themselves once the daemon is gone.
+        grace: Duration,
+        /// How long after TERM.
+        term: Duration,
+        /// The soft limit of descriptors that programs get; `None` is no limit.
+        descriptors: Option<u64>,
+    },
+    /// With the child's ends of its three pipes.
+    Start {
+        token: u64,
+        start: Start,
+    },
+    Stop {
+        token: u64,
+        how: Stop,
+    },
+}
+
+/// From the keeper.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Notice {
+    /// First and once.
+    Hello {
+        pid: u32,
+    },
+    Started {
+        token: u64,
+        pid: u32,
+    },
+    StartFailed {
+        token: u64,
+        error: StartError,
+    },
+    Exited {
+        token: u64,
+        exit: Exit,
+    },
+}
+
+impl Order {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        match self {
+            Self::Hello { grace, term, descriptors } => {
+                to.byte(0).duration(*grace).duration(*term);
+                to.long(descriptors.unwrap_or(u64::MAX));
+            }
+            Self::Start { token, start } => {
+                to.byte(1).long(*token).text(&start.program);
+                to.count(start.arguments.len());
+                start.arguments.iter().for_each(|argument| _ = to.text(argument));
+                to.optional(start.cwd.as_deref());
+                to.count(start.env.len());
+                start.env.iter().for_each(|(name, value)| _ = to.text(name).text(value));
+            }
+            Self::Stop { token, how } => {
+                to.byte(2).long(*token).byte(u8::from(*how == Stop::Kill));
+            }
+        }
+        to.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        let order = match from.byte()? {
+            0 => Self::Hello {
+                grace: from.duration()?,
+                term: from.duration()?,
+                descriptors: Some(from.long()?).filter(|&limit| limit != u64::MAX),
+            },
+            1 => Self::Start {
+                token: from.long()?,
+                start: Start {
+                    program: from.text()?,
+                    arguments: from.list(Reader::text)?,
+                    cwd: from.optional()?,
+                    env: from.list(|from| Some((from.text()?, from.text()?)))?,
+                },
+            },
+            2 => Self::Stop {
+                token: from.long()?,
+                how: if from.byte()? == 1 { Stop::Kill } else { Stop::Term },
+            },
+            _ => return None,
+        };
+        from.0.is_empty().then_some(order)
+    }
+}
+
+impl Notice {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        match self {
+            Self::Hello { pid } => _ = to.byte(0).int(*pid),
+            Self::Started { token, pid } => _ = to.byte(1).long(*token).int(*pid),
+            Self::StartFailed { token, error } => {
+                to.byte(2).long(*token);
+                write_error(&mut to, error);
+            }
+            Self::Exited { token, exit } => {
+                let (kind, value) = match exit.status {
+                    Status::Code(code) => (0, code),
+                    Status::Signal(signal) => (1, signal),
+                    Status::Lost => (2, 0),
+                };
+                to.byte(3).long(*token).byte(kind).int(value.cast_unsigned());
+                to.byte(u8::from(exit.core)).duration(exit.user).duration(exit.system);
+                to.long(exit.rss_max);
+            }
+        }
+        to.0
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        let notice = match from.byte()? {
+            0 => Self::Hello { pid: from.int()? },
+            1 => Self::Started { token: from.long()?, pid: from.int()? },
+            2 => Self::StartFailed { token: from.long()?, error: read_error(&mut from)? },
+            3 => {
+                let token = from.long()?;
+                let (kind, value) = (from.byte()?, from.int()?.cast_signed());
+                let status = match kind {
+                    0 => Status::Code(value),
+                    1 => Status::Signal(value),
+                    2 => Status::Lost,
+                    _ => return None,
+                };
+                let exit = Exit {
+                    status,
+                    core: from.byte()? == 1,
+                    user: from.duration()?,
+                    system: from.duration()?,
+                    rss_max: from.long()?,
+                };
+                Self::Exited { token, exit }
+            }
+            _ => return None,
+        };
+        from.0.is_empty().then_some(notice)
+    }
+}
+
+/// An error alone, as it comes through the pipe from a child that could not execute.
+pub(crate) fn encode_error(error: &StartError) -> Vec<u8> {
+    let mut to = Writer::default();
+    write_error(&mut to, error);
+    to.0
+}
+
+pub(crate) fn decode_error(bytes: &[u8]) -> Option<StartError> {
+    read_error(&mut Reader(bytes))
+}
+
+fn write_error(to: &mut Writer, error: &StartError) {
+    match error {
+        StartError::NotFound { program, path } => {
+            to.byte(0).text(program.as_bytes());
+            to.optional(path.as_ref().map(String::as_bytes));
+        }
+        StartError::NotExecutable { file } => _ = to.byte(1).text(file.as_bytes()),
+        StartError::Directory { file } => _ = to.byte(2).text(file.as_bytes()),
+        StartError::NoInterpreter { file, interpreter } => {
+            to.byte(3).text(file.as_bytes()).text(interpreter.as_bytes());
+        }
+        StartError::NotAProgram { file } => _ = to.byte(4).text(file.as_bytes()),
+        StartError::WorkingDirectory { directory, errno } => {
+            to.byte(5).text(directory.as_bytes()).int(errno.cast_unsigned());
+        }
+        StartError::Nul => _ = to.byte(6),
+        StartError::TooLong { bytes } => _ = to.byte(7).long(*bytes as u64),
+        StartError::System { step, errno } => {
+            let step = match step {
+                Step::Pipes => 0,
+                Step::Fork => 1,
+                Step::Execute => 2,
+            };
+            to.byte(8).byte(step).int(errno.cast_unsigned());
+        }
+        StartError::KeeperLost => _ = to.byte(9),
+        StartError::TokenInUse => _ = to.byte(10),
+    }
+}
+
+fn read_error(from: &mut Reader<'_>) -> Option<StartError> {
+    Some(match from.byte()? {
+        0 => StartError::NotFound {
+            program: from.string()?,
+            path: from.optional()?.map(|path| String::from_utf8_lossy(&path).into_owned()),
+        },
+        1 => StartError::NotExecutable { file: from.string()? },
+        2 => StartError::Directory { file: from.string()? },
+        3 => StartError::NoInterpreter { file: from.string()?, interpreter: from.string()? },
+        4 => StartError::NotAProgram { file: from.string()? },
+        5 => StartError::WorkingDirectory {
+            directory: from.string()?,
+            errno: from.int()?.cast_signed(),
+        },
+        6 => StartError::Nul,
+        7 => StartError::TooLong { bytes: usize::try_from(from.long()?).ok()? },
+        8 => {
+            let step = match from.byte()? {
+                0 => Step::Pipes,
+                1 => Step::Fork,
+                2 => Step::Execute,
+                _ => return None,
+            };
+            StartError::System { step, errno: from.int()?.cast_signed() }
+        }
+        9 => StartError::KeeperLost,
+        10 => StartError::TokenInUse,
+        _ => return None,
+    })
+}
+
+#[derive(Default)]
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn byte(&mut self, value: u8) -> &mut Self {
+        self.0.push(value);
+        self
+    }
+
+    fn int(&mut self, value: u32) -> &mut Self {
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    fn long(&mut self, value: u64) -> &mut Self {
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    fn duration(&mut self, value: Duration) -> &mut Self {
+        self.long(u64::try_from(value.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn count(&mut self, count: usize) -> &mut Self {
+        self.int(u32::try_from(count).expect("a message is far shorter than 4 GiB"))
+    }
+
+    fn text(&mut self, bytes: &[u8]) -> &mut Self {
+        self.count(bytes.len());
+        self.0.extend(bytes);
+        self
+    }
+
+    fn optional(&mut self, bytes: Option<&[u8]>) {
+        match bytes {
+            Some(bytes) => _ = self.byte(1).text(bytes),
+            None => _ = self.byte(0),
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, tail) = self.0.split_first_chunk::<N>()?;
+        self.0 = tail;
+        Some(*head)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take().map(|[byte]| byte)
+    }
+
+    fn int(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn duration(&mut self) -> Option<Duration> {
+        self.long().map(Duration::from_micros)
+    }
+
+    fn text(&mut self) -> Option<Vec<u8>> {
+        let length = usize::try_from(self.int()?).ok()?;
+        let (head, tail) = self.0.split_at_checked(length)?;
+        self.0 = tail;
+        Some(head.to_vec())
+    }
+
+    fn string(&mut self) -> Option<String> {
+        self.text().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn optional(&mut self) -> Option<Option<Vec<u8>>> {
+        if self.byte()? == 0 { Some(None) } else { self.text().map(Some) }
+    }
+
+    fn list<T>(&mut self, member: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.int()?;
+        // Nothing is reserved by a count that is only claimed.
+        (0..count).map(|_| member(self)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

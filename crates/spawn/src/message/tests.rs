@@ -1,0 +1,92 @@
+use super::*;
+
+fn orders() -> Vec<Order> {
+    let full = Start {
+        program: b"perl".to_vec(),
+        arguments: vec![b"parse.pl".to_vec(), b"".to_vec(), b"a b\n".to_vec()],
+        cwd: Some(b"/srv/\xff".to_vec()),
+        env: vec![(b"A".to_vec(), b"=".to_vec()), (b"B".to_vec(), b"".to_vec())],
+    };
+    vec![
+        Order::Hello {
+            grace: Duration::from_secs(1),
+            term: Duration::from_micros(7),
+            descriptors: Some(1024),
+        },
+        Order::Hello { grace: Duration::ZERO, term: Duration::ZERO, descriptors: None },
+        Order::Start { token: u64::MAX, start: full },
+        Order::Start { token: 0, start: Start::default() },
+        Order::Stop { token: 3, how: Stop::Term },
+        Order::Stop { token: 3, how: Stop::Kill },
+    ]
+}
+
+fn notices() -> Vec<Notice> {
+    let text = || "naïve".to_owned();
+    let exit = |status| Exit {
+        status,
+        core: true,
+        user: Duration::from_micros(1),
+        system: Duration::from_secs(9),
+        rss_max: 1 << 40,
+    };
+    let mut all = vec![
+        Notice::Hello { pid: 1 },
+        Notice::Started { token: 2, pid: u32::MAX },
+        Notice::Exited { token: 1, exit: exit(Status::Code(255)) },
+        Notice::Exited { token: 1, exit: exit(Status::Signal(9)) },
+        Notice::Exited { token: 1, exit: Exit::LOST },
+    ];
+    let errors = [
+        StartError::NotFound { program: text(), path: None },
+        StartError::NotFound { program: text(), path: Some(String::new()) },
+        StartError::NotExecutable { file: text() },
+        StartError::Directory { file: text() },
+        StartError::NoInterpreter { file: text(), interpreter: text() },
+        StartError::NotAProgram { file: text() },
+        StartError::WorkingDirectory { directory: text(), errno: 2 },
+        StartError::Nul,
+        StartError::TooLong { bytes: 0 },
+        StartError::System { step: Step::Pipes, errno: -1 },
+        StartError::System { step: Step::Fork, errno: 11 },
+        StartError::System { step: Step::Execute, errno: 12 },
+        StartError::KeeperLost,
+        StartError::TokenInUse,
+    ];
+    all.extend(errors.map(|error| Notice::StartFailed { token: 5, error }));
+    all
+}
+
+#[test]
+fn every_message_comes_back_as_it_went() {
+    for order in orders() {
+        assert_eq!(Order::decode(&order.encode()).as_ref(), Some(&order));
+    }
+    for notice in notices() {
+        assert_eq!(Notice::decode(&notice.encode()).as_ref(), Some(&notice));
+    }
+}
+
+#[test]
+fn a_message_cut_short_or_with_a_tail_is_refused() {
+    let orders = orders().into_iter().map(|order| order.encode());
+    let notices = notices().into_iter().map(|notice| notice.encode());
+    for (bytes, is_order) in orders.map(|b| (b, true)).chain(notices.map(|b| (b, false))) {
+        let read = |bytes: &[u8]| match is_order {
+            true => Order::decode(bytes).is_some(),
+            false => Notice::decode(bytes).is_some(),
+        };
+        for length in 0..bytes.len() {
+            assert!(!read(&bytes[..length]), "{bytes:?} cut to {length}");
+        }
+        assert!(!read(&[&bytes[..], &[0]].concat()), "{bytes:?} with a tail");
+    }
+}
+
+#[test]
+fn a_claimed_length_beyond_the_message_reserves_nothing() {
+    let mut bytes = Order::Start { token: 1, start: Start::default() }.encode();
+    // The count of arguments stands after kind, token and the empty program.
+    bytes[13..17].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(Order::decode(&bytes), None);
+}

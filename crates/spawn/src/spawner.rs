@@ -1,0 +1,341 @@
+//! The daemon's side: a thread between those who start programs and the keeper.
+//!
+//! What it is: [`Spawner`], its inbox and its thread. What it knows: the keeper's messages, one
+//! pending pair of pipe ends a start. What it must never know: what a program is for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::channel::Received;
+use crate::command::{Command, Exit, Pipes, Report, Spawn, Stop};
+use crate::error::{SpawnError, StartError, Step};
+use crate::launch::{KEEPER_START_MAX, Keeper};
+use crate::message::{Notice, Order, Start};
+
+/// The first wait before another try when a keeper cannot be started; doubled each time.
+const RETRY_MIN: Duration = Duration::from_millis(50);
+
+/// The longest such wait.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// Starts and stops programs through a keeper of its own. Dropping it ends them, in the
+/// background: their input ends with the owner's pipes, a second later they get SIGTERM, another
+/// second later SIGKILL.
+pub struct Spawner {
+    inbox: Arc<Inbox>,
+    keeper: Arc<AtomicU32>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Spawner {
+    /// A spawner with the keeper that [`init`](crate::init) started; every further one starts
+    /// another.
+    ///
+    /// `report` is called on the spawner's thread; it must neither block nor panic.
+    ///
+    /// # Errors
+    /// `init` was not called, or the system refuses a process, a thread or a descriptor.
+    pub fn new(report: Box<dyn Fn(Report) + Send>) -> Result<Self, SpawnError> {
+        let keeper = Keeper::obtain()?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(SpawnError::kernel("make the spawner's wake-up descriptor"))?;
+        let inbox = Arc::new(Inbox { requests: Mutex::default(), wake });
+        let pid = Arc::new(AtomicU32::new(keeper.pid));
+        let link = Link {
+            inbox: Arc::clone(&inbox),
+            pid: Arc::clone(&pid),
+            keeper: Some(keeper),
+            report,
+            programs: BTreeMap::new(),
+            retry: RETRY_MIN,
+            retry_at: None,
+        };
+        let thread = std::thread::Builder::new()
+            .name("spawner".into())
+            .spawn(|| link.run())
+            .map_err(SpawnError::system("start the spawner's thread"))?;
+        Ok(Self { inbox, keeper: pid, thread: Some(thread) })
+    }
+
+    /// The keeper's process; `None` while it is lost.
+    #[must_use]
+    pub fn keeper_pid(&self) -> Option<u32> {
+        Some(self.keeper.load(Ordering::Relaxed)).filter(|&pid| pid != 0)
+    }
+
+    /// Ends all programs as dropping does, and comes back when none is left, nor anything they
+    /// started; that is within three seconds. Nothing is reported any more.
+    pub fn finish(mut self) {
+        self.inbox.put(Request::Finish);
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself; should it have panicked, that was said and is over.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Spawn for Spawner {
+    fn start(&mut self, token: u64, command: Command) {
+        self.inbox.put(Request::Start(token, command));
+    }
+
+    fn stop(&mut self, token: u64, how: Stop) {
+        self.inbox.put(Request::Stop(token, how));
+    }
+}
+
+impl Drop for Spawner {
+    fn drop(&mut self) {
+        self.inbox.put(Request::Finish);
+    }
+}
+
+impl fmt::Debug for Spawner {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("Spawner").field("keeper_pid", &self.keeper_pid()).finish_non_exhaustive()
+    }
+}
+
+enum Request {
+    Start(u64, Command),
+    Stop(u64, Stop),
+    Finish,
+}
+
+struct Inbox {
+    requests: Mutex<Vec<Request>>,
+    /// Readable while there are requests.
+    wake: OwnedFd,
+}
+
+impl Inbox {
+    fn put(&self, request: Request) {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        // It fails only at 2^64 unread wake-ups, when the thread is awake anyway.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    fn take(&self) -> Vec<Request> {
+        // First the descriptor, then the requests: one put in between wakes once too often.
+        let _ = rustix::io::read(&self.wake, &mut [0_u8; 8]);
+        mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A start that was handed to the keeper, until the program's end.
+enum Program {
+    Starting(Pipes),
+    Running,
+}
+
+/// What the thread owns.
+struct Link {
+    inbox: Arc<Inbox>,
+    pid: Arc<AtomicU32>,
+    /// `None` while it is lost and cannot be replaced yet.
+    keeper: Option<Keeper>,
+    report: Box<dyn Fn(Report) + Send>,
+    programs: BTreeMap<u64, Program>,
+    retry: Duration,
+    retry_at: Option<Instant>,
+}
+
+impl Link {
+    fn run(mut self) {
+        loop {
+            self.wait();
+            for request in self.inbox.take() {
+                match request {
+                    Request::Start(token, command) => self.start(token, command),
+                    Request::Stop(token, how) => self.stop(token, how),
+                    Request::Finish => return self.finish(),
+                }
+            }
+            if self.keeper.is_some() {
+                self.hear();
+            } else if self.retry_at.is_none_or(|at| at <= Instant::now()) {
+                self.replace();
+            }
+        }
+    }
+
+    fn wait(&self) {
+        let mut fds = vec![PollFd::new(&self.inbox.wake, PollFlags::IN)];
+        if let Some(keeper) = &self.keeper {
+            let mut interest = PollFlags::IN;
+            interest.set(PollFlags::OUT, keeper.channel.has_queued());
+            fds.push(PollFd::from_borrowed_fd(keeper.channel.as_fd(), interest));
+        }
+        let limit = self.retry_at.map(|at| {
+            let left = at.saturating_duration_since(Instant::now());
+            Timespec::try_from(left).expect("a retry waits seconds")
+        });
+        // Interrupted: the turn finds nothing and comes back here.
+        let _ = poll(&mut fds, limit.as_ref());
+    }
+
+    fn start(&mut self, token: u64, command: Command) {
+        if let Err(error) = self.try_start(token, command) {
+            (self.report)(Report::StartFailed { token, error });
+        }
+    }
+
+    fn try_start(&mut self, token: u64, command: Command) -> Result<(), StartError> {
+        let keeper = self.keeper.as_mut().ok_or(StartError::KeeperLost)?;
+        if self.programs.contains_key(&token) {
+            return Err(StartError::TokenInUse);
+        }
+        let order = Order::Start { token, start: checked(command)? };
+        let bytes = order.encode();
+        if bytes.len() > crate::COMMAND_BYTES_MAX {
+            return Err(StartError::TooLong { bytes: bytes.len() });
+        }
+        let (pipes, theirs) = make_pipes().map_err(|errno| StartError::System {
+            step: Step::Pipes,
+            errno: errno.raw_os_error(),
+        })?;
+        keeper.channel.send(bytes, theirs);
+        self.programs.insert(token, Program::Starting(pipes));
+        Ok(())
+    }
+
+    fn stop(&mut self, token: u64, how: Stop) {
+        if let Some(keeper) = &mut self.keeper
+            && self.programs.contains_key(&token)
+        {
+            keeper.channel.send(Order::Stop { token, how }.encode(), Vec::new());
+        }
+    }
+
+    /// Reads what the keeper has said.
+    fn hear(&mut self) {
+        while let Some(keeper) = &mut self.keeper {
+            keeper.channel.flush();
+            match keeper.channel.receive() {
+                Received::Nothing => return,
+                Received::End => self.lose(),
+                Received::Packet(bytes, _) => match Notice::decode(bytes) {
+                    Some(notice) => self.heard(notice),
+                    None => {
+                        tracing::error!("the keeper says what is not understood; replacing it");
+                        self.lose();
+                    }
+                },
+            }
+        }
+    }
+
+    fn heard(&mut self, notice: Notice) {
+        let report = match notice {
+            Notice::Hello { .. } => return,
+            Notice::Started { token, pid } => match self.programs.insert(token, Program::Running) {
+                Some(Program::Starting(pipes)) => Report::Started { token, pid, pipes },
+                Some(Program::Running) | None => {
+                    unreachable!("the keeper answers a start once, and no token but ours")
+                }
+            },
+            Notice::StartFailed { token, error } => {
+                self.programs.remove(&token);
+                Report::StartFailed { token, error }
+            }
+            Notice::Exited { token, exit } => {
+                self.programs.remove(&token);
+                Report::Exited { token, exit }
+            }
+        };
+        (self.report)(report);
+    }
+
+    /// The keeper is gone: waits until all is gone that it kept, says so, and replaces it.
+    fn lose(&mut self) {
+        let Some(keeper) = self.keeper.take() else { return };
+        self.pid.store(0, Ordering::Relaxed);
+        tracing::warn!(keeper = keeper.pid, "the keeper is lost; its programs are replaced");
+        (self.report)(Report::KeeperLost);
+        if !keeper.end(KEEPER_START_MAX) {
+            tracing::error!("what the lost keeper started could not all be ended");
+        }
+        for (token, program) in mem::take(&mut self.programs) {
+            (self.report)(match program {
+                Program::Running => Report::Exited { token, exit: Exit::LOST },
+                Program::Starting(_) => {
+                    Report::StartFailed { token, error: StartError::KeeperLost }
+                }
+            });
+        }
+        self.replace();
+    }
+
+    fn replace(&mut self) {
+        match Keeper::obtain() {
+            Ok(keeper) => {
+                tracing::info!(keeper = keeper.pid, "a new keeper stands in");
+                self.pid.store(keeper.pid, Ordering::Relaxed);
+                self.keeper = Some(keeper);
+                (self.retry, self.retry_at) = (RETRY_MIN, None);
+                (self.report)(Report::KeeperBack);
+            }
+            Err(error) => {
+                tracing::error!(%error, retry = ?self.retry, "no new keeper");
+                self.retry_at = Some(Instant::now() + self.retry);
+                self.retry = (self.retry * 2).min(RETRY_MAX);
+            }
+        }
+    }
+
+    fn finish(mut self) {
+        // Ends of programs that nobody was told of: their input must end too.
+        self.programs.clear();
+        self.pid.store(0, Ordering::Relaxed);
+        if let Some(keeper) = self.keeper.take()
+            && !keeper.end(KEEPER_START_MAX)
+        {
+            tracing::error!("not all programs could be ended");
+        }
+    }
+}
+
+/// The command as the keeper wants it, without a NUL anywhere.
+fn checked(command: Command) -> Result<Start, StartError> {
+    let Command { program, arguments, cwd, env, name } = command;
+    let name = ("ROADSTEAD_WORKER".to_owned(), name);
+    let start = Start {
+        program: program.into_bytes(),
+        arguments: arguments.into_iter().map(String::into_bytes).collect(),
+        cwd: cwd.map(|cwd| cwd.as_os_str().as_bytes().to_vec()),
+        env: env
+            .into_iter()
+            .chain([name])
+            .map(|(name, value)| (name.into_bytes(), value.into_bytes()))
+            .collect(),
+    };
+    let texts = [&start.program].into_iter().chain(&start.arguments).chain(&start.cwd);
+    let variables = start.env.iter().flat_map(|(name, value)| [name, value]);
+    let has_nul = texts.chain(variables).any(|bytes| bytes.contains(&0));
+    if has_nul { Err(StartError::Nul) } else { Ok(start) }
+}
+
+/// Our ends, non-blocking, and the program's, which are not: most programs cannot cope with it.
+fn make_pipes() -> Result<(Pipes, Vec<OwnedFd>), Errno> {
+    let (their_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+    for ours in [&stdin, &stdout, &stderr] {
+        // On a pipe the flag belongs to one end alone.
+        let flags = rustix::fs::fcntl_getfl(ours)?;
+        rustix::fs::fcntl_setfl(ours, flags | OFlags::NONBLOCK)?;
+    }
+    Ok((Pipes { stdin, stdout, stderr }, vec![their_stdin, their_stdout, their_stderr]))
+}

@@ -1,0 +1,194 @@
+//! The system calls that `rustix` does not offer safely, one a function.
+//!
+//! What it is: the only unsafe code of this room. What it knows: libc. What it must never know: a
+//! message, a program. Who calls `fork` here is the keeper, a process of one thread; its children
+//! may therefore run ordinary code before they execute a program.
+#![expect(unsafe_code, reason = "system calls without a safe wrapper")]
+
+use std::convert::Infallible;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::time::Duration;
+
+use crate::command::{Exit, Status};
+
+/// Which side of a fork this is.
+pub(crate) enum Fork {
+    Child,
+    Parent(i32),
+}
+
+/// Forks; only for a process that has one thread.
+pub(crate) fn fork() -> io::Result<Fork> {
+    // SAFETY: fork has no preconditions on memory; the caller's process has one thread (asserted
+    // when the keeper starts), so the child finds no lock held by a thread that it lacks.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(pid)),
+    }
+}
+
+/// Leaves the process at once: no destructor, no exit handler, no buffer flushed twice.
+pub(crate) fn exit(code: i32) -> ! {
+    // SAFETY: _exit has no preconditions.
+    unsafe { libc::_exit(code) }
+}
+
+/// Replaces the process by `file`; comes back only with an error.
+pub(crate) fn execute(
+    file: &CStr,
+    arguments: &[CString],
+    environment: &[CString],
+) -> Result<Infallible, i32> {
+    let arguments = pointers(arguments);
+    let environment = pointers(environment);
+    // SAFETY: `file` ends in NUL; both arrays end in a null pointer and point to strings that end
+    // in NUL, and all of them outlive the call.
+    unsafe { libc::execve(file.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    Err(last_errno())
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+}
+
+fn last_errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Closes every descriptor from `first` to `last`, both included. The caller owns what is in
+/// there and uses none of it again.
+pub(crate) fn close_range(first: RawFd, last: RawFd) {
+    if first > last {
+        return;
+    }
+    // SAFETY: closing a descriptor touches no memory; that no owner uses the closed ones again is
+    // the caller's promise, kept by calling this only at the keeper's start and before an execve.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+}
+
+/// The descriptor that is readable while one of `signals` is pending; blocks them as it must.
+pub(crate) fn signal_descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
+    let set = signal_set(signals);
+    mask(libc::SIG_BLOCK, &set)?;
+    // SAFETY: `set` is initialised and outlives the call; -1 asks for a new descriptor.
+    let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn signal_set(signals: &[i32]) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `set` is writable memory of a sigset_t's size.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: sigemptyset initialised it.
+    let mut set = unsafe { set.assume_init() };
+    for &signal in signals {
+        // SAFETY: `set` is initialised.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    set
+}
+
+fn mask(how: i32, set: &libc::sigset_t) -> io::Result<()> {
+    // SAFETY: `set` is initialised; a null old set is allowed.
+    let failed = unsafe { libc::sigprocmask(how, set, ptr::null_mut()) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Ignores a signal.
+pub(crate) fn ignore(signal: i32) {
+    // SAFETY: SIG_IGN runs no code of ours.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Every signal at its default and none blocked, as a program expects to be started. (An ignored
+/// signal stays ignored over execve.)
+pub(crate) fn signals_as_new() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: SIG_DFL runs no code of ours; SIGKILL, SIGSTOP and libc's own are refused.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // It cannot fail: the set is valid and SIG_SETMASK is a known request.
+    let _ = mask(libc::SIG_SETMASK, &signal_set(&[]));
+}
+
+/// What [`ended_child`] found.
+pub(crate) enum Wait {
+    /// A child ended and waits to be reaped.
+    Ended(i32),
+    /// All children run.
+    None,
+    /// There is no child.
+    Childless,
+}
+
+/// A child that has ended, left unreaped: its process id stays taken meanwhile, so that its group
+/// can be signalled without meeting a stranger. With `block`, waits for one.
+pub(crate) fn ended_child(block: bool) -> Wait {
+    let options = libc::WEXITED | libc::WNOWAIT | if block { 0 } else { libc::WNOHANG };
+    loop {
+        // SAFETY: all zeroes is a valid siginfo_t.
+        let mut info: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
+        // SAFETY: `info` is writable memory of a siginfo_t's size.
+        if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, options) } < 0 {
+            match last_errno() {
+                libc::EINTR => continue,
+                _ => return Wait::Childless,
+            }
+        }
+        // SAFETY: waitid filled the fields of SIGCHLD, or left the zeroes when nobody has ended.
+        return match unsafe { info.si_pid() } {
+            0 => Wait::None,
+            pid => Wait::Ended(pid),
+        };
+    }
+}
+
+/// Reaps a child that has ended.
+pub(crate) fn reap(pid: i32) -> Exit {
+    let mut status = 0;
+    // SAFETY: all zeroes is a valid rusage.
+    let mut usage: libc::rusage = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: both are writable and outlive the call.
+    let reaped = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    if reaped != pid {
+        return Exit::LOST;
+    }
+    Exit {
+        status: if libc::WIFSIGNALED(status) {
+            Status::Signal(libc::WTERMSIG(status))
+        } else {
+            Status::Code(libc::WEXITSTATUS(status))
+        },
+        core: libc::WIFSIGNALED(status) && libc::WCOREDUMP(status),
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+        // Linux counts it in KiB.
+        rss_max: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    }
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+        + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+}
+
+/// The keeper's socket, which it is given as standard input, moved out of the way of the
+/// programs' own.
+pub(crate) fn take_standard_input() -> io::Result<OwnedFd> {
+    // SAFETY: duplicating a descriptor touches no memory.
+    let fd = unsafe { libc::fcntl(io::stdin().as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just opened and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
