@@ -1,0 +1,88 @@
+//! The acknowledgement: a text with values of the record in it.
+
+use crate::DatabaseError;
+use crate::source::{Members, Source};
+
+/// A part of the acknowledgement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Stands as it is.
+    Text(Box<str>),
+    /// Takes the value.
+    Value(Source),
+}
+
+/// Reads `template`: `{name}` stands for a value, `{{` and `}}` for the braces themselves. Names
+/// that records must have are noted in `members`.
+pub(crate) fn parse(template: &str, members: &mut Members) -> Result<Vec<Piece>, DatabaseError> {
+    let mut pieces = Vec::new();
+    let mut text = String::new();
+    let mut letters = template.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        let doubled = letters.next_if(|(_, next)| *next == letter && "{}".contains(letter));
+        match letter {
+            '\n' | '\r' => {
+                return Err(DatabaseError::Ack("a reply holds no line end, seen", at + 1));
+            }
+            '}' if doubled.is_none() => {
+                return Err(DatabaseError::Ack("`}` without `{` (write `}}` for a brace)", at + 1));
+            }
+            '{' if doubled.is_none() => {
+                let rest = &template[at + 1..];
+                let name = rest.split('}').next().unwrap_or_default();
+                if name.len() == rest.len() {
+                    return Err(DatabaseError::Ack(
+                        "`{` without `}` (write `{{` for a brace)",
+                        at + 1,
+                    ));
+                }
+                if name.is_empty() || name.contains('{') {
+                    return Err(DatabaseError::Ack("`{` needs a name and `}` behind it", at + 1));
+                }
+                if !text.is_empty() {
+                    pieces.push(Piece::Text(std::mem::take(&mut text).into()));
+                }
+                pieces.push(Piece::Value(members.source(name)));
+                while letters.next().is_some_and(|(_, passed)| passed != '}') {}
+            }
+            _ => text.push(letter),
+        }
+    }
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text.into()));
+    }
+    Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(template: &str) -> String {
+        let mut members = Members::default();
+        match parse(template, &mut members) {
+            Ok(pieces) => format!("{pieces:?} {}", members.iter().collect::<Vec<_>>().join(",")),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn names_are_values_and_doubled_braces_are_braces() {
+        assert_eq!(shown("ok"), r#"[Text("ok")] "#);
+        assert_eq!(shown("ok {id}"), r#"[Text("ok "), Value(Member(0))] id"#);
+        assert_eq!(
+            shown("{a}{_id}{a}{{b}}ä"),
+            r#"[Value(Member(0)), Value(Id), Value(Member(0)), Text("{b}ä")] a"#
+        );
+        assert_eq!(shown(""), "[] ");
+    }
+
+    #[test]
+    fn what_is_no_template_is_told_with_its_place() {
+        assert_eq!(shown("ok {id"), "`ack`: `{` without `}` (write `{{` for a brace) at byte 4");
+        assert_eq!(shown("ok }"), "`ack`: `}` without `{` (write `}}` for a brace) at byte 4");
+        assert_eq!(shown("{}"), "`ack`: `{` needs a name and `}` behind it at byte 1");
+        assert_eq!(shown("{a{b}"), "`ack`: `{` needs a name and `}` behind it at byte 1");
+        assert_eq!(shown("a\nb"), "`ack`: a reply holds no line end, seen at byte 2");
+    }
+}

@@ -1,0 +1,194 @@
+//! The rows of one batch, read from its requests before the database is touched.
+//!
+//! All records of a batch lie in one [`Fields`] and all acknowledgements in one buffer; both are
+//! kept from batch to batch, so a row costs no allocation.
+
+use std::ops::Range;
+
+use block::{CAPACITY_POOLED_MAX, Slice};
+use exchange::{Cause, Outcome, Phase, Request};
+use fields::{Fields, Value, json};
+
+use crate::Record;
+use crate::ack::Piece;
+use crate::source::{Members, Source};
+use crate::text::one_line;
+
+/// Bytes of records or acknowledgements that are kept from one batch to the next at most.
+const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Rows, fields or cells whose room is kept from one batch to the next at most.
+const KEPT_COUNT_MAX: usize = 64 * 1024;
+
+/// What has to be known to read a row.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) record: Record,
+    /// What each record must have.
+    pub(crate) members: Members,
+    /// One for each parameter of the statement, in its order.
+    pub(crate) parameters: Vec<Source>,
+    pub(crate) ack: Vec<Piece>,
+}
+
+/// A request that became a row.
+#[derive(Debug)]
+struct Row {
+    /// Which request of the batch it was.
+    request: usize,
+    /// Where its acknowledgement lies.
+    ack: Range<usize>,
+    /// Why the database does not accept it.
+    refusal: Option<Box<str>>,
+}
+
+/// The rows of one batch, each known by its number here.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    fields: Fields,
+    /// For each row and member, which of the fields it is.
+    cells: Vec<usize>,
+    members: usize,
+    acks: Vec<u8>,
+    rows: Vec<Row>,
+}
+
+impl Rows {
+    pub(crate) fn clear(&mut self) {
+        self.fields.clear();
+        self.cells.clear();
+        self.acks.clear();
+        self.rows.clear();
+        self.fields.shrink_to(KEPT_COUNT_MAX, KEPT_BYTES_MAX);
+        self.cells.shrink_to(KEPT_COUNT_MAX);
+        self.acks.shrink_to(KEPT_BYTES_MAX);
+        self.rows.shrink_to(KEPT_COUNT_MAX);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Reads request number `index` of its batch as one more row.
+    ///
+    /// # Errors
+    /// When it is none: how it ends.
+    pub(crate) fn read(
+        &mut self,
+        shape: &Shape,
+        index: usize,
+        request: &Request,
+    ) -> Result<(), Outcome> {
+        let first = self.fields.len();
+        match shape.record {
+            Record::Json => json::decode(&mut self.fields, &request.body)
+                .map_err(|error| refused(Cause::Record, &format!("not a JSON record: {error}")))?,
+        }
+        self.members = shape.members.len();
+        let (cells, acks) = (self.cells.len(), self.acks.len());
+        let read =
+            self.find(&shape.members, first).and_then(|()| self.render(shape, cells, request));
+        if let Err(outcome) = read {
+            self.fields.truncate(first);
+            self.cells.truncate(cells);
+            self.acks.truncate(acks);
+            return Err(outcome);
+        }
+        let ack = acks..self.acks.len();
+        self.rows.push(Row { request: index, ack, refusal: None });
+        Ok(())
+    }
+
+    /// Notes where the members of the record that starts at field `first` are.
+    fn find(&mut self, members: &Members, first: usize) -> Result<(), Outcome> {
+        let mut hint = first;
+        for name in members.iter() {
+            let bytes = name.as_bytes();
+            let next = self.fields.field(hint).is_some_and(|field| field.name == bytes);
+            let found = if next { Some(hint) } else { self.fields.position(bytes, first) };
+            let Some(found) = found else {
+                return Err(refused(Cause::Row, &format!("the record has no `{name}`")));
+            };
+            self.cells.push(found);
+            hint = found + 1;
+        }
+        Ok(())
+    }
+
+    /// Writes the acknowledgement of the row whose cells start at `cells`.
+    fn render(&mut self, shape: &Shape, cells: usize, request: &Request) -> Result<(), Outcome> {
+        for piece in &shape.ack {
+            match piece {
+                Piece::Text(text) => self.acks.extend_from_slice(text.as_bytes()),
+                Piece::Value(Source::Id) => push_shown(&mut self.acks, request.id),
+                Piece::Value(Source::Client) => push_shown(&mut self.acks, request.peer),
+                Piece::Value(Source::At) => push_shown(&mut self.acks, request.at_us),
+                Piece::Value(Source::Member(member)) => {
+                    let field = self.fields.field(self.cells[cells + member]);
+                    let value = field.and_then(|field| field.value.bytes()).unwrap_or_default();
+                    if value.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+                        let name = shape.members.iter().nth(*member).unwrap_or_default();
+                        let text = format!("`{name}` holds a line end, which its reply cannot");
+                        return Err(refused(Cause::Row, &text));
+                    }
+                    self.acks.extend_from_slice(value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which request of the batch row `row` was.
+    pub(crate) fn request(&self, row: usize) -> usize {
+        self.rows[row].request
+    }
+
+    /// What row `row` has for that member.
+    pub(crate) fn value(&self, row: usize, member: usize) -> Value<'_> {
+        let field = self.fields.field(self.cells[row * self.members + member]);
+        field.map_or(Value::Null, |field| field.value)
+    }
+
+    pub(crate) fn is_refused(&self, row: usize) -> bool {
+        self.rows[row].refusal.is_some()
+    }
+
+    /// Notes that the database does not accept that row.
+    pub(crate) fn refuse(&mut self, row: usize, text: &str) {
+        self.rows[row].refusal = Some(text.into());
+    }
+
+    /// Forgets why rows were not accepted: they are tried anew.
+    pub(crate) fn forgive(&mut self, rows: Range<usize>) {
+        self.rows[rows].iter_mut().for_each(|row| row.refusal = None);
+    }
+
+    /// Gives each of `rows`, now committed, its acknowledgement or refusal. The acknowledgements
+    /// share blocks.
+    pub(crate) fn answers(&self, rows: Range<usize>, mut answer: impl FnMut(usize, Outcome)) {
+        let mut rest = &self.rows[rows];
+        while let Some(head) = rest.first() {
+            let start = head.ack.start;
+            let fits = rest.partition_point(|row| row.ack.end - start <= CAPACITY_POOLED_MAX);
+            let (together, behind) = rest.split_at(fits.max(1));
+            rest = behind;
+            let end = together.last().map_or(start, |row| row.ack.end);
+            let block = Slice::copy_of(&self.acks[start..end]);
+            for row in together {
+                let outcome = match &row.refusal {
+                    Some(text) => refused(Cause::Row, text),
+                    None => Outcome::Reply(block.slice(row.ack.start - start..row.ack.end - start)),
+                };
+                answer(row.request, outcome);
+            }
+        }
+    }
+}
+
+fn push_shown(to: &mut Vec<u8>, value: impl std::fmt::Display) {
+    use std::io::Write as _;
+    write!(to, "{value}").expect("a buffer takes what is written to it");
+}
+
+fn refused(cause: Cause, text: &str) -> Outcome {
+    Outcome::ended(cause, Phase::Work, &one_line(text))
+}

@@ -1,0 +1,214 @@
+//! The one statement that a handler runs.
+
+use rusqlite::{Connection, Error, Statement};
+
+use crate::source::{Members, Source};
+use crate::{Action, DatabaseError, OnConflict};
+
+/// What a statement may begin with. Anything else either does not write or ends the transaction
+/// that holds the rows of other clients.
+const VERBS: [&str; 5] = ["insert", "replace", "update", "delete", "with"];
+
+/// The statement for `action`, checked as far as that is possible without its database.
+pub(super) fn sql_of(action: &Action) -> Result<String, DatabaseError> {
+    match action {
+        Action::Insert { table, columns, on_conflict } => insert(table, columns, *on_conflict),
+        Action::Statement(sql) => {
+            check_verb(sql)?;
+            check_syntax(sql)?;
+            Ok(sql.clone())
+        }
+    }
+}
+
+fn insert(
+    table: &str,
+    columns: &[String],
+    on_conflict: OnConflict,
+) -> Result<String, DatabaseError> {
+    check_name(table)?;
+    if columns.is_empty() {
+        return Err(DatabaseError::Columns("no columns for table", table.to_owned()));
+    }
+    for (index, column) in columns.iter().enumerate() {
+        check_name(column)?;
+        if columns[..index].iter().any(|earlier| earlier.eq_ignore_ascii_case(column)) {
+            return Err(DatabaseError::Columns("named twice: column", column.clone()));
+        }
+    }
+    let names = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
+    let marks = vec!["?"; columns.len()].join(", ");
+    let conflict = match on_conflict {
+        OnConflict::Refuse => "",
+        OnConflict::Nothing => " on conflict do nothing",
+    };
+    Ok(format!("insert into {} ({names}) values ({marks}){conflict}", quoted(table)))
+}
+
+fn check_name(name: &str) -> Result<(), DatabaseError> {
+    if name.is_empty() || name.contains('\0') {
+        return Err(DatabaseError::Columns(
+            "this cannot be a name:",
+            name.escape_debug().to_string(),
+        ));
+    }
+    Ok(())
+}
+
+/// An identifier, whatever is in it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn check_verb(sql: &str) -> Result<(), DatabaseError> {
+    let body = behind_comments(sql);
+    let length = body.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let verb = body[..length].to_ascii_lowercase();
+    if VERBS.contains(&verb.as_str()) {
+        return Ok(());
+    }
+    let text = format!("begins with `{verb}`; it must be one of {}", VERBS.join(", "));
+    Err(DatabaseError::Statement(text.into()))
+}
+
+/// What stands behind white space and comments at the head of `sql`.
+fn behind_comments(sql: &str) -> &str {
+    let mut rest = sql.trim_start();
+    loop {
+        let comment = if rest.starts_with("--") {
+            rest.find('\n')
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map(|end| end + 1)
+        } else {
+            return rest;
+        };
+        rest = comment.map_or("", |end| &rest[end + 1..]).trim_start();
+    }
+}
+
+/// Refuses what no database would parse. Names are not known yet and left to the real one.
+fn check_syntax(sql: &str) -> Result<(), DatabaseError> {
+    let empty = Connection::open_in_memory().map_err(refuse)?;
+    match empty.prepare(sql) {
+        Err(error) if is_syntax(&error) => Err(refuse(error)),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn is_syntax(error: &Error) -> bool {
+    let text = error.to_string();
+    matches!(error, Error::MultipleStatement | Error::NulError(_))
+        || ["syntax error", "incomplete input", "unrecognized token"]
+            .iter()
+            .any(|sign| text.contains(sign))
+}
+
+/// What the error of a preparation says to an operator.
+pub(super) fn refuse(error: Error) -> DatabaseError {
+    let text = match error {
+        Error::MultipleStatement => "more than one statement; a row runs one".to_owned(),
+        Error::SqliteFailure(_, Some(text)) | Error::SqlInputError { msg: text, .. } => text,
+        other => other.to_string(),
+    };
+    DatabaseError::Statement(text.into())
+}
+
+/// Where the parameters of `statement` take their values.
+pub(super) fn parameters(
+    action: &Action,
+    statement: &Statement<'_>,
+    members: &mut Members,
+) -> Result<Vec<Source>, DatabaseError> {
+    match action {
+        Action::Insert { columns, .. } => {
+            Ok(columns.iter().map(|column| members.source(column)).collect())
+        }
+        Action::Statement(_) => (1..=statement.parameter_count())
+            .map(|index| match statement.parameter_name(index) {
+                Some(name) if name.len() > 1 && !name.starts_with('?') => {
+                    Ok(members.source(&name[1..]))
+                }
+                _ => {
+                    let text = format!("parameter {index} has no name; write it as `:name`");
+                    Err(DatabaseError::Statement(text.into()))
+                }
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sql: &str) -> String {
+        match sql_of(&Action::Statement(sql.to_owned())) {
+            Ok(_) => "fine".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn one_statement_that_writes_is_accepted_before_its_table_is_known() {
+        assert_eq!(shown("insert into hits values (:a, :b)"), "fine");
+        assert_eq!(shown(" -- why\n/* and */ UPDATE hits set a = :a;  -- end\n"), "fine");
+        assert_eq!(shown("with x as (select 1) insert into hits select * from x"), "fine");
+    }
+
+    #[test]
+    fn what_would_end_or_leave_the_transaction_is_refused() {
+        for sql in [
+            "commit",
+            "ROLLBACK",
+            "begin",
+            "savepoint x",
+            "release x",
+            "pragma x",
+            "attach 'x' as y",
+            "vacuum",
+            "select 1",
+            "explain insert into x values (1)",
+            "",
+            "-- nothing",
+            "/* open",
+            ";insert into x values (1)",
+        ] {
+            let text = shown(sql);
+            assert!(text.starts_with("`statement`: begins with `"), "{sql}: {text}");
+        }
+    }
+
+    #[test]
+    fn syntax_is_checked_without_the_database() {
+        assert_eq!(shown("insert inta hits"), "`statement`: near \"inta\": syntax error");
+        assert_eq!(shown("insert into hits values ("), "`statement`: incomplete input");
+        assert_eq!(shown("insert into hits values (#)"), "`statement`: unrecognized token: \"#\"");
+    }
+
+    #[test]
+    fn identifiers_are_quoted() {
+        let action = Action::Insert {
+            table: "a\"b; drop table x".to_owned(),
+            columns: vec!["order".to_owned(), "é".to_owned()],
+            on_conflict: OnConflict::Nothing,
+        };
+        assert_eq!(
+            sql_of(&action).unwrap(),
+            r#"insert into "a""b; drop table x" ("order", "é") values (?, ?) on conflict do nothing"#
+        );
+    }
+
+    #[test]
+    fn names_that_cannot_be_are_refused() {
+        let error = |table: &str, columns: &[&str]| {
+            let columns = columns.iter().map(|&column| column.to_owned()).collect();
+            let table = table.to_owned();
+            let action = Action::Insert { table, columns, on_conflict: OnConflict::Refuse };
+            sql_of(&action).unwrap_err().to_string()
+        };
+        assert_eq!(error("", &["a"]), "`insert`: this cannot be a name: ``");
+        assert_eq!(error("t", &["a\0"]), "`insert`: this cannot be a name: `a\\0`");
+        assert_eq!(error("t", &[]), "`insert`: no columns for table `t`");
+        assert_eq!(error("t", &["a", "b", "A"]), "`insert`: named twice: column `A`");
+    }
+}

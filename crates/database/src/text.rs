@@ -1,0 +1,35 @@
+//! Texts that go to a person on one line.
+
+/// Bytes of the text of a refusal or failure at most; what is longer is cut.
+pub(crate) const TEXT_BYTES_MAX: usize = 240;
+
+/// `text` on one line and of bounded length.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len().min(TEXT_BYTES_MAX));
+    for letter in text.chars() {
+        let letter = if letter.is_control() { ' ' } else { letter };
+        if line.len() + letter.len_utf8() > TEXT_BYTES_MAX {
+            line.push('…');
+            break;
+        }
+        line.push(letter);
+    }
+    line
+}
+
+/// Names in a list for a person: `a`, `b`, `c`.
+pub(crate) fn listed(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_no_line_end_and_an_end() {
+        assert_eq!(one_line("a\r\nb\0"), "a  b ");
+        let long = one_line(&"ä".repeat(1000));
+        assert!(long.len() <= TEXT_BYTES_MAX + '…'.len_utf8() && long.ends_with("ä…"));
+    }
+}
