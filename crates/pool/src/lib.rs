@@ -1,1 +1,49 @@
-//! Stand-in.
+//! Who answers, who waits, who is refused.
+//!
+//! What it is: the queue, the schedule, the number of workers and the back-off of one pool, as
+//! one machine: `handle_*` takes an event, [`Pool::poll_effect`] drains what follows from it.
+//! What it knows: payloads that hold so many bytes, workers that have so many slots. What it
+//! must never know: what a payload is, what a worker is and how it is spoken to, a clock, a
+//! source of chance: the time and a seed are arguments.
+//!
+//! ```
+//! use pool::{Effect, Payload, Pool, Settings};
+//!
+//! struct Line(&'static str);
+//! impl Payload for Line {
+//!     fn bytes(&self) -> usize {
+//!         self.0.len()
+//!     }
+//! }
+//!
+//! let now = std::time::Instant::now();
+//! let mut pool = Pool::new(Settings::default(), now, 1);
+//! let Some(Effect::Start { worker }) = pool.poll_effect() else { panic!("it wants a worker") };
+//! assert!(pool.handle_request(now, Line("hello")).is_ok());
+//! assert!(pool.poll_effect().is_none());
+//! pool.handle_started(now, worker);
+//! assert!(matches!(pool.poll_effect(), Some(Effect::Dispatch { last: true, .. })));
+//! ```
+
+mod backoff;
+mod effect;
+mod list;
+mod pool;
+mod queue;
+mod schedule;
+mod settings;
+mod status;
+mod workers;
+
+pub use crate::pool::Pool;
+pub use effect::{Effect, Refused};
+pub use queue::Ticket;
+pub use settings::{BackoffSettings, Batching, QueueLimits, Schedule, Settings};
+pub use status::{Counts, Status};
+
+/// What a pool queues and dispatches.
+pub trait Payload {
+    /// Bytes of memory that it holds while it waits: what was allocated for it, not only what
+    /// is used of it. The same number at every call.
+    fn bytes(&self) -> usize;
+}

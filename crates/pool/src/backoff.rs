@@ -1,0 +1,299 @@
+//! What happens when workers do not start, or die before they have settled.
+//!
+//! *Rounds.* Workers that were started together and fail together are one failure of one round:
+//! the delay doubles once. The next start belongs to the next round.
+//!
+//! *In trouble*, that is after a failure, one worker is started a delay, and while the circuit is
+//! open none before the last one has become ready or failed.
+//!
+//! *Forgiven* is all at once when a worker of the current round, started after the last failure,
+//! has lived for twice the delay and has settled; also when nothing was tried for so long, for
+//! then nothing is known.
+
+use std::time::{Duration, Instant};
+
+use exchange::WorkerId;
+
+use crate::settings::BackoffSettings;
+
+/// A small source of chance (splitmix64): the same seed, the same numbers.
+#[derive(Clone, Debug)]
+struct Random(u64);
+
+impl Random {
+    const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Between three quarters of `delay` and all of it.
+    fn jitter(&mut self, delay: Duration) -> Duration {
+        let quarter = delay / 4;
+        let nanos = u64::try_from(quarter.as_nanos()).unwrap_or(u64::MAX);
+        delay - Duration::from_nanos(self.next() % nanos.max(1))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Trouble {
+    /// Failures in a row.
+    failures: u32,
+    /// What passes between two starts, before jitter.
+    delay: Duration,
+    /// No start before this.
+    start_at: Option<Instant>,
+    /// The first worker of this round that became ready, and when.
+    witness: Option<(WorkerId, Instant)>,
+    /// The last time that something became known.
+    news_at: Instant,
+}
+
+/// Decides when the next worker may be started.
+#[derive(Clone, Debug)]
+pub(crate) struct Backoff {
+    settings: BackoffSettings,
+    random: Random,
+    round: u32,
+    trouble: Option<Trouble>,
+}
+
+impl Backoff {
+    pub(crate) const fn new(settings: BackoffSettings, seed: u64) -> Self {
+        Self { settings, random: Random(seed), round: 0, trouble: None }
+    }
+
+    pub(crate) const fn handle_settings(&mut self, settings: BackoffSettings) {
+        self.settings = settings;
+    }
+
+    pub(crate) const fn in_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// Whether a worker that was ready since `ready_at` has not settled.
+    pub(crate) fn is_quick(&self, ready_at: Option<Instant>, now: Instant) -> bool {
+        ready_at.is_none_or(|at| now.saturating_duration_since(at) < self.settings.settle)
+    }
+
+    /// Whether so many failed in a row that requests are refused when no worker is ready.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        self.trouble.is_some_and(|trouble| trouble.failures >= self.settings.open_after)
+    }
+
+    /// No start before this.
+    pub(crate) fn start_at(&self) -> Option<Instant> {
+        self.trouble?.start_at
+    }
+
+    /// How many workers may be started now.
+    pub(crate) fn room(&self, now: Instant, starting: u32, open: bool) -> u32 {
+        let Some(trouble) = self.trouble else { return u32::MAX };
+        let too_early = trouble.start_at.is_some_and(|at| at > now);
+        let probing = open && starting > 0;
+        if too_early || probing { 0 } else { 1 }
+    }
+
+    /// A worker is started now. Gives the round that it belongs to.
+    pub(crate) fn handle_start(&mut self, now: Instant) -> u32 {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.start_at = now.checked_add(self.random.jitter(trouble.delay));
+        }
+        self.round
+    }
+
+    /// A worker that was started in `round` is ready.
+    pub(crate) fn handle_ready(&mut self, now: Instant, worker: WorkerId, round: u32) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.news_at = now;
+            if trouble.witness.is_none() && round == self.round {
+                trouble.witness = Some((worker, now));
+            }
+        }
+    }
+
+    /// A worker that did not fail is no longer ready.
+    pub(crate) fn handle_gone(&mut self, now: Instant, worker: WorkerId) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.news_at = now;
+            if trouble.witness.is_some_and(|(witness, _)| witness == worker) {
+                trouble.witness = None;
+            }
+        }
+    }
+
+    /// A worker that was started in `round` failed.
+    pub(crate) fn handle_failure(&mut self, now: Instant, worker: WorkerId, round: u32) {
+        self.handle_gone(now, worker);
+        let BackoffSettings { first, max, .. } = self.settings;
+        let before = self.trouble;
+        let failures = before.map_or(0, |trouble| trouble.failures).saturating_add(1);
+        let (delay, start_at, witness) = match before {
+            Some(trouble) if round != self.round => {
+                (trouble.delay, trouble.start_at, trouble.witness)
+            }
+            _ => {
+                self.round = self.round.wrapping_add(1);
+                let delay = before.map_or(first, |trouble| trouble.delay.saturating_mul(2));
+                let delay = delay.clamp(first, max);
+                (delay, now.checked_add(self.random.jitter(delay)), None)
+            }
+        };
+        self.trouble = Some(Trouble { failures, delay, start_at, witness, news_at: now });
+    }
+
+    /// Forgives when it is time to.
+    pub(crate) fn handle_time(&mut self, now: Instant, starting: u32) {
+        if self.forgiven_at(starting).is_some_and(|at| at <= now) {
+            self.trouble = None;
+        }
+    }
+
+    /// When something changes by itself after `now`.
+    pub(crate) fn next_time(&self, now: Instant, starting: u32) -> Option<Instant> {
+        let start_at = self.start_at().filter(|at| *at > now);
+        [start_at, self.forgiven_at(starting)].into_iter().flatten().min()
+    }
+
+    fn forgiven_at(&self, starting: u32) -> Option<Instant> {
+        let trouble = self.trouble?;
+        let enough = trouble.delay.saturating_mul(2).max(self.settings.settle);
+        match trouble.witness {
+            Some((_, since)) => since.checked_add(enough),
+            None if starting == 0 => trouble.news_at.checked_add(enough),
+            None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Duration = Duration::from_millis(100);
+    const SETTINGS: BackoffSettings = BackoffSettings {
+        first: FIRST,
+        max: Duration::from_secs(30),
+        settle: Duration::from_secs(1),
+        open_after: 5,
+    };
+
+    #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
+    fn start() -> Instant {
+        Instant::now()
+    }
+
+    fn worker(number: u32) -> WorkerId {
+        WorkerId::new(number, 0)
+    }
+
+    /// The waits of a worker that fails as soon as it may be started.
+    fn waits(seed: u64, count: u32) -> Vec<Duration> {
+        let mut backoff = Backoff::new(SETTINGS, seed);
+        let mut now = start();
+        let mut waits = Vec::new();
+        for number in 0..count {
+            let round = backoff.handle_start(now);
+            backoff.handle_failure(now, worker(number), round);
+            assert_eq!(backoff.room(now, 0, false), 0);
+            let at = backoff.start_at().unwrap();
+            assert_eq!(backoff.next_time(now, 0), Some(at));
+            waits.push(at - now);
+            now = at;
+            assert_eq!(backoff.room(now, 0, false), 1);
+        }
+        waits
+    }
+
+    #[test]
+    fn delays_double_with_jitter_up_to_the_longest() {
+        let waits = waits(7, 12);
+        let mut delay = FIRST;
+        for wait in &waits {
+            assert!(*wait <= delay && *wait > delay * 3 / 4 - Duration::from_nanos(1), "{waits:?}");
+            delay = (delay * 2).min(SETTINGS.max);
+        }
+        assert_eq!(waits, self::waits(7, 12), "the same seed, the same waits");
+        assert_ne!(waits, self::waits(8, 12), "another seed, other waits");
+    }
+
+    #[test]
+    fn workers_that_fail_together_double_the_delay_once() {
+        let now = start();
+        let mut backoff = Backoff::new(SETTINGS, 1);
+        let rounds: Vec<_> = (0..4).map(|_| backoff.handle_start(now)).collect();
+        for (number, round) in (0..).zip(rounds) {
+            assert!(!backoff.is_hopeless());
+            backoff.handle_failure(now, worker(number), round);
+        }
+        assert!(backoff.start_at().unwrap() <= now + FIRST);
+        backoff.handle_failure(now, worker(4), 0);
+        assert!(backoff.is_hopeless(), "each of them counts");
+    }
+
+    #[test]
+    fn forgiven_when_a_worker_of_the_current_round_has_lived_long_enough() {
+        let now = start();
+        let mut backoff = Backoff::new(SETTINGS, 1);
+        let old = backoff.handle_start(now);
+        let round = backoff.handle_start(now);
+        backoff.handle_failure(now, worker(1), round);
+        backoff.handle_ready(now, worker(0), old);
+        let round = backoff.handle_start(now + FIRST);
+        backoff.handle_ready(now + FIRST, worker(2), round);
+        let enough = now + FIRST + SETTINGS.settle;
+        backoff.handle_time(enough - Duration::from_nanos(1), 0);
+        assert!(backoff.in_trouble());
+        assert_eq!(backoff.next_time(now + FIRST * 3, 0), Some(enough));
+        backoff.handle_time(enough, 0);
+        assert!(!backoff.in_trouble());
+        assert_eq!(backoff.room(enough, 9, true), u32::MAX);
+    }
+
+    #[test]
+    fn not_forgiven_while_a_start_is_under_way_but_when_nothing_was_tried() {
+        let now = start();
+        let hour = now + Duration::from_secs(3600);
+        let mut backoff = Backoff::new(SETTINGS, 1);
+        let round = backoff.handle_start(now);
+        backoff.handle_failure(now, worker(0), round);
+        backoff.handle_time(hour, 1);
+        assert!(backoff.in_trouble());
+        assert_eq!(backoff.next_time(hour, 1), None);
+        backoff.handle_time(hour, 0);
+        assert!(!backoff.in_trouble());
+    }
+
+    #[test]
+    fn an_old_good_worker_forgives_nothing_that_new_ones_do() {
+        let mut now = start();
+        let mut backoff = Backoff::new(SETTINGS, 1);
+        let old = backoff.handle_start(now);
+        backoff.handle_ready(now, worker(0), old);
+        let mut delays = Vec::new();
+        for number in 1..=6 {
+            let round = backoff.handle_start(now);
+            backoff.handle_ready(now, worker(number), round);
+            now += Duration::from_millis(10);
+            backoff.handle_time(now, 0);
+            backoff.handle_failure(now, worker(number), round);
+            delays.push(backoff.trouble.unwrap().delay);
+            now = backoff.start_at().unwrap();
+        }
+        assert_eq!(delays, [1, 2, 4, 8, 16, 32].map(|times| FIRST * times));
+    }
+
+    #[test]
+    fn while_the_circuit_is_open_one_probe_at_a_time() {
+        let now = start();
+        let mut backoff = Backoff::new(SETTINGS, 1);
+        let round = backoff.handle_start(now);
+        backoff.handle_failure(now, worker(0), round);
+        let later = now + FIRST;
+        assert_eq!(backoff.room(later, 1, true), 0);
+        assert_eq!(backoff.room(later, 0, true), 1);
+        assert_eq!(backoff.room(later, 1, false), 1);
+    }
+}

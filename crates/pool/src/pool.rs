@@ -1,0 +1,260 @@
+//! The machine: events in, effects out.
+//!
+//! Every `handle_*` does what the event says, then what follows from it (`turn`): who is
+//! dispatched, who waited too long, who is started and who is stopped. Afterwards nothing is
+//! left to do before the next event or [`next_time`](Pool::next_time).
+
+mod turn;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use elastic::Policy;
+use exchange::{Cause, WorkerId};
+
+use crate::Payload;
+use crate::backoff::Backoff;
+use crate::effect::{Effect, Refused};
+use crate::queue::{Queue, Ticket};
+use crate::schedule::Free;
+use crate::settings::Settings;
+use crate::status::Counts;
+use crate::workers::{Move, State, Workers};
+
+/// How far a pool is on its way to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// Takes requests.
+    Serving,
+    /// Takes no more requests; serves what waits.
+    Draining,
+    /// Starts nobody; stops who has nothing to do.
+    Stopping,
+}
+
+/// One pool: who answers, who waits, who is refused.
+///
+/// After every `handle_*`, drain [`poll_effect`](Self::poll_effect) until it gives nothing, and
+/// call [`handle_time`](Self::handle_time) when [`next_time`](Self::next_time) has come. The time
+/// never goes back; an earlier `now` counts as the latest one.
+#[derive(Debug)]
+pub struct Pool<P> {
+    settings: Settings,
+    phase: Phase,
+    now: Instant,
+    queue: Queue<P>,
+    workers: Workers,
+    free: Free,
+    policy: Policy,
+    backoff: Backoff,
+    effects: VecDeque<Effect<P>>,
+    counts: Counts,
+}
+
+impl<P: Payload> Pool<P> {
+    /// A pool without workers, which wants its `min` of them at once. Numbers outside their range
+    /// are brought into it. The seed decides the jitter of the back-off.
+    pub fn new(settings: Settings, now: Instant, seed: u64) -> Self {
+        let settings = settings.within_limits();
+        let mut pool = Self {
+            phase: Phase::Serving,
+            now,
+            queue: Queue::new(),
+            workers: Workers::default(),
+            free: Free::new(settings.schedule, settings.slots),
+            policy: Policy::new(settings.sizing),
+            backoff: Backoff::new(settings.backoff, seed),
+            effects: VecDeque::new(),
+            counts: Counts::default(),
+            settings,
+        };
+        pool.turn();
+        pool
+    }
+
+    /// Other settings from now on. What waits goes on waiting, also beyond a lower limit; workers
+    /// beyond a lower `max` get nothing more and stop when they have nothing to do.
+    pub fn handle_settings(&mut self, now: Instant, settings: Settings) {
+        self.begin(now);
+        self.settings = settings.within_limits();
+        self.policy.handle_sizing(self.settings.sizing);
+        self.backoff.handle_settings(self.settings.backoff);
+        self.free = Free::new(self.settings.schedule, self.settings.slots);
+        for (place, worker) in self.workers.all() {
+            if worker.state == State::Ready {
+                self.free.offer(place, worker.in_use);
+            }
+        }
+        self.trim();
+        self.turn();
+    }
+
+    /// A request arrives. It is dispatched if a slot is free, and waits otherwise.
+    ///
+    /// # Errors
+    /// Gives the payload back when the queue holds as much as it may ([`Cause::Full`]), when the
+    /// circuit is open ([`Cause::Down`]), or after [`handle_drain`](Self::handle_drain)
+    /// ([`Cause::Draining`]).
+    pub fn handle_request(&mut self, now: Instant, payload: P) -> Result<Ticket, Refused<P>> {
+        self.begin(now);
+        let cause = if self.phase > Phase::Serving {
+            Some(Cause::Draining)
+        } else if self.is_open() {
+            Some(Cause::Down)
+        } else {
+            (!self.make_room(payload.bytes())).then_some(Cause::Full)
+        };
+        if let Some(cause) = cause {
+            self.counts.refused += 1;
+            // Time may have passed, and with it something become due.
+            self.turn();
+            return Err(Refused { payload, cause });
+        }
+        self.counts.admitted += 1;
+        let ticket = self.queue.push(payload, self.now);
+        self.turn();
+        Ok(ticket)
+    }
+
+    /// Nobody wants the answer to this request any more. Gives it back if it still waits.
+    pub fn handle_abandon(&mut self, now: Instant, ticket: Ticket) -> Option<P> {
+        // Not `begin`: what is asked for wins over a deadline that passed unnoticed.
+        let payload = self.queue.remove(ticket);
+        self.counts.abandoned += u64::from(payload.is_some());
+        self.begin(now);
+        self.turn();
+        payload
+    }
+
+    /// A request that was dispatched never reached its worker. It goes to the head of the queue,
+    /// so several of one worker are returned youngest first. Nothing is released by this.
+    ///
+    /// Its age starts anew, but it is never younger than who stands behind it. Gives the ticket
+    /// under which it waits.
+    pub fn handle_returned(&mut self, now: Instant, payload: P) -> Ticket {
+        self.begin(now);
+        self.counts.returned += 1;
+        let ticket = self.queue.push_back_in(payload, self.now);
+        self.turn();
+        ticket
+    }
+
+    /// A worker is ready.
+    pub fn handle_started(&mut self, now: Instant, worker: WorkerId) {
+        self.begin(now);
+        if let Some(place) = self.moved(worker, Move::Started) {
+            let round = self.workers.at(place).round;
+            self.backoff.handle_ready(self.now, worker, round);
+            self.free.offer(place, 0);
+            self.trim();
+        }
+        self.turn();
+    }
+
+    /// A worker could not be started. It is gone, and no [`handle_ended`](Self::handle_ended)
+    /// follows.
+    pub fn handle_start_failed(&mut self, now: Instant, worker: WorkerId) {
+        self.handle_ended(now, worker, false);
+    }
+
+    /// A slot of this worker is free again.
+    pub fn handle_released(&mut self, now: Instant, worker: WorkerId) {
+        self.begin(now);
+        let place = self.workers.find(worker);
+        if let Some((place, in_use)) =
+            place.and_then(|place| Some((place, self.workers.release(place)?)))
+        {
+            match self.workers.at(place).state {
+                State::Ready => self.free.offer(place, in_use),
+                State::Leaving if in_use == 0 => self.stop(place),
+                _ => {}
+            }
+        } else {
+            self.counts.stale += 1;
+        }
+        self.turn();
+    }
+
+    /// A worker is not trusted any more, or ends: it gets nothing more, and its owner is ending
+    /// it. Its slots stay in use until they are released or it is gone.
+    ///
+    /// It is replaced at once, unless it had not settled: then only when it is gone, for only
+    /// then is known whether it failed.
+    pub fn handle_retired(&mut self, now: Instant, worker: WorkerId) {
+        self.begin(now);
+        if let Some(place) = self.moved(worker, Move::Retire) {
+            self.free.remove(place);
+            if self.backoff.is_quick(self.workers.at(place).ready_at, self.now) {
+                self.workers.leave_undecided(place);
+            } else {
+                self.backoff.handle_gone(self.now, worker);
+            }
+        }
+        self.turn();
+    }
+
+    /// A worker is gone, and its slots with it. `expected`: its end was asked for, by
+    /// [`Effect::Stop`] or by its owner; otherwise it is a failure if it had not settled.
+    pub fn handle_ended(&mut self, now: Instant, worker: WorkerId, expected: bool) {
+        self.begin(now);
+        let before = self.workers.find(worker).map(|place| *self.workers.at(place));
+        if let Some(place) = self.moved(worker, Move::End)
+            && let Some(before) = before
+        {
+            self.free.remove(place);
+            let quick = match before.state {
+                State::Retiring => before.undecided,
+                State::Stopping => false,
+                _ => self.backoff.is_quick(before.ready_at, self.now),
+            };
+            if quick && !expected {
+                self.counts.failures += 1;
+                self.backoff.handle_failure(self.now, worker, before.round);
+            } else {
+                self.backoff.handle_gone(self.now, worker);
+            }
+        }
+        self.turn();
+    }
+
+    /// From now on requests are refused with [`Cause::Draining`]. What waits is still served, and
+    /// batches leave without waiting for more.
+    pub fn handle_drain(&mut self, now: Instant) {
+        self.begin(now);
+        self.phase = self.phase.max(Phase::Draining);
+        self.turn();
+    }
+
+    /// Nobody is started any more, and every worker that has nothing to do is stopped. What still
+    /// waits is served as long as a worker lives.
+    pub fn handle_stop(&mut self, now: Instant) {
+        self.begin(now);
+        self.phase = Phase::Stopping;
+        self.turn();
+    }
+
+    /// [`next_time`](Self::next_time) has come.
+    pub fn handle_time(&mut self, now: Instant) {
+        self.begin(now);
+        self.turn();
+    }
+
+    /// What must be done next; drain it after every event.
+    pub fn poll_effect(&mut self) -> Option<Effect<P>> {
+        self.effects.pop_front()
+    }
+
+    /// Moves a worker. None when it is gone or its state does not allow it, which is counted
+    /// unless it only says again that a worker ends.
+    fn moved(&mut self, worker: WorkerId, event: Move) -> Option<u32> {
+        let place = self.workers.find(worker);
+        let moved = place.filter(|place| self.workers.apply(*place, event, self.now).is_some());
+        let again = place.is_some() && event == Move::Retire;
+        self.counts.stale += u64::from(moved.is_none() && !again);
+        moved
+    }
+}

@@ -1,0 +1,383 @@
+//! The workers of a pool: which there are and what each may be given.
+//!
+//! ```text
+//!            Started          Leave              Stop
+//!  Starting ─────────► Ready ───────► Leaving ─────────► Stopping
+//!      │                │ │ Stop          │              ▲     │
+//!      │                │ └───────────────┼──────────────┘     │
+//!      │ Retire         │ Retire          │ Retire             │
+//!      ▼                ▼                 ▼                    │
+//!      └───────────► Retiring ◄───────────┘                    │
+//!      │ End            │ End (also from Ready and Leaving)    │ End
+//!      ▼                ▼                                      ▼
+//!                     Vacant, and the place may be used again
+//! ```
+//!
+//! *Leaving* still has slots in use and is told to stop when the last one is free; *Stopping* was
+//! told; *Retiring* is ended by its owner.
+
+use std::time::Instant;
+
+use exchange::WorkerId;
+
+use crate::list::{Links, List};
+
+/// What a worker may be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nobody has this place.
+    Vacant,
+    /// Asked for, not ready yet.
+    Starting,
+    /// Takes work.
+    Ready,
+    /// Takes nothing more; stops when its slots are free.
+    Leaving,
+    /// Has nothing to do and was told to stop.
+    Stopping,
+    /// Takes nothing more; its owner is ending it.
+    Retiring,
+}
+
+/// What happens to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    /// It is ready.
+    Started,
+    /// It is one too many, though it has something to do.
+    Leave,
+    /// It is told to stop.
+    Stop,
+    /// Its owner ends it.
+    Retire,
+    /// It is gone.
+    End,
+}
+
+impl State {
+    /// The table of moves; none where a move makes no sense.
+    pub(crate) const fn after(self, event: Move) -> Option<Self> {
+        match (self, event) {
+            (Self::Vacant, _) => None,
+            (_, Move::End) => Some(Self::Vacant),
+            (Self::Starting, Move::Started) => Some(Self::Ready),
+            (Self::Starting | Self::Ready | Self::Leaving, Move::Retire) => Some(Self::Retiring),
+            (Self::Ready, Move::Leave) => Some(Self::Leaving),
+            (Self::Ready | Self::Leaving, Move::Stop) => Some(Self::Stopping),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Worker {
+    generation: u32,
+    pub(crate) state: State,
+    /// Slots in use.
+    pub(crate) in_use: u32,
+    /// When it became ready.
+    pub(crate) ready_at: Option<Instant>,
+    /// The round of the back-off in which it was started.
+    pub(crate) round: u32,
+    /// Retired before it had settled: whether that was a failure is known when it is gone.
+    pub(crate) undecided: bool,
+}
+
+/// All workers of a pool, and how many are in which state.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    table: Vec<Worker>,
+    vacant: Vec<u32>,
+    /// Ready ones with no slot in use; the one that rested longest is first.
+    idle: List,
+    links: Links,
+    starting: u32,
+    ready: u32,
+    ending: u32,
+    undecided: u32,
+    slots_in_use: u32,
+}
+
+impl Workers {
+    pub(crate) const fn starting(&self) -> u32 {
+        self.starting
+    }
+
+    pub(crate) const fn ready(&self) -> u32 {
+        self.ready
+    }
+
+    pub(crate) const fn idle(&self) -> u32 {
+        self.idle.length()
+    }
+
+    pub(crate) const fn busy(&self) -> u32 {
+        self.ready - self.idle.length()
+    }
+
+    /// Those that get nothing more and are not gone.
+    pub(crate) const fn ending(&self) -> u32 {
+        self.ending
+    }
+
+    /// Those among them that were retired before they had settled.
+    pub(crate) const fn undecided(&self) -> u32 {
+        self.undecided
+    }
+
+    pub(crate) const fn slots_in_use(&self) -> u32 {
+        self.slots_in_use
+    }
+
+    /// The idle worker that rested longest.
+    pub(crate) const fn idlest(&self) -> Option<u32> {
+        self.idle.first()
+    }
+
+    /// Some ready worker with the fewest slots in use. Looks at all of them.
+    pub(crate) fn least_busy(&self) -> Option<u32> {
+        let ready = self.all().filter(|(_, worker)| worker.state == State::Ready);
+        ready.min_by_key(|(_, worker)| worker.in_use).map(|(place, _)| place)
+    }
+
+    /// All that are not gone.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &Worker)> {
+        (0..).zip(&self.table).filter(|(_, worker)| worker.state != State::Vacant)
+    }
+
+    pub(crate) fn at(&self, place: u32) -> &Worker {
+        &self.table[place as usize]
+    }
+
+    /// The place of a worker that is not gone.
+    pub(crate) fn find(&self, id: WorkerId) -> Option<u32> {
+        let worker = self.table.get(id.index())?;
+        let alive = worker.generation == id.generation() && worker.state != State::Vacant;
+        alive.then(|| u32::try_from(id.index()).expect("an id is made of 32 bits"))
+    }
+
+    pub(crate) fn id(&self, place: u32) -> WorkerId {
+        WorkerId::new(place, self.at(place).generation)
+    }
+
+    /// A new worker, which is starting.
+    pub(crate) fn add(&mut self, round: u32) -> u32 {
+        let new = Worker {
+            generation: 0,
+            state: State::Starting,
+            in_use: 0,
+            ready_at: None,
+            round,
+            undecided: false,
+        };
+        self.starting += 1;
+        if let Some(place) = self.vacant.pop() {
+            let generation = self.at(place).generation;
+            self.table[place as usize] = Worker { generation, ..new };
+            return place;
+        }
+        let place = u32::try_from(self.table.len()).expect("`max` fits into 32 bits");
+        self.table.push(new);
+        self.links.cover(place);
+        place
+    }
+
+    /// Applies a move that the table allows.
+    pub(crate) fn apply(&mut self, place: u32, event: Move, now: Instant) -> Option<State> {
+        let worker = self.table[place as usize];
+        let after = worker.state.after(event)?;
+        if worker.state == State::Ready && worker.in_use == 0 {
+            self.idle.remove(&mut self.links, place);
+        }
+        self.count(worker.state, u32::wrapping_sub);
+        self.count(after, u32::wrapping_add);
+        let changed = &mut self.table[place as usize];
+        changed.state = after;
+        match after {
+            State::Ready => {
+                changed.ready_at = Some(now);
+                self.idle.push_last(&mut self.links, place);
+            }
+            State::Vacant => {
+                self.slots_in_use -= worker.in_use;
+                self.undecided -= u32::from(worker.undecided);
+                changed.in_use = 0;
+                changed.undecided = false;
+                changed.generation = worker.generation.wrapping_add(1);
+                self.vacant.push(place);
+            }
+            State::Starting | State::Leaving | State::Stopping | State::Retiring => {}
+        }
+        Some(after)
+    }
+
+    /// Whether the retirement of this worker is a failure is known when it is gone.
+    pub(crate) fn leave_undecided(&mut self, place: u32) {
+        let worker = &mut self.table[place as usize];
+        assert_eq!(worker.state, State::Retiring, "only a retirement can be undecided");
+        self.undecided += u32::from(!worker.undecided);
+        worker.undecided = true;
+    }
+
+    /// One more slot of a ready worker is in use.
+    pub(crate) fn occupy(&mut self, place: u32) -> u32 {
+        let worker = &mut self.table[place as usize];
+        assert_eq!(worker.state, State::Ready, "only a ready worker is given work");
+        if worker.in_use == 0 {
+            self.idle.remove(&mut self.links, place);
+        }
+        worker.in_use += 1;
+        self.slots_in_use += 1;
+        worker.in_use
+    }
+
+    /// One slot fewer is in use; none when none was.
+    pub(crate) fn release(&mut self, place: u32) -> Option<u32> {
+        let worker = &mut self.table[place as usize];
+        worker.in_use = worker.in_use.checked_sub(1)?;
+        self.slots_in_use -= 1;
+        let in_use = worker.in_use;
+        if in_use == 0 && worker.state == State::Ready {
+            self.idle.push_last(&mut self.links, place);
+        }
+        Some(in_use)
+    }
+
+    fn count(&mut self, state: State, change: fn(u32, u32) -> u32) {
+        let count = match state {
+            State::Vacant => return,
+            State::Starting => &mut self.starting,
+            State::Ready => &mut self.ready,
+            State::Leaving | State::Stopping | State::Retiring => &mut self.ending,
+        };
+        *count = change(*count, 1);
+    }
+
+    /// Sweeps every invariant.
+    pub(crate) fn check(&self) {
+        let (mut starting, mut ready, mut ending) = (0, 0, 0);
+        let (mut in_use, mut idle, mut undecided) = (0, 0, 0);
+        for (place, worker) in self.all() {
+            in_use += worker.in_use;
+            undecided += u32::from(worker.undecided);
+            match worker.state {
+                State::Vacant => {}
+                State::Starting => starting += 1,
+                State::Ready => ready += 1,
+                State::Leaving => {
+                    ending += 1;
+                    assert!(worker.in_use > 0, "a worker that leaves has something to do");
+                }
+                State::Stopping => {
+                    ending += 1;
+                    assert_eq!(worker.in_use, 0, "only an idle worker is told to stop");
+                }
+                State::Retiring => ending += 1,
+            }
+            let rests = worker.state == State::Ready && worker.in_use == 0;
+            assert_eq!(self.links.holds(place), rests, "the idle list holds who is idle");
+            idle += u32::from(rests);
+            let was_ready = !matches!(worker.state, State::Starting | State::Retiring);
+            assert!(!was_ready || worker.ready_at.is_some(), "a ready worker knows since when");
+        }
+        assert_eq!(
+            (starting, ready, ending, undecided),
+            (self.starting, self.ready, self.ending, self.undecided),
+            "workers are counted"
+        );
+        assert_eq!(
+            (in_use, idle),
+            (self.slots_in_use, self.idle.length()),
+            "slots and idle workers are counted"
+        );
+        assert_eq!(self.idle.iter(&self.links).count(), idle as usize, "the idle list is whole");
+        let alive = self.all().count();
+        assert_eq!(self.table.len(), alive + self.vacant.len(), "other places are vacant");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_table_of_moves() {
+        let states = [
+            State::Vacant,
+            State::Starting,
+            State::Ready,
+            State::Leaving,
+            State::Stopping,
+            State::Retiring,
+        ];
+        let moves = [Move::Started, Move::Leave, Move::Stop, Move::Retire, Move::End];
+        let mut table = String::new();
+        for state in states {
+            let row: Vec<_> = moves
+                .iter()
+                .map(|event| {
+                    state.after(*event).map_or_else(|| "-".to_owned(), |to| format!("{to:?}"))
+                })
+                .collect();
+            table += &format!("{state:?}: {}\n", row.join(" "));
+        }
+        let expected = "\
+Vacant: - - - - -
+Starting: Ready - - Retiring Vacant
+Ready: - Leaving Stopping Retiring Vacant
+Leaving: - - Stopping Retiring Vacant
+Stopping: - - - - Vacant
+Retiring: - - - - Vacant
+";
+        assert_eq!(table, expected);
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
+    fn start() -> Instant {
+        Instant::now()
+    }
+
+    #[test]
+    fn an_id_names_nothing_once_its_worker_is_gone_even_when_the_place_is_taken_again() {
+        let mut workers = Workers::default();
+        let place = workers.add(0);
+        let old = workers.id(place);
+        assert_eq!(workers.apply(place, Move::End, start()), Some(State::Vacant));
+        assert_eq!(workers.find(old), None);
+        let again = workers.add(0);
+        assert_eq!(again, place);
+        assert_eq!(workers.find(old), None);
+        assert_eq!(workers.find(workers.id(again)), Some(again));
+        workers.check();
+    }
+
+    #[test]
+    fn slots_of_a_worker_vanish_with_it() {
+        let mut workers = Workers::default();
+        let place = workers.add(0);
+        workers.apply(place, Move::Started, start());
+        workers.occupy(place);
+        workers.occupy(place);
+        workers.check();
+        assert_eq!((workers.busy(), workers.slots_in_use()), (1, 2));
+        workers.apply(place, Move::Retire, start());
+        workers.check();
+        assert_eq!((workers.ready(), workers.ending(), workers.slots_in_use()), (0, 1, 2));
+        assert_eq!(workers.release(place), Some(1));
+        workers.apply(place, Move::End, start());
+        workers.check();
+        assert_eq!((workers.ending(), workers.slots_in_use()), (0, 0));
+    }
+
+    #[test]
+    fn more_releases_than_slots_are_noticed() {
+        let mut workers = Workers::default();
+        let place = workers.add(0);
+        workers.apply(place, Move::Started, start());
+        assert_eq!(workers.release(place), None);
+        workers.occupy(place);
+        assert_eq!(workers.release(place), Some(0));
+        assert_eq!(workers.release(place), None);
+        workers.check();
+    }
+}
