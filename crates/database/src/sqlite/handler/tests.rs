@@ -1,1 +1,140 @@
+//! What reaches the file and what is answered, on real files.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use exchange::{HandlerError, Peer, Request, RequestId, Slice};
+use rusqlite::Connection;
+
+use super::*;
+use crate::sqlite::{SqliteOptions, factory};
+use crate::{Action, OnConflict, Record, Sync};
+
+const CREATE: &str = "create table if not exists hits \
+     (id integer primary key, path text not null, status integer) strict";
+
+/// A file in a folder of its own, and how it is written.
+struct Place {
+    /// Removed with it.
+    _folder: tempfile::TempDir,
+    options: SqliteOptions,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions {
+            path: folder.path().join("hits.db"),
+            action: Action::Insert {
+                table: "hits".to_owned(),
+                columns: ["id", "path", "status"].map(str::to_owned).to_vec(),
+                on_conflict: OnConflict::Refuse,
+            },
+            create: Some(CREATE.to_owned()),
+            record: Record::Json,
+            ack: "ok {id}".to_owned(),
+            sync: Sync::Normal,
+            lock_wait: Duration::ZERO,
+        };
+        Self { _folder: folder, options }
+    }
+
+    fn statement(sql: &str) -> Self {
+        let mut place = Self::new();
+        place.options.action = Action::Statement(sql.to_owned());
+        place
+    }
+
+    fn with_create(create: &str) -> Self {
+        let mut place = Self::new();
+        place.options.create = Some(create.to_owned());
+        place
+    }
+
+    fn path(&self) -> PathBuf {
+        self.options.path.clone()
+    }
+
+    fn handler(&self) -> SqliteHandler {
+        let factory = factory(self.options.clone()).unwrap();
+        SqliteHandler::open(factory.0).unwrap()
+    }
+
+    /// All rows as a connection sees them that has nothing to do with the handler's.
+    fn rows(&self) -> Vec<String> {
+        rows(&self.path())
+    }
+}
+
+fn rows(path: &std::path::Path) -> Vec<String> {
+    let connection = Connection::open(path).unwrap();
+    let sql = "select id || ' ' || path || ' ' || ifnull(status, 'NULL') from hits order by id";
+    let mut statement = connection.prepare(sql).unwrap();
+    statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+fn batch<T: AsRef<[u8]>>(bodies: impl IntoIterator<Item = T>) -> Batch {
+    let requests = bodies.into_iter().enumerate().map(|(index, body)| Request {
+        id: RequestId::new(u32::try_from(index).unwrap(), 0),
+        peer: Peer::Local,
+        body: Slice::copy_of(body.as_ref()),
+        at_us: 1_700_000_000_000_000,
+    });
+    Batch { requests: requests.collect() }
+}
+
+fn hit(id: i64) -> String {
+    format!(r#"{{"id":{id},"path":"/{id}","status":200}}"#)
+}
+
+/// Keeps the first answer to each request, as a gateway does.
+#[derive(Default)]
+struct Answers(Vec<Option<Outcome>>);
+
+impl Outbox for Answers {
+    fn part(&mut self, _: usize, _: Slice) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    fn answer(&mut self, index: usize, outcome: Outcome) {
+        if self.0.len() <= index {
+            self.0.resize(index + 1, None);
+        }
+        self.0[index].get_or_insert(outcome);
+    }
+
+    fn flush(&mut self) {}
+}
+
+fn shown(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Reply(reply) => String::from_utf8_lossy(reply).into_owned(),
+        Outcome::Ended(end, text) => {
+            assert_eq!(end.phase, Phase::Work);
+            format!("!{} {}", end.cause.word(), String::from_utf8_lossy(text))
+        }
+    }
+}
+
+fn serve_until(handler: &mut SqliteHandler, batch: &Batch, stop: &Stop) -> Vec<String> {
+    let mut answers = Answers::default();
+    handler.serve(batch, &mut answers, stop);
+    assert_eq!(answers.0.len(), batch.requests.len(), "every request is answered");
+    answers
+        .0
+        .iter()
+        .map(|answer| shown(answer.as_ref().expect("every request is answered")))
+        .collect()
+}
+
+fn serve<T: AsRef<[u8]>>(
+    handler: &mut SqliteHandler,
+    bodies: impl IntoIterator<Item = T>,
+) -> Vec<String> {
+    serve_until(handler, &batch(bodies), &Stop::default())
+}
+
+mod failed;
+mod refused;
+mod stored;
+mod values;

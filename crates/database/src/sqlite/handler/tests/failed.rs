@@ -1,0 +1,147 @@
+use std::thread;
+
+use super::*;
+
+/// Longer than any test may last: where it is set, only something else can end the waiting.
+const FOREVER: Duration = Duration::from_secs(3600);
+
+/// Another connection that holds the lock for writing.
+fn holder(place: &Place) -> Connection {
+    let holder = Connection::open(place.path()).unwrap();
+    holder.execute_batch("begin immediate; insert into hits values (99, 'held', 0)").unwrap();
+    holder
+}
+
+#[test]
+fn a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
+    for wait in [Duration::ZERO, Duration::from_millis(60)] {
+        let mut place = Place::new();
+        place.options.lock_wait = wait;
+        let mut handler = place.handler();
+        let holder = holder(&place);
+        let text = format!("!database locked by another connection for more than {wait:?}");
+        assert_eq!(serve(&mut handler, [hit(1), hit(2)]), [&*text, &*text]);
+        holder.execute_batch("rollback").unwrap();
+        assert_eq!(place.rows(), [""; 0]);
+        assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"], "the same connection goes on");
+    }
+}
+
+#[test]
+fn a_lock_that_is_given_back_in_time_costs_only_the_waiting() {
+    let mut place = Place::new();
+    place.options.lock_wait = FOREVER;
+    let mut handler = place.handler();
+    let holder = holder(&place);
+    let release = thread::spawn(move || holder.execute_batch("commit").unwrap());
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    release.join().unwrap();
+    assert_eq!(place.rows(), ["1 /1 200", "99 held 0"]);
+}
+
+#[test]
+fn who_waits_for_a_lock_can_be_stopped() {
+    let mut place = Place::new();
+    place.options.lock_wait = FOREVER;
+    let mut handler = place.handler();
+    let holder = holder(&place);
+    let stop = Stop::default();
+    let stopper = thread::spawn({
+        let stop = stop.clone();
+        move || stop.request()
+    });
+    let answers = serve_until(&mut handler, &batch([hit(1)]), &stop);
+    assert_eq!(answers, ["!database stopped while another connection held the lock"]);
+    stopper.join().unwrap();
+    drop(holder);
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+}
+
+#[test]
+fn a_batch_that_nobody_wants_any_more_is_not_stored() {
+    let place = Place::new();
+    let mut handler = place.handler();
+    let stop = Stop::default();
+    stop.request();
+    let answers = serve_until(&mut handler, &batch([hit(1), hit(2)]), &stop);
+    assert_eq!(answers, ["!database stopped before the commit"; 2]);
+    assert_eq!(place.rows(), [""; 0]);
+}
+
+fn pragma(handler: &SqliteHandler, sql: &str) {
+    let link = handler.link.as_ref().expect("the connection is open");
+    let mut statement = link.connection().prepare(sql).unwrap();
+    let mut rows = statement.query([]).unwrap();
+    while rows.next().unwrap().is_some() {}
+}
+
+#[test]
+fn a_file_that_cannot_be_written_fails_the_batch_and_is_opened_anew() {
+    let place = Place::new();
+    let mut handler = place.handler();
+    // SQLite reports the same for a file that has become read-only; root may write any file.
+    pragma(&handler, "pragma query_only = on");
+    let text = "!database attempt to write a readonly database";
+    assert_eq!(serve(&mut handler, [hit(1), hit(2)]), [text, text]);
+    assert!(handler.link.is_none());
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    assert_eq!(place.rows(), ["1 /1 200"]);
+}
+
+#[test]
+fn a_full_disk_fails_the_batch_whole_and_a_smaller_one_still_fits() {
+    let place = Place::new();
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    // Reported as SQLITE_FULL, like a disk without room.
+    pragma(&handler, "pragma max_page_count = 20");
+    let large = |id| format!(r#"{{"id":{id},"path":"{}","status":0}}"#, "x".repeat(20_000));
+    let bodies: Vec<_> = (2..9).map(large).chain(["x".to_owned()]).collect();
+    let answers = serve(&mut handler, bodies);
+    assert_eq!(answers[..7], ["!database database or disk is full"; 7]);
+    assert!(answers[7].starts_with("!record "), "it was refused before: {}", answers[7]);
+    assert_eq!(place.rows(), ["1 /1 200"]);
+    assert_eq!(serve(&mut handler, [hit(2)]), ["ok 2"]);
+}
+
+#[test]
+fn a_row_too_many_in_a_poisoned_batch_fails_all_of_it() {
+    let place = Place::new();
+    let mut handler = place.handler();
+    pragma(&handler, "pragma max_page_count = 20");
+    let poison = r#"{"id":1,"path":null,"status":0}"#.to_owned();
+    let large = format!(r#"{{"id":3,"path":"{}","status":0}}"#, "x".repeat(100_000));
+    let answers = serve(&mut handler, [hit(2), poison, large]);
+    assert_eq!(answers, ["!database database or disk is full"; 3]);
+    assert_eq!(place.rows(), [""; 0]);
+}
+
+#[test]
+fn a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows() {
+    let place = Place::new();
+    let mut handler = place.handler();
+    let other = Connection::open(place.path()).unwrap();
+    other.execute_batch("drop table hits").unwrap();
+    let text = "!database no such table: hits";
+    assert_eq!(serve(&mut handler, [hit(1), hit(2)]), [text, text]);
+    other.execute_batch(CREATE).unwrap();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+}
+
+#[test]
+fn a_file_that_is_no_longer_a_database_fails_each_batch_until_it_is_mended() {
+    let place = Place::new();
+    let mut handler = place.handler();
+    handler.link = None;
+    for part in ["-wal", "-shm", ""] {
+        let mut path = place.path().into_os_string();
+        path.push(part);
+        let _ = std::fs::remove_file(path);
+    }
+    std::fs::write(place.path(), "these are not the pages of a database ".repeat(200)).unwrap();
+    let path = place.path();
+    let text = format!("!database cannot open `{}`: file is not a database", path.display());
+    assert_eq!(serve(&mut handler, [hit(1), "x".to_owned()]), [&*text, &*text]);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+}
