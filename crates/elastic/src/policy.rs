@@ -197,3 +197,6 @@ impl Policy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
