@@ -167,7 +167,6 @@ mod tests {
         assert_eq!(give_all(&mut free, &mut in_use), [1, 2, 1, 0, 2, 1]);
         in_use[1] = 2;
         free.offer(1, 2);
-        in_use[1] = 1;
         free.offer(1, 1);
         free.offer(0, 2);
         assert_eq!(free.next(), Some(1));
