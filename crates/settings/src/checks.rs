@@ -115,15 +115,14 @@ fn pool_names(section: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
             continue;
         }
         let names = || pools.iter().map(|pool| pool.name.as_str());
-        let fault = Fault::at(place, format!("there is no pool `{}`", name.escape_debug()))
-            .trust(Trust::Absent);
+        let fault = Fault::at(place, format!("there is no pool `{}`", name)).trust(Trust::Absent);
         faults.push(match nearest(name, names()) {
             Some(nearest) => fault
                 .expected(format!("did you mean `{nearest}`?"))
                 .mend(format!("write `{option} = \"{nearest}\"`, or add `[pool.{name}]`")),
             None => fault
                 .expected("expected the name of a pool")
-                .mend(format!("add a section `[pool.{}]`", name.escape_debug())),
+                .mend(format!("add a section `[pool.{}]`", name)),
         });
     }
 }
@@ -164,7 +163,12 @@ fn cycles(pools: &[&Section], faults: &mut Vec<Fault>) {
 fn cycle(pools: &[&Section], ring: &[usize]) -> Fault {
     let mut names: Vec<&str> = ring.iter().map(|at| pools[*at].name.as_str()).collect();
     names.push(names[0]);
-    let place = pools[ring[0]].group.place("then").expect("a pool of a cycle has a `then`");
+    // The last line of the circle is the one that closes it.
+    let place = ring
+        .iter()
+        .filter_map(|at| pools[*at].group.place("then"))
+        .max_by_key(|place| place.start)
+        .expect("a pool of a cycle has a `then`");
     Fault::at(place, format!("`then` goes in a circle: {}", names.join(" → ")))
         .expected("a reply would never reach its client")
         .mend("remove one `then` of the circle")

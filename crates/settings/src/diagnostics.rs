@@ -93,22 +93,11 @@ impl Fault {
 impl Diagnostics {
     /// Places the faults of a source in its lines.
     ///
-    /// Where the text is not TOML, what follows from that is left out: other faults of the same
-    /// line, and whatever is missing anywhere. So every error that is shown is one to mend.
+    /// Where a part of the text could not be read, nothing is called missing: it may stand there.
     pub(crate) fn of(source: &Source, mut faults: Vec<Fault>) -> Self {
         let lines = Lines::of(&source.text);
-        let mut broken: Vec<usize> = faults
-            .iter()
-            .filter(|fault| fault.trust == Trust::Syntax)
-            .map(|fault| lines.line(fault.span.start))
-            .collect();
-        broken.sort_unstable();
-        if !broken.is_empty() {
-            faults.retain(|fault| match fault.trust {
-                Trust::Syntax => true,
-                Trust::Found => broken.binary_search(&lines.line(fault.span.start)).is_err(),
-                Trust::Absent => false,
-            });
+        if faults.iter().any(|fault| fault.trust == Trust::Syntax) {
+            faults.retain(|fault| fault.trust != Trust::Absent);
         }
         faults.sort_by_key(|fault| (fault.span.start, fault.trust == Trust::Absent));
         let list = faults.into_iter().map(|fault| lines.place(fault)).collect();
@@ -121,7 +110,7 @@ impl Diagnostics {
             line: 1,
             column: 1,
             word: String::new(),
-            message,
+            message: printable(&message),
             expected: None,
             mend: Some(mend),
             span: 0..0,
@@ -150,6 +139,9 @@ impl Diagnostics {
                 if let Some(expected) = &diagnostic.expected {
                     marker = marker.label(expected.as_str());
                 }
+                // The renderer shows the first 32 control characters, and passes the next 32 through;
+                // the dot has as many bytes, so that the span holds.
+                let line = line.replace(|c| matches!(c, '\u{80}'..='\u{9f}'), "·");
                 let snippet = Snippet::source(line).line_start(diagnostic.line).path(name);
                 title.element(snippet.annotation(marker))
             } else {
@@ -157,6 +149,7 @@ impl Diagnostics {
                     .line(diagnostic.line)
                     .char_column(diagnostic.column);
                 let word: String = diagnostic.word.chars().take(60).collect();
+                let word = printable(&word);
                 let expected = diagnostic.expected.as_deref().unwrap_or("here");
                 title
                     .element(origin)
@@ -208,9 +201,26 @@ fn shown_line<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, Range<usize>)
     (line, clip(span.start)..clip(span.end))
 }
 
-/// A name without characters that would disturb a terminal.
-fn printable(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+/// A text whose control characters, which could disturb a terminal, are escaped.
+fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => printable.extend(c.escape_default()),
+            false => printable.push(c),
+        }
+    }
+    printable
+}
+
+/// The nearest place at or before `at` where a character begins.
+pub(crate) fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    // Three steps at most: that long is a character of UTF-8.
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 /// Where the lines of a text begin.
@@ -230,26 +240,18 @@ impl<'a> Lines<'a> {
         self.starts.partition_point(|start| *start <= at)
     }
 
-    /// The nearest place at or before `at` where a character begins.
-    fn boundary(&self, at: usize) -> usize {
-        (0..=at.min(self.text.len()))
-            .rev()
-            .find(|at| self.text.is_char_boundary(*at))
-            .expect("a text begins with a boundary")
-    }
-
     fn place(&self, fault: Fault) -> Diagnostic {
-        let start = self.boundary(fault.span.start);
-        let end = self.boundary(fault.span.end.max(start));
+        let start = floor(self.text, fault.span.start);
+        let end = floor(self.text, fault.span.end.max(start));
         let line = self.line(start);
         let column = self.text[self.starts[line - 1]..start].chars().count() + 1;
         Diagnostic {
             line,
             column,
             word: self.text[start..end].to_owned(),
-            message: fault.message,
-            expected: fault.expected,
-            mend: fault.mend,
+            message: printable(&fault.message),
+            expected: fault.expected.as_deref().map(printable),
+            mend: fault.mend.as_deref().map(printable),
             span: start..end,
             unread: false,
         }

@@ -1,14 +1,26 @@
 //! The tree of a source: tables, lists and values, each with its place.
 //!
-//! What it is: TOML read with recovery, so that one slip of the pen does not hide the next error.
-//! What it knows: TOML. What it must never know: an option.
+//! What it is: TOML read statement by statement, so that one slip of the pen does not hide the next
+//! error nor make one up. What it knows: TOML. What it must never know: an option.
+//!
+//! A statement that is not TOML is reported and blanked with spaces, which leaves every other place
+//! where it was, and the text is read again. So what is in the tree can be trusted, and the only
+//! consequence of a broken statement is that what it said is missing.
+
+mod syntax;
 
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostics::{Fault, Trust};
+use crate::diagnostics::Fault;
+
+/// Broken statements after which a text is given up: each costs one reading.
+const BROKEN_MAX: usize = 32;
+
+/// What the parser says of a key that is there already. The first one stands, so the tree is whole.
+const DUPLICATE: &str = "duplicate key";
 
 /// Keys and values in the order of the source.
 pub(crate) type Table = Vec<Entry>;
@@ -40,8 +52,6 @@ pub(crate) enum Raw {
     Date,
     List(Vec<Node>),
     Table(Table),
-    /// Not readable; a fault was reported already.
-    Broken,
 }
 
 impl Raw {
@@ -55,16 +65,52 @@ impl Raw {
             Self::Date => "a date or time",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
-            Self::Broken => "unreadable",
         }
     }
 }
 
 /// Reads a text; what cannot be read is left out of the tree and reported.
 pub(crate) fn read(text: &str) -> (Table, Vec<Fault>) {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    let faults = syntax_faults(text, &errors);
-    (convert_table(table.into_inner()), faults)
+    let mut faults = Vec::new();
+    let mut rest = text.to_owned();
+    while faults.len() < BROKEN_MAX {
+        let (table, errors) = DeTable::parse_recoverable(&rest);
+        let place = |error: &toml::de::Error| {
+            let span = error.span().unwrap_or(0..0);
+            let start = span.start.min(rest.len());
+            start..span.end.clamp(start, rest.len())
+        };
+        let broken = errors.iter().filter(|error| !error.message().starts_with(DUPLICATE));
+        let Some(first) = broken.min_by_key(|error| place(error).start) else {
+            faults.extend(errors.iter().map(|error| twice(text, place(error))));
+            return (convert_table(table.into_inner()), faults);
+        };
+        let flaw = syntax::explain(&rest, place(first), first.message());
+        faults.push(flaw.fault);
+        match blanked(&rest, &flaw.statement) {
+            Some(blanked) => rest = blanked,
+            None => break,
+        }
+    }
+    (Table::new(), faults)
+}
+
+fn twice(text: &str, place: Range<usize>) -> Fault {
+    let word = text.get(place.clone()).unwrap_or_default();
+    Fault::at(place, format!("`{word}` is given a second time"))
+        .expected("it was given before")
+        .mend("keep one of the two")
+}
+
+/// The text with spaces in place of a statement; `None` when there is nothing left to blank.
+fn blanked(text: &str, statement: &Range<usize>) -> Option<String> {
+    let blank: String = text
+        .get(statement.clone())?
+        .bytes()
+        .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
+        .collect();
+    let changed = blank != text[statement.clone()];
+    changed.then(|| [&text[..statement.start], &blank, &text[statement.end..]].concat())
 }
 
 fn convert_table(table: DeTable<'_>) -> Table {
@@ -82,10 +128,6 @@ fn convert_table(table: DeTable<'_>) -> Table {
 
 fn convert(value: Spanned<DeValue<'_>>) -> Node {
     let span = value.span();
-    // The parser stands an empty span in for a value that it did not find.
-    if span.is_empty() {
-        return Node { span, raw: Raw::Broken };
-    }
     let raw = match value.into_inner() {
         DeValue::String(text) => Raw::Text(text.into_owned()),
         DeValue::Integer(digits) => {
@@ -98,47 +140,4 @@ fn convert(value: Spanned<DeValue<'_>>) -> Node {
         DeValue::Table(table) => Raw::Table(convert_table(table)),
     };
     Node { span, raw }
-}
-
-/// The parser's errors, the first of each line: what follows it there follows from it.
-fn syntax_faults(text: &str, errors: &[toml::de::Error]) -> Vec<Fault> {
-    let mut errors: Vec<_> = errors
-        .iter()
-        .map(|error| {
-            let span = error.span().unwrap_or(0..0);
-            (span.start.min(text.len())..span.end.min(text.len()), error.message())
-        })
-        .collect();
-    errors.sort_by_key(|(span, _)| span.start);
-    let mut faults: Vec<Fault> = Vec::new();
-    let mut line_end = None;
-    for (span, message) in errors {
-        if line_end.is_some_and(|end| span.start <= end) {
-            continue;
-        }
-        line_end = text.as_bytes()[span.start..]
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .map_or(Some(text.len()), |newline| Some(span.start + newline));
-        faults.push(syntax_fault(text, span, message));
-    }
-    faults
-}
-
-fn syntax_fault(text: &str, span: Range<usize>, message: &str) -> Fault {
-    let word = text.get(span.clone()).unwrap_or_default();
-    if message.starts_with("duplicate key") {
-        return Fault::at(span, format!("`{word}` is given a second time"))
-            .expected("it was given before")
-            .mend("keep one of the two");
-    }
-    let (found, expected) = match message.split_once(", expected ") {
-        Some((found, expected)) => (found, Some(expected)),
-        None => (message, None),
-    };
-    let mut fault = Fault::at(span, format!("this is not TOML: {found}")).trust(Trust::Syntax);
-    if let Some(expected) = expected.filter(|expected| *expected != "nothing") {
-        fault = fault.expected(format!("expected {expected}"));
-    }
-    fault
 }

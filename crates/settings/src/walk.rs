@@ -7,6 +7,8 @@
 mod read;
 
 pub(crate) use read::range;
+#[cfg(test)]
+pub(crate) use read::readable;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -105,8 +107,8 @@ pub(crate) fn walk(table: &Table, text: &str, faults: &mut Vec<Fault>) -> Vec<Se
     let mut walk = Walk { text, faults };
     let mut sections = Vec::new();
     for entry in table {
-        let Some(kind) = options::section(&entry.key) else {
-            walk.unknown_section(entry);
+        let Some(kind) = options::section(&entry.key).or_else(|| walk.unknown_section(entry))
+        else {
             continue;
         };
         match &entry.node.raw {
@@ -119,7 +121,6 @@ pub(crate) fn walk(table: &Table, text: &str, faults: &mut Vec<Fault>) -> Vec<Se
                 };
                 sections.push(walk.section(kind, &entry.key, place, inner));
             }
-            Raw::Broken => {}
             other => {
                 let message = format!("`{}` is a section, not {}", entry.key, other.title());
                 let fault = Fault::at(entry.place.clone(), message);
@@ -162,7 +163,6 @@ impl Walk<'_> {
                     };
                     found.push(self.section(kind, &entry.key, place, options));
                 }
-                Raw::Broken => {}
                 _ => {
                     let message =
                         format!("`{}` stands in a {} without a name", entry.key, kind.name);
@@ -191,7 +191,13 @@ impl Walk<'_> {
         let mut group = Group::default();
         for entry in table {
             let Some(option) = options::find(options, &entry.key) else {
-                self.unknown(options, entry, place);
+                // What was misspelt is wrong once, and not missing as well.
+                if let Some(meant) = self.unknown(options, entry, place)
+                    && !table.iter().any(|entry| entry.key == meant)
+                {
+                    let place = Some((entry.place.clone(), entry.node.span.clone()));
+                    group.options.push((meant, Found { value: None, place }));
+                }
                 continue;
             };
             if self.misplaced(option, entry, place) {
@@ -299,43 +305,62 @@ impl Walk<'_> {
         true
     }
 
-    fn unknown(&mut self, options: &'static [Opt], entry: &Entry, place: &Place) {
+    /// Reports an option that there is not; gives back the one that was probably meant.
+    fn unknown(
+        &mut self,
+        options: &'static [Opt],
+        entry: &Entry,
+        place: &Place,
+    ) -> Option<&'static str> {
         let applies =
             |option: &&Opt| option.of == Of::Any || place.worker.is_none_or(|of| of == option.of);
-        let names: Vec<&str> = options.iter().filter(applies).map(|option| option.name).collect();
+        let names: Vec<&'static str> =
+            options.iter().filter(applies).map(|option| option.name).collect();
         let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message);
-        self.faults.push(if let Some(home) = options::home(&entry.key) {
-            fault.expected("does not belong here").mend(format!("it is an option of {home}"))
-        } else if let Some(nearest) = nearest(&entry.key, names.iter().copied()) {
-            fault
-                .expected(format!("did you mean `{nearest}`?"))
-                .mend(format!("write `{nearest}` instead of `{}`", shown(&entry.key)))
-        } else {
-            fault.expected("unknown option").mend(format!("the options here are {}", list(&names)))
+        let home = options::home(&entry.key);
+        let meant = if home.is_none() { nearest(&entry.key, names.iter().copied()) } else { None };
+        self.faults.push(match (home, meant) {
+            (Some(home), _) => {
+                fault.expected("does not belong here").mend(format!("it is an option of {home}"))
+            }
+            (None, Some(meant)) => fault
+                .expected(format!("did you mean `{meant}`?"))
+                .mend(format!("write `{meant}` instead of `{}`", shown(&entry.key))),
+            (None, None) => fault
+                .expected("unknown option")
+                .mend(format!("the options here are {}", list(&names))),
         });
+        meant
     }
 
-    fn unknown_section(&mut self, entry: &Entry) {
-        let names: Vec<&str> = SECTIONS.iter().map(|section| section.name).collect();
-        if matches!(entry.node.raw, Raw::Table(_)) {
-            let message = format!("there is no section `{}`", shown(&entry.key));
-            let fault = Fault::at(entry.place.clone(), message);
-            self.faults.push(match nearest(&entry.key, names).and_then(options::section) {
-                Some(section) => fault
-                    .expected(format!("did you mean `{}`?", section.name))
-                    .mend(format!("write `{}`", section.header())),
-                None => {
-                    let headers: Vec<String> =
-                        SECTIONS.iter().map(options::Section::header).collect();
-                    let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
-                    fault
-                        .expected("unknown section")
-                        .mend(format!("the sections are {}", list(&headers)))
-                }
-            });
-            return;
+    /// Reports a section that there is not; gives back the one that was probably meant.
+    fn unknown_section(&mut self, entry: &Entry) -> Option<&'static options::Section> {
+        if !matches!(entry.node.raw, Raw::Table(_)) {
+            self.outside(entry);
+            return None;
         }
+        let message = format!("there is no section `{}`", shown(&entry.key));
+        let fault = Fault::at(entry.place.clone(), message);
+        let meant = nearest(&entry.key, SECTIONS.iter().map(|section| section.name));
+        let meant = meant.and_then(options::section);
+        self.faults.push(match meant {
+            Some(section) => fault
+                .expected(format!("did you mean `{}`?", section.name))
+                .mend(format!("write `{}`", section.header())),
+            None => {
+                let headers: Vec<String> = SECTIONS.iter().map(options::Section::header).collect();
+                let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+                fault
+                    .expected("unknown section")
+                    .mend(format!("the sections are {}", list(&headers)))
+            }
+        });
+        meant
+    }
+
+    /// Reports an option before the first section.
+    fn outside(&mut self, entry: &Entry) {
         let message = format!("`{}` stands before any section", shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message).expected("expected a section first");
         self.faults.push(match options::home(&entry.key) {
@@ -355,10 +380,10 @@ fn worker_of(table: &Table) -> Option<Of> {
     }
 }
 
-/// A word of a file within a sentence: without line ends, not endless.
+/// A word of a file within a sentence: not endless.
 fn shown(word: &str) -> String {
     const SHOWN_MAX: usize = 80;
-    let mut shown: String = word.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
+    let mut shown: String = word.chars().take(SHOWN_MAX).collect();
     if word.chars().nth(SHOWN_MAX).is_some() {
         shown.push('…');
     }

@@ -30,13 +30,17 @@ fn read(text: &str) -> Configuration {
     parse(&source, &|_| None).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
+fn address(text: &str) -> Address {
+    Address::Internet(text.parse().expect("the test writes it right"))
+}
+
 fn example() -> Configuration {
     Configuration {
         daemon: Daemon { drain: Duration::from_secs(30) },
-        admin: Some(Admin { listen: Address::Internet("127.0.0.1:7070".parse().unwrap()) }),
+        admin: Some(Admin { listen: address("127.0.0.1:7070") }),
         listeners: vec![Listener {
             name: "hits".into(),
-            listen: Address::Internet("0.0.0.0:7000".parse().unwrap()),
+            listen: address("0.0.0.0:7000"),
             protocol: Protocol::Lines,
             pool: "parse".into(),
             reply: ReplyStyle::Plain,

@@ -11,7 +11,7 @@ use crate::{
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-const DAY: Duration = Duration::from_hours(24);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const fn count(min: u64, max: u64) -> Kind {
     Kind::Count { min, max }

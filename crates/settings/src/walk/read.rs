@@ -13,7 +13,6 @@ use crate::values::{self, Bad, duration_text, size_text};
 /// The value of an option that is not a group; `None` after a fault was reported.
 pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
     match (&option.kind, &entry.node.raw) {
-        (_, Raw::Broken) => None,
         (Kind::Count { min, max } | Kind::Size { min, max }, Raw::Integer(number)) => {
             let number = number.and_then(|number| u64::try_from(number).ok());
             in_range(walk, option, entry, number.filter(|n| (min..=max).contains(&n)))
@@ -50,6 +49,20 @@ pub(super) fn default(kind: &Kind, text: &str) -> Value {
         _ => from_text(kind, text).and_then(Result::ok),
     }
     .expect("a test reads every default of the table")
+}
+
+/// Whether a text, written in a file, would be a value of an option.
+#[cfg(test)]
+pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
+    let raw = match option.kind {
+        Kind::Count { .. } => Raw::Integer(text.parse().ok()),
+        _ => Raw::Text(text.to_owned()),
+    };
+    let mut faults = Vec::new();
+    let mut walk = Walk { text, faults: &mut faults };
+    let entry =
+        Entry { key: option.name.to_owned(), place: 0..0, node: Node { span: 0..text.len(), raw } };
+    value(&mut walk, option, &entry).is_some()
 }
 
 /// The other way to write a group: `None` when it was not used, `Some(None)` after a fault.
@@ -131,10 +144,6 @@ fn texts(
     let mut all = Some(Vec::new());
     for (index, item) in items.iter().enumerate() {
         let why = match &item.raw {
-            Raw::Broken => {
-                all = None;
-                continue;
-            }
             // An argument may be empty; a program or a column may not.
             Raw::Text(text) if text.contains('\0') => "has a NUL in it",
             Raw::Text(text)
@@ -180,7 +189,6 @@ fn variables(walk: &mut Walk<'_>, option: &Opt, table: &[Entry]) -> Option<Value
     for entry in table {
         let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
         let fault = match &entry.node.raw {
-            Raw::Broken => None,
             _ if entry.key.is_empty() || entry.key.contains(['=', '\0']) => Some(
                 Fault::at(
                     entry.place.clone(),
@@ -256,9 +264,6 @@ fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<
 
 /// A value of a type that the option does not have.
 pub(super) fn wrong_type<T>(walk: &mut Walk<'_>, option: &Opt, entry: &Entry) -> Option<T> {
-    if matches!(entry.node.raw, Raw::Broken) {
-        return None;
-    }
     let message = format!("`{}` cannot be {}", option.name, entry.node.raw.title());
     let fault = Fault::at(entry.node.span.clone(), message)
         .expected(format!("expected {}", expectation(&option.kind)));
@@ -296,7 +301,7 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
 fn shown_value(word: &str) -> String {
     const SHOWN_MAX: usize = 60;
     let first = word.lines().next().unwrap_or_default();
-    let mut text: String = first.chars().filter(|c| !c.is_control()).take(SHOWN_MAX).collect();
+    let mut text: String = first.chars().take(SHOWN_MAX).collect();
     if first.chars().nth(SHOWN_MAX).is_some() || first.len() < word.len() {
         text.push('…');
     }

@@ -1,0 +1,597 @@
+//! One broken file for every kind of error: exactly one diagnostic, at the right place, with the
+//! right words. Exactly one matters: an operator who sees five errors looks for five mistakes.
+
+use settings::{Diagnostic, Diagnostics, Flag, FlagValue, Source, from_flags, load, parse};
+
+const LISTENER: &str = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n";
+const POOL: &str = "[pool.echo]\nprogram = [\"cat\"]\n";
+const STORE: &str = "[pool.store]\ndatabase = \"sqlite:hits.db\"\n";
+const INSERT: &str = "insert = { table = \"hits\", columns = [\"at\"] }\n";
+
+fn errors(text: &str) -> Diagnostics {
+    let source = Source { name: "roadstead.toml".into(), text: text.into() };
+    parse(&source, &|_| None).expect_err(text)
+}
+
+fn only(text: &str) -> Diagnostic {
+    let errors = errors(text);
+    let list: Vec<&Diagnostic> = errors.iter().collect();
+    assert_eq!(list.len(), 1, "{text}\n{errors}");
+    list[0].clone()
+}
+
+/// Puts a line into a section of an otherwise right file, which ends in that section; the line is
+/// the last one of the file.
+fn in_listener(line: &str) -> (Diagnostic, usize) {
+    let text = format!("{POOL}{LISTENER}{line}\n");
+    (only(&text), text.lines().count())
+}
+
+fn in_pool(line: &str) -> (Diagnostic, usize) {
+    let text = format!("{LISTENER}{POOL}{line}\n");
+    (only(&text), text.lines().count())
+}
+
+fn in_store(line: &str) -> (Diagnostic, usize) {
+    let text = format!("{LISTENER}{POOL}{STORE}{INSERT}{line}\n");
+    (only(&text), text.lines().count())
+}
+
+/// The error lies on the last line, at `word`, and says so.
+fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: &str, mend: &str) {
+    assert_eq!((error.line, error.column), (line, column), "{error:?}");
+    assert_eq!(error.word, word, "{error:?}");
+    assert_eq!(error.message, message);
+    assert_eq!(error.mend.as_deref().unwrap_or_default(), mend);
+}
+
+#[test]
+fn a_tired_operator_can_read_it() {
+    let text = "[listener.hits]\nlisetn = \"0.0.0.0:7000\"\npool = \"pars\"\nidle = 30\n\n\
+                [pool.parse]\nprogram = \"perl parse.pl\"\nworkers = { min = 20, max = 2 }\n";
+    let expected = r#"error: `[listener.hits]` has no option `lisetn`
+ --> roadstead.toml:2:1
+  |
+2 | lisetn = "0.0.0.0:7000"
+  | ^^^^^^ did you mean `listen`?
+  |
+  = help: write `listen` instead of `lisetn`
+
+error: there is no pool `pars`
+ --> roadstead.toml:3:8
+  |
+3 | pool = "pars"
+  |        ^^^^^^ did you mean `parse`?
+  |
+  = help: write `pool = "parse"`, or add `[pool.pars]`
+
+error: `idle` cannot be a whole number
+ --> roadstead.toml:4:8
+  |
+4 | idle = 30
+  |        ^^ expected a duration from 0s to 24h, like "500ms", "2s", "5m", "1h"
+  |
+  = help: write `idle = "30s"`
+
+error: `program` cannot be a text
+ --> roadstead.toml:7:11
+  |
+7 | program = "perl parse.pl"
+  |           ^^^^^^^^^^^^^^^ expected a program and its arguments, like ["perl", "parse.pl"]
+  |
+  = help: write `program = ["perl", "parse.pl"]`
+
+error: `min` = 20 is more than `max` = 2
+ --> roadstead.toml:8:19
+  |
+8 | workers = { min = 20, max = 2 }
+  |                   ^^ expected at most 2
+  |
+  = help: lower `min`, or raise `max` to 20
+
+roadstead.toml: 5 errors"#;
+    assert_eq!(errors(text).to_string(), expected);
+}
+
+#[test]
+fn several_slips_of_the_pen_are_shown_at_once_and_hide_nothing() {
+    let text = "[listener.hits]\nlisten = 127.0.0.1:7000\nidle = 10m\npool = \"parse\"\n\
+                [pool.parse]\nprogram = [\"perl\", \"parse.pl\"\nworkers = { min = 2\n\
+                pipeline = 0\nthen = \"store\n";
+    let expected = r#"error: `127.0.0.1:7000` is not in quotes
+ --> roadstead.toml:2:10
+  |
+2 | listen = 127.0.0.1:7000
+  |          ^^^^^^^^^^^^^^ expected a value; a text stands in quotes
+  |
+  = help: write `listen = "127.0.0.1:7000"`
+
+error: `10m` is not in quotes
+ --> roadstead.toml:3:8
+  |
+3 | idle = 10m
+  |        ^^^ expected a value; a text stands in quotes
+  |
+  = help: write `idle = "10m"`
+
+error: this `[` is never closed
+ --> roadstead.toml:6:11
+  |
+6 | program = ["perl", "parse.pl"
+  |           ^ expected a `]` after it
+
+error: this `{` is never closed
+ --> roadstead.toml:7:11
+  |
+7 | workers = { min = 2
+  |           ^ expected a `}` after it
+
+error: `pipeline` = 0 is out of range
+ --> roadstead.toml:8:12
+  |
+8 | pipeline = 0
+  |            ^ expected a whole number from 1 to 65535
+  |
+  = help: write a value from 1 to 65535
+
+error: this text is never closed
+ --> roadstead.toml:9:8
+  |
+9 | then = "store
+  |        ^^^^^^ expected a `"` at its end
+
+roadstead.toml: 6 errors"#;
+    assert_eq!(errors(text).to_string(), expected);
+}
+
+#[test]
+fn an_unknown_word_names_the_nearest_one() {
+    says(
+        in_listener("line_maks = 5"),
+        1,
+        "line_maks",
+        "`[listener.main]` has no option `line_maks`",
+        "write `line_max` instead of `line_maks`",
+    );
+    says(
+        in_listener("reply = \"staus\""),
+        9,
+        "\"staus\"",
+        "`reply` = \"staus\" is not a word that it knows",
+        "did you mean \"status\"?",
+    );
+    says(
+        in_pool("schedule = \"random\""),
+        12,
+        "\"random\"",
+        "`schedule` = \"random\" is not a word that it knows",
+        "write one of `round-robin`, `least-outstanding`",
+    );
+    says(
+        in_pool("queue = { lenght = 5 }"),
+        11,
+        "lenght",
+        "`queue` has no option `lenght`",
+        "write `length` instead of `lenght`",
+    );
+    says(
+        in_pool("queue = { frobnicate = 5 }"),
+        11,
+        "frobnicate",
+        "`queue` has no option `frobnicate`",
+        "the options here are `length`, `bytes`, `wait`",
+    );
+}
+
+#[test]
+fn a_misspelt_section_is_read_as_the_one_that_was_meant() {
+    let text = format!("{LISTENER}[pol.echo]\nprogram = [\"cat\"]\n");
+    says((only(&text), 4), 2, "pol", "there is no section `pol`", "write `[pool.NAME]`");
+    let text = format!("{LISTENER}{POOL}[frontend]\nbind = 5\n");
+    says(
+        (only(&text), 6),
+        2,
+        "frontend",
+        "there is no section `frontend`",
+        "the sections are `[daemon]`, `[admin]`, `[listener.NAME]`, `[pool.NAME]`",
+    );
+}
+
+#[test]
+fn an_option_in_the_wrong_place_is_told_where_it_belongs() {
+    says(
+        in_pool("max = 3"),
+        1,
+        "max",
+        "`[pool.echo]` has no option `max`",
+        "it is an option of `workers` of `[pool.NAME]`",
+    );
+    says(
+        in_pool("listen = \":1\""),
+        1,
+        "listen",
+        "`[pool.echo]` has no option `listen`",
+        "it is an option of `[admin]` or `[listener.NAME]`",
+    );
+    says(
+        in_pool("batch = { rows = 5 }"),
+        1,
+        "batch",
+        "`batch` is an option of a database pool, and `[pool.echo]` is a program pool",
+        "remove it; a program takes one request at a time; `pipeline` sends it more before it \
+         answers",
+    );
+    says(
+        in_store("then = \"echo\""),
+        1,
+        "then",
+        "`then` is an option of a program pool, and `[pool.store]` is a database pool",
+        "remove it",
+    );
+    let text = format!("listen = \":1\"\n{LISTENER}{POOL}");
+    says(
+        (only(&text), 1),
+        1,
+        "listen",
+        "`listen` stands before any section",
+        "it is an option of `[admin]` or `[listener.NAME]`",
+    );
+    let text = format!("{POOL}[listener]\nlisten = \":1\"\n");
+    says(
+        (only(&text), 4),
+        1,
+        "listen",
+        "`listen` stands in a listener without a name",
+        "name the section, as in `[listener.main]`",
+    );
+    let text = format!("daemon = 5\n{LISTENER}{POOL}");
+    says(
+        (only(&text), 1),
+        1,
+        "daemon",
+        "`daemon` is a section, not a whole number",
+        "begin it with `[daemon]`",
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_mended_where_the_meaning_is_clear() {
+    let cases = [
+        ("connections_max = \"100\"", 19, "connections_max", "a text", "connections_max = 100"),
+        ("idle = 5", 8, "idle", "a whole number", "idle = \"5s\""),
+        ("last_line = [\"accept\"]", 13, "last_line", "a list", "last_line = \"accept\""),
+        ("half_close = true", 14, "half_close", "true or false", ""),
+        ("backlog = 1.5", 11, "backlog", "a fraction", ""),
+        ("read = 1979-05-27", 8, "read", "a date or time", ""),
+        ("reply = { a = 1 }", 9, "reply", "a table", ""),
+    ];
+    for (line, column, name, found, mend) in cases {
+        let mend = if mend.is_empty() { String::new() } else { format!("write `{mend}`") };
+        let message = format!("`{name}` cannot be {found}");
+        says(in_listener(line), column, &line[column - 1..], &message, &mend);
+    }
+    let (error, _) = in_pool("workers = true");
+    assert_eq!(
+        error.expected.expect("a type is expected"),
+        "expected a number, a range like \"2..20\", or a table like { min = 2, max = 20 }"
+    );
+    let text = format!("{POOL}[listener.main]\npool = \"echo\"\nlisten = 7000\n");
+    assert_eq!(only(&text).mend.expect("a port is meant"), "write `listen = \":7000\"`");
+}
+
+#[test]
+fn a_value_out_of_range_is_told_the_range() {
+    let whole = [
+        ("connections_max = 0", "1 to 1000000"),
+        ("in_flight_max = -1", "1 to 1000000"),
+        ("backlog = 99999999999999999999999999999999999999999999", "1 to 65535"),
+        ("line_max = 0", "1B to 1GiB"),
+        ("line_max = \"0KiB\"", "1B to 1GiB"),
+        ("send_max = \"2GiB\"", "1B to 1GiB"),
+        ("idle = \"25h\"", "0s to 24h"),
+    ];
+    for (line, range) in whole {
+        let (error, _) = in_listener(line);
+        let (name, value) = line.split_once(" = ").expect("a line of the test");
+        assert_eq!(error.message, format!("`{name}` = {value} is out of range"));
+        assert_eq!(error.column, name.len() + 4);
+        assert_eq!(error.mend, Some(format!("write a value from {}", range)));
+    }
+    let counted = ["workers = 0", "workers = \"0..4\"", "workers = { max = 0 }", "pipeline = 0"];
+    for line in counted.into_iter().chain(["queue = { wait = \"0s\" }", "deadline = \"0s\""]) {
+        assert!(in_pool(line).0.message.ends_with("is out of range"), "{line}");
+    }
+    for line in ["batch = { rows = 0 }", "workers = \"1..99999\""] {
+        assert!(in_store(line).0.message.ends_with("is out of range"), "{line}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_told_why() {
+    let cases = [
+        ("idle = \"5\"", "has no unit", "write \"5s\" for seconds"),
+        ("idle = \"5 min\"", "has the unknown unit ` min`", "write \"5m\""),
+        ("idle = \"soon\"", "is not a duration", ""),
+        ("idle = \"-5s\"", "is negative", ""),
+        ("idle = \"\"", "is empty", ""),
+        ("idle = \"99999999999999999h\"", "is too long", ""),
+        ("line_max = \"64KB\"", "has the unknown unit `KB`", "write \"64KiB\""),
+        ("line_max = \"99999999999999GiB\"", "is too large", ""),
+    ];
+    for (line, why, mend) in cases {
+        let (error, _) = in_listener(line);
+        let (name, value) = line.split_once(" = ").expect("a line of the test");
+        assert_eq!(error.message, format!("`{name}` = {value} {why}"));
+        assert_eq!(error.mend.unwrap_or_default(), mend);
+    }
+    let ack = in_store("ack = \"ok {id\"");
+    let mend = "close it, as in \"ok {id}\"";
+    says(ack, 7, "\"ok {id\"", "`ack` = \"ok {id\" has a `{` that is never closed", mend);
+    for (line, why) in [
+        ("ack = \"ok {}\"", "has `{}` without a name in it"),
+        ("ack = \"a\\nb\"", "has a line end in it; a reply is one line"),
+        ("create = \" \"", "is empty"),
+        ("create = \"\\u0000\"", "has a NUL in it"),
+    ] {
+        assert!(in_store(line).0.message.ends_with(why), "{line}");
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_read_is_told_why() {
+    let cases = [
+        ("7000", "is a port without an address", "write \":7000\""),
+        ("127.0.0.1", "has no port", "write \"127.0.0.1:7000\""),
+        ("::1", "has no port", "write \"[::1]:7000\""),
+        ("localhost", "has no port", "write \"localhost:7000\""),
+        ("127.0.0.1:70000", "has the port `70000`, which is not a number from 0 to 65535", ""),
+        (
+            "example:80",
+            "has `example`, which is not an IP address; host names are not looked up",
+            "write \"127.0.0.1:80\" for this machine only, \":80\" for everybody",
+        ),
+        ("/run/x", "is not an address", "write \"unix:/run/x\""),
+        ("unix:", "has no path", "write \"unix:/run/roadstead.sock\""),
+        ("", "is empty", ""),
+    ];
+    for (address, why, mend) in cases {
+        let text = format!("{POOL}[listener.main]\npool = \"echo\"\nlisten = \"{address}\"\n");
+        let error = only(&text);
+        assert_eq!((error.line, error.column), (5, 10));
+        assert_eq!(error.message, format!("`listen` = \"{address}\" {why}"));
+        assert_eq!(error.mend.unwrap_or_default(), mend);
+    }
+    let long = format!("unix:/{}", "x".repeat(107));
+    let text = format!("{POOL}[listener.main]\npool = \"echo\"\nlisten = \"{long}\"\n");
+    assert!(only(&text).message.contains("a path of 108 bytes"));
+}
+
+#[test]
+fn what_is_missing_is_named_at_its_section() {
+    let text = format!("{POOL}[listener.main]\npool = \"echo\"\n");
+    let mend = "add `listen = \"127.0.0.1:7000\"`";
+    says((only(&text), 3), 11, "main", "`[listener.main]` has no `listen`", mend);
+    let text = format!("{POOL}[listener.main]\nlisten = \":1\"\n");
+    says((only(&text), 3), 11, "main", "`[listener.main]` has no `pool`", "add `pool = \"NAME\"`");
+    let text = format!("{LISTENER}[pool.echo]\nworkers = 2\n");
+    let message = "`[pool.echo]` has neither `program` nor `database`";
+    let mend = "add `program = [\"perl\", \"parse.pl\"]` or `database = \"sqlite:hits.db\"`";
+    says((only(&text), 4), 7, "echo", message, mend);
+    let text = format!("{LISTENER}{POOL}{STORE}");
+    let message = "`[pool.store]` has neither `insert` nor `statement`";
+    let mend = "add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`";
+    says((only(&text), 6), 7, "store", message, mend);
+    let text = format!("{LISTENER}{POOL}{STORE}insert = {{ table = \"hits\" }}\n");
+    let mend = "add `columns = [\"NAME\", …]`";
+    says((only(&text), 8), 1, "insert", "`insert` has no `columns`", mend);
+    let error = only("");
+    assert_eq!((error.line, error.column), (1, 1));
+    assert_eq!(error.message, "there is no pool, so nobody would answer");
+    assert_eq!(only(&format!("{LISTENER}{POOL}[admin]\n")).message, "`[admin]` has no `listen`");
+}
+
+#[test]
+fn what_is_given_twice_or_in_two_ways_is_named_the_second_time() {
+    let second = |word: &str| format!("`{word}` is given a second time");
+    let keep = "keep one of the two";
+    says(in_listener("listen = \":1\""), 1, "listen", &second("listen"), keep);
+    says(in_listener("[pool.echo]"), 7, "echo", &second("echo"), keep);
+    says(
+        in_pool("database = \"sqlite:x\""),
+        1,
+        "database",
+        "`[pool.echo]` has both `program` and `database`",
+        "make two pools of it; `then` hands a program's reply to the other",
+    );
+    says(
+        in_store("statement = \"select 1\""),
+        1,
+        "statement",
+        "`[pool.store]` has both `insert` and `statement`",
+        "remove one of the two",
+    );
+    let text = format!("{STORE}insert = {{ table = \"a\", columns = [\"at\", \"at\"] }}\n");
+    says((only(&text), 3), 42, "\"at\"", "`at` is in `columns` twice", keep);
+}
+
+#[test]
+fn two_listeners_on_one_address_are_named() {
+    let message = "`127.0.0.1:7000` is taken by `[listener.main]`";
+    let mend = "choose another port, or 0 to let the system choose";
+    let other = "[listener.other]\npool = \"echo\"\nlisten = \"localhost:7000\"";
+    says(in_pool(other), 10, "\"localhost:7000\"", message, mend);
+    says(in_pool("[admin]\nlisten = \"127.0.0.1:7000\""), 10, "\"127.0.0.1:7000\"", message, mend);
+    let unix = "[listener.a]\npool = \"echo\"\nlisten = \"unix:/x\"\n\
+                [listener.b]\npool = \"echo\"\nlisten = \"unix:/x\"";
+    assert_eq!(in_pool(unix).0.message, "`unix:/x` is taken by `[listener.a]`");
+    let free = "[listener.a]\npool = \"echo\"\nlisten = \"127.0.0.1:0\"\n\
+                [listener.b]\npool = \"echo\"\nlisten = \"127.0.0.1:0\"\n\
+                [listener.c]\npool = \"echo\"\nlisten = \"[::1]:7000\"\n";
+    let source = Source { name: "roadstead.toml".into(), text: format!("{LISTENER}{POOL}{free}") };
+    parse(&source, &|_| None).expect("port 0 is another port every time, and IPv6 another address");
+}
+
+#[test]
+fn pools_that_are_not_there_are_named_with_the_nearest() {
+    let (error, line) = in_pool("then = \"ecko\"");
+    assert_eq!(error.expected.as_deref(), Some("did you mean `echo`?"));
+    let mend = "write `then = \"echo\"`, or add `[pool.ecko]`";
+    says((error, line), 8, "\"ecko\"", "there is no pool `ecko`", mend);
+    let mend = "add a section `[pool.warehouse]`";
+    let message = "there is no pool `warehouse`";
+    says(in_pool("then = \"warehouse\""), 8, "\"warehouse\"", message, mend);
+}
+
+#[test]
+fn a_circle_of_pools_is_named_in_full_and_once() {
+    let pool =
+        |name: &str, then: &str| format!("[pool.{name}]\nprogram = [\"cat\"]\nthen = \"{then}\"\n");
+    let text = [pool("a", "b"), pool("b", "c"), pool("c", "d"), pool("d", "b")].concat();
+    let message = "`then` goes in a circle: b → c → d → b";
+    says((only(&text), 12), 8, "\"b\"", message, "remove one `then` of the circle");
+    let message = "`then` goes in a circle: echo → echo";
+    let mend = "remove one `then` of the circle";
+    says(in_pool("then = \"echo\""), 8, "\"echo\"", message, mend);
+}
+
+#[test]
+fn numbers_of_workers_that_contradict_each_other_are_named() {
+    says(
+        in_pool("workers = \"20..2\""),
+        11,
+        "\"20..2\"",
+        "`min` = 20 is more than `max` = 2",
+        "write \"2..20\"",
+    );
+    says(
+        in_pool("workers = { spare = 9, max = 3 }"),
+        21,
+        "9",
+        "`spare` = 9 is more than `max` = 3",
+        "lower `spare`, or raise `max` to 9",
+    );
+    let message = "`workers` = \"many\" is not a range";
+    let mend = "write \"2..20\", or 4 for exactly four";
+    says(in_pool("workers = \"many\""), 11, "\"many\"", message, mend);
+}
+
+#[test]
+fn names_are_lower_case_and_short() {
+    let cases = [
+        ("\"\"", "is empty", ""),
+        ("Main", "has the character `M` in it", "write `main`"),
+        ("\"a b\"", "has the character ` ` in it", "write `a-b`"),
+        ("9a", "does not begin with a letter", ""),
+    ];
+    for (name, why, mend) in cases {
+        let bare = name.trim_matches('"');
+        let text = format!("{LISTENER}{POOL}[pool.{name}]\nprogram = [\"cat\"]\n");
+        says((only(&text), 6), 7, name, &format!("the name `{bare}` {why}"), mend);
+    }
+    let long = "x".repeat(65);
+    let text = format!("{LISTENER}{POOL}[pool.{long}]\nprogram = [\"cat\"]\n");
+    assert!(only(&text).message.ends_with("is longer than 64 characters"));
+}
+
+#[test]
+fn lists_and_variables_are_texts() {
+    let program = |list: &str| format!("{LISTENER}[pool.echo]\nprogram = {list}\n");
+    let cases = [
+        ("[]", 11, "[]", "`program` is empty", ""),
+        ("[\"\"]", 12, "\"\"", "`\"\"` in `program` is empty", ""),
+        ("[\"nice\", 5]", 20, "5", "`5` in `program` is not a text", "write \"5\""),
+    ];
+    for (list, column, word, message, mend) in cases {
+        says((only(&program(list)), 5), column, word, message, mend);
+    }
+    let message = "`PORT` in `env` is a whole number, not a text";
+    says(in_pool("env = { PORT = 80 }"), 16, "80", message, "write \"80\"");
+    let message = "`A=B` cannot be the name of a variable";
+    says(in_pool("env = { \"A=B\" = \"c\" }"), 9, "\"A=B\"", message, "");
+}
+
+#[test]
+fn databases_are_named_with_their_kind() {
+    let text = |target: &str| format!("{POOL}[pool.store]\ndatabase = \"{target}\"\n{INSERT}");
+    let cases = [
+        ("hits.db", "does not say which database it is", "write \"sqlite:hits.db\""),
+        ("sqlte:hits.db", "names the unknown database `sqlte`", "write \"sqlite:hits.db\""),
+        ("postgres:x", "names the unknown database `postgres`", ""),
+        ("sqlite:", "has no path", "write \"sqlite:hits.db\""),
+    ];
+    for (target, why, mend) in cases {
+        let message = format!("`database` = \"{target}\" {why}");
+        says((only(&text(target)), 4), 12, &format!("\"{target}\""), &message, mend);
+    }
+}
+
+#[test]
+fn columns_are_counted_in_characters() {
+    let (error, _) = in_pool("env = { \"Größe\" = \"ä\", B = 5 }");
+    assert_eq!((error.column, error.word.as_str()), (28, "5"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error_like_any_other() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("roadstead.toml");
+    let missing = load(&path).expect_err("it is not there").to_string();
+    assert!(missing.contains("cannot be read: No such file"), "{missing}");
+    assert!(missing.contains("help: check the path"), "{missing}");
+    std::fs::write(&path, b"[daemon]\ndrain = \"\xff\"\n").expect("it can be written");
+    let errors = load(&path).expect_err("it is not UTF-8");
+    let error = errors.iter().next().expect("there is one");
+    assert_eq!((error.line, error.column), (2, 10));
+    assert_eq!(error.message, "this is not UTF-8 text");
+    let endless = load("/dev/zero".as_ref()).expect_err("it has no end").to_string();
+    assert!(endless.contains("larger than 4194304 bytes"), "{endless}");
+    std::fs::write(&path, format!("{LISTENER}{POOL}")).expect("it can be written");
+    load(&path).expect("it is right now");
+}
+
+#[test]
+fn an_error_of_a_command_line_points_into_it() {
+    let flags = [
+        Flag {
+            path: "listener.main.listen".into(),
+            value: FlagValue::Text("7000".into()),
+            shown: "--listen 7000".into(),
+        },
+        Flag {
+            path: "listener.main.pool".into(),
+            value: FlagValue::Text("main".into()),
+            shown: String::new(),
+        },
+        Flag {
+            path: "pool.main.workers".into(),
+            value: FlagValue::Text("20..2".into()),
+            shown: "--workers 20..2".into(),
+        },
+        Flag {
+            path: "pool.main.program".into(),
+            value: FlagValue::List(vec!["cat".into()]),
+            shown: "-- cat".into(),
+        },
+    ];
+    let expected = r#"error: `listen` = 7000 is a port without an address
+ --> command line:1:24
+  |
+1 | roadstead run --listen 7000 --workers 20..2 -- cat
+  |                        ^^^^ expected an address like "127.0.0.1:7000", "[::1]:7000", ":7000" or "unix:/path"
+  |
+  = help: write ":7000"
+
+error: `min` = 20 is more than `max` = 2
+ --> command line:1:39
+  |
+1 | roadstead run --listen 7000 --workers 20..2 -- cat
+  |                                       ^^^^^ expected at most 2
+  |
+  = help: write "2..20"
+
+command line: 2 errors"#;
+    assert_eq!(from_flags(&flags).expect_err("two are wrong").to_string(), expected);
+    let twice = [flags[2].clone(), flags[2].clone(), flags[3].clone()];
+    let errors = from_flags(&twice).expect_err("given twice").to_string();
+    assert!(errors.contains("`workers` is given twice"), "{errors}");
+}
