@@ -6,8 +6,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use block::Slice;
-
 /// Receives the events of a loop.
 ///
 /// Order is law: of one stream, all `Data` before the one `Eof` before the one `Closed`, and

@@ -4,6 +4,29 @@
 //! descriptors, does the reading and writing, and hands its [`Owner`] what happened. What it
 //! knows: the kernel and time. What it must never know: a protocol, a request, a pool.
 
+mod bind;
+mod calls;
+mod data;
+mod epoll;
+mod fd;
 mod interface;
+mod kernel;
+mod listener;
+mod mail;
+mod output;
+mod slab;
+mod state;
+mod stream;
+mod turn;
+mod wheel;
 
+pub use bind::{BindSettings, bind};
+pub use calls::Calls;
+pub use data::Data;
+pub use epoll::Epoll;
+pub use fd::Fd;
 pub use interface::*;
+pub use kernel::{Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
+pub use mail::Mailbox;
+pub use state::Counts;
+pub use turn::Loop;

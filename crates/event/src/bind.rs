@@ -1,0 +1,125 @@
+//! Sockets to listen on.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, sockopt};
+
+use crate::epoll::{family, stream_socket};
+use crate::{Address, Fd};
+
+/// How to bind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BindSettings {
+    /// Connections that may wait to be accepted. The system's own maximum cuts it.
+    pub backlog: u32,
+    /// Whether to bind an address whose former connections the system still remembers.
+    pub reuse_address: bool,
+}
+
+impl Default for BindSettings {
+    fn default() -> Self {
+        Self { backlog: 4096, reuse_address: true }
+    }
+}
+
+/// Binds a listening socket, for [`crate::Calls::accept_from`], and returns it with the address
+/// that it got: with port 0, the one that the system chose.
+///
+/// The file of a Unix socket that nobody listens on any more is replaced; any other file is not.
+///
+/// # Errors
+/// What the system says: `AddrInUse` when somebody listens there, or another file is in the way.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// let address = event::Address::Internet(([127, 0, 0, 1], 0).into());
+/// let (_listener, bound) = event::bind(&address, &event::BindSettings::default())?;
+/// assert_ne!(bound, address);
+/// # Ok(())
+/// # }
+/// ```
+pub fn bind(address: &Address, settings: &BindSettings) -> io::Result<(Fd, Address)> {
+    let (socket, bound) = match address {
+        Address::Internet(address) => {
+            let (socket, bound) = bind_internet(address, settings)?;
+            (socket, Address::Internet(bound))
+        }
+        Address::Unix(path) => (bind_unix(path)?, address.clone()),
+    };
+    let backlog = i32::try_from(settings.backlog).unwrap_or(i32::MAX);
+    rustix::net::listen(&socket, backlog)?;
+    Ok((socket.into(), bound))
+}
+
+fn bind_internet(
+    address: &SocketAddr,
+    settings: &BindSettings,
+) -> io::Result<(OwnedFd, SocketAddr)> {
+    let socket = stream_socket(family(address))?;
+    sockopt::set_socket_reuseaddr(&socket, settings.reuse_address)?;
+    // Accepted sockets inherit it, which saves a system call each.
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    rustix::net::bind(&socket, address)?;
+    let bound = rustix::net::getsockname(&socket)?;
+    Ok((socket, SocketAddr::try_from(bound)?))
+}
+
+fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = stream_socket(AddressFamily::UNIX)?;
+    match rustix::net::bind(&socket, &address) {
+        Err(Errno::ADDRINUSE) if is_stale(path, &address)? => {
+            rustix::fs::unlink(path)?;
+            rustix::net::bind(&socket, &address)?;
+        }
+        result => result?,
+    }
+    Ok(socket)
+}
+
+/// True when the file is a socket on which nobody answers.
+fn is_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<bool> {
+    let mode = rustix::fs::lstat(path)?.st_mode;
+    if !FileType::from_raw_mode(mode).is_socket() {
+        return Ok(false);
+    }
+    let probe = stream_socket(AddressFamily::UNIX)?;
+    Ok(rustix::net::connect(&probe, address) == Err(Errno::CONNREFUSED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unix_socket_that_nobody_answers_is_replaced_and_no_other_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let address = Address::Unix(path.clone());
+        let settings = BindSettings::default();
+        let (first, bound) = bind(&address, &settings).unwrap();
+        assert_eq!(bound, address);
+        let error = bind(&address, &settings).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "somebody listens");
+        drop(first);
+        drop(bind(&address, &settings).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        let error = bind(&address, &settings).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn an_address_in_use_is_an_error() {
+        let any = Address::Internet(([127, 0, 0, 1], 0).into());
+        let (_listener, bound) = bind(&any, &BindSettings::default()).unwrap();
+        let error = bind(&bound, &BindSettings::default()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+}

@@ -1,0 +1,258 @@
+//! What an owner can ask for.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use block::Slice;
+
+use crate::listener::Listener;
+use crate::state::{Counts, Key, Opening, State};
+use crate::stream::{LINGER, Marks, Phase, Stream};
+use crate::wheel::Alarm;
+use crate::{
+    Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, Reason, StreamId,
+    StreamLimits, TimerId,
+};
+
+/// The calls that an owner can make, within its callbacks or before the loop runs.
+///
+/// They only record: system calls happen at the end of the turn, and no callback is entered from
+/// within another. A call that names something that has gone does nothing.
+pub struct Calls<'a> {
+    state: &'a mut State,
+}
+
+impl fmt::Debug for Calls<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calls").field("streams", &self.state.streams.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Calls<'a> {
+    pub(crate) const fn new(state: &'a mut State) -> Self {
+        Self { state }
+    }
+
+    /// The time of this turn. The clock is read once a turn.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.state.clock.now
+    }
+
+    /// What the loop has done so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        let mut counts = self.state.counts;
+        counts.filings = self.state.wheel.filings();
+        counts
+    }
+
+    /// Streams that the loop has now.
+    #[must_use]
+    pub fn streams(&self) -> usize {
+        self.state.streams.len()
+    }
+
+    /// Ends the loop after this turn.
+    pub const fn stop(&mut self) {
+        self.state.stopped = true;
+    }
+}
+
+/// Listeners.
+impl Calls<'_> {
+    /// Accepts connections from a bound, listening, non-blocking socket, as [`crate::bind`] makes it.
+    /// Each comes as `Accepted`, with default limits.
+    pub fn accept_from(&mut self, fd: Fd) -> ListenerId {
+        let (index, generation) = self.state.listeners.insert(Listener::new(fd));
+        let id = ListenerId { index, generation };
+        self.state.work.listeners.push(id);
+        id
+    }
+
+    /// Accepts no more for now; who connects waits in the kernel's backlog.
+    pub fn pause_listener(&mut self, listener: ListenerId) {
+        self.set_listener(listener, true);
+    }
+
+    /// Accepts again.
+    pub fn resume_listener(&mut self, listener: ListenerId) {
+        self.set_listener(listener, false);
+    }
+
+    fn set_listener(&mut self, id: ListenerId, paused: bool) {
+        if let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) {
+            listener.paused = paused;
+            self.state.work.listeners.push(id);
+        } else {
+            self.state.counts.stale += 1;
+        }
+    }
+
+    /// Closes the socket; who waited in its backlog is refused. Accepted streams go on.
+    pub fn close_listener(&mut self, listener: ListenerId) {
+        let Some(gone) = self.state.listeners.remove(listener.index, listener.generation) else {
+            self.state.counts.stale += 1;
+            return;
+        };
+        if gone.alarm != Alarm::NONE {
+            self.state.wheel.remove(gone.alarm);
+        }
+        self.state.work.doomed.push((gone.fd, gone.watched));
+    }
+}
+
+/// Streams.
+impl Calls<'_> {
+    /// Connects. `Connected` or `Closed(ConnectFailed)` follows; how long that may take is for a
+    /// deadline to say. What is sent before is queued.
+    pub fn connect(&mut self, to: &Address, limits: StreamLimits) -> StreamId {
+        let id = self.state.add_stream(Stream::new(None, Direction::Both, limits));
+        self.state.work.opening.push((id, Opening::Connect(to.clone())));
+        id
+    }
+
+    /// Takes over a pipe, a socket or a terminal, and makes it non-blocking. Regular files cannot
+    /// be waited for and end with `Closed(Failed)`.
+    pub fn adopt(&mut self, fd: Fd, direction: Direction, limits: StreamLimits) -> StreamId {
+        let mut stream = Stream::new(Some(fd), direction, limits);
+        // Not before it is watched: until then nothing is known of it.
+        stream.marks.clear(Marks::WRITABLE);
+        let id = self.state.add_stream(stream);
+        self.state.work.opening.push((id, Opening::Adopt));
+        id
+    }
+
+    /// Gives a stream other limits. They count from its next bytes on.
+    pub fn limits(&mut self, stream: StreamId, limits: StreamLimits) {
+        if let Some(stream) = self.state.stream(stream) {
+            stream.limits = limits;
+        }
+    }
+
+    /// Queues bytes and returns all that is queued now. Above `send_high` the owner should pause
+    /// whatever the bytes come from until `Drained`; above `send_max` the stream ends with
+    /// `Closed(Overrun)`. Returns 0 for a stream that has gone, was finished, or only comes in.
+    pub fn send(&mut self, stream: StreamId, slice: Slice) -> usize {
+        self.state.queue(stream, |output| output.push(slice))
+    }
+
+    /// As [`Self::send`], with a copy of the bytes.
+    pub fn send_bytes(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
+        self.state.queue(stream, |output| output.push_bytes(bytes))
+    }
+
+    /// Bytes that we accepted and the kernel did not yet.
+    #[must_use]
+    pub fn queued(&self, stream: StreamId) -> usize {
+        let stream = self.state.streams.get(stream.index, stream.generation);
+        stream.map_or(0, Stream::queued)
+    }
+
+    /// No `Data` and no `Eof` until `resume`. A hang-up is still told.
+    pub fn pause(&mut self, stream: StreamId) {
+        if let Some(stream) = self.state.stream(stream)
+            && !matches!(stream.phase, Phase::Flushing | Phase::Lingering)
+        {
+            stream.marks.set(Marks::PAUSED);
+        }
+    }
+
+    /// Offers what is held, later in this turn or in the next, and receives again.
+    pub fn resume(&mut self, id: StreamId) {
+        if let Some(stream) = self.state.stream(id) {
+            stream.marks.clear(Marks::PAUSED);
+            stream.marks.set(Marks::OFFER);
+            self.state.wake(id);
+        }
+    }
+
+    /// Sends what is queued, ends our direction, discards what still comes until the peer's end,
+    /// then tells `Closed(Clean)`. Nothing else is told of the stream but its deadlines. When
+    /// `linger` (or the loop's own, if none is given) passes without progress it ends with
+    /// `Closed(Lingered)`.
+    pub fn finish(&mut self, id: StreamId, linger: Option<Duration>) {
+        let (linger, now) = (linger.unwrap_or(self.state.settings.linger), self.now());
+        let Some(stream) = self.state.stream(id) else { return };
+        match stream.phase {
+            Phase::Connecting { .. } => stream.phase = Phase::Connecting { finish: true },
+            Phase::Open if stream.direction == Direction::In => {
+                return self.state.end(id, Reason::Clean);
+            }
+            Phase::Open => stream.phase = Phase::Flushing,
+            Phase::Broken(reason) => return self.state.end(id, reason),
+            Phase::Flushing | Phase::Lingering | Phase::Ended(_) => return,
+        }
+        stream.hold = None;
+        for mark in [Marks::PAUSED, Marks::HIGH, Marks::DRAINED, Marks::HANGUP] {
+            stream.marks.clear(mark);
+        }
+        stream.linger_ms = u32::try_from(linger.as_millis()).unwrap_or(u32::MAX);
+        self.state.set_alarm(id, LINGER, Some(now + linger));
+        self.state.mark_dirty(id);
+        self.state.wake(id);
+    }
+
+    /// Ends the stream at once and silently: nothing is told of it any more, not even `Closed`,
+    /// and what was queued is discarded.
+    pub fn close(&mut self, stream: StreamId) {
+        if !self.state.remove_stream(stream) {
+            self.state.counts.stale += 1;
+        }
+    }
+}
+
+/// Time.
+impl Calls<'_> {
+    /// Arms a deadline of a stream, or disarms it. Moving it back costs one word.
+    ///
+    /// # Panics
+    /// When the name is not below [`DEADLINES_MAX`].
+    pub fn deadline(&mut self, stream: StreamId, name: DeadlineName, at: Option<Instant>) {
+        let slot = usize::from(name.0);
+        assert!(slot < DEADLINES_MAX, "a deadline's name is below DEADLINES_MAX");
+        self.state.set_alarm(stream, slot, at);
+    }
+
+    /// A timer that belongs to no stream. It fires at `at`, once, unless it is set again.
+    pub fn timer(&mut self, at: Instant) -> TimerId {
+        let (index, generation) = self.state.timers.insert(Alarm::NONE);
+        let id = TimerId { index, generation };
+        let alarm = self.state.wheel.create(Key::Timer(id));
+        if let Some(place) = self.state.timers.get_mut(index, generation) {
+            *place = alarm;
+        }
+        self.state.wheel.set(alarm, self.state.clock.tick_after(at));
+        id
+    }
+
+    /// Moves a timer, or arms it again.
+    pub fn set_timer(&mut self, timer: TimerId, at: Instant) {
+        if let Some(alarm) = self.alarm_of(timer) {
+            self.state.wheel.set(alarm, self.state.clock.tick_after(at));
+        }
+    }
+
+    /// Lets a timer not fire until it is set again.
+    pub fn disarm_timer(&mut self, timer: TimerId) {
+        if let Some(alarm) = self.alarm_of(timer) {
+            self.state.wheel.disarm(alarm);
+        }
+    }
+
+    /// Ends a timer.
+    pub fn cancel_timer(&mut self, timer: TimerId) {
+        if let Some(alarm) = self.alarm_of(timer) {
+            self.state.wheel.remove(alarm);
+            self.state.timers.remove(timer.index, timer.generation);
+        }
+    }
+
+    fn alarm_of(&mut self, timer: TimerId) -> Option<Alarm> {
+        let alarm = self.state.timers.get(timer.index, timer.generation).copied();
+        if alarm.is_none() {
+            self.state.counts.stale += 1;
+        }
+        alarm
+    }
+}

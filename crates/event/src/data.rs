@@ -1,0 +1,162 @@
+//! Received bytes on loan to the owner.
+
+use block::{Block, Slice};
+
+/// Received bytes. What is neither consumed nor taken stays with the stream and is offered again.
+#[derive(Debug)]
+pub struct Data<'a> {
+    lent: &'a mut Lent,
+}
+
+impl<'a> Data<'a> {
+    pub(crate) const fn new(lent: &'a mut Lent) -> Self {
+        Self { lent }
+    }
+
+    /// The bytes that are neither consumed nor taken yet.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.lent.bytes()
+    }
+
+    /// Consumes the first `count` bytes.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn consume(&mut self, count: usize) {
+        assert!(count <= self.bytes().len(), "only bytes that are there can be consumed");
+        self.lent.start += count;
+    }
+
+    /// Consumes the first `count` bytes and returns them to be kept. Less than half of the block
+    /// is copied into a block of its own size, more takes the block along without a copy.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[must_use]
+    pub fn take(&mut self, count: usize) -> Slice {
+        assert!(count <= self.bytes().len(), "only bytes that are there can be taken");
+        let part = if count * 2 < self.lent.capacity() {
+            Slice::copy_of(&self.bytes()[..count])
+        } else {
+            self.lent.share(count)
+        };
+        self.lent.start += count;
+        part
+    }
+
+    /// True when this is offered for the last time: the peer's end comes next, and what is not
+    /// consumed now is dropped (unless the stream is paused).
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        self.lent.last
+    }
+}
+
+/// The bytes of one offer.
+///
+/// ```text
+///   0 ≤ start ≤ filled ≤ capacity
+///   |--- consumed ---|=== offered ===|--- spare ---|
+/// ```
+#[derive(Debug)]
+pub(crate) struct Lent {
+    body: Body,
+    start: usize,
+    last: bool,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Ours alone: it can be filled on.
+    Own(Block),
+    /// A part of it was taken: it can only be read.
+    Shared(Slice),
+}
+
+impl Lent {
+    pub(crate) const fn new(block: Block, last: bool) -> Self {
+        Self { body: Body::Own(block), start: 0, last }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.body {
+            Body::Own(block) => &block.filled()[self.start..],
+            Body::Shared(slice) => &slice[self.start..],
+        }
+    }
+
+    /// Bytes that were consumed or taken.
+    pub(crate) const fn consumed(&self) -> usize {
+        self.start
+    }
+
+    /// The block and where the rest begins in it, or that rest when a part of it was taken.
+    pub(crate) fn into_block(self) -> Result<(Block, usize), Slice> {
+        match self.body {
+            Body::Own(block) => Ok((block, self.start)),
+            Body::Shared(mut slice) => {
+                slice.advance(self.start);
+                Err(slice)
+            }
+        }
+    }
+
+    /// Bytes of memory that are lent, filled or not.
+    pub(crate) fn capacity(&self) -> usize {
+        match &self.body {
+            Body::Own(block) => block.capacity(),
+            Body::Shared(slice) => slice.held(),
+        }
+    }
+
+    /// The next `count` bytes as a slice of the block, which is never filled again.
+    fn share(&mut self, count: usize) -> Slice {
+        let body = std::mem::replace(&mut self.body, Body::Shared(Slice::default()));
+        let whole = match body {
+            Body::Own(block) => block.freeze(),
+            Body::Shared(slice) => slice,
+        };
+        let part = whole.slice(self.start..self.start + count);
+        self.body = Body::Shared(whole);
+        part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lent(length: usize) -> Lent {
+        let bytes: Vec<u8> = (0..=255).cycle().take(length).collect();
+        Lent::new(Block::copy_of(&bytes), false)
+    }
+
+    #[test]
+    fn a_small_part_is_copied_and_pins_nothing() {
+        let mut lent = lent(1000);
+        let part = Data::new(&mut lent).take(10);
+        assert_eq!(part.held(), 64);
+        assert_eq!(lent.bytes()[0], 10);
+        assert!(lent.into_block().is_ok(), "the block is still ours");
+    }
+
+    #[test]
+    fn a_large_part_takes_the_block_along_without_a_copy() {
+        let mut lent = lent(1000);
+        let place = lent.bytes().as_ptr();
+        let mut data = Data::new(&mut lent);
+        data.consume(1);
+        let part = data.take(900);
+        assert_eq!(part.as_ptr(), place.wrapping_add(1));
+        assert_eq!(data.bytes().len(), 99);
+        assert_eq!(&part[..2], [1, 2]);
+        assert!(lent.into_block().is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "only bytes that are there")]
+    fn more_than_is_there_cannot_be_consumed() {
+        Data::new(&mut lent(10)).consume(11);
+    }
+}

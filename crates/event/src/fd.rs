@@ -1,0 +1,85 @@
+//! Descriptors on their way into a loop.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// An owned descriptor, to be given to a loop. Closed on drop.
+///
+/// A simulated kernel hands out numbers instead; they mean something to that kernel alone.
+#[derive(Debug)]
+pub struct Fd(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Real(OwnedFd),
+    Simulated(u32),
+}
+
+impl Fd {
+    /// A descriptor of a simulated kernel.
+    #[must_use]
+    pub const fn simulated(number: u32) -> Self {
+        Self(Kind::Simulated(number))
+    }
+
+    /// The number of a simulated descriptor, if it is one.
+    #[must_use]
+    pub const fn simulated_number(&self) -> Option<u32> {
+        match self.0 {
+            Kind::Simulated(number) => Some(number),
+            Kind::Real(_) => None,
+        }
+    }
+}
+
+impl From<OwnedFd> for Fd {
+    fn from(fd: OwnedFd) -> Self {
+        Self(Kind::Real(fd))
+    }
+}
+
+macro_rules! from_owner {
+    ($($owner:ty),+ $(,)?) => {
+        $(impl From<$owner> for Fd {
+            fn from(owner: $owner) -> Self {
+                OwnedFd::from(owner).into()
+            }
+        })+
+    };
+}
+
+from_owner!(
+    std::io::PipeReader,
+    std::io::PipeWriter,
+    std::net::TcpListener,
+    std::net::TcpStream,
+    std::os::unix::net::UnixListener,
+    std::os::unix::net::UnixStream,
+    std::process::ChildStderr,
+    std::process::ChildStdin,
+    std::process::ChildStdout,
+);
+
+impl TryFrom<Fd> for OwnedFd {
+    /// The simulated descriptor, given back.
+    type Error = Fd;
+
+    fn try_from(fd: Fd) -> Result<Self, Fd> {
+        match fd.0 {
+            Kind::Real(fd) => Ok(fd),
+            Kind::Simulated(_) => Err(fd),
+        }
+    }
+}
+
+impl AsFd for Fd {
+    /// # Panics
+    /// When the descriptor is simulated: only its own kernel may use it.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.0 {
+            Kind::Real(fd) => fd.as_fd(),
+            Kind::Simulated(number) => {
+                panic!("simulated descriptor {number} was given to the real kernel")
+            }
+        }
+    }
+}

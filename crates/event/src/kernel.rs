@@ -1,0 +1,211 @@
+//! The seam under the loop: the few things it asks of a kernel.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::ops::{BitOr, BitOrAssign};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::{Address, Direction, Fd, Peer};
+
+/// What the loop asks of a kernel. [`crate::Epoll`] is the real one.
+///
+/// Readiness of streams is *edge*: it is reported when it comes and again only after
+/// [`receive`](Self::receive) or [`send`](Self::send) found an end of it, that is, moved fewer
+/// bytes than asked or reported `WouldBlock`. A level-triggered kernel can keep that promise, for
+/// every such call passes through it. Listeners are *level*: reported as long as one waits.
+///
+/// Nothing here blocks but [`wait`](Self::wait). `Interrupted` is never returned.
+#[expect(clippy::missing_errors_doc, reason = "each returns what the system call returns")]
+pub trait Kernel {
+    /// The clock; it never goes back.
+    fn now(&mut self) -> Instant;
+
+    /// Waits until something happened or at least `timeout` has passed (none: for ever), and adds
+    /// up to `events_max` reports to `happened`. A wake-up or a signal may end it without any.
+    fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        events_max: usize,
+        happened: &mut Vec<Happened>,
+    ) -> io::Result<()>;
+
+    /// What wakes this kernel out of [`wait`](Self::wait) from another thread; it is reported as
+    /// [`Token::WAKER`]. A wake-up that comes before the wait ends that wait.
+    fn waker(&self) -> Arc<dyn Wake>;
+
+    /// Reports what happens to a stream or a listener under `token` from now on.
+    fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()>;
+
+    /// Reports it no longer.
+    fn unwatch(&mut self, fd: &Fd) -> io::Result<()>;
+
+    /// Takes the next connection of a listener, non-blocking. `ConnectionAborted`: that one was
+    /// not to be had, the next one may be. `QuotaExceeded`: no descriptor is left.
+    fn accept(&mut self, listener: &Fd) -> io::Result<(Fd, Peer)>;
+
+    /// Begins to connect, non-blocking. The answer comes by [`connected`](Self::connected) once
+    /// the stream is writable.
+    fn connect(&mut self, to: &Address) -> io::Result<Fd>;
+
+    /// How a `connect` ended.
+    fn connected(&mut self, fd: &Fd) -> io::Result<()>;
+
+    /// Makes a descriptor from elsewhere non-blocking and tells what it is.
+    fn prepare(&mut self, fd: &Fd) -> io::Result<Medium>;
+
+    /// Receives into `room`; 0 is the end of what the peer sends.
+    fn receive(&mut self, fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize>;
+
+    /// Sends as much of `parts` as goes.
+    fn send(&mut self, fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Ends our direction of a socket.
+    fn shut(&mut self, fd: &Fd) -> io::Result<()>;
+
+    /// Gives a descriptor back.
+    fn close(&mut self, fd: Fd) {
+        drop(fd);
+    }
+}
+
+/// Wakes a loop from another thread.
+pub trait Wake: Send + Sync + fmt::Debug {
+    /// Ends the present or the next wait of the loop.
+    fn wake(&self);
+}
+
+/// What a descriptor is, as far as reading and writing it differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A stream socket. A short read means that it is drained.
+    Socket,
+    /// A pipe. A short read means that it is drained.
+    Pipe,
+    /// Anything else, such as a terminal: a short read means nothing.
+    Other,
+}
+
+/// What shall be reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Connections that wait to be accepted, level-triggered.
+    Listener,
+    /// What happens to a stream that flows this way, edge-triggered.
+    Stream(Direction),
+}
+
+/// What the kernel carries for us and gives back with every report: generation, kind and place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token(u64);
+
+const KIND_SHIFT: u32 = 30;
+const PLACE_MASK: u32 = (1 << KIND_SHIFT) - 1;
+
+impl Token {
+    /// Somebody woke the loop.
+    pub const WAKER: Self = Self(u64::MAX);
+
+    /// The token as one number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The token of this number.
+    #[must_use]
+    pub const fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    pub(crate) const fn stream(index: u32, generation: u32) -> Self {
+        Self((generation as u64) << 32 | index as u64)
+    }
+
+    pub(crate) const fn listener(index: u32, generation: u32) -> Self {
+        Self((generation as u64) << 32 | 1 << KIND_SHIFT | index as u64)
+    }
+
+    pub(crate) fn target(self) -> Target {
+        let [a, b, c, d, e, f, g, h] = self.0.to_be_bytes();
+        let generation = u32::from_be_bytes([a, b, c, d]);
+        let word = u32::from_be_bytes([e, f, g, h]);
+        let index = word & PLACE_MASK;
+        match word >> KIND_SHIFT {
+            0 => Target::Stream { index, generation },
+            1 => Target::Listener { index, generation },
+            _ => Target::Waker,
+        }
+    }
+}
+
+/// What a token names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Stream { index: u32, generation: u32 },
+    Listener { index: u32, generation: u32 },
+    Waker,
+}
+
+/// One report of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Happened {
+    /// To what.
+    pub token: Token,
+    /// And what.
+    pub readiness: Readiness,
+}
+
+/// What can be done, or has come to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Readiness(u8);
+
+impl Readiness {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// There is something to receive or to accept.
+    pub const READ: Self = Self(1);
+    /// There is room to send.
+    pub const WRITE: Self = Self(2);
+    /// The peer sends no more: receive until 0.
+    pub const READ_END: Self = Self(4);
+    /// Both directions have ended, or for a pipe, its other end is gone.
+    pub const HANGUP: Self = Self(8);
+    /// An error waits to be received.
+    pub const ERROR: Self = Self(16);
+
+    /// True when any of `other` is in it.
+    #[must_use]
+    pub const fn any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for Readiness {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Readiness {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_gives_back_what_was_put_in() {
+        let (index, generation) = (PLACE_MASK, u32::MAX - 1);
+        let stream = Token::stream(index, generation).target();
+        assert_eq!(stream, Target::Stream { index, generation });
+        let listener = Token::listener(3, 9).target();
+        assert_eq!(listener, Target::Listener { index: 3, generation: 9 });
+        assert_eq!(Token::WAKER.target(), Target::Waker);
+    }
+}

@@ -1,0 +1,187 @@
+//! Messages from other threads to a loop.
+//!
+//! One wake-up a sleeping reader: the sleeper says so under the same lock that guards the queue, so
+//! a message is either seen before the sleep or its sender sees the sleeper. No order of memory
+//! accesses has to be argued for.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::kernel::Wake;
+
+/// Sends messages to one loop, from any thread.
+pub struct Mailbox<M>(Arc<Shared<M>>);
+
+struct Shared<M> {
+    queue: Mutex<Queue<M>>,
+    waker: Arc<dyn Wake>,
+    /// Messages beyond which `try_send` gives back.
+    mail_max: usize,
+}
+
+struct Queue<M> {
+    mail: VecDeque<M>,
+    sleeping: bool,
+    /// The loop is gone; nobody will read.
+    gone: bool,
+}
+
+impl<M> Mailbox<M> {
+    /// Sends a message, or gives it back when the mailbox is full or its loop is gone.
+    ///
+    /// # Errors
+    /// The message itself.
+    pub fn try_send(&self, mail: M) -> Result<(), M> {
+        let queue = self.0.lock();
+        if queue.gone || queue.mail.len() >= self.0.mail_max {
+            return Err(mail);
+        }
+        self.0.push(queue, mail);
+        Ok(())
+    }
+
+    /// Sends a message that always has room, because its sender reserved it by credits: releases,
+    /// ends, commands. It is dropped when the loop is gone.
+    pub fn post(&self, mail: M) {
+        let queue = self.0.lock();
+        if !queue.gone {
+            self.0.push(queue, mail);
+        }
+    }
+}
+
+impl<M> Shared<M> {
+    /// The queue is whole after every statement, so a panic elsewhere leaves nothing to mend.
+    fn lock(&self) -> MutexGuard<'_, Queue<M>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, mut queue: MutexGuard<'_, Queue<M>>, mail: M) {
+        queue.mail.push_back(mail);
+        let sleeping = std::mem::take(&mut queue.sleeping);
+        drop(queue);
+        if sleeping {
+            self.waker.wake();
+        }
+    }
+}
+
+impl<M> Clone for Mailbox<M> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<M> fmt::Debug for Mailbox<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let queue = self.0.lock();
+        f.debug_struct("Mailbox")
+            .field("waiting", &queue.mail.len())
+            .field("mail_max", &self.0.mail_max)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The loop's own end of its mailbox.
+pub(crate) struct Inbox<M>(Mailbox<M>);
+
+impl<M> Inbox<M> {
+    pub(crate) fn new(waker: Arc<dyn Wake>, mail_max: usize) -> Self {
+        let queue = Queue { mail: VecDeque::new(), sleeping: false, gone: false };
+        Self(Mailbox(Arc::new(Shared { queue: Mutex::new(queue), waker, mail_max })))
+    }
+
+    pub(crate) fn mailbox(&self) -> Mailbox<M> {
+        self.0.clone()
+    }
+
+    /// Announces a sleep, unless there is mail: then it is to be read instead.
+    pub(crate) fn may_sleep(&self) -> bool {
+        let mut queue = self.0.0.lock();
+        queue.sleeping = queue.mail.is_empty();
+        queue.sleeping
+    }
+
+    /// Ends the sleep and takes up to `budget` messages.
+    pub(crate) fn take(&self, budget: usize, batch: &mut VecDeque<M>) {
+        let mut queue = self.0.0.lock();
+        queue.sleeping = false;
+        if queue.mail.len() <= budget && batch.is_empty() {
+            std::mem::swap(&mut queue.mail, batch);
+        } else {
+            let count = queue.mail.len().min(budget);
+            batch.extend(queue.mail.drain(..count));
+        }
+    }
+}
+
+impl<M> Drop for Inbox<M> {
+    fn drop(&mut self) {
+        let mut queue = self.0.0.lock();
+        queue.gone = true;
+        // Dropped outside the lock: a message may own a mailbox of its own.
+        let mail = std::mem::take(&mut queue.mail);
+        drop(queue);
+        drop(mail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[derive(Debug, Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn boxes(mail_max: usize) -> (Arc<Count>, Inbox<u32>) {
+        let count = Arc::new(Count::default());
+        let waker: Arc<dyn Wake> = count.clone();
+        (count, Inbox::new(waker, mail_max))
+    }
+
+    #[test]
+    fn a_full_mailbox_gives_payload_back_and_still_takes_control() {
+        let (_, inbox) = boxes(2);
+        let mailbox = inbox.mailbox();
+        assert_eq!(mailbox.try_send(1), Ok(()));
+        assert_eq!(mailbox.try_send(2), Ok(()));
+        assert_eq!(mailbox.try_send(3), Err(3));
+        mailbox.post(4);
+        let mut batch = VecDeque::new();
+        inbox.take(2, &mut batch);
+        assert_eq!(batch, [1, 2]);
+        inbox.take(10, &mut batch);
+        assert_eq!(batch, [1, 2, 4]);
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_once_and_one_who_is_awake_never() {
+        let (count, inbox) = boxes(10);
+        let mailbox = inbox.mailbox();
+        mailbox.post(1);
+        assert!(!inbox.may_sleep(), "there is mail");
+        assert_eq!(count.0.load(Ordering::Relaxed), 0);
+        inbox.take(10, &mut VecDeque::new());
+        assert!(inbox.may_sleep());
+        mailbox.post(2);
+        mailbox.post(3);
+        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn mail_to_a_loop_that_is_gone_comes_back() {
+        let (_, inbox) = boxes(10);
+        let mailbox = inbox.mailbox();
+        drop(inbox);
+        assert_eq!(mailbox.try_send(1), Err(1));
+        mailbox.post(2);
+    }
+}

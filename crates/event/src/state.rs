@@ -1,0 +1,306 @@
+//! All that a loop knows, without its kernel and its mail.
+//!
+//! [`crate::Calls`] writes down here what the owner asks for; the turn carries it out.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use block::Block;
+
+use crate::listener::Listener;
+use crate::output::Output;
+use crate::slab::Slab;
+use crate::stream::{Marks, Step, Stream};
+use crate::wheel::{Alarm, Wheel};
+use crate::{Address, Fd, ListenerId, LoopSettings, Reason, StreamId, TimerId};
+
+/// Emptied outputs that are kept for the next stream that sends.
+const OUTPUTS_SPARE_MAX: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) streams: Slab<Stream>,
+    pub(crate) listeners: Slab<Listener>,
+    pub(crate) timers: Slab<Alarm>,
+    pub(crate) wheel: Wheel<Key>,
+    pub(crate) clock: Clock,
+    pub(crate) work: Work,
+    /// The block into which all streams receive that hold nothing.
+    pub(crate) hot: Option<Block>,
+    #[expect(clippy::vec_box, reason = "the boxes move between here and the streams")]
+    outputs: Vec<Box<Output>>,
+    pub(crate) settings: LoopSettings,
+    pub(crate) counts: Counts,
+    pub(crate) stopped: bool,
+}
+
+/// Whose alarm it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Key {
+    Deadline { stream: StreamId, slot: u8 },
+    Timer(TimerId),
+    Listener(ListenerId),
+}
+
+/// What is to be done for whom. Each stream is at most once in `ready` or `later` (mark `READY`)
+/// and at most once in `dirty` (mark `DIRTY`).
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// To step in this turn, or the next when this one has done so.
+    pub(crate) ready: Vec<StreamId>,
+    /// To step in the next turn: they used up this one's budget.
+    pub(crate) later: Vec<StreamId>,
+    /// Output to send, or a direction to end.
+    pub(crate) dirty: Vec<StreamId>,
+    pub(crate) opening: Vec<(StreamId, Opening)>,
+    /// Listeners to be watched, or no longer.
+    pub(crate) listeners: Vec<ListenerId>,
+    /// Listeners that could not be watched, to be told.
+    pub(crate) failed: Vec<(ListenerId, io::ErrorKind)>,
+    /// Descriptors to close, and whether to unwatch them first.
+    pub(crate) doomed: Vec<(Fd, bool)>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Opening {
+    Adopt,
+    Connect(Address),
+}
+
+/// What a loop has done, in plain counts since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Turns.
+    pub turns: u64,
+    /// Reports of the kernel.
+    pub reports: u64,
+    /// Reports and calls for what was no longer there; they were dropped.
+    pub stale: u64,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Calls to receive.
+    pub receives: u64,
+    /// Bytes received.
+    pub received: u64,
+    /// Calls to send.
+    pub sends: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Deadlines and timers put into a slot of the timing wheel.
+    pub filings: u64,
+    /// Messages read from the mailbox.
+    pub mail: u64,
+}
+
+/// The time of the loop: read once a turn, in ticks of a millisecond since the loop's start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+    pub(crate) now: Instant,
+}
+
+impl Clock {
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self { origin: now, now }
+    }
+
+    /// The first tick at which `at` has passed: rounded up, so that nothing fires early.
+    pub(crate) fn tick_after(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.origin);
+        let begun = u64::from(!since.subsec_nanos().is_multiple_of(1_000_000));
+        whole_ms(since).saturating_add(begun)
+    }
+
+    /// The tick that has passed now.
+    pub(crate) fn tick(&self) -> u64 {
+        whole_ms(self.now.saturating_duration_since(self.origin))
+    }
+
+    /// From now until a tick.
+    pub(crate) fn until(&self, tick: u64) -> Duration {
+        let since = self.now.saturating_duration_since(self.origin);
+        Duration::from_millis(tick).saturating_sub(since)
+    }
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    duration.as_secs().saturating_mul(1000).saturating_add(u64::from(duration.subsec_millis()))
+}
+
+impl State {
+    pub(crate) fn new(now: Instant, settings: LoopSettings) -> Self {
+        Self {
+            streams: Slab::new(),
+            listeners: Slab::new(),
+            timers: Slab::new(),
+            wheel: Wheel::new(),
+            clock: Clock::new(now),
+            work: Work::default(),
+            hot: None,
+            outputs: Vec::new(),
+            settings,
+            counts: Counts::default(),
+            stopped: false,
+        }
+    }
+
+    pub(crate) fn add_stream(&mut self, stream: Stream) -> StreamId {
+        let (index, generation) = self.streams.insert(stream);
+        StreamId { index, generation }
+    }
+
+    /// The stream of an id; an id that has gone is counted.
+    pub(crate) fn stream(&mut self, id: StreamId) -> Option<&mut Stream> {
+        let stream = self.streams.get_mut(id.index, id.generation);
+        if stream.is_none() {
+            self.counts.stale += 1;
+        }
+        stream
+    }
+
+    /// Forgets a stream and all that it owns. Its descriptor is closed at the end of the turn.
+    pub(crate) fn remove_stream(&mut self, id: StreamId) -> bool {
+        let Some(stream) = self.streams.remove(id.index, id.generation) else { return false };
+        for alarm in stream.alarms {
+            if alarm != Alarm::NONE {
+                self.wheel.remove(alarm);
+            }
+        }
+        if let Some(output) = stream.output {
+            self.spare_output(output);
+        }
+        if let Some(fd) = stream.fd {
+            self.work.doomed.push((fd, stream.marks.has(Marks::SHARED)));
+        }
+        true
+    }
+
+    /// Puts a stream on the list of this turn when it wants a step.
+    pub(crate) fn wake(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
+        if stream.step() != Step::Rest && stream.marks.put(Marks::READY) {
+            self.work.ready.push(id);
+        }
+    }
+
+    /// Puts a stream on the list of the next turn.
+    pub(crate) fn postpone(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
+        if stream.marks.put(Marks::READY) {
+            self.work.later.push(id);
+        }
+    }
+
+    /// Puts a stream on the list of those to send for.
+    pub(crate) fn mark_dirty(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
+        if stream.marks.put(Marks::DIRTY) {
+            self.work.dirty.push(id);
+        }
+    }
+
+    /// Ends a stream from our side: `Closed` comes later in this turn or in the next.
+    pub(crate) fn end(&mut self, id: StreamId, reason: Reason) {
+        if let Some(stream) = self.streams.get_mut(id.index, id.generation) {
+            stream.end(reason);
+            self.wake(id);
+        }
+    }
+
+    /// Queues output by `push` and returns all that waits, or 0 when the stream takes none.
+    pub(crate) fn queue(&mut self, id: StreamId, push: impl FnOnce(&mut Output)) -> usize {
+        let Some(stream) = self.streams.get_mut(id.index, id.generation) else {
+            self.counts.stale += 1;
+            return 0;
+        };
+        if !stream.takes_output() {
+            return 0;
+        }
+        let spare = &mut self.outputs;
+        let output = stream.output.get_or_insert_with(|| spare.pop().unwrap_or_default());
+        push(output);
+        let queued = output.bytes();
+        if queued > stream.limits.send_max {
+            self.end(id, Reason::Overrun);
+        } else if queued > 0 {
+            if queued > stream.limits.send_high {
+                stream.marks.set(Marks::HIGH);
+            }
+            // While the kernel has no room, its report will bring the stream back.
+            if stream.marks.has(Marks::WRITABLE) {
+                self.mark_dirty(id);
+            }
+        }
+        queued
+    }
+
+    /// Takes the output of a stream that has sent it all.
+    pub(crate) fn take_spent_output(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
+        if stream.queued() == 0
+            && let Some(output) = stream.output.take()
+        {
+            self.spare_output(output);
+        }
+    }
+
+    fn spare_output(&mut self, mut output: Box<Output>) {
+        output.clear();
+        if self.outputs.len() < OUTPUTS_SPARE_MAX {
+            self.outputs.push(output);
+        }
+    }
+
+    /// Sets an alarm of a stream, or disarms it.
+    pub(crate) fn set_alarm(&mut self, id: StreamId, slot: usize, at: Option<Instant>) {
+        let Some(stream) = self.streams.get_mut(id.index, id.generation) else {
+            self.counts.stale += 1;
+            return;
+        };
+        let alarm = &mut stream.alarms[slot];
+        match at {
+            Some(at) => {
+                if *alarm == Alarm::NONE {
+                    let slot = u8::try_from(slot).expect("a stream has few alarms");
+                    *alarm = self.wheel.create(Key::Deadline { stream: id, slot });
+                }
+                self.wheel.set(*alarm, self.clock.tick_after(at));
+            }
+            None if *alarm != Alarm::NONE => self.wheel.disarm(*alarm),
+            None => {}
+        }
+    }
+
+    /// Whether something is to be done without the kernel.
+    pub(crate) fn has_work(&self) -> bool {
+        let work = &self.work;
+        let streams = work.ready.len() + work.later.len() + work.dirty.len();
+        streams + work.failed.len() > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_rounded_so_that_nothing_fires_early() {
+        let start = Instant::now();
+        let mut clock = Clock::new(start);
+        let at = |us| start + Duration::from_micros(us);
+        assert_eq!(clock.tick_after(at(0)), 0);
+        assert_eq!(clock.tick_after(at(1)), 1);
+        assert_eq!(clock.tick_after(at(1000)), 1);
+        assert_eq!(clock.tick_after(at(1001)), 2);
+        clock.now = at(1999);
+        assert_eq!(clock.tick(), 1);
+        assert_eq!(clock.until(2), Duration::from_micros(1));
+        assert_eq!(clock.until(1), Duration::ZERO);
+    }
+
+    #[test]
+    fn an_idle_stream_owns_no_more_than_its_place() {
+        assert!(size_of::<Stream>() <= 192, "{} bytes", size_of::<Stream>());
+    }
+}

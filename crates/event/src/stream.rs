@@ -1,0 +1,294 @@
+//! One stream: its state, and the next step that it wants. Pure: no kernel, no owner.
+//!
+//! ```text
+//!   connect ──► Connecting ──► Open ──finish──► Flushing ──all sent──► Lingering ──peer's end──► Clean
+//!   accept, adopt ─────────────▲ │                  │                      └──linger passed──► Lingered
+//!                                │                  │
+//!                  reset, failed write          (as Open)
+//!                                ▼
+//!                             Broken: nothing is sent any more; what was received is still offered
+//!                                │
+//!   a limit, a refused connect ──┴──► Ended ──► `Closed`, and the id is gone
+//! ```
+//!
+//! A stream without a peer's direction (`Out`) goes from Flushing straight to its end.
+
+use block::Block;
+
+use crate::kernel::{Medium, Readiness};
+use crate::output::Output;
+use crate::wheel::Alarm;
+use crate::{DEADLINES_MAX, Direction, Fd, Reason, StreamLimits};
+
+/// Alarms of a stream: its deadlines, and one for `finish`.
+pub(crate) const ALARMS: usize = DEADLINES_MAX + 1;
+/// The alarm of `finish`.
+pub(crate) const LINGER: usize = DEADLINES_MAX;
+
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// None while a `connect` waits for the end of the turn.
+    pub(crate) fd: Option<Fd>,
+    pub(crate) medium: Medium,
+    pub(crate) direction: Direction,
+    pub(crate) phase: Phase,
+    pub(crate) marks: Marks,
+    /// Received bytes that were offered and not consumed. Never empty.
+    pub(crate) hold: Option<Block>,
+    /// Bytes to send. None when there are none.
+    pub(crate) output: Option<Box<Output>>,
+    pub(crate) limits: StreamLimits,
+    pub(crate) alarms: [Alarm; ALARMS],
+    /// How long `finish` waits, in milliseconds.
+    pub(crate) linger_ms: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The kernel connects. `finish`: the owner wants the end once what is queued was sent.
+    Connecting { finish: bool },
+    /// Bytes flow.
+    Open,
+    /// `finish` was called; output waits.
+    Flushing,
+    /// Our direction has ended; what comes in is discarded until the peer's ends.
+    Lingering,
+    /// Nothing can be sent any more.
+    Broken(Reason),
+    /// Over.
+    Ended(Reason),
+}
+
+/// Facts about a stream, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks(u16);
+
+impl Marks {
+    /// The kernel may have bytes for us.
+    pub(crate) const READABLE: Self = Self(1);
+    /// The end or an error is behind those bytes: a short read is not the last.
+    pub(crate) const TO_THE_END: Self = Self(1 << 1);
+    /// The kernel may have room for our bytes.
+    pub(crate) const WRITABLE: Self = Self(1 << 2);
+    /// The owner wants no `Data` now.
+    pub(crate) const PAUSED: Self = Self(1 << 3);
+    /// What is held is to be offered again: the owner resumed.
+    pub(crate) const OFFER: Self = Self(1 << 4);
+    /// The peer's end was received.
+    pub(crate) const PEER_ENDED: Self = Self(1 << 5);
+    /// `Eof` was told.
+    pub(crate) const EOF_TOLD: Self = Self(1 << 6);
+    /// `Hangup` is to be told.
+    pub(crate) const HANGUP: Self = Self(1 << 7);
+    /// `Hangup` was told.
+    pub(crate) const HANGUP_TOLD: Self = Self(1 << 8);
+    /// `Connected` is to be told.
+    pub(crate) const CONNECTED: Self = Self(1 << 9);
+    /// The output was above its high mark.
+    pub(crate) const HIGH: Self = Self(1 << 10);
+    /// `Drained` is to be told.
+    pub(crate) const DRAINED: Self = Self(1 << 11);
+    /// It is in the list of streams to send for.
+    pub(crate) const DIRTY: Self = Self(1 << 12);
+    /// It is in a list of streams to step.
+    pub(crate) const READY: Self = Self(1 << 13);
+    /// Others may share its open file: closing our descriptor does not end its reports.
+    pub(crate) const SHARED: Self = Self(1 << 14);
+
+    pub(crate) const fn has(self, mark: Self) -> bool {
+        self.0 & mark.0 != 0
+    }
+
+    pub(crate) const fn set(&mut self, mark: Self) {
+        self.0 |= mark.0;
+    }
+
+    pub(crate) const fn clear(&mut self, mark: Self) {
+        self.0 &= !mark.0;
+    }
+
+    /// Clears the mark and tells whether it was set.
+    pub(crate) const fn take(&mut self, mark: Self) -> bool {
+        let had = self.has(mark);
+        self.clear(mark);
+        had
+    }
+
+    /// Sets the mark and tells whether it was clear.
+    pub(crate) const fn put(&mut self, mark: Self) -> bool {
+        let had = self.has(mark);
+        self.set(mark);
+        !had
+    }
+}
+
+/// What a stream wants done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing until something happens.
+    Rest,
+    /// Tell `Connected`.
+    TellConnected,
+    /// Tell `Drained`.
+    TellDrained,
+    /// Tell `Hangup`.
+    TellHangup,
+    /// Offer what is held.
+    Offer {
+        /// For the last time.
+        last: bool,
+    },
+    /// Receive and offer.
+    Receive,
+    /// Receive and forget.
+    Discard,
+    /// Tell `Eof`.
+    TellEof,
+    /// Tell `Closed` and forget the stream.
+    Close(Reason),
+}
+
+impl Stream {
+    pub(crate) fn new(fd: Option<Fd>, direction: Direction, limits: StreamLimits) -> Self {
+        let phase = if fd.is_some() { Phase::Open } else { Phase::Connecting { finish: false } };
+        let mut marks = Marks::default();
+        marks.set(Marks::WRITABLE);
+        Self {
+            fd,
+            medium: Medium::Socket,
+            direction,
+            phase,
+            marks,
+            hold: None,
+            output: None,
+            limits,
+            alarms: [Alarm::NONE; ALARMS],
+            linger_ms: 0,
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    pub(crate) fn queued(&self) -> usize {
+        self.output.as_ref().map_or(0, |output| output.bytes())
+    }
+
+    /// Whether the owner may still send.
+    pub(crate) fn takes_output(&self) -> bool {
+        let open = matches!(self.phase, Phase::Open | Phase::Connecting { finish: false });
+        open && self.direction != Direction::In
+    }
+
+    /// Takes note of what the kernel reported. A stream that still connects is asked elsewhere.
+    pub(crate) fn note(&mut self, readiness: Readiness) {
+        let gone = Readiness::HANGUP | Readiness::ERROR;
+        if readiness.any(gone | Readiness::READ_END) {
+            self.marks.set(Marks::TO_THE_END);
+        }
+        if readiness.any(gone | Readiness::READ_END | Readiness::READ) {
+            self.marks.set(Marks::READABLE);
+        }
+        if readiness.any(gone | Readiness::WRITE) {
+            self.marks.set(Marks::WRITABLE);
+        }
+        if !readiness.any(gone) {
+            return;
+        }
+        match self.direction {
+            // A pipe's reader has gone; there is nothing to receive that would tell.
+            Direction::Out => self.break_off(Reason::Reset),
+            // A pipe's writer has gone: the end comes behind the bytes, unless nobody takes them.
+            Direction::In if !self.marks.has(Marks::PAUSED) => {}
+            Direction::In | Direction::Both => self.hang_up(),
+        }
+    }
+
+    /// `Hangup` is due, once, and only while the owner can make use of it.
+    fn hang_up(&mut self) {
+        if self.phase == Phase::Open && self.marks.put(Marks::HANGUP_TOLD) {
+            self.marks.set(Marks::HANGUP);
+        }
+    }
+
+    /// Nothing can be sent any more. What was received is still to be offered.
+    pub(crate) fn break_off(&mut self, reason: Reason) {
+        if matches!(self.phase, Phase::Broken(_) | Phase::Ended(_)) {
+            return;
+        }
+        if self.marks.has(Marks::PAUSED) {
+            self.hang_up();
+        }
+        self.output = None;
+        self.marks.clear(Marks::DRAINED);
+        // What was discarded before must not be offered after all.
+        self.phase = match self.phase {
+            Phase::Open if self.direction != Direction::Out => Phase::Broken(reason),
+            _ => Phase::Ended(reason),
+        };
+        self.marks.set(Marks::READABLE);
+        self.marks.set(Marks::TO_THE_END);
+    }
+
+    /// It is over, whatever was still to come.
+    pub(crate) fn end(&mut self, reason: Reason) {
+        if !matches!(self.phase, Phase::Ended(_)) {
+            self.phase = Phase::Ended(reason);
+            self.output = None;
+        }
+    }
+
+    /// The next step. Every step changes the state such that it is not the next one again, except
+    /// `Receive` and `Discard`, which end with the budget.
+    pub(crate) fn step(&self) -> Step {
+        match self.phase {
+            Phase::Ended(reason) => return Step::Close(reason),
+            Phase::Connecting { .. } => return Step::Rest,
+            Phase::Open | Phase::Flushing | Phase::Lingering | Phase::Broken(_) => {}
+        }
+        if self.marks.has(Marks::CONNECTED) {
+            return Step::TellConnected;
+        }
+        if self.marks.has(Marks::DRAINED) {
+            return Step::TellDrained;
+        }
+        if self.marks.has(Marks::HANGUP) {
+            return Step::TellHangup;
+        }
+        match self.phase {
+            _ if self.direction == Direction::Out => Step::Rest,
+            Phase::Flushing | Phase::Lingering => self.step_of_finish(),
+            Phase::Broken(reason) => match self.step_of_input() {
+                Step::Rest if self.marks.has(Marks::PAUSED) && !self.marks.has(Marks::EOF_TOLD) => {
+                    Step::Rest
+                }
+                Step::Rest => Step::Close(reason),
+                step => step,
+            },
+            _ => self.step_of_input(),
+        }
+    }
+
+    /// Discards until the peer's end; then the stream is over if our own direction is.
+    fn step_of_finish(&self) -> Step {
+        if self.marks.has(Marks::PEER_ENDED) {
+            return match self.phase {
+                Phase::Lingering => Step::Close(Reason::Clean),
+                _ => Step::Rest,
+            };
+        }
+        if self.marks.has(Marks::READABLE) { Step::Discard } else { Step::Rest }
+    }
+
+    fn step_of_input(&self) -> Step {
+        if self.marks.has(Marks::PAUSED) || self.marks.has(Marks::EOF_TOLD) {
+            return Step::Rest;
+        }
+        if self.marks.has(Marks::PEER_ENDED) {
+            let held = self.hold.is_some();
+            return if held { Step::Offer { last: true } } else { Step::TellEof };
+        }
+        if self.marks.has(Marks::OFFER) && self.hold.is_some() {
+            return Step::Offer { last: false };
+        }
+        if self.marks.has(Marks::READABLE) { Step::Receive } else { Step::Rest }
+    }
+}

@@ -1,0 +1,294 @@
+//! The turn: the only place that knows kernel and owner at once.
+//!
+//! ```text
+//!   wait ─► reports ─► mail ─► alarms ─► streams that are ready ─► owner's end of turn ─► carry out
+//!    ▲      accept, receive, offer, tell                             close, watch, open, send │
+//!    └──────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+mod carry;
+mod receive;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use crate::calls::Calls;
+use crate::kernel::{Happened, Kernel, Readiness, Target};
+use crate::listener::REST;
+use crate::mail::{Inbox, Mailbox};
+use crate::state::{Counts, Key, State};
+use crate::stream::{LINGER, Marks, Phase, Stream};
+use crate::wheel::Alarm;
+use crate::{
+    DeadlineName, Direction, Event, Interest, ListenerId, LoopSettings, Owner, Peer, Reason,
+    StreamId, StreamLimits, Token,
+};
+
+/// One loop, on one thread: it waits for the kernel and tells its [`Owner`] what happened.
+pub struct Loop<K: Kernel, M> {
+    kernel: K,
+    state: State,
+    inbox: Inbox<M>,
+    batch: VecDeque<M>,
+    happened: Vec<Happened>,
+    rung: Vec<Alarm>,
+    /// The list of ready streams that is being worked off.
+    stepping: Vec<StreamId>,
+}
+
+impl<K: Kernel, M> fmt::Debug for Loop<K, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loop").field("streams", &self.state.streams.len()).finish_non_exhaustive()
+    }
+}
+
+impl<K: Kernel, M: Send + 'static> Loop<K, M> {
+    /// A loop over this kernel.
+    ///
+    /// # Errors
+    /// None with [`crate::Epoll`]; a kernel that has to set itself up may fail.
+    pub fn new(mut kernel: K, settings: LoopSettings) -> io::Result<Self> {
+        let inbox = Inbox::new(kernel.waker(), settings.mail_max);
+        let state = State::new(kernel.now(), settings);
+        Ok(Self {
+            kernel,
+            state,
+            inbox,
+            batch: VecDeque::new(),
+            happened: Vec::new(),
+            rung: Vec::new(),
+            stepping: Vec::new(),
+        })
+    }
+
+    /// Sends to this loop from other threads.
+    #[must_use]
+    pub fn mailbox(&self) -> Mailbox<M> {
+        self.inbox.mailbox()
+    }
+
+    /// The calls, for what is to be set up before the loop runs.
+    pub fn calls(&mut self) -> Calls<'_> {
+        self.state.clock.now = self.kernel.now();
+        Calls::new(&mut self.state)
+    }
+
+    /// What the loop has done so far.
+    #[must_use]
+    pub fn counts(&mut self) -> Counts {
+        Calls::new(&mut self.state).counts()
+    }
+
+    /// Turns until [`Calls::stop`].
+    ///
+    /// # Errors
+    /// When the kernel cannot be waited for. What goes wrong with a stream is an event.
+    pub fn run<O: Owner<Mail = M>>(&mut self, owner: &mut O) -> io::Result<()> {
+        while self.turn(owner, None)? {}
+        Ok(())
+    }
+
+    /// One turn. Waits no longer than `wait_max`, and returns false once the loop was stopped.
+    ///
+    /// # Errors
+    /// When the kernel cannot be waited for.
+    pub fn turn<O: Owner<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        wait_max: Option<Duration>,
+    ) -> io::Result<bool> {
+        self.state.counts.turns += 1;
+        // What was asked for before the loop ran, or between turns.
+        self.carry_out();
+        self.wait(wait_max)?;
+        self.hear_reports(owner);
+        self.read_mail(owner);
+        self.ring(owner);
+        self.rest_failed(owner);
+        self.step_ready(owner);
+        owner.turn_ends(&mut Calls::new(&mut self.state));
+        self.carry_out();
+        Ok(!self.state.stopped)
+    }
+
+    fn wait(&mut self, wait_max: Option<Duration>) -> io::Result<()> {
+        let idle = !self.state.has_work() && !self.state.stopped && self.inbox.may_sleep();
+        let timeout = if idle {
+            let alarm = self.state.wheel.next_tick().map(|tick| self.state.clock.until(tick));
+            [alarm, wait_max].into_iter().flatten().min()
+        } else {
+            Some(Duration::ZERO)
+        };
+        self.happened.clear();
+        self.kernel.wait(timeout, self.state.settings.events_max, &mut self.happened)?;
+        self.state.clock.now = self.kernel.now();
+        Ok(())
+    }
+
+    fn tell<O: Owner<Mail = M>>(&mut self, owner: &mut O, event: Event<'_, M>) {
+        owner.handle(&mut Calls::new(&mut self.state), event);
+    }
+
+    fn hear_reports<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        let happened = std::mem::take(&mut self.happened);
+        self.state.counts.reports += happened.len() as u64;
+        for report in &happened {
+            match report.token.target() {
+                Target::Waker => {}
+                Target::Listener { index, generation } => {
+                    self.accept(owner, ListenerId { index, generation });
+                }
+                Target::Stream { index, generation } => {
+                    self.hear_stream(owner, StreamId { index, generation }, report.readiness);
+                }
+            }
+        }
+        self.happened = happened;
+    }
+
+    /// A report about a stream. One that was closed earlier in this batch is not there any more,
+    /// and what took its place has another generation.
+    fn hear_stream<O: Owner<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        id: StreamId,
+        readiness: Readiness,
+    ) {
+        let Some(stream) = self.state.stream(id) else { return };
+        if let Phase::Connecting { finish } = stream.phase {
+            let answered = Readiness::WRITE | Readiness::HANGUP | Readiness::ERROR;
+            if !readiness.any(answered) {
+                return;
+            }
+            let fd = stream.fd.as_ref().expect("what is reported has a descriptor");
+            match self.kernel.connected(fd) {
+                Ok(()) => {
+                    stream.phase = if finish { Phase::Flushing } else { Phase::Open };
+                    stream.marks.set(Marks::CONNECTED);
+                }
+                Err(error) => stream.end(Reason::ConnectFailed(error.kind())),
+            }
+        }
+        stream.note(readiness);
+        let sends = stream.queued() > 0 || stream.phase == Phase::Flushing;
+        if sends && stream.marks.has(Marks::WRITABLE) {
+            self.state.mark_dirty(id);
+        }
+        self.step(owner, id);
+    }
+
+    fn accept<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: ListenerId) {
+        for _ in 0..self.state.settings.accept_budget {
+            let Some(listener) = self.state.listeners.get(id.index, id.generation) else {
+                self.state.counts.stale += 1;
+                return;
+            };
+            if !listener.wants_watch() {
+                return;
+            }
+            let accepted = self.kernel.accept(&listener.fd);
+            match accepted.and_then(|(fd, peer)| self.add_accepted(fd, peer)) {
+                Ok((stream, peer)) => {
+                    self.state.counts.accepted += 1;
+                    self.tell(owner, Event::Accepted { listener: id, stream, peer });
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return,
+                    io::ErrorKind::ConnectionAborted => {}
+                    kind => return self.rest(owner, id, kind),
+                },
+            }
+        }
+    }
+
+    fn add_accepted(&mut self, fd: crate::Fd, peer: Peer) -> io::Result<(StreamId, Peer)> {
+        let stream = Stream::new(Some(fd), Direction::Both, StreamLimits::default());
+        let id = self.state.add_stream(stream);
+        let watched = self.watch_stream(id);
+        if watched.is_err() {
+            self.state.remove_stream(id);
+        }
+        watched.map(|()| (id, peer))
+    }
+
+    fn watch_stream(&mut self, id: StreamId) -> io::Result<()> {
+        let Some(stream) = self.state.streams.get(id.index, id.generation) else { return Ok(()) };
+        let Some(fd) = &stream.fd else { return Ok(()) };
+        let token = Token::stream(id.index, id.generation);
+        self.kernel.watch(fd, token, Interest::Stream(stream.direction))
+    }
+
+    /// Sets a listener aside for a while: it would be reported again at once, and to no avail.
+    fn rest<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: ListenerId, error: io::ErrorKind) {
+        let now = self.state.clock.now;
+        let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) else { return };
+        listener.resting = true;
+        if listener.alarm == Alarm::NONE {
+            listener.alarm = self.state.wheel.create(Key::Listener(id));
+        }
+        self.state.wheel.set(listener.alarm, self.state.clock.tick_after(now + REST));
+        let tells = listener.tells(now);
+        self.state.work.listeners.push(id);
+        if tells {
+            self.tell(owner, Event::AcceptFailed { listener: id, error });
+        }
+    }
+
+    /// Listeners that could not even be watched.
+    fn rest_failed<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        while let Some((id, error)) = self.state.work.failed.pop() {
+            self.rest(owner, id, error);
+        }
+    }
+
+    fn read_mail<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        let mut batch = std::mem::take(&mut self.batch);
+        self.inbox.take(self.state.settings.mail_budget, &mut batch);
+        self.state.counts.mail += batch.len() as u64;
+        for mail in batch.drain(..) {
+            self.tell(owner, Event::Mail(mail));
+        }
+        self.batch = batch;
+    }
+
+    fn ring<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        let mut rung = std::mem::take(&mut self.rung);
+        self.state.wheel.advance(self.state.clock.tick(), &mut rung);
+        for alarm in rung.drain(..) {
+            match self.state.wheel.collect(alarm) {
+                None => {}
+                Some(Key::Deadline { stream, slot }) if usize::from(slot) == LINGER => {
+                    self.state.end(stream, Reason::Lingered);
+                }
+                Some(Key::Deadline { stream, slot }) => {
+                    self.tell(owner, Event::Deadline { stream, name: DeadlineName(slot) });
+                }
+                Some(Key::Timer(timer)) => self.tell(owner, Event::Timer { timer }),
+                Some(Key::Listener(id)) => {
+                    if let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) {
+                        listener.resting = false;
+                        self.state.work.listeners.push(id);
+                    }
+                }
+            }
+        }
+        self.rung = rung;
+    }
+
+    /// Steps the streams that wait for a step. Those that join meanwhile have their turn next.
+    fn step_ready<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        let mut stepping = std::mem::take(&mut self.stepping);
+        std::mem::swap(&mut stepping, &mut self.state.work.ready);
+        for id in stepping.drain(..) {
+            if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
+                stream.marks.clear(Marks::READY);
+                self.step(owner, id);
+            }
+        }
+        self.stepping = stepping;
+        let work = &mut self.state.work;
+        work.ready.append(&mut work.later);
+    }
+}

@@ -1,0 +1,177 @@
+//! The end of a turn: what was asked for is carried out.
+
+use std::io::{self, IoSlice};
+use std::time::Duration;
+
+use super::Loop;
+use super::receive::reason_of;
+use crate::kernel::{Interest, Kernel, Medium, Token};
+use crate::output::PARTS_MAX;
+use crate::state::Opening;
+use crate::stream::{LINGER, Marks, Phase};
+use crate::{Direction, ListenerId, Reason, StreamId};
+
+/// Bytes sent for one stream in one turn, so that a reader who keeps up cannot keep the loop.
+const SEND_BUDGET: usize = 1 << 20;
+
+impl<K: Kernel, M: Send + 'static> Loop<K, M> {
+    /// Closes first, so that what is opened finds a descriptor; sends last, so that what was
+    /// opened can send at once.
+    pub(super) fn carry_out(&mut self) {
+        while let Some((fd, watched)) = self.state.work.doomed.pop() {
+            if watched {
+                // It may have been refused, or be unwatched already: then there is nothing to undo.
+                let _ = self.kernel.unwatch(&fd);
+            }
+            self.kernel.close(fd);
+        }
+        while let Some(id) = self.state.work.listeners.pop() {
+            self.watch_listener(id);
+        }
+        if !self.state.work.opening.is_empty() {
+            for (id, opening) in std::mem::take(&mut self.state.work.opening) {
+                self.open(id, opening);
+            }
+        }
+        if self.state.work.dirty.is_empty() {
+            return;
+        }
+        let mut dirty = std::mem::take(&mut self.state.work.dirty);
+        let count = dirty.len();
+        for &id in &dirty {
+            self.transmit(id);
+        }
+        // Those that used up their budget were added to the new list.
+        dirty.drain(..count);
+        dirty.append(&mut self.state.work.dirty);
+        self.state.work.dirty = dirty;
+    }
+
+    fn watch_listener(&mut self, id: ListenerId) {
+        let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) else { return };
+        if listener.wants_watch() == listener.watched {
+            return;
+        }
+        if listener.watched {
+            let _ = self.kernel.unwatch(&listener.fd);
+            listener.watched = false;
+            return;
+        }
+        let token = Token::listener(id.index, id.generation);
+        match self.kernel.watch(&listener.fd, token, Interest::Listener) {
+            Ok(()) => listener.watched = true,
+            Err(error) => self.state.work.failed.push((id, error.kind())),
+        }
+    }
+
+    fn open(&mut self, id: StreamId, opening: Opening) {
+        let opened = match opening {
+            Opening::Adopt => self.adopt(id),
+            Opening::Connect(address) => self.kernel.connect(&address).map(|fd| {
+                if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
+                    stream.fd = Some(fd);
+                } else {
+                    self.kernel.close(fd);
+                }
+            }),
+        };
+        let Err(error) = opened.and_then(|()| self.watch_stream(id)) else { return };
+        let Some(stream) = self.state.streams.get(id.index, id.generation) else { return };
+        let reason = match stream.phase {
+            Phase::Connecting { .. } => Reason::ConnectFailed(error.kind()),
+            _ => reason_of(&error),
+        };
+        self.state.end(id, reason);
+    }
+
+    fn adopt(&mut self, id: StreamId) -> io::Result<()> {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else {
+            return Ok(());
+        };
+        let Some(fd) = &stream.fd else { return Ok(()) };
+        stream.medium = self.kernel.prepare(fd)?;
+        stream.marks.set(Marks::WRITABLE);
+        stream.marks.set(Marks::SHARED);
+        if stream.queued() > 0 {
+            self.state.mark_dirty(id);
+        }
+        Ok(())
+    }
+
+    /// Sends what a stream has queued, as far as the kernel takes it, and ends its direction when
+    /// that was asked for.
+    fn transmit(&mut self, id: StreamId) {
+        let now = self.state.clock.now;
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
+        stream.marks.clear(Marks::DIRTY);
+        if !matches!(stream.phase, Phase::Open | Phase::Flushing) {
+            return;
+        }
+        let before = stream.queued();
+        let outcome = self.send(id);
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
+        let queued = stream.queued();
+        if let Err(error) = outcome {
+            stream.break_off(reason_of(&error));
+        } else if stream.phase == Phase::Flushing {
+            let linger = Duration::from_millis(u64::from(stream.linger_ms));
+            if queued < before || queued == 0 {
+                self.state.set_alarm(id, LINGER, Some(now + linger));
+            }
+            if queued == 0 {
+                self.end_direction(id);
+            }
+        } else if queued <= stream.limits.send_low && stream.marks.take(Marks::HIGH) {
+            stream.marks.set(Marks::DRAINED);
+        }
+        self.state.take_spent_output(id);
+        self.state.wake(id);
+    }
+
+    fn send(&mut self, id: StreamId) -> io::Result<()> {
+        let mut budget = SEND_BUDGET;
+        loop {
+            let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else {
+                return Ok(());
+            };
+            let (Some(fd), Some(output)) = (&stream.fd, &mut stream.output) else { return Ok(()) };
+            if output.bytes() == 0 || !stream.marks.has(Marks::WRITABLE) {
+                return Ok(());
+            }
+            if budget == 0 {
+                self.state.mark_dirty(id);
+                return Ok(());
+            }
+            let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+            let count = output.parts(&mut parts);
+            self.state.counts.sends += 1;
+            match self.kernel.send(fd, stream.medium, &parts[..count]) {
+                Ok(sent) => {
+                    output.sent(sent);
+                    self.state.counts.sent += sent as u64;
+                    budget = budget.saturating_sub(sent.max(1));
+                }
+                // The report that there is room again comes as an edge.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    stream.marks.clear(Marks::WRITABLE);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// All is sent: ends our direction, or the stream when nothing else is open.
+    fn end_direction(&mut self, id: StreamId) {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
+        let one_way = stream.direction == Direction::Out || stream.medium != Medium::Socket;
+        if one_way || stream.marks.has(Marks::PEER_ENDED) {
+            return stream.end(Reason::Clean);
+        }
+        let Some(fd) = &stream.fd else { return };
+        match self.kernel.shut(fd) {
+            Ok(()) => stream.phase = Phase::Lingering,
+            Err(error) => stream.end(reason_of(&error)),
+        }
+    }
+}

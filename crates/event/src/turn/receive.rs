@@ -1,0 +1,242 @@
+//! From the kernel to the owner: receiving, offering, and the order of a stream's last events.
+
+use std::io;
+
+use block::{Block, CAPACITY_POOLED_MAX};
+
+use super::Loop;
+use crate::data::{Data, Lent};
+use crate::kernel::{Kernel, Medium};
+use crate::stream::{Marks, Phase, Step, Stream};
+use crate::{Direction, Event, Owner, Reason, StreamId};
+
+/// What is held up to this length is copied before the next bytes into the hot block; what is
+/// longer grows where it is.
+const HOLD_COPIED_MAX: usize = CAPACITY_POOLED_MAX / 4;
+/// An offer counts as much against the read budget at least, so that an owner who resumes in every
+/// callback cannot keep the loop.
+const OFFER_COST_MIN: usize = 512;
+
+impl<K: Kernel, M: Send + 'static> Loop<K, M> {
+    /// Takes the steps of a stream until it rests or has used up its budget of this turn.
+    pub(super) fn step<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+        let mut budget = self.state.settings.read_budget;
+        while let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
+            let step = stream.step();
+            let cost = match step {
+                Step::Rest => return,
+                Step::Receive | Step::Discard | Step::Offer { .. } if budget == 0 => {
+                    return self.state.postpone(id);
+                }
+                Step::TellConnected => {
+                    stream.marks.clear(Marks::CONNECTED);
+                    self.tell(owner, Event::Connected { stream: id });
+                    0
+                }
+                Step::TellDrained => {
+                    stream.marks.clear(Marks::DRAINED);
+                    self.tell(owner, Event::Drained { stream: id });
+                    0
+                }
+                Step::TellHangup => {
+                    stream.marks.clear(Marks::HANGUP);
+                    self.tell(owner, Event::Hangup { stream: id });
+                    0
+                }
+                Step::Offer { last } => {
+                    let held = stream.hold.take().expect("only what is held is offered again");
+                    self.offer(owner, id, held, last);
+                    OFFER_COST_MIN
+                }
+                Step::Receive => self.receive(owner, id),
+                Step::Discard => self.discard(id),
+                Step::TellEof => {
+                    self.tell_eof(owner, id);
+                    0
+                }
+                Step::Close(reason) => {
+                    self.state.remove_stream(id);
+                    return self.tell(owner, Event::Closed { stream: id, reason });
+                }
+            };
+            budget = budget.saturating_sub(cost);
+        }
+    }
+
+    fn tell_eof<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+        let Some(stream) = self.state.stream(id) else { return };
+        stream.marks.set(Marks::EOF_TOLD);
+        if stream.direction == Direction::In {
+            stream.end(Reason::Clean);
+        }
+        self.tell(owner, Event::Eof { stream: id });
+    }
+
+    /// Receives once and offers what came. Returns what it costs of the budget.
+    fn receive<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
+        let held = stream.hold.as_ref().map_or(0, Block::len);
+        let mut block = if held > HOLD_COPIED_MAX {
+            grown(stream.hold.take().expect("it holds something"))
+        } else {
+            let mut hot = hot_block(&mut self.state.hot);
+            if let Some(hold) = &stream.hold {
+                hot.push(hold.filled());
+            }
+            hot
+        };
+        // What could be held in the end is not more than `hold_max`, whatever the owner does.
+        let room_max = stream.limits.hold_max.saturating_sub(held).max(1);
+        let room = block.spare();
+        let room_length = room.len().min(room_max);
+        self.state.counts.receives += 1;
+        let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
+        match self.kernel.receive(fd, stream.medium, &mut room[..room_length]) {
+            Ok(count) if count > 0 => {
+                note_received(stream, count, room_length);
+                self.state.counts.received += count as u64;
+                stream.hold = None;
+                block.advance(count);
+                self.offer(owner, id, block, false);
+                count.max(OFFER_COST_MIN)
+            }
+            result => {
+                note_end(stream, result);
+                if held > HOLD_COPIED_MAX {
+                    stream.hold = Some(block);
+                } else {
+                    self.state.hot = Some(block);
+                }
+                0
+            }
+        }
+    }
+
+    /// Receives once and forgets what came.
+    fn discard(&mut self, id: StreamId) -> usize {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
+        let mut block = hot_block(&mut self.state.hot);
+        let room = block.spare();
+        let room_length = room.len();
+        let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
+        self.state.counts.receives += 1;
+        let result = self.kernel.receive(fd, stream.medium, room);
+        self.state.hot = Some(block);
+        match result {
+            Ok(count) if count > 0 => {
+                note_received(stream, count, room_length);
+                self.state.counts.received += count as u64;
+                count
+            }
+            result => {
+                note_end(stream, result);
+                0
+            }
+        }
+    }
+
+    /// Lends a block to the owner and keeps what is left of it.
+    fn offer<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, block: Block, last: bool) {
+        if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
+            stream.marks.clear(Marks::OFFER);
+        }
+        let mut lent = Lent::new(block, last);
+        self.tell(owner, Event::Data { stream: id, data: Data::new(&mut lent) });
+        self.keep(id, lent, last);
+    }
+
+    /// Keeps what was not consumed, where the stream may still hold it.
+    fn keep(&mut self, id: StreamId, lent: Lent, last: bool) {
+        let rest = lent.bytes().len();
+        let untouched = lent.consumed() == 0;
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else {
+            return self.recycle(lent);
+        };
+        let paused = stream.marks.has(Marks::PAUSED);
+        let open = matches!(stream.phase, Phase::Open | Phase::Broken(_));
+        if rest == 0 || !open || (last && !paused) {
+            return self.recycle(lent);
+        }
+        if untouched && !paused && rest >= stream.limits.hold_max {
+            stream.end(Reason::HoldFull);
+            return self.recycle(lent);
+        }
+        // A thin rest gets a block of its own size; more keeps the block.
+        if rest * 4 <= lent.capacity() {
+            stream.hold = Some(Block::copy_of(lent.bytes()));
+            return self.recycle(lent);
+        }
+        stream.hold = Some(match lent.into_block() {
+            Ok((mut block, start)) => {
+                if start > 0 {
+                    block.shift(start);
+                }
+                block
+            }
+            Err(shared) => Block::copy_of(&shared),
+        });
+    }
+
+    /// Makes a block hot again when there is none.
+    fn recycle(&mut self, lent: Lent) {
+        if self.state.hot.is_none()
+            && let Ok((block, _)) = lent.into_block()
+            && block.capacity() == CAPACITY_POOLED_MAX
+        {
+            self.state.hot = Some(block);
+        }
+    }
+}
+
+/// The block into which everybody receives: it stays in the cache.
+fn hot_block(hot: &mut Option<Block>) -> Block {
+    let mut block = hot.take().unwrap_or_else(|| Block::with_capacity(CAPACITY_POOLED_MAX));
+    block.clear();
+    block
+}
+
+/// A long hold with room for more. It doubles, so that growing costs a copy or two a byte.
+fn grown(hold: Block) -> Block {
+    if hold.remaining() >= HOLD_COPIED_MAX {
+        return hold;
+    }
+    let mut larger = Block::with_capacity(hold.len() * 2);
+    larger.push(hold.filled());
+    larger
+}
+
+/// A short read means that the kernel has no more, unless an end is behind what came: then one has
+/// to read until it shows, for no edge will come again.
+fn note_received(stream: &mut Stream, count: usize, room: usize) {
+    let short = count < room && stream.medium != Medium::Other;
+    if short && !stream.marks.has(Marks::TO_THE_END) {
+        stream.marks.clear(Marks::READABLE);
+    }
+}
+
+/// Nothing was received: the end, an error, or nothing yet.
+fn note_end(stream: &mut Stream, result: io::Result<usize>) {
+    match result {
+        // After a reset was already noticed by a write, recv returns 0 and not the error: that is
+        // no end that the peer meant.
+        Ok(_) if !matches!(stream.phase, Phase::Broken(_)) => {
+            stream.marks.set(Marks::PEER_ENDED);
+        }
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+            stream.break_off(reason_of(&error));
+        }
+        Ok(_) | Err(_) => {}
+    }
+    stream.marks.clear(Marks::READABLE);
+}
+
+/// The reason that an error of a read or a write is.
+pub(super) fn reason_of(error: &io::Error) -> Reason {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::NotConnected => Reason::Reset,
+        kind => Reason::Failed(kind),
+    }
+}
