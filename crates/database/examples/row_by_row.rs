@@ -16,16 +16,16 @@ const USAGE: &str = "row_by_row [--rows N | --seconds S] [--batch N] [--sync ful
 
 struct Options {
     file: String,
-    rows: u64,
+    rows: i64,
     time: Duration,
-    batch: u64,
+    batch: i64,
     sync: String,
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut options = Options {
         file: String::new(),
-        rows: u64::MAX,
+        rows: i64::MAX,
         time: Duration::MAX,
         batch: 1,
         sync: "full".to_owned(),
@@ -34,15 +34,15 @@ fn options() -> Result<Options, Box<dyn Error>> {
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value; {USAGE}"));
         match word.as_str() {
-            "--rows" => options.rows = value()?.parse()?,
-            "--seconds" => options.time = Duration::try_from_secs_f64(value()?.parse()?)?,
-            "--batch" => options.batch = value()?.parse::<u64>()?.max(1),
+            "--rows" => options.rows = value()?.parse::<i64>()?,
+            "--seconds" => options.time = Duration::try_from_secs_f64(value()?.parse::<f64>()?)?,
+            "--batch" => options.batch = value()?.parse::<i64>()?.max(1),
             "--sync" => options.sync = value()?,
             _ if !word.starts_with('-') => options.file = word,
             _ => return Err(format!("unknown option {word}; {USAGE}").into()),
         }
     }
-    let endless = options.rows == u64::MAX && options.time == Duration::MAX;
+    let endless = options.rows == i64::MAX && options.time == Duration::MAX;
     if options.file.is_empty() || endless || !matches!(options.sync.as_str(), "full" | "normal") {
         return Err(USAGE.into());
     }

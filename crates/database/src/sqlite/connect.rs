@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
+use super::fault::{code_of, text_of};
 use super::link::Link;
 use super::{Setup, statement};
 use crate::rows::Shape;
@@ -115,15 +116,8 @@ fn shape_of(setup: &Setup, connection: &Connection) -> Result<Shape, DatabaseErr
 
 fn open_error(path: &Path, error: &Error) -> DatabaseError {
     let path = path.to_owned();
-    match error.sqlite_error_code() {
+    match code_of(error) {
         Some(ErrorCode::ReadOnly) => DatabaseError::ReadOnly(path),
         _ => DatabaseError::Open(path, text_of(error).into()),
-    }
-}
-
-fn text_of(error: &Error) -> String {
-    match error {
-        Error::SqliteFailure(_, Some(text)) => text.clone(),
-        other => other.to_string(),
     }
 }

@@ -58,11 +58,25 @@ impl Fault {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        let blame = error.sqlite_error_code().map_or(Blame::Broken, blame_of);
-        match error {
-            Error::SqliteFailure(_, Some(text)) => Self::new(blame, &text),
-            other => Self::new(blame, &other.to_string()),
+        let blame = code_of(&error).map_or(Blame::Broken, blame_of);
+        Self::new(blame, &text_of(&error))
+    }
+}
+
+/// What SQLite says, without what rusqlite adds.
+pub(super) fn text_of(error: &Error) -> String {
+    match error {
+        Error::SqliteFailure(_, Some(text)) | Error::SqlInputError { msg: text, .. } => {
+            text.clone()
         }
+        other => other.to_string(),
+    }
+}
+
+pub(super) const fn code_of(error: &Error) -> Option<ErrorCode> {
+    match error {
+        Error::SqliteFailure(error, _) | Error::SqlInputError { error, .. } => Some(error.code),
+        _ => None,
     }
 }
 
@@ -91,7 +105,7 @@ const fn blame_of(code: ErrorCode) -> Blame {
 
 /// Whether `error` does not tell the row's fault from the statement's.
 pub(super) fn is_ambiguous(error: &Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::Unknown)
+    matches!(code_of(error), Some(ErrorCode::Unknown))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Error, Statement};
 
+use super::fault::text_of;
 use crate::source::{Members, Source};
 use crate::{Action, DatabaseError, OnConflict};
 
@@ -107,8 +108,7 @@ fn is_syntax(error: &Error) -> bool {
 pub(super) fn refuse(error: Error) -> DatabaseError {
     let text = match error {
         Error::MultipleStatement => "more than one statement; a row runs one".to_owned(),
-        Error::SqliteFailure(_, Some(text)) | Error::SqlInputError { msg: text, .. } => text,
-        other => other.to_string(),
+        other => text_of(&other),
     };
     DatabaseError::Statement(text.into())
 }

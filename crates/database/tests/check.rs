@@ -1,0 +1,145 @@
+//! What an operator is told at start.
+
+use std::path::Path;
+use std::time::Duration;
+
+use database::sqlite::{SqliteOptions, factory};
+use database::{Action, DatabaseError, OnConflict, Record, Sync};
+use exchange::{Factory, HandlerError};
+
+const CREATE: &str = "create table if not exists hits (id integer primary key, path text)";
+
+fn insert(table: &str, columns: &[&str]) -> Action {
+    Action::Insert {
+        table: table.to_owned(),
+        columns: columns.iter().map(|&column| column.to_owned()).collect(),
+        on_conflict: OnConflict::Refuse,
+    }
+}
+
+fn options(path: &Path, action: Action, create: Option<&str>) -> SqliteOptions {
+    SqliteOptions {
+        path: path.to_owned(),
+        action,
+        create: create.map(str::to_owned),
+        record: Record::Json,
+        ack: "ok".to_owned(),
+        sync: Sync::Full,
+        lock_wait: Duration::ZERO,
+    }
+}
+
+fn checked(options: SqliteOptions) -> Result<(), DatabaseError> {
+    factory(options)?.check()
+}
+
+fn told(options: SqliteOptions) -> String {
+    checked(options).expect_err("it must be refused").to_string()
+}
+
+#[test]
+fn create_makes_the_file_and_the_table_once_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let options = options(&path, insert("hits", &["id", "PATH"]), Some(CREATE));
+    assert_eq!(checked(options.clone()), Ok(()));
+    assert_eq!(checked(options), Ok(()));
+}
+
+#[test]
+fn a_path_is_only_ever_a_path() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["file:x?mode=memory", "a b'\"%20#", "-", ":memory:"] {
+        let path = folder.path().join(name);
+        assert_eq!(checked(options(&path, insert("hits", &["id"]), Some(CREATE))), Ok(()));
+        assert!(path.is_file(), "{name}");
+    }
+    for path in ["", ":memory:"] {
+        let text = told(options(Path::new(path), insert("hits", &["id"]), Some(CREATE)));
+        assert_eq!(text, format!("`{path}` is not a file: a database needs a path"));
+    }
+}
+
+#[test]
+fn a_missing_file_is_not_made_without_create() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let text = told(options(&path, insert("hits", &["id"]), None));
+    assert!(
+        text.ends_with("does not exist; `create = \"create table if not exists …\"` would make it")
+    );
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_cannot_be_opened_is_told_with_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("none/hits.db");
+    let text = told(options(&path, insert("hits", &["id"]), Some(CREATE)));
+    assert!(
+        text.starts_with(&format!("cannot open `{}`: unable to open", path.display())),
+        "{text}"
+    );
+    let text = told(options(folder.path(), insert("hits", &["id"]), Some(CREATE)));
+    assert!(text.starts_with("cannot open"), "{text}");
+
+    let path = folder.path().join("text.db");
+    std::fs::write(&path, "this is a text and no database at all".repeat(100)).unwrap();
+    let text = told(options(&path, insert("hits", &["id"]), Some(CREATE)));
+    assert_eq!(text, format!("cannot open `{}`: file is not a database", path.display()));
+}
+
+#[test]
+fn a_missing_table_or_column_is_named_with_those_that_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let told =
+        |table, columns: &[&str], create| told(options(&path, insert(table, columns), create));
+    assert_eq!(told("hits", &["id"], Some("")), "no table `hits`; the database has none");
+    assert_eq!(told("hit", &["id"], Some(CREATE)), "no table `hit`; the database has `hits`");
+    assert_eq!(
+        told("hits", &["id", "pfad"], None),
+        "no column `pfad` in table `hits`; it has `id`, `path`"
+    );
+}
+
+#[test]
+fn a_create_that_fails_is_told_in_the_words_of_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let text = told(options(&path, insert("hits", &["id"]), Some("create tabel hits")));
+    assert_eq!(text, "`create` failed: near \"tabel\": syntax error");
+}
+
+#[test]
+fn a_statement_is_checked_against_the_real_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let told = |sql: &str| told(options(&path, Action::Statement(sql.to_owned()), Some(CREATE)));
+    assert_eq!(told("insert into hit values (:a)"), "`statement`: no such table: hit");
+    assert_eq!(
+        told("insert into hits (pfad) values (:a)"),
+        "`statement`: table hits has no column named pfad"
+    );
+    assert_eq!(
+        told("insert into hits values (?, :a)"),
+        "`statement`: parameter 1 has no name; write it as `:name`"
+    );
+    assert_eq!(
+        told("insert into hits values (:a, :b); delete from hits"),
+        "`statement`: more than one statement; a row runs one"
+    );
+    assert_eq!(told("with x as (select 1) select * from x"), "`statement`: it does not write");
+}
+
+#[test]
+fn a_handler_that_cannot_be_opened_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hits.db");
+    let factory = factory(options(&path, insert("hits", &["id"]), None)).unwrap();
+    let error = factory.check().unwrap_err();
+    match factory.open() {
+        Err(HandlerError::Open(text)) => assert_eq!(*text, *error.to_string()),
+        _ => panic!("there is no file"),
+    }
+}
