@@ -115,14 +115,14 @@ fn pool_names(section: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
             continue;
         }
         let names = || pools.iter().map(|pool| pool.name.as_str());
-        let fault = Fault::at(place, format!("there is no pool `{}`", name)).trust(Trust::Absent);
+        let fault = Fault::at(place, format!("there is no pool `{name}`")).trust(Trust::Absent);
         faults.push(match nearest(name, names()) {
             Some(nearest) => fault
                 .expected(format!("did you mean `{nearest}`?"))
                 .mend(format!("write `{option} = \"{nearest}\"`, or add `[pool.{name}]`")),
             None => fault
                 .expected("expected the name of a pool")
-                .mend(format!("add a section `[pool.{}]`", name)),
+                .mend(format!("add a section `[pool.{name}]`")),
         });
     }
 }

@@ -13,7 +13,7 @@ use crate::Source;
 /// How many errors are rendered at most; the rest is counted.
 const RENDERED_MAX: usize = 100;
 
-/// A longer line is cut around the word, so that one line of a broken file cannot fill a screen.
+/// Of a longer line only the word is shown, so that one line of a broken file cannot fill a screen.
 const LINE_SHOWN_MAX: usize = 240;
 
 /// Everything that is wrong with a source, in its order. [`fmt::Display`] renders all of it.
@@ -255,5 +255,58 @@ impl<'a> Lines<'a> {
             span: start..end,
             unread: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, spans: &[(usize, usize)]) -> Diagnostics {
+        let fault =
+            |(start, end): &(usize, usize)| Fault::at(*start..*end, "wrong").expected("right");
+        let faults = spans.iter().map(fault);
+        Diagnostics::of(&Source { name: "x.toml".into(), text: text.into() }, faults.collect())
+    }
+
+    #[test]
+    fn places_are_counted_from_one_in_characters() {
+        let diagnostics = of("ä\r\nü b\n", &[(7, 8), (0, 2), (9, 9), (50, 60)]);
+        let places: Vec<_> =
+            diagnostics.iter().map(|d| (d.line, d.column, d.word.as_str())).collect();
+        assert_eq!(places, [(1, 1, "ä"), (2, 3, "b"), (3, 1, ""), (3, 1, "")]);
+    }
+
+    #[test]
+    fn a_span_within_a_character_is_moved_to_its_begin() {
+        let diagnostics = of("€", &[(1, 2)]);
+        let diagnostic = diagnostics.iter().next().unwrap();
+        assert_eq!((diagnostic.column, diagnostic.word.as_str()), (1, ""));
+    }
+
+    #[test]
+    fn where_something_is_unreadable_nothing_is_called_missing() {
+        let source = Source { name: "x.toml".into(), text: "a\nb\n".into() };
+        let absent = || Fault::at(0..1, "missing").trust(Trust::Absent);
+        let found = Fault::at(0..1, "wrong");
+        let syntax = Fault::at(2..3, "not TOML").trust(Trust::Syntax);
+        let all = Diagnostics::of(&source, vec![absent(), found.clone()]);
+        assert_eq!(
+            all.iter().map(|d| d.message.as_str()).collect::<Vec<_>>(),
+            ["wrong", "missing"]
+        );
+        let all = Diagnostics::of(&source, vec![absent(), syntax, found]);
+        assert_eq!(
+            all.iter().map(|d| d.message.as_str()).collect::<Vec<_>>(),
+            ["wrong", "not TOML"]
+        );
+    }
+
+    #[test]
+    fn a_long_line_and_a_long_list_do_not_fill_the_screen() {
+        let long = of(&"x".repeat(10_000), &[(9_000, 10_000)]).to_string();
+        assert!(long.len() < 300 && long.contains("x.toml:1:9001"), "{long}");
+        let many = of("x", &[(0, 1); 5_000]).to_string();
+        assert!(many.contains("and 4900 more") && many.ends_with("5000 errors"), "{many}");
     }
 }

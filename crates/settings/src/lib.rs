@@ -4,8 +4,8 @@
 //! with place and mend, the reference page. What it knows: names, types, defaults, ranges. What it
 //! must never know: a socket, a thread, a runtime; what an option is used for.
 //!
-//! The way of a file: [`tree`] (TOML with places, recovering from errors) → [`walk`] (the table of
-//! [`options`] laid over the tree) → [`checks`] (what only holds between options) → [`fill`] (the
+//! The way of a file: `tree` (TOML with places, recovering from errors) → `walk` (the table of
+//! `options` laid over the tree) → `checks` (what only holds between options) → `fill` (the
 //! typed model). Faults are collected on the whole way; only a file without any is filled.
 //!
 //! ```

@@ -123,3 +123,33 @@ fn as_written(kind: &Kind, text: &str) -> String {
         _ => format!("\"{text}\""),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(page: &str, options: &[Opt]) {
+        for option in options {
+            let row = page
+                .lines()
+                .find(|line| line.starts_with(&format!("| `{}` |", option.name)))
+                .unwrap_or_else(|| panic!("{} has no row", option.name));
+            assert_eq!(row.matches('|').count(), 6, "{row}");
+            if let Kind::Group(inner, _) = &option.kind {
+                rows(page, inner);
+            }
+        }
+    }
+
+    #[test]
+    fn every_option_has_its_row() {
+        let page = reference();
+        for section in SECTIONS {
+            assert!(page.contains(&format!("\n## `{}`\n", section.header())));
+            rows(&page, section.options);
+        }
+        let row = "| `line_max` | size | `\"64KiB\"` | 1B – 1GiB | Bytes of a line, without its \
+                   line end. |";
+        assert!(page.contains(row), "{page}");
+    }
+}

@@ -124,7 +124,7 @@ pub(crate) fn address(text: &str) -> Result<Address, Bad> {
         return Err(without_port(text));
     };
     let ip = match host {
-        "" | "*" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         "localhost" => IpAddr::V4(Ipv4Addr::LOCALHOST),
         _ => host.trim_matches(['[', ']']).parse().map_err(|_| no_host(host, port))?,
     };
@@ -270,4 +270,53 @@ pub(crate) fn size_text(bytes: u64) -> String {
         .find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit))
         .unwrap_or(&SIZES[0]);
     format!("{}{name}", bytes / unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_of_a_value_reads_as_that_value() {
+        for milliseconds in [0, 1, 999, 1000, 1500, 59_999, 60_000, 90_000, 3_600_000, 86_400_000] {
+            let time = Duration::from_millis(milliseconds);
+            assert_eq!(duration(&duration_text(time)), Ok(time));
+        }
+        for bytes in [1, 1023, 1024, 1536, 1 << 20, 3 << 30, (1 << 30) + 1] {
+            assert_eq!(size(&size_text(bytes)), Ok(bytes));
+        }
+        assert_eq!(duration_text(Duration::from_secs(90)), "90s");
+        assert_eq!(size_text(64 << 10), "64KiB");
+    }
+
+    #[test]
+    fn every_way_to_write_an_address_is_read() {
+        let cases = [
+            ("127.0.0.1:7000", "127.0.0.1:7000"),
+            (":7000", "0.0.0.0:7000"),
+            ("localhost:0", "127.0.0.1:0"),
+            ("[::1]:7000", "[::1]:7000"),
+            ("[::]:65535", "[::]:65535"),
+            ("unix:/run/x.sock", "unix:/run/x.sock"),
+            ("unix:x:1", "unix:x:1"),
+        ];
+        for (text, meant) in cases {
+            assert_eq!(address(text).map(|address| address.to_string()), Ok(meant.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_path_is_kept_as_it_is_written() {
+        for path in ["hits.db", "/var/lib/a b.db", ":memory:"] {
+            let read = target(&format!("sqlite:{path}"));
+            assert_eq!(read, Ok(Target::Sqlite(PathBuf::from(path))));
+        }
+    }
+
+    #[test]
+    fn a_template_may_name_values_and_hold_anything_else() {
+        for text in ["ok", "", "{id}", "ok {id} {at}", "}", "100 % ü"] {
+            assert_eq!(template(text), Ok(()), "{text}");
+        }
+    }
 }

@@ -29,8 +29,11 @@ enum Kind {
 }
 use Kind::*;
 
-/// Sections of a right file with their options: the key as written, the value, its kind.
-type Section = (&'static str, &'static [(&'static str, &'static str, Kind)]);
+/// An option of the right file: its key as written, its value, its kind.
+type Opt = (&'static str, &'static str, Kind);
+
+/// A section of the right file.
+type Section = (&'static str, &'static [Opt]);
 
 const FILE: &[Section] = &[
     ("daemon", &[("drain", "\"20s\"", Time)]),
@@ -129,7 +132,7 @@ impl Choice {
 struct Line {
     section: usize,
     /// `None`: the section's header.
-    option: Option<(&'static str, &'static str, Kind)>,
+    option: Option<Opt>,
     text: String,
 }
 
@@ -229,8 +232,10 @@ fn wrong_type(kind: Kind, choice: &mut Choice) -> &'static str {
     choice.of(among)
 }
 
-fn unreadable(kind: Kind, choice: &mut Choice) -> &'static str {
+fn unreadable((key, _, kind): Opt, choice: &mut Choice) -> &'static str {
     let among: &[&str] = match kind {
+        // The only count that may be zero.
+        Count if key == "workers.spare" => &["-1", "99999999999"],
         Count => &["0", "-1", "99999999999", "0x7fffffffffffffff"],
         Size => &["0", "-5", "\"64KB\"", "\"many\"", "\"1024GiB\"", "\"5\"", "\"\""],
         Time => &["\"5\"", "\"5 s\"", "\"soon\"", "\"-5s\"", "\"25h\"", "\"1d\"", "\"\""],
@@ -267,8 +272,8 @@ fn mutate(lines: &mut Vec<Line>, choice: &mut Choice) -> Blame {
         }
         6..=8 => {
             let at = option_of(lines, choice, |_| true);
-            let kind = lines[at].option.expect("an option").2;
-            set(lines, at, unreadable(kind, choice))
+            let option = lines[at].option.expect("an option");
+            set(lines, at, unreadable(option, choice))
         }
         9 => {
             let at = option_of(lines, choice, |kind| kind == Pool);

@@ -88,7 +88,8 @@ pub(super) fn short(
         let inner = crate::options::find(inner, name).expect("a span stands for these two");
         let Kind::Count { min, max } = inner.kind else { unreachable!("both are counts") };
         if !(min..=max).contains(&number) {
-            return Some(in_range(walk, inner, entry, None).map(|_| span));
+            out_of_range(walk, option.name, &inner.kind, entry);
+            return Some(None);
         }
     }
     Some(Some(span))
@@ -241,16 +242,20 @@ fn in_range_value(
     value: Option<Value>,
 ) -> Option<Value> {
     if value.is_none() {
-        let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
-        let message = format!("`{}` = {} is out of range", option.name, shown_value(word));
-        let mut fault = Fault::at(entry.node.span.clone(), message)
-            .expected(format!("expected {}", expectation(&option.kind)));
-        if let Some(range) = range(&option.kind) {
-            fault = fault.mend(format!("write a value from {} to {}", range.0, range.1));
-        }
-        walk.faults.push(fault);
+        out_of_range(walk, option.name, &option.kind, entry);
     }
     value
+}
+
+fn out_of_range(walk: &mut Walk<'_>, name: &str, kind: &Kind, entry: &Entry) {
+    let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
+    let message = format!("`{name}` = {} is out of range", shown_value(word));
+    let mut fault = Fault::at(entry.node.span.clone(), message)
+        .expected(format!("expected {}", expectation(kind)));
+    if let Some((min, max)) = range(kind) {
+        fault = fault.mend(format!("write a value from {min} to {max}"));
+    }
+    walk.faults.push(fault);
 }
 
 fn refuse(walk: &mut Walk<'_>, option: &Opt, entry: &Entry, bad: Bad) -> Option<Value> {
