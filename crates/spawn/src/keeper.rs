@@ -23,9 +23,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use crate::channel::{Channel, DESCRIPTORS_MAX, Received};
@@ -42,6 +42,12 @@ use child::{Environment, Executing};
 
 /// Packets read in one turn, so that a burst of starts does not keep exits waiting.
 const PACKETS_MAX: usize = 16;
+
+/// After a program's end strays are looked for at once, and again after 10, 40, 160 and 640 ms:
+/// a process in the middle of execve shows no environment, and a list of children that is read
+/// while others come and go may lack one.
+const LOOK_FIRST: Duration = Duration::from_millis(10);
+const LOOK_LAST: Duration = Duration::from_millis(640);
 
 /// What was said in the first message.
 struct Terms {
@@ -77,6 +83,8 @@ struct Keeper {
     /// The process of every token that is executing or running.
     tokens: HashMap<u64, i32>,
     marks: u64,
+    /// When to look for strays once more, and how long the wait before was.
+    look: Option<(Instant, Duration)>,
 }
 
 /// The whole life of the process.
@@ -176,6 +184,7 @@ fn prepare(mut channel: Channel, guard: Pid) -> io::Result<Keeper> {
         programs: HashMap::new(),
         tokens: HashMap::new(),
         marks: 0,
+        look: None,
     })
 }
 
@@ -187,6 +196,7 @@ impl Keeper {
                 self.settle(pid);
             }
             self.reap();
+            self.look_again();
             if rustix::process::getppid() != Some(self.guard) {
                 sweep::kill_all();
                 self.reap();
@@ -216,8 +226,12 @@ impl Keeper {
                 fds.push(PollFd::from_borrowed_fd(executing.as_fd(), PollFlags::IN));
             }
         }
+        let limit = self.look.map(|(at, _)| {
+            let left = at.saturating_duration_since(Instant::now());
+            Timespec::try_from(left).expect("at most LOOK_LAST")
+        });
         // EINTR or ENOMEM: the turn finds nothing and comes back here.
-        if poll(&mut fds, None).is_err() {
+        if poll(&mut fds, limit.as_ref()).is_err() {
             return Vec::new();
         }
         sweep::clear(&self.signals);
@@ -266,7 +280,16 @@ impl Keeper {
         }
         if any {
             family::kill_strays(&self.programs);
+            self.look = Some((Instant::now() + LOOK_FIRST, LOOK_FIRST));
         }
+    }
+
+    /// Looks for strays when it is time to.
+    fn look_again(&mut self) {
+        let Some((_, waited)) = self.look.filter(|&(at, _)| at <= Instant::now()) else { return };
+        family::kill_strays(&self.programs);
+        let wait = waited * 4;
+        self.look = (wait <= LOOK_LAST).then(|| (Instant::now() + wait, wait));
     }
 
     /// Follows the daemon's orders; false once it is gone.

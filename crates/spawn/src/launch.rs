@@ -15,7 +15,7 @@ use crate::error::SpawnError;
 use crate::message::{Notice, Order};
 
 /// The first word of the keeper's command line, by which it knows itself, and people know it.
-const KEEPER: &str = "roadstead-keeper";
+pub const KEEPER: &str = "roadstead-keeper";
 
 /// How long a program may go on once the daemon is gone and its input has ended.
 const GRACE: Duration = Duration::from_secs(1);

@@ -38,7 +38,7 @@ mod system;
 
 pub use command::{Command, Exit, Pipes, Report, Spawn, Status, Stop};
 pub use error::{SpawnError, StartError, Step};
-pub use launch::{KEEPER_START_MAX, init};
+pub use launch::{KEEPER, KEEPER_START_MAX, init};
 pub use spawner::Spawner;
 
 /// The longest command that can be handed to the keeper: program, arguments, directory, variables

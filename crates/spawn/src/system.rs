@@ -15,6 +15,10 @@ use std::time::Duration;
 
 use crate::command::{Exit, Status};
 
+/// The last signal's number, and the kernel's size of a set of them (`_NSIG`).
+const SIGNAL_MAX: i32 = 64;
+const SIGNAL_SET_BYTES: usize = 8;
+
 /// Which side of a fork this is.
 pub(crate) enum Fork {
     Child,
@@ -112,9 +116,21 @@ pub(crate) fn ignore(signal: i32) {
 /// Every signal at its default and none blocked, as a program expects to be started. (An ignored
 /// signal stays ignored over execve.)
 pub(crate) fn signals_as_new() {
-    for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_DFL runs no code of ours; SIGKILL, SIGSTOP and libc's own are refused.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    // Past libc, which keeps two signals from us that whoever started the daemon may have ignored.
+    // All zeroes, in the kernel's layout of it, is the default and an empty mask.
+    let default = [0_u64; 8];
+    for signal in 1..=SIGNAL_MAX {
+        // SAFETY: the kernel reads one sigaction of at most 64 bytes, with a mask of 8, and writes
+        // no old one; no handler of ours is left to run. It refuses SIGKILL and SIGSTOP.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                ptr::null_mut::<libc::c_void>(),
+                SIGNAL_SET_BYTES,
+            )
+        };
     }
     // It cannot fail: the set is valid and SIG_SETMASK is a known request.
     let _ = mask(libc::SIG_SETMASK, &signal_set(&[]));

@@ -1,0 +1,266 @@
+//! The daemon, the keeper or its guard is killed: nothing may be left within three seconds.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::Signal;
+use spawn::{Report, Spawn, StartError, Status};
+
+use crate::support::{
+    Daemon, GONE_WITHIN, PATIENCE, Process, Program, all_gone, command, shell, until,
+};
+
+/// Asks this executable to be a daemon that is to be killed.
+pub(crate) const DAEMON: &str = "play-the-daemon";
+
+pub(crate) const ALL: &[crate::Test] = &[
+    ("losses::nothing_outlives_a_killed_daemon", daemon_killed),
+    ("losses::nothing_outlives_a_daemon_that_just_returns", daemon_returns),
+    ("losses::nothing_outlives_daemon_and_keeper_killed_together", daemon_and_keeper),
+    ("losses::no_program_outlives_daemon_keeper_and_guard_killed_together", all_three),
+    ("losses::a_killed_keeper_is_replaced_and_its_programs_reported", keeper_killed),
+    ("losses::a_killed_guard_is_replaced_and_its_programs_reported", guard_killed),
+    ("losses::the_keeper_is_replaced_again_and_again", again),
+    ("losses::starts_in_the_moment_of_the_loss_are_all_answered", starts_at_the_loss),
+    ("losses::keeper_and_guard_ignore_what_ends_the_daemon", signals),
+    ("losses::nobody_becomes_the_keeper_by_hand", by_hand),
+];
+
+/// Programs of every kind, each writing the ids of its family and then `-`.
+fn kinds(token: u64) -> spawn::Command {
+    shell(match token % 5 {
+        0 => "echo $$; echo -; exec cat",
+        1 => "trap '' TERM; echo $$; echo -; exec sleep 1000",
+        2 => "sleep 1000 & echo $$; echo $!; echo -; wait",
+        3 => "setsid sleep 1000 & echo $$; echo $!; echo -; read a",
+        _ => {
+            "(env -i setsid sh -c 'trap \"\" TERM; exec sleep 1000' & echo $!); \
+              echo $$; echo -; exec sleep 1000"
+        }
+    })
+}
+
+fn start_all(daemon: &mut Daemon, count: u64) -> (Vec<Program>, Vec<Process>) {
+    for token in 0..count {
+        daemon.spawner().start(token, kinds(token));
+    }
+    let programs: Vec<_> = (0..count).map(|token| daemon.started(token)).collect();
+    let lines = programs.iter().flat_map(|program| {
+        std::iter::repeat_with(|| program.line()).take_while(|line| line != "-")
+    });
+    let family = lines.map(|line| Process::of(line.parse().unwrap())).collect();
+    (programs, family)
+}
+
+/// The child's side: starts twenty programs, tells of them and waits to be killed, or for the end
+/// of its input.
+pub(crate) fn play_the_daemon() -> ! {
+    let mut daemon = Daemon::new();
+    let (_programs, family) = start_all(&mut daemon, 20);
+    let keeper = Process::of(daemon.keeper());
+    println!("{}\n{}", keeper.pid, keeper.parent());
+    for process in family {
+        println!("{}", process.pid);
+    }
+    println!("-");
+    let _ = std::io::stdin().lines().next();
+    // Without a destructor, as a daemon that panics or calls exit.
+    std::process::exit(0)
+}
+
+struct Victim {
+    child: Child,
+    _output: BufReader<ChildStdout>,
+    keeper: Process,
+    guard: Process,
+    family: Vec<Process>,
+}
+
+impl Victim {
+    fn start() -> Self {
+        let mut child = Command::new("/proc/self/exe")
+            .arg(DAEMON)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut all = Vec::new();
+        loop {
+            let mut line = String::new();
+            output.read_line(&mut line).unwrap();
+            match line.trim() {
+                "-" => break,
+                pid => all.push(Process::of(pid.parse().expect("a process id"))),
+            }
+        }
+        let (keeper, guard) = (all.remove(0), all.remove(0));
+        assert_eq!(all.len(), 20 + 4 * 3, "programs and their children");
+        Self { child, _output: output, keeper, guard, family: all }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn all_gone(&self) {
+        all_gone(GONE_WITHIN, &self.family);
+        all_gone(PATIENCE, &[self.keeper.clone(), self.guard.clone()]);
+    }
+}
+
+fn daemon_killed() {
+    let mut victim = Victim::start();
+    victim.kill();
+    victim.all_gone();
+}
+
+fn daemon_returns() {
+    let mut victim = Victim::start();
+    drop(victim.child.stdin.take());
+    victim.child.wait().unwrap();
+    victim.all_gone();
+}
+
+fn daemon_and_keeper() {
+    let mut victim = Victim::start();
+    victim.keeper.signal(Signal::STOP);
+    victim.kill();
+    victim.keeper.signal(Signal::KILL);
+    victim.all_gone();
+}
+
+fn all_three() {
+    let mut victim = Victim::start();
+    // A program leads its session and is the keeper's child; so is the orphan that called setsid,
+    // but that one ignores its origin.
+    let (programs, rest): (Vec<_>, Vec<_>) = victim
+        .family
+        .iter()
+        .cloned()
+        .partition(|process| process.parent() == victim.keeper.pid && process.is_marked());
+    victim.guard.signal(Signal::STOP);
+    victim.keeper.signal(Signal::STOP);
+    victim.kill();
+    victim.keeper.signal(Signal::KILL);
+    victim.guard.signal(Signal::KILL);
+    all_gone(GONE_WITHIN, &programs);
+    // What escapes is what the documentation says; it is ours to clear away.
+    for process in rest.iter().filter(|process| process.runs()) {
+        process.signal(Signal::KILL);
+    }
+}
+
+/// Waits for the loss and checks what is said of it.
+fn lost_and_back(daemon: &Daemon, tokens: u64) {
+    daemon.report(|report| match report {
+        Report::KeeperLost => Ok(()),
+        other => Err(other),
+    });
+    for token in 0..tokens {
+        assert!(matches!(daemon.exit(token).status, Status::Lost | Status::Signal(9)));
+    }
+    daemon.report(|report| match report {
+        Report::KeeperBack => Ok(()),
+        other => Err(other),
+    });
+}
+
+fn keeper_killed() {
+    let mut daemon = Daemon::new();
+    let (_programs, family) = start_all(&mut daemon, 20);
+    let keeper = Process::of(daemon.keeper());
+    keeper.signal(Signal::KILL);
+    all_gone(GONE_WITHIN, &family);
+    lost_and_back(&daemon, 20);
+    assert_ne!(daemon.keeper(), keeper.pid);
+    assert_eq!(daemon.output(shell("echo on")), "on\n");
+}
+
+fn guard_killed() {
+    let mut daemon = Daemon::new();
+    let (_programs, family) = start_all(&mut daemon, 20);
+    let keeper = Process::of(daemon.keeper());
+    let guard = Process::of(keeper.parent());
+    guard.signal(Signal::KILL);
+    all_gone(GONE_WITHIN, &family);
+    all_gone(PATIENCE, &[keeper]);
+    lost_and_back(&daemon, 20);
+    assert_eq!(daemon.output(shell("echo on")), "on\n");
+}
+
+fn again() {
+    let mut daemon = Daemon::new();
+    let before = crate::support::descriptors();
+    for _ in 0..10 {
+        let program = daemon.start(0, command("cat", &[]));
+        Process::of(daemon.keeper()).signal(Signal::KILL);
+        lost_and_back(&daemon, 1);
+        drop(program);
+    }
+    assert_eq!(crate::support::descriptors(), before);
+}
+
+fn starts_at_the_loss() {
+    let mut daemon = Daemon::new();
+    let keeper = Process::of(daemon.keeper());
+    for token in 0..50 {
+        daemon.spawner().start(token, command("cat", &[]));
+        if token == 25 {
+            keeper.signal(Signal::KILL);
+        }
+    }
+    for token in 0..50 {
+        let started = daemon.report(|report| match report {
+            Report::Started { token: of, pid, .. } if of == token => Ok(Some(pid)),
+            Report::StartFailed { token: of, error } if of == token => {
+                assert_eq!(error, StartError::KeeperLost);
+                Ok(None)
+            }
+            other => Err(other),
+        });
+        if started.is_some() {
+            daemon.spawner().stop(token, spawn::Stop::Kill);
+            daemon.exit(token);
+        }
+    }
+    daemon.report(|report| match report {
+        Report::KeeperBack => Ok(()),
+        other => Err(other),
+    });
+    let new = daemon.keeper();
+    let children = || std::fs::read_to_string(format!("/proc/{new}/task/{new}/children")).unwrap();
+    until(PATIENCE, "no program without a token", || children().is_empty());
+}
+
+fn signals() {
+    let mut daemon = Daemon::new();
+    let program = daemon.start(0, command("cat", &[]));
+    let keeper = Process::of(daemon.keeper());
+    let guard = Process::of(keeper.parent());
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::PIPE, Signal::USR1]
+    {
+        keeper.signal(signal);
+        if signal != Signal::USR1 {
+            guard.signal(signal);
+        }
+    }
+    assert_eq!(daemon.output(shell("echo on")), "on\n");
+    assert!(program.process().runs());
+    assert!(keeper.runs());
+    assert!(guard.runs());
+    assert_eq!(keeper.parent(), guard.pid);
+}
+
+fn by_hand() {
+    let output = Command::new("/proc/self/exe")
+        .arg0("roadstead-keeper")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said, "roadstead keeper: the keeper is started by the daemon, never by hand\n");
+}

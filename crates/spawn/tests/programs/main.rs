@@ -1,0 +1,71 @@
+//! Real programs, a real keeper, real kills.
+//!
+//! The keeper is this executable started anew, so `main` is ours: it calls `init` first, may be
+//! asked to play a daemon that is to be killed, and else runs the tests one after another.
+
+#![allow(clippy::unwrap_used, reason = "a test without the harness by which clippy knows one")]
+
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+mod ends;
+mod losses;
+mod starts;
+mod strays;
+mod support;
+
+/// What programs must find as their limit of descriptors, though we raise our own.
+const DESCRIPTORS: u64 = 777;
+
+type Test = (&'static str, fn());
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).is_some_and(|role| role == ends::LEADER) {
+        ends::lead_a_group();
+    }
+    lower_the_descriptor_limit();
+    spawn::init().expect("the keeper starts");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == losses::DAEMON) {
+        losses::play_the_daemon();
+    }
+    // As with any test: words select by name, `--list` lists, other flags are for other harnesses.
+    let words: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
+    let chosen = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(*word));
+    let all = [starts::ALL, ends::ALL, strays::ALL, losses::ALL].concat();
+    let tests: Vec<Test> = all.into_iter().filter(|(name, _)| chosen(name)).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        tests.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    run(&tests)
+}
+
+fn run(tests: &[Test]) -> ExitCode {
+    println!("\nrunning {} tests", tests.len());
+    let mut failed = Vec::new();
+    for (name, test) in tests {
+        print!("test {name} ... ");
+        let _ = io::stdout().flush();
+        let began = Instant::now();
+        match catch_unwind(AssertUnwindSafe(test)) {
+            Ok(()) => println!("ok ({:?})", began.elapsed()),
+            Err(_) => {
+                println!("FAILED");
+                failed.push(name);
+            }
+        }
+    }
+    println!("\ntest result: {} passed; {} failed", tests.len() - failed.len(), failed.len());
+    failed.iter().for_each(|name| println!("    {name}"));
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Only in the first process: those it starts have to raise it again, and give it back.
+fn lower_the_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let lowered = Rlimit { current: Some(DESCRIPTORS), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, lowered).expect("a soft limit can be lowered");
+}

@@ -1,0 +1,132 @@
+//! What programs leave behind while the daemon goes on.
+
+use crate::support::{Daemon, PATIENCE, Process, Program, all_gone, command, shell};
+
+pub(crate) const ALL: &[crate::Test] = &[
+    ("strays::a_grandchild_ends_with_its_program", plain),
+    ("strays::a_grandchild_in_a_session_of_its_own_ends_with_its_program", escaped),
+    ("strays::one_caught_in_the_middle_of_executing_ends_too", executing),
+    ("strays::an_orphan_of_a_running_program_is_left_alone", of_the_living),
+    ("strays::one_without_marks_ends_once_no_older_program_runs", unmarked),
+    ("strays::a_family_that_escaped_ends_to_the_last", family),
+];
+
+fn plain() {
+    let mut daemon = Daemon::new();
+    let program = daemon.start(1, shell("sleep 1000 & echo $!; sleep 1000 & echo $!; exit 0"));
+    let children: Vec<_> = (0..2).map(|_| pid(&program)).collect();
+    assert_eq!(daemon.exit(1).status, spawn::Status::Code(0));
+    for child in children {
+        crate::support::until(PATIENCE, "the grandchild is gone", || gone(child));
+    }
+}
+
+/// The program may have ended, and its child with it, before we can look.
+fn pid(program: &Program) -> i32 {
+    program.line().parse().unwrap()
+}
+
+fn gone(pid: i32) -> bool {
+    !std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn escaped() {
+    let mut daemon = Daemon::new();
+    // Another program runs all the while: it could own what it does not.
+    let other = daemon.start(2, command("cat", &[]));
+    for (script, kill) in [
+        ("setsid sleep 1000 & echo $!; read a", true),
+        ("setsid sleep 1000 & echo $!; read a", false),
+        ("(setsid sleep 1000 & echo $!); read a", false),
+    ] {
+        let program = daemon.start(1, shell(script));
+        let escaped = program.told();
+        let Program { token, pid, pipes } = program;
+        if kill {
+            let program = Program { token, pid, pipes };
+            daemon.kill(&program);
+        } else {
+            drop(pipes.stdin);
+            daemon.exit(1);
+        }
+        all_gone(PATIENCE, &[escaped]);
+    }
+    assert!(other.process().runs());
+    daemon.kill(&other);
+}
+
+/// Its environment cannot be read then, so that it does not show whose it is. Tried often: which
+/// moment the kill meets is the scheduler's.
+fn executing() {
+    let mut daemon = Daemon::new();
+    let other = daemon.start(2, command("cat", &[]));
+    for _ in 0..50 {
+        let program = daemon.start(1, shell("setsid sleep 1000 & echo $!; exec cat"));
+        let child = pid(&program);
+        daemon.kill(&program);
+        crate::support::until(PATIENCE, "the grandchild is gone", || gone(child));
+    }
+    daemon.kill(&other);
+}
+
+/// Starts a grandchild that the keeper adopts while its program goes on.
+fn with_orphan(daemon: &mut Daemon, token: u64, how: &str) -> (Program, Process) {
+    let program = daemon.start(token, shell(&format!("({how} sleep 1000 & echo $!); read a")));
+    let orphan = program.told();
+    let keeper = daemon.keeper();
+    crate::support::until(PATIENCE, "the keeper adopts it", || orphan.parent() == keeper);
+    (program, orphan)
+}
+
+fn of_the_living() {
+    let mut daemon = Daemon::new();
+    let (owner, in_own_session) = with_orphan(&mut daemon, 1, "setsid");
+    let (second, in_its_session) = with_orphan(&mut daemon, 2, "");
+    // Ends of others bring the keeper to look at orphans.
+    for token in 10..15 {
+        daemon.start(token, shell("exit"));
+        daemon.exit(token);
+    }
+    assert!(in_own_session.runs());
+    assert!(in_its_session.runs());
+    daemon.kill(&second);
+    all_gone(PATIENCE, &[in_its_session]);
+    assert!(in_own_session.runs());
+    daemon.kill(&owner);
+    all_gone(PATIENCE, &[in_own_session]);
+}
+
+fn unmarked() {
+    let mut daemon = Daemon::new();
+    let older = daemon.start(1, command("cat", &[]));
+    let (owner, orphan) = with_orphan(&mut daemon, 2, "env -i setsid");
+    // Programs start until one is younger than the orphan by the kernel's clock of 10 ms.
+    let mut token = 10;
+    let younger = loop {
+        let program = daemon.start(token, command("cat", &[]));
+        if program.process().started > orphan.started {
+            break program;
+        }
+        daemon.kill(&program);
+        token += 1;
+    };
+    daemon.kill(&owner);
+    // One more start and end, so that the keeper has surely looked.
+    daemon.start(2, shell("exit"));
+    daemon.exit(2);
+    assert!(orphan.runs(), "an older program runs, whose it could be");
+    daemon.kill(&older);
+    all_gone(PATIENCE, &[orphan]);
+    assert!(younger.process().runs());
+    daemon.kill(&younger);
+}
+
+fn family() {
+    let mut daemon = Daemon::new();
+    let script = "setsid sh -c 'echo $$; setsid sh -c \"echo \\$\\$; setsid sleep 1000 & echo \\$!; \
+                  wait\" & wait' & read a";
+    let program = daemon.start(1, shell(script));
+    let family: Vec<_> = (0..3).map(|_| program.told()).collect();
+    daemon.kill(&program);
+    all_gone(PATIENCE, &family);
+}
