@@ -165,7 +165,6 @@ mod tests {
             free.offer(worker, in_use[worker as usize]);
         }
         assert_eq!(give_all(&mut free, &mut in_use), [1, 2, 1, 0, 2, 1]);
-        in_use[1] = 2;
         free.offer(1, 2);
         free.offer(1, 1);
         free.offer(0, 2);

@@ -96,14 +96,14 @@ impl<P: Payload> Pool<P> {
         self.free.given(place, in_use);
         let worker = self.workers.id(place);
         self.counts.batches += 1;
-        let mut rows_left = self.settings.batch.rows;
-        let mut bytes_left = self.settings.batch.bytes;
-        while let Some(bytes) = self.queue.next_bytes() {
+        let batch = self.settings.batch;
+        let (mut rows, mut bytes) = (0, 0_usize);
+        while let Some(more) = self.queue.next_bytes() {
             let payload = self.queue.pop().expect("the queue has a next request");
-            rows_left -= 1;
-            bytes_left = bytes_left.saturating_sub(bytes);
-            let next_fits = self.queue.next_bytes().is_some_and(|bytes| bytes <= bytes_left);
-            let last = rows_left == 0 || !next_fits;
+            rows += 1;
+            bytes = bytes.saturating_add(more);
+            let fits = |next: usize| bytes.saturating_add(next) <= batch.bytes;
+            let last = rows == batch.rows || !self.queue.next_bytes().is_some_and(fits);
             self.counts.dispatched += 1;
             self.effects.push_back(Effect::Dispatch { worker, payload, last });
             if last {

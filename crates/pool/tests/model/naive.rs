@@ -1,0 +1,647 @@
+//! A pool made of plain lists, obviously right, that watches over a real one: every effect must
+//! be one that the model allows, and nothing that the model wants done may be left undone.
+
+use std::time::{Duration, Instant};
+
+use exchange::{Cause, WorkerId};
+use pool::{Effect, Payload, Pool, Refused, Schedule, Settings, Ticket};
+
+/// One thing that happens. Numbers pick from what is there.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    /// A request that holds so many bytes.
+    Request(usize),
+    Abandon(usize),
+    /// A worker is done with one of its batches.
+    Release(usize, usize),
+    Started(usize),
+    StartFailed(usize),
+    Retire(usize),
+    /// A worker that is ending is gone.
+    Ended(usize, bool),
+    /// A ready worker dies; so many of its youngest requests had not reached it.
+    Dies {
+        worker: usize,
+        unsent: usize,
+        retire: bool,
+    },
+    /// An event for a worker that is gone.
+    Stale(usize, u8),
+    Settings(Settings),
+    Drain,
+    Stop,
+    /// Time passes: milliseconds.
+    Pass(u64),
+    /// The pool's own time comes.
+    Due,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Job {
+    id: usize,
+    bytes: usize,
+}
+
+impl Payload for Job {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Waiting,
+    Working,
+    /// Out of the pool for good.
+    Out,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Starting,
+    Ready,
+    Leaving,
+    Stopping,
+    Retiring,
+}
+
+#[derive(Debug)]
+struct Worker {
+    id: WorkerId,
+    state: State,
+    /// A batch for each slot in use.
+    batches: Vec<Vec<Job>>,
+    ready_at: Option<Instant>,
+    undecided: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Serving,
+    Draining,
+    Stopping,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    job: Job,
+    since: Instant,
+    ticket: Ticket,
+}
+
+#[derive(Debug)]
+pub(crate) struct Naive {
+    pool: Pool<Job>,
+    settings: Settings,
+    now: Instant,
+    /// Time that has passed and that nothing has noticed yet.
+    passed: Duration,
+    phase: Phase,
+    waiting: Vec<Waiting>,
+    /// What waited too long and must be refused before anything else happens.
+    expired: Vec<Job>,
+    workers: Vec<Worker>,
+    /// Round robin: who has a free slot, in the order of their turns.
+    turns: Vec<WorkerId>,
+    /// The worker and the requests of the batch that is being handed over.
+    handed: Option<(WorkerId, u32, usize)>,
+    /// A request that comes in once batches that waited for more have left to make room.
+    late: Option<Waiting>,
+    /// A batch that waits for more may leave to make room, though it is not due.
+    early: bool,
+    /// A longer time that those who wait were promised by the settings until now.
+    promised: Duration,
+    fates: Vec<Fate>,
+    tickets: Vec<(Ticket, usize)>,
+    gone: Vec<WorkerId>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
+fn start() -> Instant {
+    Instant::now()
+}
+
+impl Naive {
+    pub(crate) fn new(settings: Settings, seed: u64) -> Self {
+        let now = start();
+        let pool = Pool::new(settings, now, seed);
+        let mut naive = Self {
+            settings: pool.settings().clone(),
+            pool,
+            now,
+            passed: Duration::ZERO,
+            phase: Phase::Serving,
+            waiting: Vec::new(),
+            expired: Vec::new(),
+            workers: Vec::new(),
+            turns: Vec::new(),
+            handed: None,
+            late: None,
+            early: false,
+            promised: Duration::ZERO,
+            fates: Vec::new(),
+            tickets: Vec::new(),
+            gone: Vec::new(),
+        };
+        naive.follow();
+        naive
+    }
+
+    pub(crate) fn apply(&mut self, op: Op) {
+        match op {
+            Op::Request(bytes) => self.request(bytes),
+            Op::Abandon(pick) => self.abandon(pick),
+            Op::Release(worker, batch) => self.release(worker, batch),
+            Op::Started(pick) => {
+                if let Some(worker) = self.pick(pick, |state| state == State::Starting) {
+                    self.started(worker);
+                }
+            }
+            Op::StartFailed(pick) => {
+                if let Some(worker) = self.pick(pick, |state| state == State::Starting) {
+                    self.begin();
+                    let id = self.remove(worker);
+                    self.pool.handle_start_failed(self.now, id);
+                }
+            }
+            Op::Retire(pick) => {
+                let any = |state| state != State::Stopping && state != State::Retiring;
+                if let Some(worker) = self.pick(pick, any) {
+                    self.begin();
+                    self.retire(worker);
+                }
+            }
+            Op::Ended(pick, expected) => {
+                let ending = |state| matches!(state, State::Stopping | State::Retiring);
+                if let Some(worker) = self.pick(pick, ending) {
+                    self.begin();
+                    let id = self.remove(worker);
+                    self.pool.handle_ended(self.now, id, expected);
+                }
+            }
+            Op::Dies { worker, unsent, retire } => {
+                if let Some(worker) = self.pick(worker, |state| state != State::Starting) {
+                    self.dies(worker, unsent, retire);
+                }
+            }
+            Op::Stale(pick, event) => self.stale(pick, event),
+            Op::Settings(settings) => self.change(settings),
+            Op::Drain => {
+                self.begin();
+                self.phase = self.phase.max(Phase::Draining);
+                self.pool.handle_drain(self.now);
+            }
+            Op::Stop => {
+                self.begin();
+                self.phase = Phase::Stopping;
+                self.pool.handle_stop(self.now);
+            }
+            Op::Pass(millis) => self.passed += Duration::from_millis(millis),
+            Op::Due => {
+                if let Some(at) = self.pool.next_time() {
+                    self.passed = self.passed.max(at - self.now);
+                    self.begin();
+                    self.pool.handle_time(self.now);
+                }
+            }
+        }
+        self.follow();
+    }
+
+    /// Drains the pool, then stops it: everybody must get an answer and every worker an end.
+    pub(crate) fn finish(&mut self) {
+        self.apply(Op::Drain);
+        for _ in 0..1000 {
+            if self.waiting.is_empty() && self.pool.is_idle() {
+                break;
+            }
+            self.work_off();
+            self.apply(Op::Due);
+        }
+        assert!(self.waiting.is_empty() && self.pool.is_idle(), "a drain comes to its end");
+        self.apply(Op::Stop);
+        while !self.workers.is_empty() {
+            self.work_off();
+        }
+        let status = self.pool.status();
+        assert_eq!((status.starting, status.idle, status.busy, status.retiring), (0, 0, 0, 0));
+        assert_eq!(self.pool.next_time(), None, "nothing is left to do");
+        assert!(self.fates.iter().all(|fate| *fate == Fate::Out), "nobody is forgotten");
+        let counts = self.pool.counts();
+        let (came, went) = (counts.admitted + counts.returned, counts.dispatched);
+        assert_eq!(came, went + counts.abandoned + counts.expired, "counts agree");
+    }
+
+    fn work_off(&mut self) {
+        for pick in 0..self.workers.len().max(1) {
+            self.apply(Op::Started(pick));
+            self.apply(Op::Release(pick, 0));
+            self.apply(Op::Ended(pick, true));
+        }
+    }
+
+    // Operations.
+
+    /// The time has moved on: what has waited too long goes before anything else.
+    fn begin(&mut self) {
+        self.now += std::mem::take(&mut self.passed);
+        let (now, wait) = (self.now, self.settings.queue.wait);
+        while self.waiting.first().is_some_and(|first| first.since + wait <= now) {
+            self.expired.push(self.waiting.remove(0).job);
+        }
+    }
+
+    fn request(&mut self, bytes: usize) {
+        self.begin();
+        let job = Job { id: self.fates.len(), bytes };
+        let fits = self.fits(bytes);
+        let free = self.any_free();
+        self.early = !fits && free;
+        match self.pool.handle_request(self.now, job) {
+            Ok(ticket) => {
+                assert_eq!(self.phase, Phase::Serving, "taken in while it drains");
+                assert!(fits || free, "taken in beyond the limits");
+                self.fates.push(Fate::Waiting);
+                self.tickets.push((ticket, job.id));
+                self.late = Some(Waiting { job, since: self.now, ticket });
+                if fits {
+                    self.waiting.extend(self.late.take());
+                }
+                self.let_in();
+            }
+            Err(Refused { payload, cause }) => {
+                assert_eq!(payload, job, "a refusal gives back what came");
+                self.fates.push(Fate::Out);
+                match cause {
+                    Cause::Draining => assert_ne!(self.phase, Phase::Serving),
+                    Cause::Down => assert!(self.pool.status().open && self.ready() == 0),
+                    Cause::Full => {
+                        self.follow();
+                        assert!(!self.fits(bytes) && !self.any_free(), "refused though it fits");
+                    }
+                    cause => panic!("refused for {cause:?}"),
+                }
+            }
+        }
+    }
+
+    /// Lets the late one in when there is room, or when nobody waits and it will be dispatched.
+    fn let_in(&mut self) {
+        let fits = |late: &Waiting| self.waiting.is_empty() || self.fits(late.job.bytes);
+        if self.late.as_ref().is_some_and(fits) {
+            self.waiting.extend(self.late.take());
+        }
+    }
+
+    fn abandon(&mut self, pick: usize) {
+        // Mostly one that still waits, sometimes one that is gone.
+        let recent = &self.tickets[self.tickets.len().saturating_sub(8)..];
+        let Some((ticket, id)) = pick.checked_rem(recent.len()).map(|at| recent[at]) else {
+            return;
+        };
+        let at = self.waiting.iter().position(|waiting| waiting.ticket == ticket);
+        let expected = at.map(|at| self.waiting.remove(at).job);
+        if expected.is_some() {
+            self.fates[id] = Fate::Out;
+        }
+        self.begin();
+        assert_eq!(self.pool.handle_abandon(self.now, ticket), expected);
+    }
+
+    fn started(&mut self, worker: usize) {
+        self.begin();
+        let worker = &mut self.workers[worker];
+        worker.state = State::Ready;
+        worker.ready_at = Some(self.now);
+        let id = worker.id;
+        self.turns.push(id);
+        self.trim();
+        self.pool.handle_started(self.now, id);
+    }
+
+    fn release(&mut self, worker: usize, batch: usize) {
+        let busy: Vec<_> =
+            (0..self.workers.len()).filter(|at| !self.workers[*at].batches.is_empty()).collect();
+        let Some(worker) = worker.checked_rem(busy.len()).map(|at| busy[at]) else { return };
+        self.begin();
+        let worker = &mut self.workers[worker];
+        let batch = batch % worker.batches.len();
+        for job in worker.batches.remove(batch) {
+            self.fates[job.id] = Fate::Out;
+        }
+        let (id, free) = (worker.id, worker.state == State::Ready);
+        let in_use = worker.batches.len();
+        if free && in_use < self.slots() && !self.turns.contains(&id) {
+            self.turns.push(id);
+        }
+        self.pool.handle_released(self.now, id);
+    }
+
+    fn retire(&mut self, worker: usize) {
+        let settle = self.settings.backoff.settle;
+        let worker = &mut self.workers[worker];
+        worker.state = State::Retiring;
+        worker.undecided = worker.ready_at.is_none_or(|at| self.now - at < settle);
+        let id = worker.id;
+        self.turns.retain(|turn| *turn != id);
+        self.pool.handle_retired(self.now, id);
+    }
+
+    fn dies(&mut self, worker: usize, unsent: usize, retire: bool) {
+        let id = self.workers[worker].id;
+        if retire && !matches!(self.workers[worker].state, State::Stopping | State::Retiring) {
+            self.begin();
+            self.retire(worker);
+            self.follow();
+        }
+        // Its owner takes it out of the schedule before it returns anything.
+        if self.workers[worker].state == State::Retiring {
+            let mut jobs: Vec<_> = self.workers[worker].batches.iter().flatten().copied().collect();
+            jobs.sort_by_key(|job| job.id);
+            for job in jobs.iter().rev().take(unsent) {
+                self.returned(worker, *job);
+            }
+        }
+        self.begin();
+        let at = self.workers.iter().position(|worker| worker.id == id).expect("still there");
+        self.remove(at);
+        self.pool.handle_ended(self.now, id, false);
+    }
+
+    fn returned(&mut self, worker: usize, job: Job) {
+        self.begin();
+        for batch in &mut self.workers[worker].batches {
+            batch.retain(|other| *other != job);
+        }
+        let since = self.waiting.first().map_or(self.now, |first| first.since);
+        let ticket = self.pool.handle_returned(self.now, job);
+        self.fates[job.id] = Fate::Waiting;
+        self.tickets.push((ticket, job.id));
+        self.waiting.insert(0, Waiting { job, since, ticket });
+        self.follow();
+    }
+
+    fn stale(&mut self, pick: usize, event: u8) {
+        let Some(id) = pick.checked_rem(self.gone.len()).map(|at| self.gone[at]) else { return };
+        self.begin();
+        let stale = self.pool.counts().stale;
+        match event {
+            0 => self.pool.handle_started(self.now, id),
+            1 => self.pool.handle_start_failed(self.now, id),
+            2 => self.pool.handle_released(self.now, id),
+            3 => self.pool.handle_retired(self.now, id),
+            _ => self.pool.handle_ended(self.now, id, false),
+        }
+        assert_eq!(self.pool.counts().stale, stale + 1);
+    }
+
+    fn change(&mut self, settings: Settings) {
+        self.begin();
+        self.promised = self.settings.queue.wait;
+        self.pool.handle_settings(self.now, settings);
+        self.settings = self.pool.settings().clone();
+        let slots = self.slots();
+        let free = |worker: &&Worker| worker.state == State::Ready && worker.batches.len() < slots;
+        self.turns = self.workers.iter().filter(free).map(|worker| worker.id).collect();
+        self.turns.sort_by_key(|id| id.index());
+        self.trim();
+    }
+
+    /// Ready workers beyond `max`: idle ones are told to stop, the least busy others leave.
+    fn trim(&mut self) {
+        let max = self.settings.sizing.max as usize;
+        let mut ready: Vec<_> =
+            self.workers.iter_mut().filter(|worker| worker.state == State::Ready).collect();
+        ready.sort_by_key(|worker| (worker.batches.len(), worker.id.index()));
+        let excess = ready.len().saturating_sub(max);
+        for worker in ready.into_iter().take(excess).filter(|worker| !worker.batches.is_empty()) {
+            worker.state = State::Leaving;
+            let id = worker.id;
+            self.turns.retain(|turn| *turn != id);
+        }
+    }
+
+    /// A worker is gone, and with it what it had in its hands.
+    fn remove(&mut self, worker: usize) -> WorkerId {
+        let worker = self.workers.remove(worker);
+        for job in worker.batches.iter().flatten() {
+            self.fates[job.id] = Fate::Out;
+        }
+        self.turns.retain(|turn| *turn != worker.id);
+        self.gone.push(worker.id);
+        worker.id
+    }
+
+    // Effects.
+
+    fn follow(&mut self) {
+        while let Some(effect) = self.pool.poll_effect() {
+            match effect {
+                Effect::Dispatch { worker, payload, last } => {
+                    self.dispatched(worker, payload, last);
+                }
+                Effect::Refuse { payload, cause } => self.refused(payload, cause),
+                Effect::Start { worker } => self.start(worker),
+                Effect::Stop { worker } => self.stop(worker),
+            }
+        }
+        self.settled();
+    }
+
+    fn dispatched(&mut self, id: WorkerId, job: Job, last: bool) {
+        assert!(self.expired.is_empty(), "what waited too long is refused first");
+        let (rows, bytes) = match self.handed {
+            Some((worker, rows, bytes)) => {
+                assert_eq!(worker, id, "the requests of a batch follow each other");
+                (rows, bytes)
+            }
+            None => {
+                assert!(self.early || self.due(), "a batch that is not due");
+                self.give(id);
+                (0, 0)
+            }
+        };
+        let first = self.waiting.remove(0);
+        assert_eq!(first.job, job, "first come, first served");
+        let ends = first.since + self.settings.queue.wait.max(self.promised);
+        assert!(ends > self.now || first.since == self.now, "dispatched after its time");
+        let batch = self.settings.batch;
+        let (rows, bytes) = (rows + 1, bytes + job.bytes);
+        assert!(rows <= batch.rows, "too many rows");
+        assert!(rows == 1 || bytes <= batch.bytes, "too many bytes");
+        let more = rows < batch.rows
+            && self.waiting.first().is_some_and(|next| bytes + next.job.bytes <= batch.bytes);
+        assert_eq!(last, !more, "a batch takes what it may and no more");
+        self.handed = more.then_some((id, rows, bytes));
+        self.fates[job.id] = Fate::Working;
+        let worker = self.workers.iter_mut().find(|worker| worker.id == id).expect("given");
+        worker.batches.last_mut().expect("given").push(job);
+        if last {
+            self.let_in();
+        }
+    }
+
+    /// The worker is given a batch: it must be the one whose turn it is.
+    fn give(&mut self, id: WorkerId) {
+        let slots = self.slots();
+        let free = |worker: &&Worker| worker.state == State::Ready && worker.batches.len() < slots;
+        let least = self.workers.iter().filter(free).map(|worker| worker.batches.len()).min();
+        match self.settings.schedule {
+            Schedule::RoundRobin => assert_eq!(self.turns.first(), Some(&id), "not its turn"),
+            Schedule::LeastOutstanding => {
+                let worker = self.workers.iter().find(|worker| worker.id == id).expect("alive");
+                assert_eq!(Some(worker.batches.len()), least, "another has less to do");
+            }
+        }
+        let worker = self.workers.iter_mut().find(|worker| worker.id == id).expect("alive");
+        assert_eq!(worker.state, State::Ready, "only a ready worker is given work");
+        worker.batches.push(Vec::new());
+        assert!(worker.batches.len() <= slots, "more than its slots");
+        let in_use = worker.batches.len();
+        self.turns.retain(|turn| *turn != id);
+        if in_use < slots {
+            self.turns.push(id);
+        }
+    }
+
+    fn refused(&mut self, job: Job, cause: Cause) {
+        assert!(self.handed.is_none(), "the requests of a batch follow each other");
+        self.fates[job.id] = Fate::Out;
+        if !self.expired.is_empty() {
+            assert_eq!((self.expired.remove(0), Cause::Waited), (job, cause));
+            return;
+        }
+        let first = self.waiting.remove(0);
+        assert_eq!(first.job, job, "the oldest is refused first");
+        match cause {
+            Cause::Waited => assert!(first.since + self.settings.queue.wait <= self.now),
+            Cause::Down => assert_eq!(self.ready(), 0, "down with a worker ready"),
+            Cause::Draining => {
+                assert_eq!(self.phase, Phase::Stopping);
+                assert_eq!(self.ready() + self.count(State::Starting), 0);
+            }
+            cause => panic!("refused for {cause:?}"),
+        }
+    }
+
+    fn start(&mut self, id: WorkerId) {
+        assert!(self.handed.is_none(), "the requests of a batch follow each other");
+        assert_ne!(self.phase, Phase::Stopping, "started at the end");
+        assert!(self.workers.iter().all(|worker| worker.id.index() != id.index()), "a new id");
+        assert!(!self.gone.contains(&id), "a new id");
+        let (batches, state) = (Vec::new(), State::Starting);
+        self.workers.push(Worker { id, state, batches, ready_at: None, undecided: false });
+        assert!(self.workers.len() <= self.settings.sizing.max as usize, "never above `max`");
+    }
+
+    fn stop(&mut self, id: WorkerId) {
+        let worker = self.workers.iter_mut().find(|worker| worker.id == id).expect("alive");
+        assert!(matches!(worker.state, State::Ready | State::Leaving), "it can be stopped");
+        assert!(worker.batches.is_empty(), "it has nothing to do");
+        let left = std::mem::replace(&mut worker.state, State::Stopping) == State::Leaving;
+        self.turns.retain(|turn| *turn != id);
+        let enough = self.ready() >= self.settings.sizing.min as usize;
+        assert!(self.phase == Phase::Stopping || left || enough, "never below `min`");
+    }
+
+    // What holds when everything is done.
+
+    fn settled(&mut self) {
+        self.pool.check();
+        self.promised = Duration::ZERO;
+        self.early = false;
+        assert!(self.handed.is_none(), "a batch has a last request");
+        assert!(self.late.is_none(), "room was made");
+        assert!(self.expired.is_empty(), "what waited too long is refused");
+        assert!(!(self.any_free() && self.due()), "a slot is free and a batch is due");
+        self.follows_status();
+        self.nobody_is_missing();
+        let ends = self.waiting.first().map(|first| first.since + self.settings.queue.wait);
+        let next_time = self.pool.next_time();
+        assert!(ends.is_none_or(|ends| next_time.is_some_and(|at| at <= ends)), "on time");
+        for waiting in &self.waiting {
+            assert_eq!(self.fates[waiting.job.id], Fate::Waiting, "nobody is there twice");
+        }
+    }
+
+    fn follows_status(&self) {
+        let status = self.pool.status();
+        assert_eq!(status.queued as usize, self.waiting.len());
+        assert_eq!(status.queued_bytes, self.queued_bytes());
+        assert_eq!(status.oldest, self.waiting.first().map(|first| first.since));
+        assert_eq!(status.starting as usize, self.count(State::Starting));
+        let idle = |worker: &&Worker| worker.state == State::Ready && worker.batches.is_empty();
+        let idle = self.workers.iter().filter(idle).count();
+        assert_eq!((status.idle + status.busy) as usize, self.ready());
+        assert_eq!(status.idle as usize, idle);
+        let alive = self.workers.len();
+        assert_eq!(status.retiring as usize, alive - self.ready() - self.count(State::Starting));
+        let in_use: usize = self.workers.iter().map(|worker| worker.batches.len()).sum();
+        assert_eq!(status.slots_in_use as usize, in_use);
+        assert_eq!(self.pool.is_idle(), self.waiting.is_empty() && in_use == 0);
+    }
+
+    /// Whoever should be there is there, is coming, or is held back by a back-off.
+    fn nobody_is_missing(&self) {
+        let status = self.pool.status();
+        let undecided = self.workers.iter().filter(|worker| worker.undecided).count();
+        let pending = self.count(State::Starting) + undecided;
+        let room = self.workers.len() < self.settings.sizing.max as usize;
+        if self.phase != Phase::Serving || status.next_start.is_some() || !room {
+            return;
+        }
+        if status.open {
+            assert!(pending > 0, "an open circuit is probed");
+        } else {
+            let least = self.settings.sizing.min as usize;
+            assert!(self.ready() + pending >= least, "below `min` for no reason");
+            assert!(self.ready() + pending > 0 || self.waiting.is_empty(), "waiting for nobody");
+        }
+    }
+
+    /// Whether the oldest requests make a batch that may leave.
+    fn due(&self) -> bool {
+        let (batch, limits) = (self.settings.batch, self.settings.queue);
+        let Some(first) = self.waiting.first() else { return false };
+        batch.wait.is_zero()
+            || self.phase > Phase::Serving
+            || self.waiting.len() >= batch.rows.min(limits.length) as usize
+            || self.queued_bytes() >= batch.bytes.min(limits.bytes)
+            || first.since + batch.wait <= self.now
+    }
+
+    fn fits(&self, bytes: usize) -> bool {
+        let limits = self.settings.queue;
+        self.waiting.len() < limits.length as usize && self.queued_bytes() + bytes <= limits.bytes
+    }
+
+    fn queued_bytes(&self) -> usize {
+        self.waiting.iter().map(|waiting| waiting.job.bytes).sum()
+    }
+
+    fn any_free(&self) -> bool {
+        let slots = self.slots();
+        self.workers
+            .iter()
+            .any(|worker| worker.state == State::Ready && worker.batches.len() < slots)
+    }
+
+    fn slots(&self) -> usize {
+        self.settings.slots as usize
+    }
+
+    fn ready(&self) -> usize {
+        self.count(State::Ready)
+    }
+
+    fn count(&self, state: State) -> usize {
+        self.workers.iter().filter(|worker| worker.state == state).count()
+    }
+
+    /// One of the workers in such a state.
+    fn pick(&self, pick: usize, wanted: impl Fn(State) -> bool) -> Option<usize> {
+        let fitting: Vec<_> =
+            (0..self.workers.len()).filter(|at| wanted(self.workers[*at].state)).collect();
+        pick.checked_rem(fitting.len()).map(|at| fitting[at])
+    }
+}
