@@ -124,6 +124,7 @@ fn a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows() {
     other.execute_batch("drop table hits").unwrap();
     let text = "!database no such table: hits";
     assert_eq!(serve(&mut handler, [hit(1), hit(2)]), [text, text]);
+    assert_eq!(serve(&mut handler, [hit(1)]), [text], "also when it is known before");
     other.execute_batch(CREATE).unwrap();
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
 }
