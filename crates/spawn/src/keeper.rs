@@ -161,6 +161,9 @@ fn prepare(mut channel: Channel, guard: Pid) -> io::Result<Keeper> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let signals = system::signal_descriptor(&[libc::SIGCHLD, libc::SIGUSR1])?;
     rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
+    if rustix::process::getppid() != Some(guard) {
+        return Err(io::Error::other("the guard is gone already"));
+    }
     let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
     rustix::process::setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard })?;
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -37,6 +38,9 @@ pub(crate) struct Keeper {
     pub(crate) channel: Channel,
     pub(crate) pid: u32,
     guard: Child,
+    /// Readable once the guard has ended, whoever reaps it: an embedder that ignores SIGCHLD, or
+    /// waits for any child, takes its status from us.
+    guard_ended: OwnedFd,
 }
 
 /// Makes this process able to start programs. Call it at the top of `main`, before any thread;
@@ -91,7 +95,7 @@ impl Keeper {
         // The socket goes as standard input: nothing needs to be inheritable, not for a moment, in
         // a process that may start others meanwhile. The link leads to this very executable, also
         // when its file was replaced or removed since.
-        let guard = Command::new("/proc/self/exe")
+        let mut guard = Command::new("/proc/self/exe")
             .arg0(KEEPER)
             .stdin(theirs)
             .stdout(Stdio::null())
@@ -99,15 +103,18 @@ impl Keeper {
             .map_err(SpawnError::system("start the keeper from /proc/self/exe"))?;
         let hello = Order::Hello { grace: GRACE, term: TERM, descriptors };
         channel.send(hello.encode(), Vec::new());
-        match greeting(&mut channel) {
-            Some(pid) => Ok(Self { channel, pid, guard }),
-            None => {
+        let guard_pid = Pid::from_raw(guard.id().cast_signed()).expect("a process id");
+        let pidfd = rustix::process::pidfd_open(guard_pid, PidfdFlags::empty())
+            .map_err(SpawnError::kernel("watch the keeper"));
+        let pid = greeting(&mut channel).ok_or(SpawnError::KeeperSilent);
+        match pidfd.and_then(|guard_ended| Ok((guard_ended, pid?))) {
+            Ok((guard_ended, pid)) => Ok(Self { channel, pid, guard, guard_ended }),
+            Err(error) => {
                 drop(channel);
-                let mut guard = guard;
-                // Whatever it is, it is no keeper; killed, it can be waited for.
+                // It has nothing to keep yet; killed, it can be waited for.
                 let _ = guard.kill();
                 let _ = guard.wait();
-                Err(SpawnError::KeeperSilent)
+                Err(error)
             }
         }
     }
@@ -115,14 +122,13 @@ impl Keeper {
     /// Hangs up, and waits until the guard has ended: then nothing is left that this keeper
     /// started. False if that takes longer than `limit`.
     pub(crate) fn end(self, limit: Duration) -> bool {
-        let Self { channel, mut guard, .. } = self;
+        let Self { channel, mut guard, guard_ended, .. } = self;
         drop(channel);
-        let pid = Pid::from_raw(guard.id().cast_signed()).expect("a child has a process id");
-        // The guard is our child and not reaped yet, so the number is its own.
-        if let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-            wait_readable(&PollFd::new(&pidfd, PollFlags::IN), Instant::now() + limit);
-        }
-        matches!(guard.try_wait(), Ok(Some(_)))
+        let ended =
+            wait_readable(&PollFd::new(&guard_ended, PollFlags::IN), Instant::now() + limit);
+        // Reaps it.
+        let _ = guard.try_wait();
+        ended
     }
 }
 

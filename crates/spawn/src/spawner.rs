@@ -339,3 +339,14 @@ fn make_pipes() -> Result<(Pipes, Vec<OwnedFd>), Errno> {
     }
     Ok((Pipes { stdin, stdout, stderr }, vec![their_stdin, their_stdout, their_stderr]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_init_no_second_copy_of_this_program_is_started() {
+        let refused = Spawner::new(Box::new(drop)).map(drop);
+        assert!(matches!(refused, Err(SpawnError::NotInitialised)), "{refused:?}");
+    }
+}

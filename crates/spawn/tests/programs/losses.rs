@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
 
 use rustix::process::Signal;
 use spawn::{Report, Spawn, StartError, Status};
@@ -153,8 +154,9 @@ fn all_three() {
     }
 }
 
-/// Waits for the loss and checks what is said of it.
-fn lost_and_back(daemon: &Daemon, tokens: u64) {
+/// Waits for the loss and checks what is said of it, and that it is true when it is said.
+fn lost_and_back(daemon: &Daemon, tokens: u64, family: &[Process]) {
+    let killed = Instant::now();
     daemon.report(|report| match report {
         Report::KeeperLost => Ok(()),
         other => Err(other),
@@ -162,6 +164,8 @@ fn lost_and_back(daemon: &Daemon, tokens: u64) {
     for token in 0..tokens {
         assert!(matches!(daemon.exit(token).status, Status::Lost | Status::Signal(9)));
     }
+    assert!(family.iter().all(|process| !process.runs()), "{family:?}");
+    assert!(killed.elapsed() < GONE_WITHIN, "{:?}", killed.elapsed());
     daemon.report(|report| match report {
         Report::KeeperBack => Ok(()),
         other => Err(other),
@@ -173,8 +177,7 @@ fn keeper_killed() {
     let (_programs, family) = start_all(&mut daemon, 20);
     let keeper = Process::of(daemon.keeper());
     keeper.signal(Signal::KILL);
-    all_gone(GONE_WITHIN, &family);
-    lost_and_back(&daemon, 20);
+    lost_and_back(&daemon, 20, &family);
     assert_ne!(daemon.keeper(), keeper.pid);
     assert_eq!(daemon.output(shell("echo on")), "on\n");
 }
@@ -185,9 +188,8 @@ fn guard_killed() {
     let keeper = Process::of(daemon.keeper());
     let guard = Process::of(keeper.parent());
     guard.signal(Signal::KILL);
-    all_gone(GONE_WITHIN, &family);
+    lost_and_back(&daemon, 20, &family);
     all_gone(PATIENCE, &[keeper]);
-    lost_and_back(&daemon, 20);
     assert_eq!(daemon.output(shell("echo on")), "on\n");
 }
 
@@ -197,7 +199,7 @@ fn again() {
     for _ in 0..10 {
         let program = daemon.start(0, command("cat", &[]));
         Process::of(daemon.keeper()).signal(Signal::KILL);
-        lost_and_back(&daemon, 1);
+        lost_and_back(&daemon, 1, &[]);
         drop(program);
     }
     assert_eq!(crate::support::descriptors(), before);
