@@ -26,7 +26,7 @@
 mod class;
 mod slice;
 
-pub use class::{CAPACITY_POOLED_MAX, CAPACITY_MIN};
+pub use class::{CAPACITY_MIN, CAPACITY_POOLED_MAX};
 pub use slice::Slice;
 
 use std::sync::Arc;

@@ -30,7 +30,10 @@ impl Slice {
     /// When the range does not lie within the slice.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
-        assert!(range.start <= range.end && range.end <= self.len(), "a part lies within its slice");
+        assert!(
+            range.start <= range.end && range.end <= self.len(),
+            "a part lies within its slice"
+        );
         Self {
             bytes: Arc::clone(&self.bytes),
             start: self.start + range.start,

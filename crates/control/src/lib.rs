@@ -1,1 +1,72 @@
-//! Stand-in.
+//! The admin address.
+//!
+//! What it is: a small HTTP server on a thread of its own, for metrics, status and single requests.
+//! What it knows: the shard's handle. What it must never know: a client's
+//! connection, a queue, a worker; the data plane never waits for it.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `GET /metrics` | all numbers, Prometheus text format |
+//! | `GET /status` | listeners, pools and workers as JSON |
+//! | `GET /health` | `ok`, or 503 `draining` |
+//! | `POST /ask/POOL` | the body goes to the pool as one request; its reply comes back |
+
+#![forbid(unsafe_code)]
+
+mod pages;
+
+use std::io;
+
+use gateway::Access;
+use settings::Address;
+use tokio::net::{TcpListener, UnixListener};
+
+/// Opens the admin address and serves it on a thread of its own until the process ends. Returns
+/// the address, with the port that the system chose where it was 0.
+///
+/// # Errors
+/// When the address cannot be bound or the thread not be started.
+pub fn start(listen: &Address, access: Access) -> io::Result<Address> {
+    let (bound, socket) = bind(listen)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("control".to_owned()).spawn(move || {
+        if let Err(error) = runtime.block_on(serve(socket, access)) {
+            tracing::error!(%error, "the admin address is gone");
+        }
+    })?;
+    Ok(bound)
+}
+
+enum Socket {
+    Internet(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
+}
+
+fn bind(listen: &Address) -> io::Result<(Address, Socket)> {
+    match listen {
+        Address::Internet(address) => {
+            let socket = std::net::TcpListener::bind(address)?;
+            socket.set_nonblocking(true)?;
+            Ok((Address::Internet(socket.local_addr()?), Socket::Internet(socket)))
+        }
+        Address::Unix(path) => {
+            // A file left by a daemon that was killed; one that still answers is another's.
+            let nobody = std::os::unix::net::UnixStream::connect(path)
+                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+            if nobody {
+                std::fs::remove_file(path)?;
+            }
+            let socket = std::os::unix::net::UnixListener::bind(path)?;
+            socket.set_nonblocking(true)?;
+            Ok((Address::Unix(path.clone()), Socket::Unix(socket)))
+        }
+    }
+}
+
+async fn serve(socket: Socket, access: Access) -> io::Result<()> {
+    let pages = pages::router(access);
+    match socket {
+        Socket::Internet(socket) => axum::serve(TcpListener::from_std(socket)?, pages).await,
+        Socket::Unix(socket) => axum::serve(UnixListener::from_std(socket)?, pages).await,
+    }
+}

@@ -1,1 +1,42 @@
-//! Stand-in.
+//! The data plane: one shard, one loop.
+//!
+//! What it is: client sessions, the pools with their workers, and a request's way between them.
+//! What it knows: two kinds of worker, a program's link (bytes over streams) and a handler (a call
+//! on a thread). What it must never know: a database, an async runtime, where a configuration
+//! comes from.
+//!
+//! Life of a request, one file a step:
+//!
+//! ```text
+//!   session ──line──▶ core.submit ──▶ pool ──Dispatch──▶ program │ handler
+//!      ▲                                                     │
+//!      └── flush, in order ◀── core.finished ◀── core.complete ◀── reply
+//!                                                  └── then ──▶ the next pool
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod core;
+mod drain;
+mod exchanges;
+mod handlers;
+mod journal;
+mod mail;
+pub mod metrics;
+mod plan;
+mod programs;
+mod session;
+mod shard;
+mod status;
+mod table;
+mod workers;
+
+pub use access::{Access, Answer};
+pub use drain::DrainResult;
+pub use exchange::Verdict;
+pub use handlers::{HandlerReport, Runner, Threads};
+pub use mail::Mail;
+pub use plan::{PlanError, Workshop};
+pub use shard::{Parts, Shard};
+pub use status::{ListenerStatus, PoolStatus, Status, WorkerStatus};

@@ -2,5 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ask;
+pub mod cli;
+pub mod cpu;
+pub mod daemon;
+// pub mod demo;
 pub mod record;
 pub mod worker;
+pub mod workshop;

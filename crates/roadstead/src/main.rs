@@ -1,2 +1,84 @@
 //! The `roadstead` program.
-fn main() {}
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use roadstead::cli::{Cli, Command};
+use roadstead::{ask, daemon, worker}; //TMP demo, ledger, load
+use settings::{Configuration, Diagnostics};
+use tracing_subscriber::EnvFilter;
+
+/// The configuration or the command line is wrong.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    // First of all, while there is one thread: in the keeper's process this never returns.
+    if needs_keeper() {
+        if let Err(error) = spawn::init() {
+            eprintln!("roadstead: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    match Cli::parse().command {
+        Command::Serve { file } => serve(settings::load(&file)),
+        Command::Check { file } => check(&file),
+        Command::Run(arguments) => serve(settings::from_flags(&arguments.flags())),
+        Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
+//TMP        Command::Load(arguments) => load::cli::main(&arguments),
+//TMP        Command::Ledger(command) => ledger::main(&command),
+//TMP        Command::Demo(arguments) => demo::main(&arguments),
+        Command::Worker(arguments) => worker::main(&arguments),
+        Command::Reference => print(&settings::reference()),
+    }
+}
+
+/// Whether this process will start programs and so needs a keeper, or is one: a keeper is started
+/// without arguments.
+fn needs_keeper() -> bool {
+    std::env::args_os().nth(1).is_none_or(|word| word == "serve" || word == "run")
+}
+
+fn serve(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+    let configuration = match configuration {
+        Ok(configuration) => configuration,
+        Err(diagnostics) => return refused(&diagnostics),
+    };
+    match daemon::serve(configuration) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("roadstead: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(file: &Path) -> ExitCode {
+    match settings::load(file) {
+        Ok(configuration) => {
+            let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
+            print(&format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display()))
+        }
+        Err(diagnostics) => refused(&diagnostics),
+    }
+}
+
+fn refused(diagnostics: &Diagnostics) -> ExitCode {
+    eprint!("{diagnostics}");
+    ExitCode::from(EXIT_USAGE)
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

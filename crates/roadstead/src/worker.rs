@@ -38,7 +38,7 @@ pub struct WorkerArgs {
 
 /// Runs the worker until its input ends.
 #[must_use]
-pub fn run(args: &WorkerArgs) -> ExitCode {
+pub fn main(args: &WorkerArgs) -> ExitCode {
     let answer = if args.echo { echo } else { answer };
     let done = match args.misbehave {
         None => serve(io::stdin().lock(), io::stdout().lock(), |line, out| {

@@ -183,8 +183,13 @@ mod tests {
     fn lines_are_the_same_however_they_arrive() {
         let bytes = b"a\r\n\nlonger line\ntoo long a line\nb\r\r\nlast";
         let whole = pieces(bytes, 11, bytes.len());
-        let expected: Vec<Result<Vec<u8>, ()>> =
-            vec![Ok(b"a".into()), Ok(vec![]), Ok(b"longer line".into()), Err(()), Ok(b"b\r".into())];
+        let expected: Vec<Result<Vec<u8>, ()>> = vec![
+            Ok(b"a".into()),
+            Ok(vec![]),
+            Ok(b"longer line".into()),
+            Err(()),
+            Ok(b"b\r".into()),
+        ];
         assert_eq!(whole, (expected, b"last".to_vec()));
         for step in 1..bytes.len() {
             assert_eq!(pieces(bytes, 11, step), whole, "in parts of {step}");

@@ -1,0 +1,133 @@
+//! The pages of the admin address.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use gateway::{Access, Answer, Status, Verdict};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// How long the shard may take to say what is going on.
+const STATUS_WAIT: Duration = Duration::from_secs(2);
+/// How long an asked request may take; its pool's own limits are shorter as a rule.
+const ASK_WAIT: Duration = Duration::from_secs(120);
+/// Bytes of an asked request.
+const ASK_MAX: usize = 1 << 20;
+
+pub(crate) fn router(access: Access) -> Router {
+    Router::new()
+        .route("/", get(index))
+        .route("/metrics", get(metrics))
+        .route("/status", get(status))
+        .route("/health", get(health))
+        .route("/ask/{pool}", post(ask))
+        .layer(DefaultBodyLimit::max(ASK_MAX))
+        .with_state(access)
+}
+
+async fn index() -> &'static str {
+    "roadstead\n\n/metrics   numbers, Prometheus text format\n/status    listeners, pools, workers\n\
+     /health    ok or draining\n/ask/POOL  POST a request, get its reply\n"
+}
+
+async fn metrics(State(access): State<Access>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], access.render_metrics())
+}
+
+async fn ask_status(access: &Access) -> Option<Status> {
+    let (reply, answer) = oneshot::channel();
+    access.status(move |status| {
+        // Whoever asked may have gone.
+        let _ = reply.send(status);
+    });
+    timeout(STATUS_WAIT, answer).await.ok()?.ok()
+}
+
+async fn status(State(access): State<Access>) -> Response {
+    match ask_status(&access).await {
+        Some(status) => {
+            let text = format!("{:#}\n", as_json(&status));
+            ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+        }
+        None => (StatusCode::SERVICE_UNAVAILABLE, "the shard does not answer\n").into_response(),
+    }
+}
+
+async fn health(State(access): State<Access>) -> Response {
+    match ask_status(&access).await {
+        Some(status) if !status.draining => "ok\n".into_response(),
+        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response(),
+        None => (StatusCode::SERVICE_UNAVAILABLE, "the shard does not answer\n").into_response(),
+    }
+}
+
+async fn ask(State(access): State<Access>, Path(pool): Path<String>, body: Bytes) -> Response {
+    let line = body.strip_suffix(b"\n").unwrap_or(&body);
+    if line.contains(&b'\n') {
+        return (StatusCode::BAD_REQUEST, "a request is one line\n").into_response();
+    }
+    let (reply, answer) = oneshot::channel();
+    access.ask(pool, line, move |answer| {
+        let _ = reply.send(answer);
+    });
+    match timeout(ASK_WAIT, answer).await {
+        Ok(Ok(answer)) => told(answer),
+        _ => (StatusCode::GATEWAY_TIMEOUT, "no answer\n").into_response(),
+    }
+}
+
+/// An answer as a response.
+fn told(answer: Answer) -> Response {
+    let code = match answer.verdict {
+        Verdict::Answered => StatusCode::OK,
+        Verdict::Refused => StatusCode::SERVICE_UNAVAILABLE,
+        Verdict::Failed => StatusCode::BAD_GATEWAY,
+        Verdict::Unknown | Verdict::Left => StatusCode::GATEWAY_TIMEOUT,
+    };
+    (code, answer.line).into_response()
+}
+
+fn as_json(status: &Status) -> Value {
+    let listeners: Vec<Value> = status
+        .listeners
+        .iter()
+        .map(|it| json!({"name": it.name, "connections": it.connections, "accepted": it.accepted}))
+        .collect();
+    let pools: Vec<Value> = status.pools.iter().map(pool_as_json).collect();
+    json!({
+        "draining": status.draining,
+        "exchanges": status.exchanges,
+        "listeners": listeners,
+        "pools": pools,
+    })
+}
+
+fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
+    let workers: Vec<Value> = pool
+        .workers
+        .iter()
+        .map(|it| {
+            json!({
+                "name": it.name,
+                "pid": it.pid,
+                "state": it.state,
+                "in_flight": it.in_flight,
+                "served": it.served,
+            })
+        })
+        .collect();
+    json!({
+        "name": pool.name,
+        "queued": pool.queued,
+        "queued_bytes": pool.queued_bytes,
+        "oldest_ms": pool.oldest.map(|oldest| oldest.as_millis()),
+        "down": pool.down,
+        "workers": workers,
+    })
+}

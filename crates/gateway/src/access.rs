@@ -1,0 +1,61 @@
+//! A shard as other threads see it: numbers, status, questions, and the order to end.
+
+use std::sync::Arc;
+
+use event::Mailbox;
+use exchange::{Slice, Verdict};
+use wire::lines::{Marks, write_reply};
+
+use crate::mail::Mail;
+use crate::metrics::Metrics;
+use crate::status::Status;
+
+/// A handle to a running shard.
+#[derive(Clone, Debug)]
+pub struct Access {
+    mailbox: Mailbox<Mail>,
+    metrics: Arc<Metrics>,
+}
+
+/// The answer to a request from within this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What it means.
+    pub verdict: Verdict,
+    /// The line that a client of a `lines` listener would read, with its line end.
+    pub line: Vec<u8>,
+}
+
+impl Access {
+    /// A handle to the shard behind this mailbox.
+    #[must_use]
+    pub const fn new(mailbox: Mailbox<Mail>, metrics: Arc<Metrics>) -> Self {
+        Self { mailbox, metrics }
+    }
+
+    /// All numbers in the Prometheus text format.
+    #[must_use]
+    pub fn render_metrics(&self) -> String {
+        self.metrics.render()
+    }
+
+    /// Asks what is going on. `reply` is called on the shard's thread and must not block.
+    pub fn status(&self, reply: impl FnOnce(Status) + Send + 'static) {
+        self.mailbox.post(Mail::Status(Box::new(reply)));
+    }
+
+    /// Gives a pool one request. `reply` is called once, on the shard's thread, and must not block.
+    pub fn ask(&self, pool: String, line: &[u8], reply: impl FnOnce(Answer) + Send + 'static) {
+        let told = move |outcome: exchange::Outcome| {
+            let mut line = Vec::new();
+            write_reply(&mut line, Marks::Plain, &outcome);
+            reply(Answer { verdict: outcome.end().cause.verdict(), line });
+        };
+        self.mailbox.post(Mail::Ask { pool, line: Slice::from(line), reply: Box::new(told) });
+    }
+
+    /// Asks for the end in good order; a second time, at once.
+    pub fn drain(&self) {
+        self.mailbox.post(Mail::Drain);
+    }
+}

@@ -1,0 +1,416 @@
+//! The middle of a shard: exchanges and pools, without a stream in sight.
+//!
+//! Sessions submit and abandon; workers answer, release and end; what is finished waits in
+//! [`Core::finished`] until the shard hands it to its clients. Effects of pools are carried out by
+//! [`Core::pump`], once a turn, after all that the turn brought was taken in: so a worker that
+//! said too much is known for it before it could be given the next request.
+
+use std::time::{Duration, Instant};
+
+use event::Calls;
+use exchange::plant::{Plant, active};
+use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
+use pool::{Effect, Payload, Pool, Refused};
+
+use crate::exchanges::{Client, Exchange, Exchanges, Move, State};
+use crate::journal::Journal;
+use crate::metrics::{Metrics, PoolCounts};
+use crate::plan::PoolPlan;
+use crate::workers::{Outside, Upward, Workers};
+
+/// Memory of a request that waits, beyond its body: its places in the tables, roughly.
+const WAITING_OVERHEAD: usize = 256;
+
+/// A request in the queue of a pool.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) id: RequestId,
+    pub(crate) body: Slice,
+}
+
+impl Payload for Waiting {
+    fn bytes(&self) -> usize {
+        self.body.held() + WAITING_OVERHEAD
+    }
+}
+
+/// A pool with its workers.
+pub(crate) struct ServedPool {
+    pub(crate) name: String,
+    pub(crate) pool: Pool<Waiting>,
+    pub(crate) workers: Workers,
+    pub(crate) counts: PoolCounts,
+    then: Option<usize>,
+    journal: Journal,
+    /// It has effects to carry out or numbers to publish.
+    dirty: bool,
+    pub(crate) stopping: bool,
+}
+
+/// Relates the monotonic clock to the calendar.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Epoch {
+    pub(crate) instant: Instant,
+    pub(crate) unix_us: i64,
+}
+
+impl Epoch {
+    fn at_us(self, now: Instant) -> i64 {
+        let passed = now.saturating_duration_since(self.instant).as_micros();
+        self.unix_us.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX))
+    }
+}
+
+/// Exchanges and pools.
+pub(crate) struct Core {
+    pub(crate) exchanges: Exchanges,
+    pub(crate) pools: Vec<ServedPool>,
+    /// Outcomes on their way to their clients.
+    pub(crate) finished: Vec<(Client, Outcome)>,
+    /// When the present turn began.
+    pub(crate) now: Instant,
+    epoch: Epoch,
+    upward: Vec<Upward>,
+}
+
+impl Core {
+    pub(crate) fn new(plans: Vec<PoolPlan>, epoch: Epoch, seed: u64) -> Self {
+        let now = epoch.instant;
+        let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
+            let PoolPlan { name, pool, then, workers } = plan;
+            ServedPool {
+                workers: Workers::new(&name, workers),
+                pool: Pool::new(pool, now, seed),
+                counts: PoolCounts::default(),
+                journal: Journal::default(),
+                dirty: true,
+                stopping: false,
+                name,
+                then,
+            }
+        });
+        Self {
+            exchanges: Exchanges::default(),
+            pools: pools.collect(),
+            finished: Vec::new(),
+            now,
+            epoch,
+            upward: Vec::new(),
+        }
+    }
+
+    /// Takes a request and returns its id. Its outcome comes through [`Self::finished`], for a
+    /// refusal in the same turn.
+    pub(crate) fn submit(
+        &mut self,
+        client: Client,
+        peer: Peer,
+        body: Slice,
+        pool: usize,
+    ) -> RequestId {
+        let id = self.exchanges.insert(Exchange {
+            client,
+            peer,
+            at_us: self.epoch.at_us(self.now),
+            stamps: Stamps::received(self.now),
+            pool,
+            state: State::Received,
+        });
+        self.admit(id, pool, body);
+        id
+    }
+
+    fn admit(&mut self, id: RequestId, place: usize, body: Slice) {
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        served.counts.requests += 1;
+        match served.pool.handle_request(self.now, Waiting { id, body: body.compact() }) {
+            Ok(ticket) => {
+                if let Some(exchange) = self.exchanges.get_mut(id) {
+                    exchange.step(Move::Admit(ticket), self.now);
+                }
+            }
+            Err(Refused { cause, .. }) => {
+                let outcome = refusal(cause, &served.name);
+                self.end(id, outcome);
+            }
+        }
+    }
+
+    /// A worker's answer. It ends the exchange, or becomes a request of the next pool.
+    pub(crate) fn complete(&mut self, place: usize, id: RequestId, outcome: Outcome) {
+        let then = self.pools[place].then;
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            self.pools[place].counts.discarded += 1;
+            return;
+        };
+        match (outcome, then) {
+            (Outcome::Reply(body), Some(_)) if body.first() == Some(&b'!') => {
+                let text = body.slice(1..body.len());
+                self.end(id, Outcome::Ended(End::new(Cause::Worker, Phase::Work), text));
+            }
+            (Outcome::Reply(body), Some(next)) => {
+                exchange.step(Move::Next, self.now);
+                exchange.pool = next;
+                self.admit(id, next, body);
+            }
+            (outcome, _) => self.end(id, outcome),
+        }
+    }
+
+    /// Ends an exchange and sends its outcome to its client.
+    fn end(&mut self, id: RequestId, outcome: Outcome) {
+        let Some(exchange) = self.exchanges.remove(id) else { return };
+        self.account(id, &exchange, &outcome);
+        self.finished.push((exchange.client, outcome));
+    }
+
+    fn account(&mut self, id: RequestId, exchange: &Exchange, outcome: &Outcome) {
+        let served = &mut self.pools[exchange.pool];
+        served.dirty = true;
+        served.counts.count(outcome.end());
+        served.counts.request_time.record(self.now.duration_since(exchange.stamps.received));
+        if let Outcome::Ended(end, text) = outcome {
+            served.journal.end(&served.name, id, exchange.peer, *end, text, self.now);
+        }
+    }
+
+    /// Counts a request that was refused before it became an exchange.
+    pub(crate) fn refused_at_receipt(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        served.counts.count(outcome.end());
+        if let Outcome::Ended(end, text) = outcome {
+            served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
+        }
+    }
+
+    /// Nobody wants this answer any more. What waits is taken out of its queue; a worker that has
+    /// it goes on, and its answer will find nobody.
+    pub(crate) fn abandon(&mut self, id: RequestId, cause: Cause) {
+        let Some(exchange) = self.exchanges.remove(id) else { return };
+        let phase = match exchange.state {
+            State::Waiting(ticket) => {
+                drop(self.pools[exchange.pool].pool.handle_abandon(self.now, ticket));
+                Phase::Queue
+            }
+            State::Received | State::Working(_) => Phase::Work,
+        };
+        self.account(id, &exchange, &Outcome::Ended(End::new(cause, phase), Slice::default()));
+    }
+
+    /// Ends everything that is on its way, because the daemon ends.
+    pub(crate) fn end_all(&mut self, cause: Cause) {
+        for id in self.exchanges.ids() {
+            let Some(exchange) = self.exchanges.get_mut(id) else { continue };
+            let outcome = match exchange.state {
+                State::Waiting(ticket) => {
+                    let place = exchange.pool;
+                    drop(self.pools[place].pool.handle_abandon(self.now, ticket));
+                    Outcome::ended(Cause::Draining, Phase::Queue, "the daemon ends")
+                }
+                _ => Outcome::ended(cause, Phase::Work, "the daemon ends"),
+            };
+            self.end(id, outcome);
+        }
+    }
+
+    /// Asks handlers to come to an end, whatever they are at.
+    pub(crate) fn interrupt(&self) {
+        for served in &self.pools {
+            if let Workers::Handlers(handlers) = &served.workers {
+                handlers.interrupt();
+            }
+        }
+    }
+
+    /// Runs `act` on the workers of a pool and carries what they report to the pool and to the
+    /// exchanges.
+    pub(crate) fn with_workers<R>(
+        &mut self,
+        place: usize,
+        act: impl FnOnce(&mut Workers, &mut Vec<Upward>) -> R,
+    ) -> R {
+        let mut upward = std::mem::take(&mut self.upward);
+        let result = act(&mut self.pools[place].workers, &mut upward);
+        for report in upward.drain(..) {
+            self.handle_upward(place, report);
+        }
+        self.upward = upward;
+        result
+    }
+
+    fn handle_upward(&mut self, place: usize, report: Upward) {
+        let now = self.now;
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        match report {
+            Upward::Answered { id, outcome } => self.complete(place, id, outcome),
+            Upward::Discarded => served.counts.discarded += 1,
+            Upward::Released { worker } => served.pool.handle_released(now, worker),
+            Upward::Returned { id, body } => self.give_back(place, id, body),
+            Upward::Started { worker } => {
+                served.counts.started += 1;
+                served.pool.handle_started(now, worker);
+            }
+            Upward::StartFailed { worker } => {
+                served.counts.start_failed += 1;
+                served.pool.handle_start_failed(now, worker);
+            }
+            Upward::Retired { worker } => served.pool.handle_retired(now, worker),
+            Upward::Ended { worker, expected } => {
+                served.counts.died += u64::from(!expected);
+                served.pool.handle_ended(now, worker, expected);
+            }
+            Upward::StderrDropped => served.counts.stderr_dropped += 1,
+        }
+    }
+
+    /// A request that never reached its worker goes back to the head of the queue.
+    fn give_back(&mut self, place: usize, id: RequestId, body: Slice) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let ticket = self.pools[place].pool.handle_returned(self.now, Waiting { id, body });
+        exchange.step(Move::GiveBack(ticket), self.now);
+    }
+
+    /// Carries out what the pools want, until none wants anything more.
+    pub(crate) fn pump(&mut self, calls: &mut Calls<'_>, outside: &mut Outside) {
+        loop {
+            let mut idle = true;
+            for place in 0..self.pools.len() {
+                while let Some(effect) = self.pools[place].pool.poll_effect() {
+                    idle = false;
+                    self.carry_out(calls, outside, place, effect);
+                }
+            }
+            if idle {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        calls: &mut Calls<'_>,
+        outside: &mut Outside,
+        place: usize,
+        effect: Effect<Waiting>,
+    ) {
+        self.pools[place].dirty = true;
+        match effect {
+            Effect::Dispatch { worker, payload, last } => {
+                self.dispatch(calls, place, worker, payload, last);
+            }
+            Effect::Refuse { payload, cause } => {
+                let outcome = refusal(cause, &self.pools[place].name);
+                self.end(payload.id, outcome);
+            }
+            Effect::Start { worker } => {
+                self.with_workers(place, |workers, up| workers.start(worker, place, outside, up));
+            }
+            Effect::Stop { worker } => {
+                self.with_workers(place, |workers, _| workers.stop(calls, worker, outside));
+            }
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        worker: WorkerId,
+        payload: Waiting,
+        last: bool,
+    ) {
+        let Waiting { id, body } = payload;
+        let served = &mut self.pools[place];
+        let (peer, at_us) = match self.exchanges.get_mut(id) {
+            Some(exchange) => {
+                exchange.step(Move::Dispatch(worker), self.now);
+                let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
+                served.counts.queue_time.record(waited);
+                (exchange.peer, exchange.at_us)
+            }
+            // An exchange leaves its queue when it is abandoned, so it is there; were it not, its
+            // worker would answer nobody.
+            None => (Peer::Inside, self.epoch.at_us(self.now)),
+        };
+        served.counts.batches += u64::from(last);
+        let request = exchange::Request { id, peer, body, at_us };
+        self.with_workers(place, |workers, up| {
+            workers.dispatch(calls, worker, request, last, up);
+        });
+        if active(Plant::EarlyOk) {
+            self.end(id, Outcome::Reply(Slice::from("ok")));
+        }
+    }
+
+    /// Tells the pools the time, and says when they next want to know it.
+    pub(crate) fn handle_time(&mut self) {
+        for served in &mut self.pools {
+            if served.pool.next_time().is_some_and(|at| at <= self.now) {
+                served.dirty = true;
+                served.pool.handle_time(self.now);
+            }
+        }
+    }
+
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.pools.iter().filter_map(|served| served.pool.next_time()).min()
+    }
+
+    /// Lets pools end their workers once nothing can reach them any more: a pool after those that
+    /// feed it. True when all have.
+    pub(crate) fn stop_idle_pools(&mut self) -> bool {
+        for place in 0..self.pools.len() {
+            let feeders_stopped =
+                self.pools.iter().all(|feeder| feeder.then != Some(place) || feeder.stopping);
+            let served = &mut self.pools[place];
+            if feeders_stopped && !served.stopping && served.pool.is_idle() {
+                served.stopping = true;
+                served.dirty = true;
+                served.pool.handle_drain(self.now);
+                served.pool.handle_stop(self.now);
+            }
+        }
+        self.pools.iter().all(|served| served.stopping && served.workers.is_empty())
+    }
+
+    /// Stores the numbers of pools that changed.
+    pub(crate) fn publish(&mut self, metrics: &Metrics) {
+        for (place, served) in self.pools.iter_mut().enumerate() {
+            if std::mem::take(&mut served.dirty) {
+                let to = metrics.pool(place);
+                served.counts.publish(to);
+                let status = served.pool.status();
+                to.queued.set(u64::from(status.queued));
+                to.queued_bytes.set(status.queued_bytes as u64);
+                to.busy.set(u64::from(status.busy));
+                to.idle.set(u64::from(status.idle));
+                to.starting.set(u64::from(status.starting));
+                to.ending.set(u64::from(status.retiring));
+            }
+        }
+        metrics.shard().exchanges.set(self.exchanges.len() as u64);
+    }
+
+    /// How long the oldest request of a pool has waited.
+    pub(crate) fn oldest(&self, place: usize) -> Option<Duration> {
+        let oldest = self.pools[place].pool.status().oldest?;
+        Some(self.now.saturating_duration_since(oldest))
+    }
+}
+
+/// The answer to a request that its pool does not take.
+fn refusal(cause: Cause, pool: &str) -> Outcome {
+    let text = match cause {
+        Cause::Full => {
+            format!("pool {pool} has as many requests waiting as it may; try again later")
+        }
+        Cause::Waited => format!("no worker of pool {pool} was free in time; try again later"),
+        Cause::Down => format!("no worker of pool {pool} can be started at the moment"),
+        Cause::Draining => "the daemon is about to end".to_owned(),
+        other => other.meaning().to_owned(),
+    };
+    Outcome::ended(cause, Phase::Queue, &text)
+}

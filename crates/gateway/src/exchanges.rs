@@ -1,0 +1,135 @@
+//! The exchanges: every request from its receipt to its end.
+//!
+//! ```text
+//!              admit            dispatch
+//!   Received ────────▶ Waiting ──────────▶ Working ──┐
+//!      ▲ │                │  ▲                │  │    │ next (`then`)
+//!      │ │                │  └── give back ───┘  │    │
+//!      │ └── end          └── end               └ end │
+//!      └──────────────────────────────────────────────┘
+//! ```
+//!
+//! *Received* belongs to the core for a moment only, *Waiting* is in its pool's queue and can be
+//! taken out with its ticket, *Working* is in the hands of one worker. An end removes the exchange;
+//! the worker that still has it in its hands answers to a stale id, and that answer is discarded.
+
+use std::time::Instant;
+
+use exchange::{Outcome, Peer, RequestId, Stamps, WorkerId};
+use pool::Ticket;
+
+use crate::session::SessionId;
+use crate::table::Table;
+
+/// Where the outcome goes.
+pub(crate) enum Client {
+    /// To a session, as its reply number `sequence`.
+    Session { session: SessionId, sequence: u64 },
+    /// To a caller in this process.
+    Inside(Box<dyn FnOnce(Outcome) + Send>),
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Session { session, sequence } => write!(f, "{session:?}#{sequence}"),
+            Self::Inside(_) => f.write_str("inside"),
+        }
+    }
+}
+
+/// How far an exchange has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Received,
+    Waiting(Ticket),
+    Working(WorkerId),
+}
+
+/// What can happen to it, short of its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move {
+    /// A pool took it into its queue.
+    Admit(Ticket),
+    /// A worker got it.
+    Dispatch(WorkerId),
+    /// It never reached its worker and waits again.
+    GiveBack(Ticket),
+    /// Its reply becomes a request of the next pool.
+    Next,
+}
+
+impl State {
+    /// The table of moves; `None` is a move that cannot happen.
+    pub(crate) const fn after(self, step: Move) -> Option<Self> {
+        match (self, step) {
+            (Self::Received, Move::Admit(ticket)) | (Self::Working(_), Move::GiveBack(ticket)) => {
+                Some(Self::Waiting(ticket))
+            }
+            (Self::Waiting(_), Move::Dispatch(worker)) => Some(Self::Working(worker)),
+            (Self::Working(_), Move::Next) => Some(Self::Received),
+            _ => None,
+        }
+    }
+}
+
+/// One request on its way.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub(crate) client: Client,
+    pub(crate) peer: Peer,
+    /// Microseconds since the Unix epoch at its receipt.
+    pub(crate) at_us: i64,
+    pub(crate) stamps: Stamps,
+    /// The pool that has it now, by its place.
+    pub(crate) pool: usize,
+    pub(crate) state: State,
+}
+
+impl Exchange {
+    /// Makes a move.
+    ///
+    /// # Panics
+    /// When the table does not allow it: an exchange in two places could answer two clients.
+    pub(crate) fn step(&mut self, step: Move, now: Instant) {
+        let next = self.state.after(step);
+        self.state = next.expect("an exchange moves as its table says");
+        match step {
+            Move::Admit(_) => self.stamps.admitted = Some(now),
+            Move::Dispatch(_) => self.stamps.dispatched = Some(now),
+            Move::Next => self.stamps.first_byte = Some(now),
+            Move::GiveBack(_) => {}
+        }
+    }
+}
+
+/// All exchanges of a shard.
+#[derive(Debug, Default)]
+pub(crate) struct Exchanges(Table<Exchange>);
+
+impl Exchanges {
+    pub(crate) fn insert(&mut self, exchange: Exchange) -> RequestId {
+        let (index, generation) = self.0.insert(exchange);
+        RequestId::new(index, generation)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut Exchange> {
+        self.0.get_mut(id.index(), id.generation())
+    }
+
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Exchange> {
+        self.0.remove(id.index(), id.generation())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn ids(&self) -> Vec<RequestId> {
+        self.0
+            .ids()
+            .into_iter()
+            .map(|(index, generation)| RequestId::new(index, generation))
+            .collect()
+    }
+}

@@ -1,0 +1,364 @@
+//! Workers that are threads of ours.
+//!
+//! Each worker is one thread with one [`exchange::Handler`] and room for one batch. The shard hands
+//! it a batch when its pool says so, and gets answers and the slot back as mail. The thread has no
+//! queue: the pool dispatches to it only when its slot is free.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use event::{Calls, TimerId};
+use exchange::{
+    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, Request, RequestId,
+    Slice, Stop, WorkerId,
+};
+
+use crate::mail::Mail;
+use crate::status::WorkerStatus;
+use crate::workers::{Outside, Upward};
+
+/// Starts the threads of handlers. A simulation replaces it.
+pub trait Runner: Send {
+    /// Runs `body` on a thread of that name.
+    ///
+    /// # Errors
+    /// When the system has no more threads to give.
+    fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+}
+
+/// Threads of the operating system.
+#[derive(Debug, Default)]
+pub struct Threads;
+
+impl Runner for Threads {
+    fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        std::thread::Builder::new().name(name).spawn(body).map(drop)
+    }
+}
+
+/// What a handler's thread reports.
+#[derive(Debug)]
+pub enum HandlerReport {
+    /// It is open and takes batches.
+    Started,
+    /// It could not be opened; the thread has ended.
+    OpenFailed(Arc<str>),
+    /// Answers, by their place in the batch.
+    Answers(Vec<(usize, Outcome)>),
+    /// The batch is done. What it left unanswered will not be answered.
+    Served,
+    /// The thread has ended; `panicked` when the handler did.
+    Ended {
+        /// Whether a panic ended it.
+        panicked: bool,
+    },
+}
+
+/// Parts of one reply that are kept until its end, in bytes.
+const PARTS_MAX: usize = 1 << 20;
+
+struct Serving {
+    worker: WorkerId,
+    name: String,
+    batches: Option<SyncSender<Batch>>,
+    stop: Stop,
+    /// The batch that is being filled.
+    filling: Batch,
+    /// The requests in its hands, by their place in the batch; `None` once answered.
+    flights: Vec<Option<RequestId>>,
+    timer: Option<TimerId>,
+    opened: bool,
+    served: u64,
+}
+
+/// The handlers of one pool.
+pub(crate) struct Handlers {
+    pool: String,
+    factory: Arc<dyn Factory>,
+    deadline: Duration,
+    live: Vec<Option<Serving>>,
+}
+
+impl Handlers {
+    pub(crate) fn new(pool: &str, factory: Arc<dyn Factory>, deadline: Duration) -> Self {
+        Self { pool: pool.to_owned(), factory, deadline, live: Vec::new() }
+    }
+
+    fn find(&mut self, worker: WorkerId) -> Option<&mut Serving> {
+        let place = self.live.get_mut(worker.index())?;
+        place.as_mut().filter(|serving| serving.worker == worker)
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        worker: WorkerId,
+        place: usize,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let name = format!("{}/{}", self.pool, worker.index());
+        let (batches, receiver) = sync_channel(1);
+        let stop = Stop::default();
+        let thread = HandlerThread {
+            factory: Arc::clone(&self.factory),
+            stop: stop.clone(),
+            report: {
+                let mailbox = outside.mailbox.clone();
+                Box::new(move |report| mailbox.post(Mail::Handler { pool: place, worker, report }))
+            },
+        };
+        if let Err(error) =
+            outside.runner.run(name.clone(), Box::new(move || thread.run(&receiver)))
+        {
+            tracing::error!(worker = name, %error, "a thread could not be started");
+            up.push(Upward::StartFailed { worker });
+            return;
+        }
+        if self.live.len() <= worker.index() {
+            self.live.resize_with(worker.index() + 1, || None);
+        }
+        self.live[worker.index()] = Some(Serving {
+            worker,
+            name,
+            batches: Some(batches),
+            stop,
+            filling: Batch::default(),
+            flights: Vec::new(),
+            timer: None,
+            opened: false,
+            served: 0,
+        });
+    }
+
+    pub(crate) fn stop(&mut self, worker: WorkerId) {
+        if let Some(serving) = self.find(worker) {
+            serving.batches = None;
+        }
+    }
+
+    pub(crate) fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: Request,
+        last: bool,
+        up: &mut Vec<Upward>,
+    ) {
+        let deadline = self.deadline;
+        let Some(serving) = self.find(worker) else {
+            up.push(Upward::Returned { id: request.id, body: request.body });
+            return;
+        };
+        serving.flights.push(Some(request.id));
+        serving.filling.requests.push(request);
+        if !last {
+            return;
+        }
+        let at = calls.now() + deadline;
+        match serving.timer {
+            Some(timer) => calls.set_timer(timer, at),
+            None => serving.timer = Some(calls.timer(at)),
+        }
+        let batch = std::mem::take(&mut serving.filling);
+        let refused = match &serving.batches {
+            Some(batches) => batches.try_send(batch).err().map(|error| match error {
+                TrySendError::Full(batch) | TrySendError::Disconnected(batch) => batch,
+            }),
+            None => Some(batch),
+        };
+        // Its thread has gone and the report of that is on the way; nothing of this was begun.
+        for request in refused.into_iter().flat_map(|batch| batch.requests).rev() {
+            up.push(Upward::Returned { id: request.id, body: request.body });
+            serving.flights.clear();
+        }
+    }
+
+    /// Which of its workers a timer belongs to.
+    pub(crate) fn handle_timer(&mut self, timer: TimerId, up: &mut Vec<Upward>) -> bool {
+        let mut live = self.live.iter_mut().flatten();
+        let Some(serving) = live.find(|serving| serving.timer == Some(timer)) else {
+            return false;
+        };
+        if serving.flights.iter().any(Option::is_some) {
+            serving.stop.request();
+            let text = format!("no answer within {:?}", self.deadline);
+            fail(serving, Cause::Deadline, &text, up);
+        }
+        true
+    }
+
+    pub(crate) fn handle_report(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: HandlerReport,
+        up: &mut Vec<Upward>,
+    ) {
+        let pool = self.pool.clone();
+        let Some(serving) = self.find(worker) else { return };
+        match report {
+            HandlerReport::Started => {
+                serving.opened = true;
+                up.push(Upward::Started { worker });
+            }
+            HandlerReport::OpenFailed(why) => {
+                tracing::warn!(pool, worker = serving.name, "cannot be opened: {why}");
+                self.live[worker.index()] = None;
+                up.push(Upward::StartFailed { worker });
+            }
+            HandlerReport::Answers(answers) => {
+                for (place, outcome) in answers {
+                    match serving.flights.get_mut(place).and_then(Option::take) {
+                        Some(id) => up.push(Upward::Answered { id, outcome }),
+                        None => up.push(Upward::Discarded),
+                    }
+                    serving.served += 1;
+                }
+            }
+            HandlerReport::Served => {
+                fail(serving, Cause::Handler, "its handler left it unanswered", up);
+                serving.flights.clear();
+                if let Some(timer) = serving.timer {
+                    calls.disarm_timer(timer);
+                }
+                up.push(Upward::Released { worker });
+            }
+            HandlerReport::Ended { panicked } => {
+                if panicked {
+                    tracing::error!(pool, worker = serving.name, "its handler panicked");
+                }
+                fail(serving, Cause::Handler, "its handler ended", up);
+                if let Some(timer) = serving.timer {
+                    calls.cancel_timer(timer);
+                }
+                self.live[worker.index()] = None;
+                up.push(Upward::Ended { worker, expected: !panicked });
+            }
+        }
+    }
+
+    /// Asks all handlers to come to an end, because the daemon does.
+    pub(crate) fn interrupt(&self) {
+        for serving in self.live.iter().flatten() {
+            serving.stop.request();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live.iter().all(Option::is_none)
+    }
+
+    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
+        let live = self.live.iter().flatten();
+        live.map(|serving| WorkerStatus {
+            name: serving.name.clone(),
+            pid: None,
+            state: match (serving.opened, &serving.batches) {
+                (false, _) => "starting",
+                (true, Some(_)) => "serving",
+                (true, None) => "ending",
+            },
+            in_flight: serving.flights.iter().flatten().count(),
+            served: serving.served,
+        })
+        .collect()
+    }
+}
+
+/// Ends what a handler still owes.
+fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<Upward>) {
+    for id in serving.flights.iter_mut().filter_map(Option::take) {
+        up.push(Upward::Answered { id, outcome: Outcome::ended(cause, Phase::Work, text) });
+    }
+}
+
+type Report = Box<dyn Fn(HandlerReport) + Send>;
+
+/// What runs on a handler's thread.
+struct HandlerThread {
+    factory: Arc<dyn Factory>,
+    stop: Stop,
+    report: Report,
+}
+
+impl HandlerThread {
+    fn run(self, batches: &Receiver<Batch>) {
+        let mut handler = match self.factory.open() {
+            Ok(handler) => handler,
+            Err(HandlerError::Open(why)) => return (self.report)(HandlerReport::OpenFailed(why)),
+            Err(gone @ HandlerError::Gone) => {
+                return (self.report)(HandlerReport::OpenFailed(gone.to_string().into()));
+            }
+        };
+        (self.report)(HandlerReport::Started);
+        let panicked = self.serve_all(handler.as_mut(), batches).is_err();
+        drop(handler);
+        (self.report)(HandlerReport::Ended { panicked });
+    }
+
+    fn serve_all(
+        &self,
+        handler: &mut dyn Handler,
+        batches: &Receiver<Batch>,
+    ) -> std::thread::Result<()> {
+        while let Ok(batch) = batches.recv() {
+            let mut outbox = MailOutbox::new(&self.report, batch.requests.len());
+            // The handler is not used again after a panic, nor is what it was given.
+            catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &self.stop)))?;
+            outbox.flush();
+            (self.report)(HandlerReport::Served);
+        }
+        Ok(())
+    }
+}
+
+/// Collects the answers of a batch and sends them as one message.
+struct MailOutbox<'a> {
+    report: &'a Report,
+    answers: Vec<(usize, Outcome)>,
+    parts: Vec<Vec<u8>>,
+    size: usize,
+}
+
+impl<'a> MailOutbox<'a> {
+    fn new(report: &'a Report, size: usize) -> Self {
+        Self { report, answers: Vec::with_capacity(size), parts: Vec::new(), size }
+    }
+}
+
+impl Outbox for MailOutbox<'_> {
+    fn part(&mut self, index: usize, part: Slice) -> Result<(), HandlerError> {
+        if self.parts.is_empty() {
+            self.parts.resize_with(self.size, Vec::new);
+        }
+        let kept = self.parts.get_mut(index).ok_or(HandlerError::Gone)?;
+        if kept.len() + part.len() > PARTS_MAX {
+            return Err(HandlerError::Gone);
+        }
+        kept.extend_from_slice(&part);
+        Ok(())
+    }
+
+    fn answer(&mut self, index: usize, outcome: Outcome) {
+        let parts = self.parts.get_mut(index).map(std::mem::take).unwrap_or_default();
+        let outcome = match outcome {
+            Outcome::Reply(last) if !parts.is_empty() => {
+                let mut whole = parts;
+                whole.extend_from_slice(&last);
+                Outcome::Reply(Slice::from(&whole[..]))
+            }
+            other => other,
+        };
+        self.answers.push((index, outcome));
+    }
+
+    fn flush(&mut self) {
+        if !self.answers.is_empty() {
+            let answers = std::mem::take(&mut self.answers);
+            (self.report)(HandlerReport::Answers(answers));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What other threads send to a shard.
+
+use exchange::{Outcome, Slice, WorkerId};
+
+use crate::handlers::HandlerReport;
+use crate::status::Status;
+
+/// One message to a shard.
+pub enum Mail {
+    /// From the thread that talks to the keeper.
+    Program(spawn::Report),
+    /// From a handler's thread.
+    Handler {
+        /// The place of its pool.
+        pool: usize,
+        /// Which of its workers.
+        worker: WorkerId,
+        /// What happened.
+        report: HandlerReport,
+    },
+    /// A request from within this process.
+    Ask {
+        /// The pool's name.
+        pool: String,
+        /// The request, without a line end.
+        line: Slice,
+        /// Called once, on the shard's thread; must not block.
+        reply: Box<dyn FnOnce(Outcome) + Send>,
+    },
+    /// What is going on.
+    Status(Box<dyn FnOnce(Status) + Send>),
+    /// Take no more requests, finish those that are there, then end.
+    Drain,
+    /// End at once.
+    Stop,
+}
+
+impl std::fmt::Debug for Mail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Program(_) => "Program",
+            Self::Handler { .. } => "Handler",
+            Self::Ask { .. } => "Ask",
+            Self::Status(_) => "Status",
+            Self::Drain => "Drain",
+            Self::Stop => "Stop",
+        })
+    }
+}

@@ -1,0 +1,434 @@
+//! Workers that are programs on pipes.
+//!
+//! ```text
+//!   Starting ──Started──▶ Serving ──stop──▶ Ending: input closed ─grace▶ TERM ─grace▶ KILL
+//!      │                     │                 ▲                                     │
+//!      └─StartFailed─▶ gone  └── not trusted ──┴────────────────── KILL at once      │
+//!                                              gone ◀── exited and its output is read ┘
+//! ```
+//!
+//! A *Serving* program answers its requests in their order. One that speaks when nothing was asked,
+//! says too much or is too late is not trusted with another request: it is killed, and another
+//! takes its place. What the kernel has accepted for it ends as unknown; what was still in our own
+//! buffer goes back to the head of the queue.
+
+use std::time::{Duration, Instant};
+
+use event::{Calls, Data, DeadlineName, Direction, Fd, StreamId, StreamLimits, TimerId};
+use exchange::{Request, WorkerId};
+use spawn::{Exit, Pipes, StartError};
+
+use crate::plan::ProgramPlan;
+use crate::status::WorkerStatus;
+use crate::workers::{Outside, Upward};
+
+mod link;
+mod stderr;
+
+use link::{Link, Said};
+use stderr::Stderr;
+
+/// The one deadline of a program's output: its oldest request must be answered by then.
+const ANSWER: DeadlineName = DeadlineName(0);
+
+/// Which pipe of a program a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pipe {
+    Input,
+    Output,
+    Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Serving,
+    /// Its input is closed and it is left alone until the grace has passed.
+    Ending,
+    /// It was told to end and is left alone until the grace has passed again.
+    Told,
+    /// It was killed.
+    Killed,
+}
+
+struct Program {
+    worker: WorkerId,
+    token: u64,
+    name: String,
+    pid: Option<u32>,
+    phase: Phase,
+    link: Option<Link>,
+    stderr: Stderr,
+    exit: Option<Exit>,
+    timer: Option<TimerId>,
+    /// It was ended because we wanted it, not because of what it did.
+    expected: bool,
+    served: u64,
+}
+
+/// The programs of one pool.
+pub(crate) struct Programs {
+    pool: String,
+    plan: ProgramPlan,
+    live: Vec<Option<Program>>,
+}
+
+impl Programs {
+    pub(crate) fn new(pool: &str, plan: ProgramPlan) -> Self {
+        Self { pool: pool.to_owned(), plan, live: Vec::new() }
+    }
+
+    fn find(&mut self, worker: WorkerId) -> Option<&mut Program> {
+        let place = self.live.get_mut(worker.index())?;
+        place.as_mut().filter(|program| program.worker == worker)
+    }
+
+    pub(crate) fn start(&mut self, worker: WorkerId, place: usize, outside: &mut Outside) {
+        let name = format!("{}/{}", self.pool, worker.index());
+        let token = outside.token(place, worker);
+        outside.spawner.start(
+            token,
+            spawn::Command {
+                program: self.plan.program.clone(),
+                arguments: self.plan.arguments.clone(),
+                cwd: self.plan.cwd.clone(),
+                env: self.plan.env.clone(),
+                name: name.clone(),
+            },
+        );
+        if self.live.len() <= worker.index() {
+            self.live.resize_with(worker.index() + 1, || None);
+        }
+        self.live[worker.index()] = Some(Program {
+            worker,
+            token,
+            name,
+            pid: None,
+            phase: Phase::Starting,
+            link: None,
+            stderr: Stderr::default(),
+            exit: None,
+            timer: None,
+            expected: false,
+            served: 0,
+        });
+    }
+
+    /// It runs. Returns the streams of its pipes, for the shard to know whose they are.
+    pub(crate) fn handle_started(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        pid: u32,
+        pipes: Pipes,
+        up: &mut Vec<Upward>,
+    ) -> Vec<(StreamId, Pipe)> {
+        let reply_max = self.plan.reply_max;
+        let Some(program) = self.find(worker) else { return Vec::new() };
+        program.pid = Some(pid);
+        if program.phase != Phase::Starting {
+            // It is to end already: without its pipes, which close here.
+            return Vec::new();
+        }
+        let limits = StreamLimits { hold_max: reply_max + HOLD_SLACK, ..StreamLimits::default() };
+        let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, limits);
+        let output = calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
+        let error = calls.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
+        program.phase = Phase::Serving;
+        program.link = Some(Link::new(input, output, reply_max));
+        program.stderr.open(error);
+        up.push(Upward::Started { worker });
+        vec![(input, Pipe::Input), (output, Pipe::Output), (error, Pipe::Error)]
+    }
+
+    pub(crate) fn handle_start_failed(
+        &mut self,
+        worker: WorkerId,
+        error: &StartError,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(program) = self.find(worker) else { return };
+        tracing::warn!(worker = program.name, "cannot be started: {error}");
+        self.live[worker.index()] = None;
+        up.push(Upward::StartFailed { worker });
+    }
+
+    /// Sends it a request. One that was found out in the same turn gets none: the request goes back.
+    pub(crate) fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: Request,
+        up: &mut Vec<Upward>,
+    ) {
+        let deadline = self.plan.deadline;
+        let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
+        match serving.and_then(|program| program.link.as_mut()) {
+            Some(link) => link.send(calls, request, deadline),
+            None => up.push(Upward::Returned { id: request.id, body: request.body }),
+        }
+    }
+
+    /// Bytes from a program's output or error.
+    pub(crate) fn handle_data(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        pipe: Pipe,
+        data: &mut Data<'_>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let deadline = self.plan.deadline;
+        let Some(program) = self.find(worker) else {
+            data.consume(data.bytes().len());
+            return;
+        };
+        let Some(link) = program.link.as_mut().filter(|_| pipe == Pipe::Output) else {
+            program.stderr.handle_data(calls.now(), &program.name, data, up);
+            return;
+        };
+        let said = link.handle_data(worker, data, up);
+        program.served += said.answers();
+        match said {
+            Said::Answers(_) => link.arm(calls, deadline),
+            Said::Unasked(_, ref line) => {
+                let name = &program.name;
+                tracing::warn!(worker = name, "spoke though nothing was asked: {line}");
+                up.push(Upward::Discarded);
+                program.distrust(calls, outside, Fault::Unasked, up);
+            }
+            Said::TooLong(_) => {
+                tracing::warn!(worker = program.name, "its reply is longer than reply_max");
+                program.distrust(calls, outside, Fault::TooLong, up);
+            }
+        }
+    }
+
+    /// A pipe came to its end.
+    pub(crate) fn handle_closed(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        pipe: Pipe,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let grace = self.plan.grace;
+        let Some(program) = self.find(worker) else { return };
+        match pipe {
+            Pipe::Error => program.stderr.close(),
+            Pipe::Input | Pipe::Output => {
+                if let Some(link) = program.link.as_mut() {
+                    link.handle_closed(calls, pipe);
+                }
+                if program.phase == Phase::Serving {
+                    up.push(Upward::Retired { worker });
+                    program.end(calls, grace);
+                }
+            }
+        }
+        if pipe == Pipe::Output {
+            program.fail_flights(calls, Fault::Ended, up);
+        }
+        self.try_finish(calls, worker, outside, up);
+    }
+
+    /// The oldest request was not answered in time.
+    pub(crate) fn handle_deadline(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let deadline = self.plan.deadline;
+        let Some(program) = self.find(worker) else { return };
+        if program.link.as_ref().is_some_and(Link::is_owing) {
+            tracing::warn!(
+                worker = program.name,
+                "did not answer within {deadline:?} and is killed"
+            );
+            program.distrust(calls, outside, Fault::Late(deadline), up);
+        }
+    }
+
+    /// Which of its programs a timer belongs to; its grace has passed.
+    pub(crate) fn handle_timer(
+        &mut self,
+        calls: &mut Calls<'_>,
+        timer: TimerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) -> bool {
+        let grace = self.plan.grace;
+        let mut live = self.live.iter_mut().flatten();
+        let Some(program) = live.find(|program| program.timer == Some(timer)) else {
+            return false;
+        };
+        match program.phase {
+            Phase::Ending => {
+                program.phase = Phase::Told;
+                outside.spawner.stop(program.token, spawn::Stop::Term);
+            }
+            Phase::Told => {
+                tracing::warn!(worker = program.name, "does not end when told to, and is killed");
+                program.phase = Phase::Killed;
+                outside.spawner.stop(program.token, spawn::Stop::Kill);
+            }
+            Phase::Killed | Phase::Starting | Phase::Serving => {
+                // It has exited, or will; whoever still holds its pipes open is not waited for.
+                if let Some(link) = program.link.as_mut() {
+                    link.close(calls);
+                }
+                program.stderr.abandon(calls);
+                program.fail_flights(calls, Fault::Ended, up);
+            }
+        }
+        calls.set_timer(timer, calls.now() + grace);
+        let worker = program.worker;
+        self.try_finish(calls, worker, outside, up);
+        true
+    }
+
+    /// The keeper saw it exit.
+    pub(crate) fn handle_exited(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        exit: Exit,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let grace = self.plan.grace;
+        let Some(program) = self.find(worker) else { return };
+        if !program.expected {
+            tracing::warn!(worker = program.name, "ended by itself: {}", exit);
+        }
+        if program.phase == Phase::Serving {
+            up.push(Upward::Retired { worker });
+        }
+        program.exit = Some(exit);
+        program.phase = Phase::Killed;
+        program.arm(calls, grace);
+        self.try_finish(calls, worker, outside, up);
+    }
+
+    /// A program is gone when it has exited and all that it said is read.
+    fn try_finish(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(program) = self.find(worker) else { return };
+        let read = program.link.as_ref().is_none_or(Link::is_read) && program.stderr.is_closed();
+        if program.exit.is_none() || !read {
+            return;
+        }
+        program.fail_flights(calls, Fault::Ended, up);
+        if let Some(link) = program.link.as_mut() {
+            link.close(calls);
+        }
+        if let Some(timer) = program.timer {
+            calls.cancel_timer(timer);
+        }
+        outside.tokens.remove(&program.token);
+        up.push(Upward::Ended { worker, expected: program.expected });
+        self.live[worker.index()] = None;
+    }
+
+    /// Ends a program that has nothing to do.
+    pub(crate) fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, outside: &mut Outside) {
+        let grace = self.plan.grace;
+        let Some(program) = self.find(worker) else { return };
+        program.expected = true;
+        if program.phase == Phase::Starting {
+            // Its start is on the way to the keeper, and so is this.
+            outside.spawner.stop(program.token, spawn::Stop::Kill);
+            program.phase = Phase::Killed;
+        } else {
+            program.end(calls, grace);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live.iter().all(Option::is_none)
+    }
+
+    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
+        let live = self.live.iter().flatten();
+        live.map(|program| WorkerStatus {
+            name: program.name.clone(),
+            pid: program.pid,
+            state: match program.phase {
+                Phase::Starting => "starting",
+                Phase::Serving => "serving",
+                Phase::Ending | Phase::Told | Phase::Killed => "ending",
+            },
+            in_flight: program.link.as_ref().map_or(0, Link::in_flight),
+            served: program.served,
+        })
+        .collect()
+    }
+}
+
+/// Replies that are held beyond one, while they come.
+const HOLD_SLACK: usize = 512 << 10;
+
+/// Why the requests in a program's hands are not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Ended,
+    Unasked,
+    TooLong,
+    Late(Duration),
+}
+
+impl Program {
+    /// Closes its input and gives it time to end by itself.
+    fn end(&mut self, calls: &mut Calls<'_>, grace: Duration) {
+        self.phase = Phase::Ending;
+        if let Some(link) = self.link.as_mut() {
+            link.finish(calls);
+        }
+        self.arm(calls, grace);
+    }
+
+    fn arm(&mut self, calls: &mut Calls<'_>, grace: Duration) {
+        let at = calls.now() + grace;
+        match self.timer {
+            Some(timer) => calls.set_timer(timer, at),
+            None => self.timer = Some(calls.timer(at)),
+        }
+    }
+
+    /// It gets no other request: what it has ends, and it is killed.
+    fn distrust(
+        &mut self,
+        calls: &mut Calls<'_>,
+        outside: &mut Outside,
+        fault: Fault,
+        up: &mut Vec<Upward>,
+    ) {
+        up.push(Upward::Retired { worker: self.worker });
+        self.fail_flights(calls, fault, up);
+        if let Some(link) = self.link.as_mut() {
+            link.close(calls);
+        }
+        self.phase = Phase::Killed;
+        outside.spawner.stop(self.token, spawn::Stop::Kill);
+    }
+
+    fn fail_flights(&mut self, calls: &mut Calls<'_>, fault: Fault, up: &mut Vec<Upward>) {
+        let exit = self.exit.as_ref().map(Exit::to_string);
+        if let Some(link) = self.link.as_mut() {
+            link.fail(calls, fault, &self.name, exit.as_deref(), up);
+        }
+    }
+}
+
+fn answer_by(now: Instant, deadline: Duration) -> Option<Instant> {
+    (!deadline.is_zero()).then(|| now + deadline)
+}

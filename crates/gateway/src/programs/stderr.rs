@@ -1,0 +1,87 @@
+//! The standard error of a program: always read, line by line into the log, and no more than the
+//! log can take.
+
+use std::time::{Duration, Instant};
+
+use event::{Calls, Data, StreamId};
+use wire::lines::{Lines, Piece};
+
+use crate::workers::Upward;
+
+/// Bytes of a line that go into the log.
+const LINE_MAX: usize = 4096;
+/// Lines of one program that go into the log a second.
+const LINES_A_SECOND: u32 = 50;
+const WINDOW: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Stderr {
+    stream: Option<StreamId>,
+    lines: Lines,
+    window: Option<Instant>,
+    written: u32,
+}
+
+impl Default for Stderr {
+    fn default() -> Self {
+        Self { stream: None, lines: Lines::new(LINE_MAX), window: None, written: 0 }
+    }
+}
+
+impl Stderr {
+    pub(super) fn open(&mut self, stream: StreamId) {
+        self.stream = Some(stream);
+    }
+
+    pub(super) fn handle_data(
+        &mut self,
+        now: Instant,
+        worker: &str,
+        data: &mut Data<'_>,
+        up: &mut Vec<Upward>,
+    ) {
+        let bytes = data.bytes();
+        let mut from = 0;
+        while let Some(piece) = self.lines.next(bytes, &mut from) {
+            let line = match piece {
+                Piece::Line(range) => &bytes[range],
+                Piece::TooLong => b"(a line that is too long for the log)",
+            };
+            self.log(now, worker, line, up);
+        }
+        let shown = bytes.len();
+        if data.is_last() && from < shown {
+            self.log(now, worker, &bytes[from..], up);
+            from = shown;
+        }
+        data.consume(self.lines.consume(shown, from));
+    }
+
+    fn log(&mut self, now: Instant, worker: &str, line: &[u8], up: &mut Vec<Upward>) {
+        if self.window.is_none_or(|begun| now.duration_since(begun) >= WINDOW) {
+            self.window = Some(now);
+            self.written = 0;
+        }
+        if self.written == LINES_A_SECOND {
+            up.push(Upward::StderrDropped);
+            return;
+        }
+        self.written += 1;
+        tracing::info!(worker, "stderr: {}", String::from_utf8_lossy(line));
+    }
+
+    pub(super) fn close(&mut self) {
+        self.stream = None;
+    }
+
+    /// Reads no more of it, though somebody holds it open.
+    pub(super) fn abandon(&mut self, calls: &mut Calls<'_>) {
+        if let Some(stream) = self.stream.take() {
+            calls.close(stream);
+        }
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        self.stream.is_none()
+    }
+}

@@ -1,0 +1,615 @@
+//! One shard: who each stream belongs to, and what a turn of the loop does.
+//!
+//! A turn: events are taken in (sessions submit, workers answer), then [`Owner::turn_ends`] carries
+//! out what the pools want, hands outcomes to their clients, flushes those that changed, and stores
+//! the numbers. Output is sent by the loop after that.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use event::{
+    Calls, Data, DeadlineName, Event, Fd, ListenerId, Mailbox, Owner, Reason, StreamId, TimerId,
+};
+use exchange::{Cause, Outcome, Peer, Phase, Slice, WorkerId};
+use settings::Configuration;
+use spawn::{Report, Spawn};
+
+use crate::core::{Core, Epoch};
+use crate::drain::{Drain, DrainResult, Stage};
+use crate::exchanges::Client;
+use crate::handlers::Runner;
+use crate::mail::Mail;
+use crate::metrics::Metrics;
+use crate::plan::{self, ListenerPlan, PlanError, Workshop};
+use crate::programs::Pipe;
+use crate::session::{Session, SessionId};
+use crate::status::{ListenerStatus, PoolStatus, Status};
+use crate::table::Table;
+use crate::workers::{Outside, Workers};
+
+/// What a shard is made of.
+pub struct Parts {
+    /// What to serve.
+    pub configuration: Configuration,
+    /// A bound socket for each listener, by its name.
+    pub sockets: Vec<(String, Fd)>,
+    /// Makes the handlers of its pools.
+    pub workshop: Arc<dyn Workshop>,
+    /// Starts its programs.
+    pub spawner: Box<dyn Spawn>,
+    /// Starts its handlers' threads.
+    pub runner: Box<dyn Runner>,
+    /// The mailbox of the loop that it will run on.
+    pub mailbox: Mailbox<Mail>,
+    /// Where it stores its numbers.
+    pub metrics: Arc<Metrics>,
+    /// One moment on both clocks.
+    pub started: (Instant, SystemTime),
+    /// For everything random.
+    pub seed: u64,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+/// Whose a stream is.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Nobody,
+    Session(SessionId),
+    Program { place: usize, worker: WorkerId, pipe: Pipe },
+}
+
+struct Listener {
+    id: Option<ListenerId>,
+    socket: Option<Fd>,
+    plan: Arc<ListenerPlan>,
+    open: u32,
+    accepted: u64,
+    refused: u64,
+    accept_failed: u64,
+    stalled: u64,
+}
+
+/// One shard of the data plane.
+pub struct Shard {
+    core: Core,
+    outside: Outside,
+    listeners: Vec<Listener>,
+    sessions: Table<Session>,
+    roles: Vec<Role>,
+    dirty: Vec<SessionId>,
+    scratch: Vec<u8>,
+    pool_timer: Option<(TimerId, Option<Instant>)>,
+    drain: Drain,
+    metrics: Arc<Metrics>,
+    turns: u64,
+    keeper_lost: u64,
+}
+
+impl std::fmt::Debug for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shard").field("sessions", &self.sessions.len()).finish_non_exhaustive()
+    }
+}
+
+impl Shard {
+    /// A shard that serves this configuration once [`Self::start`] was called.
+    ///
+    /// # Errors
+    /// When a name has nothing behind it, or handlers cannot be made.
+    pub fn new(parts: Parts) -> Result<Self, PlanError> {
+        let Parts {
+            configuration,
+            mut sockets,
+            workshop,
+            spawner,
+            runner,
+            mailbox,
+            metrics,
+            started: (instant, calendar),
+            seed,
+        } = parts;
+        let places = plan::places(&configuration);
+        let Configuration { daemon, admin: _, listeners, pools } = configuration;
+        let pools = pools.into_iter().map(|pool| plan::pool(pool, &places, workshop.as_ref()));
+        let listeners = listeners.into_iter().map(|listener| {
+            let plan = plan::listener(listener, &places)?;
+            let found = sockets.iter().position(|(name, _)| *name == plan.name);
+            let found = found.ok_or_else(|| PlanError::NoSocket(plan.name.clone()))?;
+            Ok(Listener::new(plan, sockets.swap_remove(found).1))
+        });
+        let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
+        Ok(Self {
+            listeners: listeners.collect::<Result<_, PlanError>>()?,
+            core: Core::new(pools.collect::<Result<_, _>>()?, epoch, seed),
+            outside: Outside {
+                spawner,
+                runner,
+                mailbox,
+                tokens: std::collections::BTreeMap::new(),
+                token_next: 1,
+            },
+            sessions: Table::default(),
+            roles: Vec::new(),
+            dirty: Vec::new(),
+            scratch: Vec::new(),
+            pool_timer: None,
+            drain: Drain::new(daemon.drain),
+            metrics,
+            turns: 0,
+            keeper_lost: 0,
+        })
+    }
+
+    /// Opens the listeners and starts the first workers.
+    pub fn start(&mut self, calls: &mut Calls<'_>) {
+        for listener in &mut self.listeners {
+            listener.id = listener.socket.take().map(|socket| calls.accept_from(socket));
+        }
+        self.pool_timer = Some((calls.timer(calls.now()), None));
+    }
+
+    /// How it ended, once the loop has stopped.
+    #[must_use]
+    pub fn result(&self) -> DrainResult {
+        DrainResult { cut: self.drain.result.cut + self.core.exchanges.len() }
+    }
+
+    fn set_role(&mut self, stream: StreamId, role: Role) {
+        if self.roles.len() <= stream.index() {
+            self.roles.resize(stream.index() + 1, Role::Nobody);
+        }
+        self.roles[stream.index()] = role;
+    }
+
+    fn role(&self, stream: StreamId) -> Role {
+        self.roles.get(stream.index()).copied().unwrap_or(Role::Nobody)
+    }
+
+    fn session(&mut self, id: SessionId) -> Option<&mut Session> {
+        self.sessions.get_mut(id.index as usize, id.generation)
+    }
+
+    /// The session is flushed at the end of the turn.
+    fn touch(&mut self, id: SessionId) {
+        if let Some(session) = self.sessions.get_mut(id.index as usize, id.generation) {
+            if !std::mem::replace(&mut session.dirty, true) {
+                self.dirty.push(id);
+            }
+        }
+    }
+
+    fn accepted(
+        &mut self,
+        calls: &mut Calls<'_>,
+        listener: ListenerId,
+        stream: StreamId,
+        peer: event::Peer,
+    ) {
+        self.set_role(stream, Role::Nobody);
+        let Some(place) = self.listeners.iter().position(|it| it.id == Some(listener)) else {
+            return calls.close(stream);
+        };
+        let listener = &mut self.listeners[place];
+        let plan = Arc::clone(&listener.plan);
+        let peer = match peer {
+            event::Peer::Internet(address) => Peer::Internet(address),
+            event::Peer::Local => Peer::Local,
+        };
+        if listener.open >= plan.connections_max {
+            listener.refused += 1;
+            return self.refuse_connection(calls, stream, peer, &plan);
+        }
+        listener.open += 1;
+        listener.accepted += 1;
+        let (index, generation) = self.sessions.insert_with(|index, generation| {
+            let id = SessionId { index, generation };
+            let session = Session::new(id, stream, peer, plan, place);
+            session.open(calls);
+            session
+        });
+        let id = SessionId { index, generation };
+        self.set_role(stream, Role::Session(id));
+    }
+
+    fn refuse_connection(
+        &mut self,
+        calls: &mut Calls<'_>,
+        stream: StreamId,
+        peer: Peer,
+        plan: &ListenerPlan,
+    ) {
+        let text = format!("listener {} has {} connections", plan.name, plan.connections_max);
+        let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
+        self.core.refused_at_receipt(plan.pool, peer, &outcome);
+        self.scratch.clear();
+        wire::lines::write_reply(&mut self.scratch, plan.marks, &outcome);
+        calls.send_bytes(stream, &self.scratch);
+        calls.finish(stream, None);
+    }
+
+    fn data(&mut self, calls: &mut Calls<'_>, stream: StreamId, mut data: Data<'_>) {
+        match self.role(stream) {
+            Role::Nobody => data.consume(data.bytes().len()),
+            Role::Session(id) => {
+                let found = self.sessions.get_mut(id.index as usize, id.generation);
+                if let Some(session) = found {
+                    session.handle_data(calls, &mut data, &mut self.core);
+                    self.touch(id);
+                }
+            }
+            Role::Program { place, worker, pipe } => {
+                let outside = &mut self.outside;
+                self.core.with_workers(place, |workers, up| {
+                    if let Workers::Programs(programs) = workers {
+                        programs.handle_data(calls, worker, pipe, &mut data, outside, up);
+                    }
+                });
+            }
+        }
+    }
+
+    fn eof(&mut self, stream: StreamId, calls: &mut Calls<'_>) {
+        if let Role::Session(id) = self.role(stream) {
+            let Some(session) = self.session(id) else { return };
+            if session.handle_eof() {
+                self.leave(calls, id, Cause::Left);
+            } else {
+                self.touch(id);
+            }
+        }
+    }
+
+    fn closed(&mut self, calls: &mut Calls<'_>, stream: StreamId, reason: Reason) {
+        match self.role(stream) {
+            Role::Nobody => {}
+            Role::Session(id) => {
+                let stalled = reason == Reason::Overrun;
+                self.remove_session(id, if stalled { Cause::Stalled } else { Cause::Left });
+            }
+            Role::Program { place, worker, pipe } => {
+                let outside = &mut self.outside;
+                self.core.with_workers(place, |workers, up| {
+                    if let Workers::Programs(programs) = workers {
+                        programs.handle_closed(calls, worker, pipe, outside, up);
+                    }
+                });
+            }
+        }
+        self.set_role(stream, Role::Nobody);
+    }
+
+    /// The client is gone, or is cut: its stream closes and what it is owed is abandoned.
+    fn leave(&mut self, calls: &mut Calls<'_>, id: SessionId, cause: Cause) {
+        if let Some(session) = self.session(id) {
+            let stream = session.stream();
+            calls.close(stream);
+            self.set_role(stream, Role::Nobody);
+            self.remove_session(id, cause);
+        }
+    }
+
+    fn remove_session(&mut self, id: SessionId, cause: Cause) {
+        let Some(session) = self.sessions.remove(id.index as usize, id.generation) else { return };
+        let listener = &mut self.listeners[session.listener_place];
+        listener.open -= 1;
+        listener.stalled += u64::from(cause == Cause::Stalled);
+        for request in session.abandoned() {
+            self.core.abandon(request, cause);
+        }
+    }
+
+    fn deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId, name: DeadlineName) {
+        match self.role(stream) {
+            Role::Nobody => {}
+            Role::Session(id) => {
+                let Some(session) = self.session(id) else { return };
+                if session.handle_deadline(calls, name) {
+                    self.leave(calls, id, Cause::Stalled);
+                } else {
+                    self.touch(id);
+                }
+            }
+            Role::Program { place, worker, .. } => {
+                let outside = &mut self.outside;
+                self.core.with_workers(place, |workers, up| {
+                    if let Workers::Programs(programs) = workers {
+                        programs.handle_deadline(calls, worker, outside, up);
+                    }
+                });
+            }
+        }
+    }
+
+    fn timer(&mut self, calls: &mut Calls<'_>, timer: TimerId) {
+        if self.pool_timer.is_some_and(|(it, _)| it == timer) {
+            self.pool_timer = Some((timer, None));
+            return self.core.handle_time();
+        }
+        if self.drain.is_timer(timer) {
+            return self.drain_timer(calls);
+        }
+        for place in 0..self.core.pools.len() {
+            let outside = &mut self.outside;
+            let found = self.core.with_workers(place, |workers, up| match workers {
+                Workers::Programs(programs) => programs.handle_timer(calls, timer, outside, up),
+                Workers::Handlers(handlers) => handlers.handle_timer(timer, up),
+            });
+            if found {
+                return;
+            }
+        }
+    }
+
+    fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {
+        match mail {
+            Mail::Program(report) => self.program_report(calls, report),
+            Mail::Handler { pool, worker, report } => {
+                self.core.with_workers(pool, |workers, up| {
+                    if let Workers::Handlers(handlers) = workers {
+                        handlers.handle_report(calls, worker, report, up);
+                    }
+                });
+            }
+            Mail::Ask { pool, line, reply } => self.ask(&pool, line, reply),
+            Mail::Status(reply) => reply(self.status()),
+            Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
+            Mail::Drain | Mail::Stop => calls.stop(),
+        }
+    }
+
+    fn program_report(&mut self, calls: &mut Calls<'_>, report: Report) {
+        let token = match &report {
+            Report::Started { token, .. }
+            | Report::StartFailed { token, .. }
+            | Report::Exited { token, .. } => *token,
+            Report::KeeperLost => {
+                self.keeper_lost += 1;
+                tracing::error!("the keeper of the programs was lost; they are started again");
+                return;
+            }
+            Report::KeeperBack => return tracing::info!("another keeper stands in"),
+        };
+        let Some(&(place, worker)) = self.outside.tokens.get(&token) else { return };
+        let outside = &mut self.outside;
+        let streams = self.core.with_workers(place, |workers, up| {
+            let Workers::Programs(programs) = workers else { return Vec::new() };
+            match report {
+                Report::Started { pid, pipes, .. } => {
+                    return programs.handle_started(calls, worker, pid, pipes, up);
+                }
+                Report::StartFailed { token, error } => {
+                    outside.tokens.remove(&token);
+                    programs.handle_start_failed(worker, &error, up);
+                }
+                Report::Exited { exit, .. } => {
+                    programs.handle_exited(calls, worker, exit, outside, up);
+                }
+                Report::KeeperLost | Report::KeeperBack => {}
+            }
+            Vec::new()
+        });
+        for (stream, pipe) in streams {
+            self.set_role(stream, Role::Program { place, worker, pipe });
+        }
+    }
+
+    fn ask(&mut self, pool: &str, line: Slice, reply: Box<dyn FnOnce(Outcome) + Send>) {
+        if self.drain.stage != Stage::Running {
+            let text = "the daemon is about to end";
+            return reply(Outcome::ended(Cause::Draining, Phase::Receive, text));
+        }
+        let Some(place) = self.core.pools.iter().position(|served| served.name == pool) else {
+            let text = format!("there is no pool {pool}");
+            return reply(Outcome::ended(Cause::NoPool, Phase::Receive, &text));
+        };
+        self.core.submit(Client::Inside(reply), Peer::Inside, line, place);
+    }
+
+    fn status(&self) -> Status {
+        let listeners = self.listeners.iter().map(|listener| ListenerStatus {
+            name: listener.plan.name.clone(),
+            connections: listener.open,
+            accepted: listener.accepted,
+        });
+        let pools = self.core.pools.iter().enumerate().map(|(place, served)| {
+            let status = served.pool.status();
+            PoolStatus {
+                name: served.name.clone(),
+                queued: status.queued,
+                queued_bytes: status.queued_bytes,
+                oldest: self.core.oldest(place),
+                down: status.open,
+                workers: served.workers.status(),
+            }
+        });
+        Status {
+            listeners: listeners.collect(),
+            pools: pools.collect(),
+            exchanges: self.core.exchanges.len(),
+            draining: self.drain.stage != Stage::Running,
+        }
+    }
+
+    fn begin_drain(&mut self, calls: &mut Calls<'_>) {
+        for listener in &mut self.listeners {
+            if let Some(id) = listener.id.take() {
+                calls.close_listener(id);
+            }
+        }
+        self.drain.begin(calls);
+    }
+
+    fn drain_timer(&mut self, calls: &mut Calls<'_>) {
+        if self.drain.stage == Stage::Closing {
+            return calls.stop();
+        }
+        self.drain.result.cut = self.core.exchanges.len();
+        tracing::error!(requests = self.drain.result.cut, "the drain took too long and is cut");
+        self.core.end_all(Cause::Stopped);
+        self.core.interrupt();
+        self.close_sessions(calls);
+    }
+
+    fn close_sessions(&mut self, calls: &mut Calls<'_>) {
+        self.drain.close(calls);
+        self.hand_out();
+        for session in self.sessions.values_mut() {
+            session.flush(calls, &mut self.scratch);
+            session.finish(calls);
+        }
+    }
+
+    /// One step of the drain, at the end of a turn.
+    fn drain_on(&mut self, calls: &mut Calls<'_>) {
+        match self.drain.stage {
+            Stage::Running => {}
+            Stage::LastRead => {
+                self.drain.stage = Stage::Serving;
+                for session in self.sessions.values_mut() {
+                    session.refuse_all();
+                }
+            }
+            Stage::Serving => {
+                let owing = self.sessions.values().any(Session::is_owed);
+                if self.core.stop_idle_pools() && !owing {
+                    self.close_sessions(calls);
+                }
+            }
+            Stage::Closing => {
+                if self.sessions.len() == 0 {
+                    calls.stop();
+                }
+            }
+        }
+    }
+
+    /// Hands outcomes to their clients.
+    fn hand_out(&mut self) {
+        let mut finished = std::mem::take(&mut self.core.finished);
+        for (client, outcome) in finished.drain(..) {
+            match client {
+                Client::Inside(reply) => reply(outcome),
+                Client::Session { session: id, sequence } => {
+                    if let Some(session) = self.session(id) {
+                        session.deliver(sequence, outcome);
+                        self.touch(id);
+                    }
+                }
+            }
+        }
+        self.core.finished = finished;
+    }
+
+    fn flush(&mut self, calls: &mut Calls<'_>) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            let found = self.sessions.get_mut(id.index as usize, id.generation);
+            if let Some(session) = found {
+                session.dirty = false;
+                session.flush(calls, &mut self.scratch);
+            }
+        }
+        self.dirty = dirty;
+    }
+
+    /// The pools are told the time when they next want to know it.
+    fn arm(&mut self, calls: &mut Calls<'_>) {
+        let Some((timer, armed)) = &mut self.pool_timer else { return };
+        let next = self.core.next_time();
+        if next != *armed {
+            match next {
+                Some(at) => calls.set_timer(*timer, at),
+                None => calls.disarm_timer(*timer),
+            }
+            *armed = next;
+        }
+    }
+
+    fn publish(&mut self) {
+        self.turns += 1;
+        self.core.publish(&self.metrics);
+        for (place, listener) in self.listeners.iter().enumerate() {
+            let to = self.metrics.listener(place);
+            to.open.set(u64::from(listener.open));
+            to.accepted.set(listener.accepted);
+            to.refused.set(listener.refused);
+            to.accept_failed.set(listener.accept_failed);
+            to.stalled.set(listener.stalled);
+        }
+        let to = self.metrics.shard();
+        to.turns.set(self.turns);
+        to.draining.set(u64::from(self.drain.stage != Stage::Running));
+        to.keeper_lost.set(self.keeper_lost);
+    }
+}
+
+impl Listener {
+    fn new(plan: ListenerPlan, socket: Fd) -> Self {
+        Self {
+            id: None,
+            socket: Some(socket),
+            plan: Arc::new(plan),
+            open: 0,
+            accepted: 0,
+            refused: 0,
+            accept_failed: 0,
+            stalled: 0,
+        }
+    }
+}
+
+impl Owner for Shard {
+    type Mail = Mail;
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Mail>) {
+        self.core.now = calls.now();
+        match event {
+            Event::Data { stream, data } => self.data(calls, stream, data),
+            Event::Accepted { listener, stream, peer } => {
+                self.accepted(calls, listener, stream, peer);
+            }
+            Event::AcceptFailed { listener, error } => {
+                tracing::warn!("no connection can be accepted at the moment: {error}");
+                let found = self.listeners.iter_mut().find(|it| it.id == Some(listener));
+                if let Some(listener) = found {
+                    listener.accept_failed += 1;
+                }
+            }
+            Event::Eof { stream } => self.eof(stream, calls),
+            Event::Drained { stream } => {
+                if let Role::Session(id) = self.role(stream) {
+                    self.touch(id);
+                }
+            }
+            Event::Hangup { stream } => {
+                if let Role::Session(id) = self.role(stream) {
+                    self.leave(calls, id, Cause::Left);
+                }
+            }
+            Event::Closed { stream, reason } => self.closed(calls, stream, reason),
+            Event::Deadline { stream, name } => self.deadline(calls, stream, name),
+            Event::Timer { timer } => self.timer(calls, timer),
+            Event::Mail(mail) => self.mail(calls, mail),
+            Event::Connected { .. } => {}
+        }
+    }
+
+    fn turn_ends(&mut self, calls: &mut Calls<'_>) {
+        self.core.now = calls.now();
+        self.core.pump(calls, &mut self.outside);
+        self.hand_out();
+        self.flush(calls);
+        if self.drain.stage != Stage::Running {
+            self.drain_on(calls);
+            self.core.pump(calls, &mut self.outside);
+        }
+        self.arm(calls);
+        self.publish();
+    }
+}

@@ -1,0 +1,133 @@
+//! The command line, declared once: parsing, `--help` and its words come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use settings::{Flag, FlagValue};
+
+//TMP use crate::demo::DemoArgs;
+//TMP use crate::ledger::LedgerCommand;
+//TMP use crate::load::cli::LoadArgs;
+use crate::worker::WorkerArgs;
+
+/// Many connections in, few workers behind.
+///
+/// Roadstead accepts many client connections and hands each of their requests to one of a few
+/// workers: local programs, or a database. It queues what they cannot take at once, refuses what
+/// would wait too long, and answers every client in its own order.
+#[derive(Debug, Parser)]
+#[command(name = "roadstead", version, max_term_width = 100)]
+#[command(after_help = "Try `roadstead demo`, or serve a program of your own to everybody:\n\
+    \n    roadstead run --listen 127.0.0.1:7000 --workers 1..4 -- awk '{ print length; fflush() }'\n\
+    \nand in another terminal:\n\n    printf 'hello\\n' | nc -N 127.0.0.1 7000")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a configuration file until a signal ends it.
+    ///
+    /// SIGTERM and SIGINT drain: listeners close, what was taken is finished, then the daemon ends
+    /// with exit code 0, or 1 when the drain deadline cut requests off. A second signal ends at
+    /// once. When everything is up, one line `ready {…}` with the bound addresses goes to standard
+    /// output; the log goes to standard error (RUST_LOG sets its level).
+    Serve {
+        /// The configuration (see docs/reference.md).
+        file: PathBuf,
+    },
+    /// Check a configuration file and show everything that is wrong with it.
+    Check {
+        /// The configuration.
+        file: PathBuf,
+    },
+    /// Serve one program on one address, without a configuration file.
+    ///
+    /// Each line that a client sends goes to one of the programs on its standard input; the line
+    /// that it writes on its standard output is the reply.
+    Run(RunArgs),
+    /// Send one line to a pool of a running daemon and print its reply.
+    Ask {
+        /// The pool's name.
+        pool: String,
+        /// The line.
+        line: String,
+        /// The admin address of the daemon.
+        #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS")]
+        admin: String,
+    },
+    /// Load a `lines` listener with many clients, and keep account of every line.
+//TMP    Load(LoadArgs),
+    /// Look into the ledger that `load` wrote.
+//TMP    #[command(subcommand)]
+//TMP    Ledger(LedgerCommand),
+    /// Show the main job: a thousand clients, a few programs, one database.
+//TMP    Demo(DemoArgs),
+    /// The worker program of the demo and the tests.
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+    /// Print the reference of all options, as it stands in docs/reference.md.
+    #[command(hide = true)]
+    Reference,
+}
+
+/// Serve one program on one address.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Where clients connect: HOST:PORT, :PORT, or unix:/path. Port 0 lets the system choose.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7000")]
+    pub listen: String,
+    /// How many of the program run: MIN..MAX, or one number.
+    #[arg(long, value_name = "MIN..MAX", default_value = "1..4")]
+    pub workers: String,
+    /// Requests that one program has in its hands at once; it must answer them in order.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub pipeline: i64,
+    /// Where metrics, status and `ask` are served; not at all when it is not given.
+    #[arg(long, value_name = "ADDRESS")]
+    pub admin: Option<String>,
+    /// Mark every reply with `+`, `!` or `-`, for programs whose own lines may begin so.
+    #[arg(long)]
+    pub status: bool,
+    /// The program and its arguments, behind `--`.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<String>,
+}
+
+impl RunArgs {
+    /// The same configuration that a file would give.
+    #[must_use]
+    pub fn flags(&self) -> Vec<Flag> {
+        let text = |path: &str, value: &str, shown: String| Flag {
+            path: path.to_owned(),
+            value: FlagValue::Text(value.to_owned()),
+            shown,
+        };
+        let mut flags = vec![
+            text("listener.main.listen", &self.listen, format!("--listen {}", self.listen)),
+            text("listener.main.pool", "main", String::new()),
+            text("listener.main.protocol", "lines", String::new()),
+            text("pool.main.workers", &self.workers, format!("--workers {}", self.workers)),
+            Flag {
+                path: "pool.main.pipeline".to_owned(),
+                value: FlagValue::Integer(self.pipeline),
+                shown: format!("--pipeline {}", self.pipeline),
+            },
+        ];
+        if self.status {
+            flags.push(text("listener.main.reply", "status", "--status".to_owned()));
+        }
+        if let Some(admin) = &self.admin {
+            flags.push(text("admin.listen", admin, format!("--admin {admin}")));
+        }
+        flags.push(Flag {
+            path: "pool.main.program".to_owned(),
+            value: FlagValue::List(self.program.clone()),
+            shown: format!("-- {}", self.program.join(" ")),
+        });
+        flags
+    }
+}

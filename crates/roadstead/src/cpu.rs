@@ -1,0 +1,71 @@
+//! Processor time of other processes, as the kernel accounts it in nanoseconds.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+/// The time that all threads of a process have run, those that ended excepted.
+///
+/// # Errors
+/// When there is no such process.
+pub fn of_process(pid: u32) -> io::Result<Duration> {
+    let mut total = 0_u64;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end between being listed and being read.
+        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        let run = text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+        total += run.unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(total))
+}
+
+/// The direct children of a process.
+///
+/// # Errors
+/// When there is no such process.
+pub fn children(pid: u32) -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let Ok(text) = fs::read_to_string(task?.path().join("children")) else { continue };
+        found.extend(text.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+    }
+    Ok(found)
+}
+
+/// The time of a daemon with the processes that keep its programs, and without the programs.
+///
+/// # Errors
+/// When there is no such process.
+pub fn of_daemon(pid: u32) -> io::Result<Duration> {
+    let mut total = of_process(pid)?;
+    let mut keepers = children(pid)?;
+    while let Some(child) = keepers.pop() {
+        if is_keeper(child) {
+            total += of_process(child).unwrap_or_default();
+            keepers.extend(children(child).unwrap_or_default());
+        }
+    }
+    Ok(total)
+}
+
+/// A keeper goes by a name that no program of a pool has.
+fn is_keeper(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| line.split(|&byte| byte == 0).next() == Some(spawn::KEEPER.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_works_is_seen_to() {
+        let pid = std::process::id();
+        let before = of_process(pid).unwrap();
+        let mut sum = 0_u64;
+        while of_process(pid).unwrap() <= before {
+            sum = sum.wrapping_add((0..100_000).fold(1, |a: u64, b| a.wrapping_mul(b | 1)));
+        }
+        assert!(of_process(pid).unwrap() > before, "{sum}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The commands beside `serve`.
+
+use std::process::{Command, Output, Stdio};
+
+use crate::client::Client;
+use crate::daemon::{BINARY, Daemon, folder, one_pool, worker_program};
+
+fn roadstead(arguments: &[&str]) -> Output {
+    Command::new(BINARY).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn run_serves_a_program_without_a_file() {
+    let folder = folder();
+    let mut command = Command::new(BINARY);
+    command.args(["run", "--listen", "127.0.0.1:0", "--workers", "1..2", "--"]);
+    command.args([BINARY, "worker", "--echo"]);
+    let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+    assert_eq!(Client::connect(daemon.address()).ask("hello"), "hello");
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_wrong_flag_of_run_is_shown_where_it_stands() {
+    let out = roadstead(&["run", "--workers", "9..2", "--", "cat"]);
+    assert_eq!(out.status.code(), Some(2));
+    let told = text(&out.stderr);
+    assert!(told.contains("9..2") && told.contains("command line"), "{told}");
+}
+
+#[test]
+fn check_shows_every_error_and_its_mend() {
+    let folder = folder();
+    let file = folder.path().join("wrong.toml");
+    std::fs::write(&file, "[listener.web]\nlisten = \"127.0.0.1:0\"\npoool = \"x\"\n[pol.x]\n").unwrap();
+    let out = roadstead(&["check", file.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    let told = text(&out.stderr);
+    assert!(told.contains("poool") && told.contains("`pool`") && told.contains(":3:"), "{told}");
+    assert!(told.contains("pol") && told.contains(":4:"), "{told}");
+    let good = folder.path().join("good.toml");
+    std::fs::write(&good, one_pool("", &worker_program(&[]))).unwrap();
+    let out = roadstead(&["check", good.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+}
+
+#[test]
+fn ask_puts_one_line_to_a_pool_by_name() {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &worker_program(&["--echo"])));
+    let out = roadstead(&["ask", "--admin", &daemon.admin, "main", "what is it"]);
+    assert_eq!(text(&out.stdout), "what is it\n");
+    let out = roadstead(&["ask", "--admin", &daemon.admin, "nobody", "what is it"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).starts_with("!nopool "), "{}", text(&out.stderr));
+}
+
+#[test]
+fn a_taken_address_is_said_with_the_listener_s_name() {
+    let folder = folder();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let configuration = one_pool("", &worker_program(&[])).replacen(
+        "[listener.main]\nlisten = \"127.0.0.1:0\"",
+        &format!("[listener.main]\nlisten = \"{}\"", taken.local_addr().unwrap()),
+        1,
+    );
+    let file = folder.path().join("roadstead.toml");
+    std::fs::write(&file, configuration).unwrap();
+    let out = roadstead(&["serve", file.to_str().unwrap()]);
+    let told = text(&out.stderr);
+    assert!(told.contains("listener `main`") && told.contains("in use"), "{told}");
+}
+
+#[test]
+fn the_metrics_page_is_well_formed_and_counts() {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &worker_program(&["--echo"])));
+    let mut client = daemon.connect();
+    for line in 0..7 {
+        client.ask(&line.to_string());
+    }
+    let page = daemon.page("/metrics");
+    for line in page.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(name.starts_with("roadstead_") && value.parse::<f64>().is_ok(), "{line}");
+    }
+    assert_eq!(daemon.metric("roadstead_ends_total", &["verdict=\"answered\""]), 7);
+    assert_eq!(daemon.metric("roadstead_request_seconds_count", &[]), 7);
+    assert_eq!(daemon.page("/health"), "ok\n");
+    assert_eq!(daemon.status()["pools"][0]["name"], "main");
+}
+
+#[test]
+fn help_tells_what_there_is() {
+    let out = roadstead(&["--help"]);
+    let told = text(&out.stdout);
+    for word in ["serve", "check", "run", "ask", "load", "demo"] {
+        assert!(told.contains(word), "{told}");
+    }
+}

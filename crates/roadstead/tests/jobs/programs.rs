@@ -1,0 +1,202 @@
+//! Programs on pipes that do not do what they should. None of it may reach another client's reply,
+//! and the pool must serve again afterwards.
+
+use std::time::Duration;
+
+use crate::daemon::{Daemon, becomes, folder, is_alive, one_pool, read_log, until, worker_program};
+
+/// A daemon whose two programs echo and do one thing wrong.
+fn misbehaving(how: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    let program = worker_program(&["--echo", "--misbehave", how]);
+    let pool = format!("{program}workers = 2\nsettle = \"0s\"\n{pool}\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    (folder, daemon)
+}
+
+#[test]
+fn a_program_that_is_missing_is_said_and_requests_are_refused_at_once() {
+    let folder = folder();
+    let pool = "program = [\"/no/such/program\"]\n";
+    let daemon = Daemon::serve(folder.path(), &one_pool("", pool));
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with("!down "), "{reply}");
+    assert!(read_log(folder.path()).contains("/no/such/program"));
+}
+
+#[test]
+fn a_program_that_exits_at_once_backs_off_and_requests_are_refused() {
+    let (_folder, daemon) = misbehaving("exits-at-once", "settle = \"1s\"\n".trim_end());
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with("!down ") || reply.starts_with("!unknown died "), "{reply}");
+    let starts = daemon.metric("roadstead_worker_starts_total", &[]);
+    assert!(starts < 40, "{starts} starts are no back-off");
+}
+
+#[test]
+fn a_program_that_exits_mid_request_ends_it_as_unknown_and_another_serves_on() {
+    let (_folder, daemon) = misbehaving("exit-after=3", "");
+    let mut client = daemon.connect();
+    let replies: Vec<String> = (0..40).map(|line| client.ask(&line.to_string())).collect();
+    let (mut answered, mut died) = (0, 0);
+    for (line, reply) in replies.iter().enumerate() {
+        if reply.starts_with("!unknown died ") {
+            died += 1;
+        } else {
+            assert_eq!(*reply, line.to_string());
+            answered += 1;
+        }
+    }
+    assert!(answered >= 28 && died >= 8, "{answered} answered, {died} died: {replies:?}");
+}
+
+#[test]
+fn a_program_that_answers_twice_is_replaced_before_it_can_answer_somebody_else() {
+    let (_folder, daemon) = misbehaving("twice", "");
+    let mut clients: Vec<_> = (0..4).map(|_| daemon.connect()).collect();
+    for round in 0..10 {
+        for (who, client) in clients.iter_mut().enumerate() {
+            let line = format!("{who} {round}");
+            assert_eq!(client.ask(&line), line);
+        }
+    }
+    assert!(daemon.metric("roadstead_replies_discarded_total", &[]) >= 20);
+}
+
+#[test]
+fn a_program_that_speaks_unasked_is_not_given_a_request() {
+    let (folder, daemon) = misbehaving("unasked", "settle = \"1s\"\n".trim_end());
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with('!'), "{reply}");
+    until("it is logged", || read_log(folder.path()).contains("spoke though nothing was asked"));
+}
+
+#[test]
+fn a_program_that_never_answers_is_killed_at_the_deadline() {
+    let (_folder, daemon) = misbehaving("never", "deadline = \"300ms\"\n");
+    let before = daemon.programs();
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with("!unknown deadline "), "{reply}");
+    until("it is gone", || before.iter().filter(|&&pid| is_alive(pid)).count() < before.len());
+}
+
+#[test]
+fn a_program_that_answers_without_a_newline_is_killed_at_the_deadline() {
+    let (_folder, daemon) = misbehaving("no-newline", "deadline = \"300ms\"\n");
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with("!unknown deadline "), "{reply}");
+}
+
+#[test]
+fn a_reply_without_an_end_is_cut_at_its_limit() {
+    let (_folder, daemon) = misbehaving("flood", "reply_max = \"64KiB\"\n");
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with("!failed reply "), "{reply}");
+    let rss = resident_bytes(daemon.pid());
+    assert!(rss < 100 << 20, "{rss} bytes are resident after a flood of 1 GiB");
+}
+
+#[test]
+fn a_gigabyte_of_lines_reaches_nobody() {
+    let (_folder, daemon) = misbehaving("chatter", "");
+    let mut client = daemon.connect();
+    let _ = client.ask("a");
+    let rss = resident_bytes(daemon.pid());
+    assert!(rss < 100 << 20, "{rss} bytes are resident after 1 GiB of lines");
+}
+
+#[test]
+fn standard_error_is_read_and_logged_and_does_not_block() {
+    let (folder, daemon) = misbehaving("stderr=2000000", "");
+    let mut client = daemon.connect();
+    for line in 0..5 {
+        assert_eq!(client.ask(&line.to_string()), line.to_string());
+    }
+    assert!(read_log(folder.path()).contains("stderr: "));
+    assert!(daemon.metric("roadstead_stderr_dropped_total", &[]) > 0);
+}
+
+#[test]
+fn a_program_that_ignores_term_is_killed_after_its_grace() {
+    let (_folder, daemon) = misbehaving("ignore-term", "grace = \"200ms\"\n");
+    assert_eq!(daemon.connect().ask("a"), "a");
+    let programs = daemon.programs();
+    assert!(daemon.stop().success());
+    assert!(programs.iter().all(|&pid| !is_alive(pid)), "{programs:?}");
+}
+
+#[test]
+fn a_program_that_closes_its_output_is_replaced() {
+    let (_folder, daemon) = misbehaving("close-stdout", "grace = \"200ms\"\n");
+    let before = daemon.programs();
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with("!unknown died "), "{reply}");
+    until("another took its place", || {
+        let now = daemon.programs();
+        now.len() == 2 && before.iter().any(|pid| !now.contains(pid))
+    });
+}
+
+#[test]
+fn a_pipeline_answers_in_order_and_what_never_left_us_is_served_by_another() {
+    let folder = folder();
+    let program = worker_program(&["--echo", "--misbehave", "exit-after=50"]);
+    let pool = format!("{program}workers = 2\npipeline = 16\nsettle = \"0s\"\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("in_flight_max = 64\n", &pool));
+    let mut client = daemon.connect();
+    let lines: String = (0..400).map(|line| format!("{line}\n")).collect();
+    client.send(lines);
+    client.finish();
+    let replies = client.rest();
+    assert_eq!(replies.len(), 400);
+    for (line, reply) in replies.iter().enumerate() {
+        assert!(*reply == line.to_string() || reply.starts_with("!unknown died "), "{line}: {reply}");
+    }
+}
+
+#[test]
+fn the_pool_grows_with_its_queue_and_shrinks_to_its_minimum_and_never_below() {
+    let folder = folder();
+    let program = worker_program(&["--echo", "--misbehave", "slow=30"]);
+    let pool =
+        format!("{program}workers = {{ min = 1, max = 6, idle = \"200ms\", grow_after = \"5ms\" }}\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    let mut clients: Vec<_> = (0..20).map(|_| daemon.connect()).collect();
+    for _ in 0..5 {
+        clients.iter_mut().for_each(|client| client.send("x\n"));
+        clients.iter_mut().for_each(|client| assert_eq!(client.line(), "x"));
+    }
+    assert_eq!(daemon.programs().len(), 6);
+    until("it has shrunk", || daemon.programs().len() == 1);
+    assert!(!becomes(Duration::from_millis(600), || daemon.programs().len() != 1));
+}
+
+#[test]
+fn a_full_queue_refuses_at_once_and_a_long_wait_is_refused_in_time() {
+    let folder = folder();
+    let program = worker_program(&["--echo", "--misbehave", "never"]);
+    let pool = format!(
+        "{program}workers = 1\nqueue = {{ length = 2, wait = \"300ms\" }}\ndeadline = \"20s\"\n"
+    );
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    until("it is ready", || daemon.metric("roadstead_workers", &["idle"]) == 1);
+    let mut busy = daemon.connect();
+    busy.send("taken\n");
+    until("it is taken", || daemon.metric("roadstead_workers", &["busy"]) == 1);
+    let mut waiting = daemon.connect();
+    waiting.send("1\n2\n");
+    until("two wait", || daemon.metric("roadstead_queue_length", &[]) == 2);
+    let reply = daemon.connect().ask("3");
+    assert!(reply.starts_with("!full "), "{reply}");
+    for _ in 0..2 {
+        let reply = waiting.line();
+        assert!(reply.starts_with("!waited "), "{reply}");
+    }
+    let ends = |cause: &str| daemon.metric("roadstead_ends_total", &[&format!("cause=\"{cause}\"")]);
+    assert_eq!((ends("full"), ends("waited")), (1, 2));
+}
+
+fn resident_bytes(pid: u32) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}

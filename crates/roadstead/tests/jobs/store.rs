@@ -1,0 +1,217 @@
+//! Rows in a database: by `then` from programs, and straight from a listener.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rusqlite::Connection;
+
+use crate::daemon::{BINARY, Daemon, folder, main_job, one_pool, until, worker_program};
+
+fn rows(folder: &Path) -> Vec<(i64, String)> {
+    let database = Connection::open(folder.join("hits.db")).unwrap();
+    let mut statement = database.prepare("select id, path from hits order by id").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+/// A listener straight into a table.
+fn direct(folder: &Path, table: &str, pool: &str) -> String {
+    let database = serde_json::Value::from(format!("sqlite:{}", folder.join("hits.db").display()));
+    one_pool(
+        "",
+        &format!(
+            "database = {database}\ncreate = \"create table if not exists hits ({table})\"\n\
+             insert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\nrecord = \"json\"\n\
+             ack = \"ok {{id}}\"\n{pool}"
+        ),
+    )
+}
+
+#[test]
+fn a_line_becomes_a_record_becomes_a_row_and_only_then_an_acknowledgement() {
+    let folder = folder();
+    let parse = format!("{}workers = 3\n", worker_program(&[]));
+    let daemon = Daemon::serve(folder.path(), &main_job(folder.path(), &parse, ""));
+    let mut client = daemon.connect();
+    for id in 1..=50 {
+        assert_eq!(client.ask(&format!("{id} 1700000000000000 /a/{id} 200")), format!("ok {id}"));
+        let there = rows(folder.path());
+        assert_eq!(there.last(), Some(&(id, format!("/a/{id}"))), "it is there when acknowledged");
+    }
+}
+
+#[test]
+fn what_the_program_refuses_is_passed_on_and_is_no_row() {
+    let folder = folder();
+    let daemon =
+        Daemon::serve(folder.path(), &main_job(folder.path(), &worker_program(&[]), ""));
+    let mut client = daemon.connect();
+    let reply = client.ask("this is no line of work");
+    assert!(reply.starts_with("!record "), "{reply}");
+    assert_eq!(client.ask("7 1 /a 200"), "ok 7");
+    assert_eq!(rows(folder.path()).len(), 1);
+    assert_eq!(daemon.metric("roadstead_ends_total", &["cause=\"worker\""]), 1);
+}
+
+#[test]
+fn a_bad_row_is_refused_with_its_own_error_and_the_others_of_its_batch_are_stored() {
+    let folder = folder();
+    let pool = "batch = { rows = 100, wait = \"100ms\" }\n";
+    let table = "id integer not null, path text not null check (length(path) < 10)";
+    let daemon = Daemon::serve(folder.path(), &direct(folder.path(), table, pool));
+    let mut client = daemon.connect();
+    client.send(
+        "{\"id\":1,\"path\":\"/a\"}\n{\"id\":2,\"path\":\"/much too long\"}\n{\"id\":3}\n\
+         not json\n{\"id\":5,\"path\":null}\n{\"id\":6,\"path\":\"/b'; drop table hits; --\"}\n\
+         {\"id\":7,\"path\":\"/c\"}\n",
+    );
+    client.finish();
+    let replies = client.rest();
+    assert_eq!(replies[0], "ok 1");
+    assert!(replies[1].starts_with("!row ") && replies[1].contains("CHECK"), "{replies:?}");
+    assert!(replies[2].starts_with("!row ") && replies[2].contains("path"), "{replies:?}");
+    assert!(replies[3].starts_with("!record "), "{replies:?}");
+    assert!(replies[4].starts_with("!row ") && replies[4].contains("NOT NULL"), "{replies:?}");
+    assert!(replies[5].starts_with("!row "), "{replies:?}");
+    assert_eq!(replies[6], "ok 7");
+    assert_eq!(rows(folder.path()), [(1, "/a".to_owned()), (7, "/c".to_owned())]);
+    assert_eq!(daemon.metric("roadstead_batches_total", &[]), 1, "they were one batch");
+}
+
+#[test]
+fn high_load_makes_large_batches_by_itself() {
+    let folder = folder();
+    let daemon =
+        Daemon::serve(folder.path(), &direct(folder.path(), "id integer, path text", ""));
+    let mut clients: Vec<_> = (0..10).map(|_| daemon.connect()).collect();
+    for (who, client) in clients.iter_mut().enumerate() {
+        let lines: String =
+            (0..200).map(|it| format!("{{\"id\":{},\"path\":\"/x\"}}\n", who * 200 + it)).collect();
+        client.send(lines);
+    }
+    for (who, client) in clients.iter_mut().enumerate() {
+        for it in 0..200 {
+            assert_eq!(client.line(), format!("ok {}", who * 200 + it));
+        }
+    }
+    assert_eq!(rows(folder.path()).len(), 2000);
+    let batches = daemon.metric("roadstead_batches_total", &[]);
+    assert!(batches <= 500, "{batches} batches for 2000 rows");
+}
+
+#[test]
+fn a_locked_database_fails_the_batch_and_serves_again_when_it_is_free() {
+    let folder = folder();
+    let pool = "lock_wait = \"200ms\"\n";
+    let daemon =
+        Daemon::serve(folder.path(), &direct(folder.path(), "id integer, path text", pool));
+    let mut client = daemon.connect();
+    assert_eq!(client.ask("{\"id\":1,\"path\":\"/a\"}"), "ok 1");
+    let locker = Connection::open(folder.path().join("hits.db")).unwrap();
+    locker.execute_batch("begin exclusive").unwrap();
+    let reply = client.ask("{\"id\":2,\"path\":\"/b\"}");
+    assert!(reply.starts_with("!failed database "), "{reply}");
+    locker.execute_batch("commit").unwrap();
+    assert_eq!(client.ask("{\"id\":3,\"path\":\"/c\"}"), "ok 3");
+    assert_eq!(rows(folder.path()).len(), 2);
+}
+
+#[test]
+fn a_full_disk_fails_the_batch_with_its_reason_and_nothing_acknowledged_is_missing() {
+    let folder = folder();
+    let disk = folder.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+        .arg(&disk)
+        .status()
+        .is_ok_and(|status| status.success());
+    assert!(mounted, "this test mounts a small tmpfs, for which it needs to be root");
+    let result = std::panic::catch_unwind(|| fill_disk(&folder, &disk));
+    let _ = Command::new("umount").arg("--lazy").arg(&disk).status();
+    result.unwrap();
+}
+
+fn fill_disk(folder: &tempfile::TempDir, disk: &Path) {
+    let daemon = Daemon::serve(folder.path(), &direct(disk, "id integer, path text", ""));
+    let mut client = daemon.connect();
+    let mut acknowledged = Vec::new();
+    let mut refused = None;
+    for id in 0..5000 {
+        let reply = client.ask(&format!("{{\"id\":{id},\"path\":\"{}\"}}", "x".repeat(2000)));
+        if reply.starts_with("ok ") {
+            acknowledged.push(id);
+        } else {
+            assert!(reply.starts_with("!failed database "), "{reply}");
+            refused = Some(reply);
+            break;
+        }
+    }
+    assert!(refused.is_some_and(|reply| reply.contains("full")), "the disk is full in words");
+    let there: Vec<i64> = rows(disk).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(there, acknowledged);
+}
+
+#[test]
+fn a_missing_table_is_an_error_at_the_start_that_names_it() {
+    let folder = folder();
+    let configuration =
+        direct(folder.path(), "id integer", "").lines().filter(|line| !line.starts_with("create"))
+            .collect::<Vec<_>>()
+            .join("\n");
+    let file = folder.path().join("roadstead.toml");
+    std::fs::write(&file, configuration).unwrap();
+    let out = Command::new(BINARY).arg("serve").arg(&file).stdin(Stdio::null()).output().unwrap();
+    assert!(!out.status.success());
+    let told = String::from_utf8_lossy(&out.stderr);
+    assert!(told.contains("hits") && told.contains("main"), "{told}");
+}
+
+#[test]
+fn full_sync_is_one_fdatasync_a_commit_at_least() {
+    let strace = Command::new("strace").arg("-V").stdout(Stdio::null()).status();
+    assert!(strace.is_ok(), "this test needs strace: apt-get install strace");
+    let folder = folder();
+    let mut daemon =
+        Daemon::serve(folder.path(), &direct(folder.path(), "id integer, path text", ""));
+    let trace = folder.path().join("trace");
+    let mut tracer = Command::new("strace")
+        .args(["-f", "-e", "trace=fdatasync,fsync", "-o"])
+        .arg(&trace)
+        .args(["-p", &daemon.pid().to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It says "attached" for each thread; the last of them may come after the first.
+    let mut attached = std::io::BufReader::new(tracer.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut attached, &mut line).unwrap();
+    assert!(line.contains("attached"), "{line}");
+    let drained = std::thread::spawn(move || std::io::copy(&mut attached, &mut std::io::sink()));
+    let mut client = daemon.connect();
+    let commits = 20;
+    for id in 0..commits {
+        assert_eq!(client.ask(&format!("{{\"id\":{id},\"path\":\"/a\"}}")), format!("ok {id}"));
+    }
+    daemon.kill();
+    tracer.wait().unwrap();
+    let _ = drained.join();
+    let synced = std::fs::read_to_string(&trace).unwrap().matches("sync(").count();
+    assert!(synced >= commits, "{synced} syncs for {commits} commits");
+}
+
+#[test]
+fn a_client_that_left_is_forgotten_but_its_neighbours_rows_are_stored() {
+    let folder = folder();
+    let parse = format!("{}workers = 2\n", worker_program(&["--misbehave", "slow=20"]));
+    let daemon = Daemon::serve(folder.path(), &main_job(folder.path(), &parse, ""));
+    let mut stays = daemon.connect();
+    let mut leaves = daemon.connect();
+    leaves.send("1 1 /left 200\n2 1 /left 200\n3 1 /left 200\n");
+    stays.send("10 1 /stays 200\n");
+    drop(leaves);
+    assert_eq!(stays.line(), "ok 10");
+    until("nothing is on its way", || daemon.metric("roadstead_exchanges", &[]) == 0);
+    assert!(rows(folder.path()).contains(&(10, "/stays".to_owned())));
+}

@@ -1,0 +1,225 @@
+//! A real daemon for a test: started with a configuration of the test's own, on ports of the
+//! system's choice, in a folder that goes with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::client::Client;
+
+/// How long anything may take that is waited for. It decides no test but those that fail.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The binary under test.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_roadstead");
+
+pub struct Daemon {
+    child: Child,
+    _stdout: BufReader<ChildStdout>,
+    pub listeners: BTreeMap<String, String>,
+    pub admin: String,
+}
+
+/// A folder for the files of a test.
+pub fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("roadstead-test-").tempdir().unwrap()
+}
+
+/// A pool of the built-in worker program; `arguments` are TOML strings behind `worker`.
+pub fn worker_program(arguments: &[&str]) -> String {
+    let words: Vec<String> = [BINARY, "worker"]
+        .iter()
+        .chain(arguments)
+        .map(|word| Value::from(*word).to_string())
+        .collect();
+    format!("program = [{}]\n", words.join(", "))
+}
+
+/// One `lines` listener called `main` before a pool called `main` with these options.
+pub fn one_pool(listener: &str, pool: &str) -> String {
+    format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
+         protocol = \"lines\"\npool = \"main\"\n{listener}\n[pool.main]\n{pool}\n"
+    )
+}
+
+/// The whole way: lines, the built-in worker, rows in `hits.db`, an acknowledgement with the id.
+pub fn main_job(folder: &Path, parse: &str, store: &str) -> String {
+    let database = Value::from(format!("sqlite:{}", folder.join("hits.db").display()));
+    format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
+         protocol = \"lines\"\npool = \"parse\"\n[pool.parse]\n{parse}\nthen = \"store\"\n\
+         [pool.store]\ndatabase = {database}\n\
+         create = \"create table if not exists hits (id integer, at integer, path text, status integer)\"\n\
+         insert = {{ table = \"hits\", columns = [\"id\", \"at\", \"path\", \"status\"] }}\n\
+         record = \"json\"\nack = \"ok {{id}}\"\n{store}\n"
+    )
+}
+
+impl Daemon {
+    pub fn serve(folder: &Path, configuration: &str) -> Self {
+        Self::serve_with(folder, configuration, &[])
+    }
+
+    /// Starts it with variables of its own and waits until it is ready.
+    pub fn serve_with(folder: &Path, configuration: &str, environment: &[(&str, &str)]) -> Self {
+        let file = folder.join("roadstead.toml");
+        fs::write(&file, configuration).unwrap();
+        let mut command = Command::new(BINARY);
+        command.arg("serve").arg(&file).current_dir(folder).envs(environment.iter().copied());
+        match Self::start(&mut command, folder) {
+            Ok(daemon) => daemon,
+            Err(told) => panic!("the daemon did not start:\n{told}\n{configuration}"),
+        }
+    }
+
+    /// Starts any command of the binary that announces itself as ready.
+    pub fn start(command: &mut Command, folder: &Path) -> Result<Self, String> {
+        let log = fs::OpenOptions::new().create(true).append(true).open(log_path(folder)).unwrap();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("the binary under test can be started");
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let Some(ready) = line.strip_prefix("ready ") else {
+            let status = child.wait().unwrap();
+            return Err(format!("{status}\n{}", fs::read_to_string(log_path(folder)).unwrap()));
+        };
+        let ready: Value = serde_json::from_str(ready).unwrap();
+        let listeners = ready["listeners"].as_object().unwrap().iter();
+        let listeners = listeners.map(|(name, it)| (name.clone(), it.as_str().unwrap().to_owned()));
+        let admin = ready["admin"].as_str().unwrap_or_default().to_owned();
+        Ok(Self { child, _stdout: stdout, listeners: listeners.collect(), admin })
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn address(&self) -> &str {
+        &self.listeners["main"]
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    /// A page of the admin address.
+    pub fn page(&self, path: &str) -> String {
+        let said = roadstead::ask::request(&self.admin, "GET", path, b"").unwrap();
+        String::from_utf8(said.body).unwrap()
+    }
+
+    /// The sum of all samples of a metric whose labels contain each of `labels`.
+    pub fn metric(&self, name: &str, labels: &[&str]) -> u64 {
+        let page = self.page("/metrics");
+        let lines = page.lines().filter_map(|line| line.strip_prefix(name));
+        lines
+            .filter(|rest| rest.starts_with('{') || rest.starts_with(' '))
+            .filter(|rest| labels.iter().all(|label| rest.contains(label)))
+            .map(|rest| rest.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum()
+    }
+
+    pub fn status(&self) -> Value {
+        serde_json::from_str(&self.page("/status")).unwrap()
+    }
+
+    /// The processes of the programs of all pools.
+    pub fn programs(&self) -> Vec<u32> {
+        let status = self.status();
+        let pools = status["pools"].as_array().unwrap().iter();
+        let workers = pools.flat_map(|pool| pool["workers"].as_array().unwrap());
+        workers.filter_map(|it| it["pid"].as_u64()).map(|pid| u32::try_from(pid).unwrap()).collect()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Drains it and returns how it ended.
+    pub fn stop(mut self) -> ExitStatus {
+        self.signal(rustix::process::Signal::TERM);
+        self.child.wait().unwrap()
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+
+fn log_path(folder: &Path) -> PathBuf {
+    folder.join("daemon.log")
+}
+
+/// What the daemon wrote on its standard error.
+pub fn read_log(folder: &Path) -> String {
+    fs::read_to_string(log_path(folder)).unwrap_or_default()
+}
+
+/// Looks again and again until `seen` is true, and fails when it does not become so.
+pub fn until(what: &str, seen: impl FnMut() -> bool) {
+    assert!(becomes(PATIENCE, seen), "this did not happen: {what}");
+}
+
+/// Whether `seen` becomes true within `limit`.
+pub fn becomes(limit: Duration, mut seen: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        if seen() {
+            return true;
+        }
+        if begun.elapsed() > limit {
+            return false;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process is there and more than a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('Z')))
+}
+
+/// All processes whose environment or command line holds this mark.
+pub fn processes_with(mark: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|&pid| is_alive(pid))
+        .filter(|pid| {
+            let has = |file: &str| {
+                fs::read(format!("/proc/{pid}/{file}"))
+                    .is_ok_and(|bytes| bytes.windows(mark.len()).any(|it| it == mark.as_bytes()))
+            };
+            has("cmdline") || has("environ")
+        })
+        .collect()
+}
