@@ -195,7 +195,7 @@ fn poured(mut output: impl Write, pattern: &[u8], size: u64) -> Next {
 /// Puts another file in the place of the output, whose reader then sees its end.
 fn close_stdout() -> Next {
     let nowhere = std::fs::File::options().write(true).open("/dev/null");
-    match nowhere.map(|nowhere| rustix::stdio::dup2_stdout(nowhere)) {
+    match nowhere.map(rustix::stdio::dup2_stdout) {
         Ok(Ok(())) => Next::Read,
         _ => Next::End,
     }

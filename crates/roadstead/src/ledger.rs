@@ -1,0 +1,138 @@
+//! The ledger: what a client sent, and what it was told about each line.
+//!
+//! What it is: a file that a run of `load` writes, and the check that holds it against the
+//! database. What it knows: ids, fates, and the recipe of the records. What it must never know:
+//! how the lines travelled.
+//!
+//! The file is binary, all numbers little-endian:
+//!
+//! ```text
+//!   "roadstead ledger 1\n"  seed: u64  first id: u64
+//!   kind: u8  number: u64                               any number of these
+//!     's' id    sent: ids begin at the first and rise by one; again only after a refusal
+//!     'a' 'r' 'f' 'u' 'm' id    its fate: acknowledged, refused, failed, unknown, misdirected
+//!     'x' 0     a reply came that nothing had asked for
+//!   '.'  ids sent: u64                                  the run has ended
+//! ```
+//!
+//! A line is written down before it is given to the connection, and its fate when it is known. A
+//! file without its end belongs to a run that did not end, and nothing can be said about it.
+
+mod check;
+mod cli;
+mod read;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+pub use check::{CheckError, Finding, Verdict, check};
+pub use cli::{CheckArgs, LedgerCommand, main};
+pub use read::{FormatError, Ledger, ReadError};
+
+const MAGIC: &[u8; 19] = b"roadstead ledger 1\n";
+const RECORD_SIZE: usize = 9;
+const BUFFER_SIZE: usize = 256 * 1024;
+const SENT: u8 = b's';
+const UNASKED: u8 = b'x';
+const END: u8 = b'.';
+
+/// What a client knows of a line that it sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It took effect.
+    Acknowledged,
+    /// It was decided before anything took effect that it would not.
+    Refused,
+    /// It was tried and did not take effect.
+    Failed,
+    /// It may or may not have taken effect.
+    Unknown,
+    /// Its reply was for another line, so nothing is known of it but that ids were mixed.
+    Misdirected,
+}
+
+impl Fate {
+    const ALL: [Self; 5] =
+        [Self::Acknowledged, Self::Refused, Self::Failed, Self::Unknown, Self::Misdirected];
+
+    const fn kind(self) -> u8 {
+        match self {
+            Self::Acknowledged => b'a',
+            Self::Refused => b'r',
+            Self::Failed => b'f',
+            Self::Unknown => b'u',
+            Self::Misdirected => b'm',
+        }
+    }
+}
+
+/// Writes a ledger.
+#[derive(Debug)]
+pub struct Writer {
+    file: BufWriter<File>,
+    sent: u64,
+}
+
+impl Writer {
+    /// Begins a ledger of a run whose ids begin at `first` and whose records come from `seed`.
+    /// A file that is there is overwritten.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub fn create(path: &Path, seed: u64, first: u64) -> io::Result<Self> {
+        let mut file = BufWriter::with_capacity(BUFFER_SIZE, File::create(path)?);
+        file.write_all(MAGIC)?;
+        file.write_all(&seed.to_le_bytes())?;
+        file.write_all(&first.to_le_bytes())?;
+        Ok(Self { file, sent: 0 })
+    }
+
+    /// Notes that `id` is about to be sent for the first time: the first id, then one more each.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub fn sent(&mut self, id: u64) -> io::Result<()> {
+        self.sent += 1;
+        self.write(SENT, id)
+    }
+
+    /// Notes that a refused `id` is about to be sent again.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub fn sent_again(&mut self, id: u64) -> io::Result<()> {
+        self.write(SENT, id)
+    }
+
+    /// Notes what became of `id`.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub fn fate(&mut self, id: u64, fate: Fate) -> io::Result<()> {
+        self.write(fate.kind(), id)
+    }
+
+    /// Notes a reply that nothing had asked for.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub fn unasked(&mut self) -> io::Result<()> {
+        self.write(UNASKED, 0)
+    }
+
+    /// Ends the ledger. Without this it cannot be checked.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.write(END, self.sent)?;
+        self.file.flush()
+    }
+
+    fn write(&mut self, kind: u8, number: u64) -> io::Result<()> {
+        let mut record = [kind; RECORD_SIZE];
+        record[1..].copy_from_slice(&number.to_le_bytes());
+        self.file.write_all(&record)
+    }
+}
