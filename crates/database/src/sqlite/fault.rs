@@ -59,7 +59,10 @@ impl Fault {
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         let blame = code_of(&error).map_or(Blame::Broken, blame_of);
-        Self::new(blame, &text_of(&error))
+        match blame {
+            Blame::Stopped => Self::new(blame, "stopped while a statement ran"),
+            _ => Self::new(blame, &text_of(&error)),
+        }
     }
 }
 

@@ -68,18 +68,21 @@ impl SqliteHandler {
         Ok(Self { setup, link: Some(link), rows: Rows::default() })
     }
 
-    /// The connection, opened anew when the last batch spoiled it.
-    fn link(&mut self) -> Result<Link, DatabaseError> {
-        self.link.take().map_or_else(|| connect(&self.setup), Ok)
+    /// The connection, opened anew when the last batch spoiled it, and attentive to `stop`.
+    fn link(&mut self, stop: &Stop) -> Result<Link, String> {
+        let open = self.link.take().map_or_else(|| connect(&self.setup), Ok);
+        let mut link = open.map_err(|error| error.to_string())?;
+        link.heed(stop).map_err(|fault| fault.text)?;
+        Ok(link)
     }
 }
 
 impl Handler for SqliteHandler {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
-        let link = match self.link() {
+        let link = match self.link(stop) {
             Ok(link) => link,
-            Err(error) => {
-                let outcome = failed(&error.to_string());
+            Err(text) => {
+                let outcome = failed(&text);
                 return (0..batch.requests.len()).for_each(|i| outbox.answer(i, outcome.clone()));
             }
         };

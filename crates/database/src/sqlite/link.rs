@@ -13,6 +13,10 @@ use crate::source::Source;
 /// SQLite waits for a lock in pieces of this length; between them we look whether to stop.
 const LOCK_SLICE: Duration = Duration::from_millis(25);
 
+/// Steps of SQLite's machine between two looks whether to stop: some hundred microseconds of a
+/// statement that runs long.
+const STOP_STEPS: std::ffi::c_int = 10_000;
+
 /// What became of a COMMIT.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Commit {
@@ -46,6 +50,12 @@ impl Link {
 
     pub(super) const fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Lets `stop` interrupt a statement that runs long, from now until the next call.
+    pub(super) fn heed(&mut self, stop: &Stop) -> Result<(), Fault> {
+        let stop = stop.clone();
+        Ok(self.connection.progress_handler(STOP_STEPS, Some(move || stop.requested()))?)
     }
 
     /// Takes and returns the lock for writing. One that is held by another will be free in time.

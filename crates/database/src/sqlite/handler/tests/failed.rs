@@ -68,6 +68,39 @@ fn a_batch_that_nobody_wants_any_more_is_not_stored() {
     assert_eq!(place.rows(), [""; 0]);
 }
 
+#[test]
+fn a_statement_without_end_can_be_stopped() {
+    let mut place = Place::statement(
+        "insert into hits with recursive n (x) as (select 1 union all select x + 1 from n)
+         select :id, :path, :status from n where :id < 10 or x < 0 limit iif(:id < 10, 1, -1)",
+    );
+    place.options.lock_wait = FOREVER;
+    let mut handler = place.handler();
+    let stop = Stop::default();
+    let looker = Connection::open(place.path()).unwrap();
+    looker.busy_timeout(Duration::ZERO).unwrap();
+    let stopper = thread::spawn({
+        let stop = stop.clone();
+        move || {
+            // Once the lock is taken, the statement runs.
+            while looker.execute_batch("begin immediate; rollback").is_ok() {
+                thread::yield_now();
+            }
+            stop.request();
+        }
+    });
+    let answers = serve_until(&mut handler, &batch([hit(10), hit(11)]), &stop);
+    stopper.join().unwrap();
+    for answer in answers {
+        // The thread may see the lock a moment before the statement is started.
+        let expected =
+            ["!database stopped before the commit", "!database stopped while a statement ran"];
+        assert!(expected.contains(&&*answer), "{answer}");
+    }
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    assert_eq!(place.rows(), ["1 /1 200"]);
+}
+
 fn pragma(handler: &SqliteHandler, sql: &str) {
     let link = handler.link.as_ref().expect("the connection is open");
     let mut statement = link.connection().prepare(sql).unwrap();
