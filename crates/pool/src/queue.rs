@@ -136,6 +136,12 @@ impl<P: Payload> Queue<P> {
         waiting.payload
     }
 
+    /// Places that there is room for.
+    #[cfg(test)]
+    pub(crate) const fn footprint(&self) -> (usize, usize) {
+        (self.places.capacity(), self.vacant.capacity())
+    }
+
     /// Sweeps every invariant.
     pub(crate) fn check(&self) {
         let mut bytes = 0;

@@ -1,6 +1,6 @@
 //! What follows from an event.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use elastic::{Advice, Load};
 use exchange::Cause;
@@ -9,11 +9,6 @@ use super::{Phase, Pool};
 use crate::Payload;
 use crate::effect::Effect;
 use crate::workers::Move;
-
-/// `duration` after `instant`; none when that is never.
-pub(super) fn after(instant: Instant, duration: Duration) -> Option<Instant> {
-    instant.checked_add(duration)
-}
 
 impl<P: Payload> Pool<P> {
     /// The time moves on to `now`: what has waited too long is refused before anything else.
@@ -80,7 +75,7 @@ impl<P: Payload> Pool<P> {
             || self.phase > Phase::Serving
             || self.queue.length() >= batch.rows.min(limits.length)
             || self.queue.bytes() >= batch.bytes.min(limits.bytes)
-            || after(oldest, batch.wait).is_some_and(|at| at <= self.now)
+            || oldest.checked_add(batch.wait).is_some_and(|at| at <= self.now)
     }
 
     fn dispatch(&mut self) {
@@ -115,7 +110,7 @@ impl<P: Payload> Pool<P> {
     /// Refuses what has waited too long. The head of the queue is the oldest.
     fn expire(&mut self) {
         while let Some(oldest) = self.queue.oldest()
-            && after(oldest, self.settings.queue.wait).is_some_and(|at| at <= self.now)
+            && oldest.checked_add(self.settings.queue.wait).is_some_and(|at| at <= self.now)
         {
             self.refuse(Cause::Waited);
         }

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use super::turn::after;
 use super::{Phase, Pool};
 use crate::Payload;
 use crate::settings::Settings;
@@ -15,10 +14,10 @@ impl<P: Payload> Pool<P> {
     #[must_use]
     pub fn next_time(&self) -> Option<Instant> {
         let oldest = self.queue.oldest();
-        let refused_at = oldest.and_then(|oldest| after(oldest, self.settings.queue.wait));
+        let refused_at = oldest.and_then(|oldest| oldest.checked_add(self.settings.queue.wait));
         let batch_at = oldest
             .filter(|_| self.free.any())
-            .and_then(|oldest| after(oldest, self.settings.batch.wait));
+            .and_then(|oldest| oldest.checked_add(self.settings.batch.wait));
         let (sized_at, started_at) = if self.is_sized() {
             let started_at = self.backoff.next_time(self.now, self.pending());
             (self.policy.next_time(&self.load()), started_at)

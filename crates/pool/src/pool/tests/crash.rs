@@ -1,0 +1,213 @@
+//! Workers that do not start, or do not live.
+
+use super::*;
+
+const BACKOFF: BackoffSettings = BackoffSettings {
+    first: Duration::from_millis(100),
+    max: Duration::from_secs(30),
+    settle: Duration::from_secs(1),
+    open_after: 5,
+};
+
+impl Yard {
+    /// Every worker dies ten milliseconds after its start until `end`: how many were started.
+    fn crash_loop(&mut self, end: Instant) -> usize {
+        let mut count = 0;
+        while self.now < end {
+            let started = self.start_all();
+            if started.is_empty() {
+                self.wait();
+                continue;
+            }
+            count += started.len();
+            self.pass(ms(10));
+            for worker in started {
+                self.ended(worker, false);
+            }
+        }
+        count
+    }
+}
+
+#[test]
+fn one_that_had_settled_is_replaced_at_once() {
+    let mut yard = Yard::ready(fixed(1));
+    yard.pass(ms(1000));
+    yard.ended(WorkerId::new(0, 0), false);
+    assert_eq!(yard.started.len(), 1);
+    assert_eq!(yard.pool.counts().failures, 0);
+}
+
+#[test]
+fn one_that_had_not_settled_is_replaced_after_a_delay() {
+    let mut yard = Yard::ready(fixed(1));
+    yard.pass(ms(999));
+    yard.ended(WorkerId::new(0, 0), false);
+    assert!(yard.started.is_empty());
+    assert!(yard.pool.status().next_start.is_some());
+    let wait = yard.wait();
+    assert!(wait > ms(74) && wait <= ms(100), "{wait:?}");
+    assert_eq!((yard.started.len(), yard.pool.counts().failures), (1, 1));
+}
+
+#[test]
+fn one_that_was_retired_before_it_had_settled_is_judged_when_it_is_gone() {
+    for (expected, replaced) in [(true, 1), (false, 0)] {
+        let mut yard = Yard::ready(elastic_pair());
+        yard.retire(WorkerId::new(0, 0));
+        assert!(yard.started.is_empty(), "not before it is known");
+        yard.pass(ms(5000));
+        yard.ended(WorkerId::new(0, 0), expected);
+        assert_eq!(yard.started.len(), replaced, "expected: {expected}");
+    }
+}
+
+fn elastic_pair() -> Settings {
+    let sizing = elastic::Sizing { min: 1, max: 2, ..elastic::Sizing::default() };
+    Settings { sizing, ..Settings::default() }
+}
+
+#[test]
+fn a_crash_loop_starts_a_bounded_number() {
+    let mut yard = Yard::new(Settings { backoff: BACKOFF, ..fixed(1) });
+    let end = yard.now + Duration::from_secs(3600);
+    let count = yard.crash_loop(end);
+    // 0.1 + 0.2 + … 25.6 s, then one every 22.5 to 30 s.
+    assert!((125..=170).contains(&count), "{count}");
+
+    let mut yard = Yard::new(Settings { backoff: BACKOFF, ..fixed(20) });
+    let end = yard.now + Duration::from_secs(3600);
+    let count_of_twenty = yard.crash_loop(end);
+    assert!(count_of_twenty <= 170 + 19, "{count_of_twenty}");
+}
+
+#[test]
+fn the_circuit_opens_after_five_failures_and_refuses_at_once() {
+    let mut yard = Yard::new(Settings { backoff: BACKOFF, ..fixed(1) });
+    yard.requests(0..3);
+    for failures in 1..5 {
+        let worker = yard.started.pop().unwrap();
+        yard.start_failed(worker);
+        assert!(!yard.pool.status().open && yard.refused.is_empty(), "{failures}");
+        yard.wait();
+    }
+    let worker = yard.started.pop().unwrap();
+    yard.start_failed(worker);
+    assert!(yard.pool.status().open);
+    assert_eq!(yard.refused, [0, 1, 2].map(|number| (number, Cause::Down)));
+    assert_eq!(yard.request(Job(3, 1)), Err(Cause::Down));
+}
+
+#[test]
+fn an_open_circuit_is_probed_by_one_worker_at_a_time_and_closes_when_it_starts() {
+    let mut yard = Yard::new(Settings { backoff: BACKOFF, ..fixed(8) });
+    for worker in std::mem::take(&mut yard.started) {
+        yard.start_failed(worker);
+    }
+    assert!(yard.pool.status().open);
+    yard.wait();
+    assert_eq!(yard.started.len(), 1);
+    yard.pass(Duration::from_secs(3600));
+    assert_eq!(yard.started.len(), 1, "none before that one is known");
+    assert_eq!(yard.request(Job(0, 1)), Err(Cause::Down));
+    yard.start_all();
+    assert!(!yard.pool.status().open);
+    yard.requests([1]);
+    assert_eq!(yard.numbers(), [1]);
+}
+
+#[test]
+fn a_pool_on_demand_is_probed_too_though_nobody_may_wait() {
+    let sizing = elastic::Sizing { min: 0, max: 4, ..elastic::Sizing::default() };
+    let mut yard = Yard::new(Settings { sizing, backoff: BACKOFF, ..Settings::default() });
+    yard.requests([0]);
+    while !yard.pool.status().open {
+        match yard.started.pop() {
+            Some(worker) => yard.start_failed(worker),
+            None => _ = yard.wait(),
+        }
+    }
+    assert_eq!(yard.refused, [(0, Cause::Down)]);
+    assert_eq!(yard.request(Job(1, 1)), Err(Cause::Down));
+    while yard.started.is_empty() {
+        yard.wait();
+    }
+    yard.start_all();
+    assert!(yard.request(Job(2, 1)).is_ok());
+}
+
+#[test]
+fn recovery_after_a_crash_loop_is_complete() {
+    let mut yard = Yard::new(Settings { backoff: BACKOFF, ..fixed(5) });
+    let end = yard.now + Duration::from_secs(600);
+    yard.crash_loop(end);
+    // Mended: from now on workers live.
+    let mended = yard.now;
+    while yard.pool.status().idle < 5 {
+        yard.wait();
+        yard.start_all();
+    }
+    assert!(yard.now - mended <= Duration::from_secs(90), "{:?}", yard.now - mended);
+    yard.pass(Duration::from_secs(60));
+    yard.ended(WorkerId::new(0, yard.generation(0)), false);
+    assert_eq!(yard.started.len(), 1, "all is forgiven");
+}
+
+impl Yard {
+    fn generation(&self, place: u32) -> u32 {
+        self.pool.workers.id(place).generation()
+    }
+}
+
+#[test]
+fn one_good_worker_keeps_serving_while_another_crashes_and_crashes() {
+    let mut yard = Yard::ready(Settings { backoff: BACKOFF, ..fixed(2) });
+    yard.pass(Duration::from_secs(10));
+    yard.ended(WorkerId::new(1, 0), false);
+    let end = yard.now + Duration::from_secs(600);
+    let count = yard.crash_loop(end);
+    assert!((20..50).contains(&count), "{count}");
+    assert!(!yard.pool.status().open);
+    yard.requests(0..3);
+    assert_eq!(yard.numbers(), [0]);
+    yard.release(WorkerId::new(0, 0));
+    assert_eq!(yard.numbers(), [1]);
+    // The last good one dies: now there is nobody.
+    yard.ended(WorkerId::new(0, 0), false);
+    assert!(yard.pool.status().open);
+    assert_eq!(yard.refused, [(2, Cause::Down)]);
+}
+
+#[test]
+fn what_comes_back_to_an_open_circuit_is_refused_at_once() {
+    let mut yard = Yard::ready(Settings { backoff: BACKOFF, ..fixed(1) });
+    let end = yard.now + Duration::from_secs(60);
+    yard.ended(WorkerId::new(0, 0), false);
+    yard.crash_loop(end);
+    while yard.start_all().is_empty() {
+        yard.wait();
+    }
+    let worker = WorkerId::new(0, yard.generation(0));
+    yard.requests([7]);
+    yard.retire(worker);
+    yard.returned(7);
+    assert_eq!(yard.refused.last(), Some(&(7, Cause::Down)));
+}
+
+#[test]
+fn nobody_is_stopped_for_want_of_work_while_workers_fail() {
+    let sizing = elastic::Sizing { min: 0, max: 4, idle: ms(200), ..elastic::Sizing::default() };
+    let mut yard = Yard::new(Settings { sizing, backoff: BACKOFF, ..Settings::default() });
+    yard.requests([0]);
+    let worker = yard.started.pop().unwrap();
+    yard.start_failed(worker);
+    yard.wait();
+    yard.start_all();
+    let (worker, ..) = yard.dispatched[0];
+    yard.release(worker);
+    let begin = yard.now;
+    while yard.stopped.is_empty() {
+        yard.wait();
+    }
+    assert_eq!(yard.now - begin, ms(1200), "forgiven after it has settled; then it may go");
+}
