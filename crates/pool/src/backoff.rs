@@ -267,6 +267,26 @@ mod tests {
     }
 
     #[test]
+    fn one_that_ended_before_it_had_lived_long_enough_forgives_nothing() {
+        let now = start();
+        let mut backoff = Backoff::new(SETTINGS, 1);
+        let round = backoff.handle_start(now);
+        backoff.handle_failure(now, worker(0), round);
+        let round = backoff.handle_start(now + FIRST);
+        backoff.handle_ready(now + FIRST, worker(1), round);
+        let gone = now + Duration::from_millis(900);
+        backoff.handle_gone(gone, worker(1));
+        assert_eq!(backoff.next_time(gone, 1), None, "another one is starting");
+        backoff.handle_time(now + SETTINGS.settle * 2, 1);
+        assert!(backoff.in_trouble());
+        // Nobody else was started: then it counts from its end.
+        assert_eq!(backoff.next_time(gone, 0), Some(gone + SETTINGS.settle));
+        let ready = now + Duration::from_secs(9);
+        backoff.handle_ready(ready, worker(2), round);
+        assert_eq!(backoff.next_time(ready, 1), Some(ready + SETTINGS.settle));
+    }
+
+    #[test]
     fn an_old_good_worker_forgives_nothing_that_new_ones_do() {
         let mut now = start();
         let mut backoff = Backoff::new(SETTINGS, 1);

@@ -51,6 +51,15 @@ fn one_that_had_not_settled_is_replaced_after_a_delay() {
 }
 
 #[test]
+fn one_that_dies_after_it_was_told_to_stop_is_no_failure() {
+    let mut yard = Yard::ready(fixed(2));
+    yard.settings(fixed(1));
+    let worker = yard.stopped[0];
+    yard.ended(worker, false);
+    assert_eq!(yard.pool.counts().failures, 0);
+}
+
+#[test]
 fn one_that_was_retired_before_it_had_settled_is_judged_when_it_is_gone() {
     for (expected, replaced) in [(true, 1), (false, 0)] {
         let mut yard = Yard::ready(elastic_pair());

@@ -103,6 +103,17 @@ fn requests_that_wait_for_their_batch_do_not_grow_the_pool() {
 }
 
 #[test]
+fn no_more_are_started_than_what_waits_could_keep_busy() {
+    let mut yard = Yard::ready(Settings { slots: 4, ..elastic(1, 8, 0) });
+    yard.requests(0..9);
+    assert_eq!(yard.wait(), ms(10));
+    assert_eq!(yard.wait(), ms(10));
+    assert_eq!(yard.started.len(), 2, "five that wait are work for two");
+    yard.pass(ms(1000));
+    assert_eq!(yard.started.len(), 2);
+}
+
+#[test]
 fn a_retired_worker_gets_nothing_more_and_is_replaced_at_once() {
     let mut yard = Yard::ready(elastic(1, 2, 0));
     yard.requests([0]);
