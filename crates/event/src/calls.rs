@@ -142,11 +142,17 @@ impl Calls<'_> {
         self.state.queue(stream, |output| output.push_bytes(bytes))
     }
 
-    /// Bytes that we accepted and the kernel did not yet.
+    /// Bytes that we accepted and the kernel did not yet. While the stream's `Closed` is told,
+    /// those that it never will.
     #[must_use]
     pub fn queued(&self, stream: StreamId) -> usize {
-        let stream = self.state.streams.get(stream.index, stream.generation);
-        stream.map_or(0, Stream::queued)
+        match self.state.unsent {
+            Some((closed, unsent)) if closed == stream => unsent,
+            _ => {
+                let stream = self.state.streams.get(stream.index, stream.generation);
+                stream.map_or(0, Stream::queued)
+            }
+        }
     }
 
     /// No `Data` and no `Eof` until `resume`. A hang-up is still told.

@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) settings: LoopSettings,
     pub(crate) counts: Counts,
     pub(crate) stopped: bool,
+    /// The stream whose `Closed` is being told, and the bytes of its output that were not sent.
+    pub(crate) unsent: Option<(StreamId, usize)>,
 }
 
 /// Whose alarm it is.
@@ -142,6 +144,7 @@ impl State {
             settings,
             counts: Counts::default(),
             stopped: false,
+            unsent: None,
         }
     }
 

@@ -55,8 +55,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                     0
                 }
                 Step::Close(reason) => {
+                    let unsent = self.state.stream(id).map_or(0, |stream| stream.queued());
                     self.state.remove_stream(id);
-                    return self.tell(owner, Event::Closed { stream: id, reason });
+                    self.state.unsent = Some((id, unsent));
+                    self.tell(owner, Event::Closed { stream: id, reason });
+                    self.state.unsent = None;
+                    return;
                 }
             };
             budget = budget.saturating_sub(cost);

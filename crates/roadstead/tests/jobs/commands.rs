@@ -36,7 +36,8 @@ fn a_wrong_flag_of_run_is_shown_where_it_stands() {
 fn check_shows_every_error_and_its_mend() {
     let folder = folder();
     let file = folder.path().join("wrong.toml");
-    std::fs::write(&file, "[listener.web]\nlisten = \"127.0.0.1:0\"\npoool = \"x\"\n[pol.x]\n").unwrap();
+    std::fs::write(&file, "[listener.web]\nlisten = \"127.0.0.1:0\"\npoool = \"x\"\n[pol.x]\n")
+        .unwrap();
     let out = roadstead(&["check", file.to_str().unwrap()]);
     assert_eq!(out.status.code(), Some(2));
     let told = text(&out.stderr);

@@ -32,9 +32,7 @@ fn later_lines_are_refused_and_new_connections_find_nobody() {
     until("it is taken", || daemon.metric("roadstead_requests_total", &[]) == 1);
     daemon.signal(Signal::TERM);
     until("it drains", || daemon.metric("roadstead_draining", &[]) == 1);
-    until("no connection is accepted", || {
-        std::net::TcpStream::connect(daemon.address()).is_err()
-    });
+    until("no connection is accepted", || std::net::TcpStream::connect(daemon.address()).is_err());
     client.send("late\n");
     assert_eq!(client.line(), "taken");
     let refused = client.line();

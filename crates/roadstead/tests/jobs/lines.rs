@@ -66,12 +66,8 @@ fn nul_and_invalid_utf8_pass_unchanged() {
     let mut client = daemon.connect();
     client.send(b"a\0b\xff\xfe\n");
     let mut reply = Vec::new();
-    std::io::BufRead::read_until(
-        &mut std::io::BufReader::new(client.stream()),
-        b'\n',
-        &mut reply,
-    )
-    .unwrap();
+    std::io::BufRead::read_until(&mut std::io::BufReader::new(client.stream()), b'\n', &mut reply)
+        .unwrap();
     assert_eq!(reply, b"a\0b\xff\xfe\n");
 }
 
@@ -184,10 +180,15 @@ fn unix_sockets_and_ipv6_are_listened_on() {
     let folder = folder();
     let path = folder.path().join("main.sock");
     let pool = worker_program(&["--echo"]);
-    let configuration = one_pool("", &pool)
-        .replacen("[listener.main]\nlisten = \"127.0.0.1:0\"", &format!(
+    let configuration = one_pool("", &pool).replacen(
+        "[listener.main]\nlisten = \"127.0.0.1:0\"",
+        &format!(
             "[listener.six]\nlisten = \"[::1]:0\"\npool = \"main\"\n\
-             [listener.main]\nlisten = \"unix:{}\"", path.display()), 1);
+             [listener.main]\nlisten = \"unix:{}\"",
+            path.display()
+        ),
+        1,
+    );
     let daemon = Daemon::serve(folder.path(), &configuration);
     let mut unix = UnixStream::connect(&path).unwrap();
     unix.write_all(b"over unix\n").unwrap();

@@ -1,12 +1,16 @@
 //! What a daemon does, seen from outside: the real binary, real programs, a real database.
 
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../support/client.rs"]
 mod client;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../support/daemon.rs"]
 mod daemon;
 
 mod commands;
 mod drain;
 mod lines;
+#[cfg(feature = "plants")]
+mod plants;
 mod programs;
 mod store;

@@ -9,7 +9,8 @@ use crate::daemon::{Daemon, becomes, folder, is_alive, one_pool, read_log, until
 fn misbehaving(how: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", how]);
-    let pool = format!("{program}workers = 2\nsettle = \"0s\"\n{pool}\n");
+    let settle = if pool.contains("settle") { "" } else { "settle = \"0s\"\n" };
+    let pool = format!("{program}workers = 2\n{settle}{pool}\n");
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     (folder, daemon)
 }
@@ -26,7 +27,7 @@ fn a_program_that_is_missing_is_said_and_requests_are_refused_at_once() {
 
 #[test]
 fn a_program_that_exits_at_once_backs_off_and_requests_are_refused() {
-    let (_folder, daemon) = misbehaving("exits-at-once", "settle = \"1s\"\n".trim_end());
+    let (_folder, daemon) = misbehaving("exits-at-once", "settle = \"1s\"");
     let reply = daemon.connect().ask("a");
     assert!(reply.starts_with("!down ") || reply.starts_with("!unknown died "), "{reply}");
     let starts = daemon.metric("roadstead_worker_starts_total", &[]);
@@ -64,16 +65,17 @@ fn a_program_that_answers_twice_is_replaced_before_it_can_answer_somebody_else()
 }
 
 #[test]
-fn a_program_that_speaks_unasked_is_not_given_a_request() {
-    let (folder, daemon) = misbehaving("unasked", "settle = \"1s\"\n".trim_end());
-    let reply = daemon.connect().ask("a");
-    assert!(reply.starts_with('!'), "{reply}");
+fn a_program_that_speaks_unasked_is_replaced_without_a_request() {
+    let (folder, daemon) = misbehaving("unasked", "settle = \"1s\"");
     until("it is logged", || read_log(folder.path()).contains("spoke though nothing was asked"));
+    until("it is replaced", || daemon.metric("roadstead_worker_starts_total", &[]) > 2);
+    assert!(daemon.metric("roadstead_replies_discarded_total", &[]) > 0);
 }
 
 #[test]
 fn a_program_that_never_answers_is_killed_at_the_deadline() {
     let (_folder, daemon) = misbehaving("never", "deadline = \"300ms\"\n");
+    until("both run", || daemon.programs().len() == 2);
     let before = daemon.programs();
     let reply = daemon.connect().ask("a");
     assert!(reply.starts_with("!unknown deadline "), "{reply}");
@@ -128,6 +130,7 @@ fn a_program_that_ignores_term_is_killed_after_its_grace() {
 #[test]
 fn a_program_that_closes_its_output_is_replaced() {
     let (_folder, daemon) = misbehaving("close-stdout", "grace = \"200ms\"\n");
+    until("both run", || daemon.programs().len() == 2);
     let before = daemon.programs();
     let reply = daemon.connect().ask("a");
     assert!(reply.starts_with("!unknown died "), "{reply}");
@@ -150,7 +153,10 @@ fn a_pipeline_answers_in_order_and_what_never_left_us_is_served_by_another() {
     let replies = client.rest();
     assert_eq!(replies.len(), 400);
     for (line, reply) in replies.iter().enumerate() {
-        assert!(*reply == line.to_string() || reply.starts_with("!unknown died "), "{line}: {reply}");
+        assert!(
+            *reply == line.to_string() || reply.starts_with("!unknown died "),
+            "{line}: {reply}"
+        );
     }
 }
 
@@ -158,8 +164,9 @@ fn a_pipeline_answers_in_order_and_what_never_left_us_is_served_by_another() {
 fn the_pool_grows_with_its_queue_and_shrinks_to_its_minimum_and_never_below() {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", "slow=30"]);
-    let pool =
-        format!("{program}workers = {{ min = 1, max = 6, idle = \"200ms\", grow_after = \"5ms\" }}\n");
+    let pool = format!(
+        "{program}workers = {{ min = 1, max = 6, idle = \"200ms\", grow_after = \"5ms\" }}\n"
+    );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     let mut clients: Vec<_> = (0..20).map(|_| daemon.connect()).collect();
     for _ in 0..5 {
@@ -192,7 +199,8 @@ fn a_full_queue_refuses_at_once_and_a_long_wait_is_refused_in_time() {
         let reply = waiting.line();
         assert!(reply.starts_with("!waited "), "{reply}");
     }
-    let ends = |cause: &str| daemon.metric("roadstead_ends_total", &[&format!("cause=\"{cause}\"")]);
+    let ends =
+        |cause: &str| daemon.metric("roadstead_ends_total", &[&format!("cause=\"{cause}\"")]);
     assert_eq!((ends("full"), ends("waited")), (1, 2));
 }
 

@@ -43,8 +43,7 @@ fn a_line_becomes_a_record_becomes_a_row_and_only_then_an_acknowledgement() {
 #[test]
 fn what_the_program_refuses_is_passed_on_and_is_no_row() {
     let folder = folder();
-    let daemon =
-        Daemon::serve(folder.path(), &main_job(folder.path(), &worker_program(&[]), ""));
+    let daemon = Daemon::serve(folder.path(), &main_job(folder.path(), &worker_program(&[]), ""));
     let mut client = daemon.connect();
     let reply = client.ask("this is no line of work");
     assert!(reply.starts_with("!record "), "{reply}");
@@ -81,8 +80,7 @@ fn a_bad_row_is_refused_with_its_own_error_and_the_others_of_its_batch_are_store
 #[test]
 fn high_load_makes_large_batches_by_itself() {
     let folder = folder();
-    let daemon =
-        Daemon::serve(folder.path(), &direct(folder.path(), "id integer, path text", ""));
+    let daemon = Daemon::serve(folder.path(), &direct(folder.path(), "id integer, path text", ""));
     let mut clients: Vec<_> = (0..10).map(|_| daemon.connect()).collect();
     for (who, client) in clients.iter_mut().enumerate() {
         let lines: String =
@@ -155,10 +153,11 @@ fn fill_disk(folder: &tempfile::TempDir, disk: &Path) {
 #[test]
 fn a_missing_table_is_an_error_at_the_start_that_names_it() {
     let folder = folder();
-    let configuration =
-        direct(folder.path(), "id integer", "").lines().filter(|line| !line.starts_with("create"))
-            .collect::<Vec<_>>()
-            .join("\n");
+    let configuration = direct(folder.path(), "id integer", "")
+        .lines()
+        .filter(|line| !line.starts_with("create"))
+        .collect::<Vec<_>>()
+        .join("\n");
     let file = folder.path().join("roadstead.toml");
     std::fs::write(&file, configuration).unwrap();
     let out = Command::new(BINARY).arg("serve").arg(&file).stdin(Stdio::null()).output().unwrap();

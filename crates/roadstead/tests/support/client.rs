@@ -5,12 +5,12 @@ use std::net::{Shutdown, TcpStream};
 
 use crate::daemon::PATIENCE;
 
-pub struct Client {
+pub(crate) struct Client {
     stream: BufReader<TcpStream>,
 }
 
 impl Client {
-    pub fn connect(address: &str) -> Self {
+    pub(crate) fn connect(address: &str) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -18,12 +18,12 @@ impl Client {
         Self { stream: BufReader::new(stream) }
     }
 
-    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
     /// The next line, or an empty string at the end.
-    pub fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line).unwrap();
         if line.last() == Some(&b'\n') {
@@ -32,18 +32,18 @@ impl Client {
         String::from_utf8_lossy(&line).into_owned()
     }
 
-    pub fn ask(&mut self, line: &str) -> String {
+    pub(crate) fn ask(&mut self, line: &str) -> String {
         self.send(format!("{line}\n"));
         self.line()
     }
 
     /// Ends our direction.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.stream.get_mut().shutdown(Shutdown::Write).unwrap();
     }
 
     /// Everything up to the end.
-    pub fn rest(&mut self) -> Vec<String> {
+    pub(crate) fn rest(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut line = Vec::new();
         while self.stream.read_until(b'\n', &mut line).unwrap_or(0) > 0 {
@@ -53,7 +53,7 @@ impl Client {
         lines
     }
 
-    pub fn stream(&self) -> &TcpStream {
+    pub(crate) fn stream(&self) -> &TcpStream {
         self.stream.get_ref()
     }
 }

@@ -14,25 +14,25 @@ use tempfile::TempDir;
 use crate::client::Client;
 
 /// How long anything may take that is waited for. It decides no test but those that fail.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The binary under test.
-pub const BINARY: &str = env!("CARGO_BIN_EXE_roadstead");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_roadstead");
 
-pub struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     _stdout: BufReader<ChildStdout>,
-    pub listeners: BTreeMap<String, String>,
-    pub admin: String,
+    pub(crate) listeners: BTreeMap<String, String>,
+    pub(crate) admin: String,
 }
 
 /// A folder for the files of a test.
-pub fn folder() -> TempDir {
+pub(crate) fn folder() -> TempDir {
     tempfile::Builder::new().prefix("roadstead-test-").tempdir().unwrap()
 }
 
 /// A pool of the built-in worker program; `arguments` are TOML strings behind `worker`.
-pub fn worker_program(arguments: &[&str]) -> String {
+pub(crate) fn worker_program(arguments: &[&str]) -> String {
     let words: Vec<String> = [BINARY, "worker"]
         .iter()
         .chain(arguments)
@@ -42,7 +42,7 @@ pub fn worker_program(arguments: &[&str]) -> String {
 }
 
 /// One `lines` listener called `main` before a pool called `main` with these options.
-pub fn one_pool(listener: &str, pool: &str) -> String {
+pub(crate) fn one_pool(listener: &str, pool: &str) -> String {
     format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
          protocol = \"lines\"\npool = \"main\"\n{listener}\n[pool.main]\n{pool}\n"
@@ -50,7 +50,7 @@ pub fn one_pool(listener: &str, pool: &str) -> String {
 }
 
 /// The whole way: lines, the built-in worker, rows in `hits.db`, an acknowledgement with the id.
-pub fn main_job(folder: &Path, parse: &str, store: &str) -> String {
+pub(crate) fn main_job(folder: &Path, parse: &str, store: &str) -> String {
     let database = Value::from(format!("sqlite:{}", folder.join("hits.db").display()));
     format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
@@ -63,12 +63,16 @@ pub fn main_job(folder: &Path, parse: &str, store: &str) -> String {
 }
 
 impl Daemon {
-    pub fn serve(folder: &Path, configuration: &str) -> Self {
+    pub(crate) fn serve(folder: &Path, configuration: &str) -> Self {
         Self::serve_with(folder, configuration, &[])
     }
 
     /// Starts it with variables of its own and waits until it is ready.
-    pub fn serve_with(folder: &Path, configuration: &str, environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn serve_with(
+        folder: &Path,
+        configuration: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let file = folder.join("roadstead.toml");
         fs::write(&file, configuration).unwrap();
         let mut command = Command::new(BINARY);
@@ -80,7 +84,7 @@ impl Daemon {
     }
 
     /// Starts any command of the binary that announces itself as ready.
-    pub fn start(command: &mut Command, folder: &Path) -> Result<Self, String> {
+    pub(crate) fn start(command: &mut Command, folder: &Path) -> Result<Self, String> {
         let log = fs::OpenOptions::new().create(true).append(true).open(log_path(folder)).unwrap();
         let mut child = command
             .stdin(Stdio::null())
@@ -102,26 +106,26 @@ impl Daemon {
         Ok(Self { child, _stdout: stdout, listeners: listeners.collect(), admin })
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    pub fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.listeners["main"]
     }
 
-    pub fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         Client::connect(self.address())
     }
 
     /// A page of the admin address.
-    pub fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         let said = roadstead::ask::request(&self.admin, "GET", path, b"").unwrap();
         String::from_utf8(said.body).unwrap()
     }
 
     /// The sum of all samples of a metric whose labels contain each of `labels`.
-    pub fn metric(&self, name: &str, labels: &[&str]) -> u64 {
+    pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> u64 {
         let page = self.page("/metrics");
         let lines = page.lines().filter_map(|line| line.strip_prefix(name));
         lines
@@ -131,33 +135,34 @@ impl Daemon {
             .sum()
     }
 
-    pub fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         serde_json::from_str(&self.page("/status")).unwrap()
     }
 
     /// The processes of the programs of all pools.
-    pub fn programs(&self) -> Vec<u32> {
+    pub(crate) fn programs(&self) -> Vec<u32> {
         let status = self.status();
         let pools = status["pools"].as_array().unwrap().iter();
         let workers = pools.flat_map(|pool| pool["workers"].as_array().unwrap());
         workers.filter_map(|it| it["pid"].as_u64()).map(|pid| u32::try_from(pid).unwrap()).collect()
     }
 
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal)
+            .unwrap();
     }
 
     /// Drains it and returns how it ended.
-    pub fn stop(mut self) -> ExitStatus {
+    pub(crate) fn stop(mut self) -> ExitStatus {
         self.signal(rustix::process::Signal::TERM);
         self.child.wait().unwrap()
     }
 
-    pub fn wait(&mut self) -> ExitStatus {
+    pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -172,23 +177,22 @@ impl Drop for Daemon {
     }
 }
 
-
 fn log_path(folder: &Path) -> PathBuf {
     folder.join("daemon.log")
 }
 
 /// What the daemon wrote on its standard error.
-pub fn read_log(folder: &Path) -> String {
+pub(crate) fn read_log(folder: &Path) -> String {
     fs::read_to_string(log_path(folder)).unwrap_or_default()
 }
 
 /// Looks again and again until `seen` is true, and fails when it does not become so.
-pub fn until(what: &str, seen: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, seen: impl FnMut() -> bool) {
     assert!(becomes(PATIENCE, seen), "this did not happen: {what}");
 }
 
 /// Whether `seen` becomes true within `limit`.
-pub fn becomes(limit: Duration, mut seen: impl FnMut() -> bool) -> bool {
+pub(crate) fn becomes(limit: Duration, mut seen: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
         if seen() {
@@ -202,13 +206,13 @@ pub fn becomes(limit: Duration, mut seen: impl FnMut() -> bool) -> bool {
 }
 
 /// Whether a process is there and more than a zombie.
-pub fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('Z')))
 }
 
 /// All processes whose environment or command line holds this mark.
-pub fn processes_with(mark: &str) -> Vec<u32> {
+pub(crate) fn processes_with(mark: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries
         .flatten()

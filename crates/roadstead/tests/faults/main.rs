@@ -1,0 +1,22 @@
+//! What `kill -9` does, under load, and what the ledger says of it afterwards.
+//!
+//! `cargo xtask test` runs a tenth of the counts, `cargo xtask faults` all of them
+//! (`ROADSTEAD_FAULTS=full`).
+
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../support/client.rs"]
+mod client;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../support/daemon.rs"]
+mod daemon;
+
+mod kills;
+mod under_load;
+
+/// How often a fault is made that the plan asks for `full` times.
+fn times(full: u32) -> u32 {
+    match std::env::var("ROADSTEAD_FAULTS").as_deref() {
+        Ok("full") => full,
+        _ => full.div_ceil(10),
+    }
+}
