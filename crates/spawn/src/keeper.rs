@@ -264,9 +264,9 @@ impl Keeper {
 
     /// Reaps whoever has ended, and kills what ended programs left.
     fn reap(&mut self) {
-        let mut any = false;
+        let mut ended = Vec::new();
         while let Wait::Ended(pid) = system::ended_child(false) {
-            any = true;
+            ended.push(pid);
             // A program that ended at once may not have been settled yet; now it can be.
             self.settle(pid);
             if self.programs.contains_key(&pid) {
@@ -281,8 +281,8 @@ impl Keeper {
                 self.channel.send(notice.encode(), Vec::new());
             }
         }
-        if any {
-            family::kill_strays(&self.programs);
+        if !ended.is_empty() {
+            family::kill_strays(&self.programs, &ended);
             self.look = Some((Instant::now() + LOOK_FIRST, LOOK_FIRST));
         }
     }
@@ -290,7 +290,7 @@ impl Keeper {
     /// Looks for strays when it is time to.
     fn look_again(&mut self) {
         let Some((_, waited)) = self.look.filter(|&(at, _)| at <= Instant::now()) else { return };
-        family::kill_strays(&self.programs);
+        family::kill_strays(&self.programs, &[]);
         let wait = waited * 4;
         self.look = (wait <= LOOK_LAST).then(|| (Instant::now() + wait, wait));
     }

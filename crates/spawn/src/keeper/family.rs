@@ -6,10 +6,11 @@
 //! "Nothing outlives its program" does: an orphan in a session of its own does not show whose it
 //! was. It is killed as soon as no running program could own it:
 //! 1. it is in the session of a running program → that one's, kept;
-//! 2. its environment carries the mark of a start by this keeper → kept while that program runs,
+//! 2. it is in the session of one that has just ended → killed;
+//! 3. its environment carries the mark of a start by this keeper → kept while that program runs,
 //!    else killed;
-//! 3. otherwise (it cleared its environment) → kept while a program runs that is not younger than
-//!    it, else killed.
+//! 4. otherwise (it cleared its environment, or is executing just now) → kept while a program runs
+//!    that is not younger than it, else killed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -135,11 +136,14 @@ pub(super) fn descendants(of: i32) -> Vec<i32> {
 }
 
 /// Kills the orphans that no running program could own. What those leave becomes an orphan in its
-/// turn, and their end brings the keeper back here.
-pub(super) fn kill_strays(programs: &HashMap<i32, Program>) {
+/// turn, and their end brings the keeper back here. `ended` are the processes just reaped, since
+/// when nothing was started: later another could have the number.
+pub(super) fn kill_strays(programs: &HashMap<i32, Program>, ended: &[i32]) {
     let orphans = children(own()).into_iter().filter(|pid| !programs.contains_key(pid));
     for orphan in orphans.filter_map(Process::of) {
-        if is_stray(&orphan, mark(orphan.pid).as_deref(), programs) {
+        if ended.contains(&orphan.session)
+            || is_stray(&orphan, mark(orphan.pid).as_deref(), programs)
+        {
             // Its group only when it leads one: that number is then its own.
             signal_group(orphan.pid, Signal::KILL);
             signal(orphan.pid, Signal::KILL);

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
@@ -18,6 +19,8 @@ pub(crate) const DAEMON: &str = "play-the-daemon";
 pub(crate) const ALL: &[crate::Test] = &[
     ("losses::nothing_outlives_a_killed_daemon", daemon_killed),
     ("losses::nothing_outlives_a_daemon_that_just_returns", daemon_returns),
+    ("losses::programs_of_a_killed_daemon_may_finish_and_are_asked_before_they_are_killed", grace),
+    ("losses::nothing_outlives_daemon_and_guard_killed_together", daemon_and_guard),
     ("losses::nothing_outlives_daemon_and_keeper_killed_together", daemon_and_keeper),
     ("losses::no_program_outlives_daemon_keeper_and_guard_killed_together", all_three),
     ("losses::a_killed_keeper_is_replaced_and_its_programs_reported", keeper_killed),
@@ -54,11 +57,23 @@ fn start_all(daemon: &mut Daemon, count: u64) -> (Vec<Program>, Vec<Process>) {
     (programs, family)
 }
 
+/// Two that leave a word in the folder they run in: one when its input ends and it has cleared up,
+/// which takes it a while, one when it is asked to end. Neither is of a mind to be killed.
+const LAST_WORDS: [&str; 2] = [
+    "echo -; while read a; do :; done; sleep 0.3; echo > cleared",
+    "trap 'echo > asked; exit' TERM; mkfifo hold; exec 3<> hold; echo -; read a <&3",
+];
+
 /// The child's side: starts twenty programs, tells of them and waits to be killed, or for the end
 /// of its input.
 pub(crate) fn play_the_daemon() -> ! {
     let mut daemon = Daemon::new();
     let (_programs, family) = start_all(&mut daemon, 20);
+    let folder = std::env::args().nth(2).map(PathBuf::from);
+    let speakers = LAST_WORDS.map(|script| spawn::Command { cwd: folder.clone(), ..shell(script) });
+    let speakers: Vec<_> =
+        (20..).zip(speakers).map(|(at, script)| daemon.start(at, script)).collect();
+    assert!(speakers.iter().all(|speaker| speaker.line() == "-"));
     let keeper = Process::of(daemon.keeper());
     println!("{}\n{}", keeper.pid, keeper.parent());
     for process in family {
@@ -76,12 +91,16 @@ struct Victim {
     keeper: Process,
     guard: Process,
     family: Vec<Process>,
+    /// Where programs leave their last words.
+    folder: tempfile::TempDir,
 }
 
 impl Victim {
     fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("/proc/self/exe")
             .arg(DAEMON)
+            .arg(folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -98,7 +117,7 @@ impl Victim {
         }
         let (keeper, guard) = (all.remove(0), all.remove(0));
         assert_eq!(all.len(), 20 + 4 * 3, "programs and their children");
-        Self { child, _output: output, keeper, guard, family: all }
+        Self { child, _output: output, keeper, guard, family: all, folder }
     }
 
     fn kill(&mut self) {
@@ -122,6 +141,25 @@ fn daemon_returns() {
     let mut victim = Victim::start();
     drop(victim.child.stdin.take());
     victim.child.wait().unwrap();
+    victim.all_gone();
+}
+
+fn grace() {
+    let mut victim = Victim::start();
+    victim.kill();
+    victim.all_gone();
+    for word in ["cleared", "asked"] {
+        assert!(victim.folder.path().join(word).exists(), "{word}");
+    }
+}
+
+fn daemon_and_guard() {
+    let mut victim = Victim::start();
+    // Stopped, the keeper learns of the daemon first.
+    victim.keeper.signal(Signal::STOP);
+    victim.kill();
+    victim.keeper.signal(Signal::CONT);
+    victim.guard.signal(Signal::KILL);
     victim.all_gone();
 }
 

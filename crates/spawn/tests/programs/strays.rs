@@ -1,5 +1,6 @@
 //! What programs leave behind while the daemon goes on.
 
+use crate::ends::LEADER;
 use crate::support::{Daemon, PATIENCE, Process, Program, all_gone, command, shell};
 
 pub(crate) const ALL: &[crate::Test] = &[
@@ -13,12 +14,19 @@ pub(crate) const ALL: &[crate::Test] = &[
 
 fn plain() {
     let mut daemon = Daemon::new();
-    let program = daemon.start(1, shell("sleep 1000 & echo $!; sleep 1000 & echo $!; exit 0"));
-    let children: Vec<_> = (0..2).map(|_| pid(&program)).collect();
+    // It could own what shows no mark.
+    let older = daemon.start(2, command("cat", &[]));
+    let executable = std::env::current_exe().unwrap();
+    let script = format!(
+        "sleep 1000 & echo $!; env -i sleep 1000 & echo $!; env -i '{}' {LEADER} & read a",
+        executable.display()
+    );
+    let program = daemon.start(1, shell(&script));
+    let children: Vec<_> = (0..3).map(|_| program.told()).collect();
+    rustix::io::write(&program.pipes.stdin, b"go\n").unwrap();
     assert_eq!(daemon.exit(1).status, spawn::Status::Code(0));
-    for child in children {
-        crate::support::until(PATIENCE, "the grandchild is gone", || gone(child));
-    }
+    all_gone(PATIENCE, &children);
+    daemon.kill(&older);
 }
 
 /// The program may have ended, and its child with it, before we can look.
@@ -60,11 +68,14 @@ fn escaped() {
 fn executing() {
     let mut daemon = Daemon::new();
     let other = daemon.start(2, command("cat", &[]));
-    for _ in 0..50 {
-        let program = daemon.start(1, shell("setsid sleep 1000 & echo $!; exec cat"));
-        let child = pid(&program);
+    let script = "for i in 1 2 3 4 5 6 7 8 9 10; do setsid sleep 1000 & echo $!; done; exec cat";
+    for _ in 0..30 {
+        let program = daemon.start(1, shell(script));
+        let children: Vec<_> = (0..10).map(|_| pid(&program)).collect();
         daemon.kill(&program);
-        crate::support::until(PATIENCE, "the grandchild is gone", || gone(child));
+        for child in children {
+            crate::support::until(PATIENCE, "the grandchild is gone", || gone(child));
+        }
     }
     daemon.kill(&other);
 }
