@@ -1,0 +1,167 @@
+//! Listeners and connects.
+
+use std::io::{ErrorKind, Read};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+
+use event::{
+    Address, BindSettings, Fd, Kernel, ListenerId, LoopSettings, Reason, StreamId, StreamLimits,
+    bind,
+};
+
+use crate::harness::{Bench, Seen, write};
+
+fn listen<K: Kernel>(bench: &mut Bench<K>) -> (ListenerId, SocketAddr) {
+    let any = Address::Internet(([127, 0, 0, 1], 0).into());
+    let (fd, bound) = bind(&any, &BindSettings::default()).unwrap();
+    let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
+    (bench.calls().accept_from(fd), bound)
+}
+
+fn accepted(seen: &[Seen]) -> Vec<StreamId> {
+    let streams = seen.iter().filter_map(|seen| match seen {
+        Seen::Accepted(_, stream) => Some(*stream),
+        _ => None,
+    });
+    streams.collect()
+}
+
+pub(crate) fn accepted_streams_speak_and_a_closed_listener_refuses(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (listener, address) = listen(&mut bench);
+    bench.react(|calls, seen| {
+        if let Seen::Data(stream, bytes, _) = seen {
+            calls.send_bytes(*stream, bytes);
+        }
+    });
+    let mut far = TcpStream::connect(address).unwrap();
+    write(&far, b"hello");
+    bench.until("data", |seen| seen.iter().any(|seen| matches!(seen, Seen::Data(..))));
+    let mut echo = [0; 5];
+    far.read_exact(&mut echo).unwrap();
+    assert_eq!(&echo, b"hello");
+    bench.calls().close_listener(listener);
+    bench.settle();
+    let refused = TcpStream::connect(address).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+    write(&far, b"still here");
+    bench.until("the rest", |seen| {
+        seen.iter().any(|seen| matches!(seen, Seen::Data(_, bytes, _) if bytes == b"still here"))
+    });
+}
+
+pub(crate) fn a_paused_listener_accepts_later(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (listener, address) = listen(&mut bench);
+    bench.settle();
+    bench.calls().pause_listener(listener);
+    let _far = TcpStream::connect(address).unwrap();
+    bench.settle();
+    assert_eq!(bench.owner.seen, []);
+    bench.calls().resume_listener(listener);
+    bench.until("an accept", |seen| accepted(seen).len() == 1);
+    // Pausing and resuming in one turn leaves it as it was.
+    bench.calls().pause_listener(listener);
+    bench.calls().resume_listener(listener);
+    let _second = TcpStream::connect(address).unwrap();
+    bench.until("a second accept", |seen| accepted(seen).len() == 2);
+}
+
+pub(crate) fn more_than_the_accept_budget_come_in_later_turns(kernel: impl Kernel) {
+    let settings = LoopSettings { accept_budget: 3, ..LoopSettings::default() };
+    let mut bench = Bench::with(kernel, settings);
+    let (_, address) = listen(&mut bench);
+    let far: Vec<_> = (0..10).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut before = 0;
+    while before < far.len() {
+        bench.events.turn(&mut bench.owner, None).unwrap();
+        let now = accepted(&bench.owner.seen).len();
+        assert!(now - before <= 3, "{} accepted in one turn", now - before);
+        before = now;
+    }
+}
+
+pub(crate) fn a_listener_that_cannot_be_watched_is_told_and_tried_again(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    // A regular file cannot be waited for.
+    let file = tempfile::tempfile().unwrap();
+    let listener = bench.calls().accept_from(Fd::from(std::os::fd::OwnedFd::from(file)));
+    bench.until_seen(&Seen::AcceptFailed(listener));
+    bench.calls().close_listener(listener);
+    bench.take_seen();
+    bench.settle();
+    assert_eq!(bench.owner.seen, []);
+}
+
+pub(crate) fn connecting_sends_what_was_queued_before(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Internet(listener.local_addr().unwrap());
+    let stream = bench.calls().connect(&address, StreamLimits::default());
+    assert_eq!(bench.calls().send_bytes(stream, b"early"), 5);
+    assert_eq!(bench.calls().queued(stream), 5);
+    bench.until_seen(&Seen::Connected(stream));
+    bench.settle();
+    let (mut far, _) = listener.accept().unwrap();
+    let mut early = [0; 5];
+    far.read_exact(&mut early).unwrap();
+    assert_eq!(&early, b"early");
+    assert_eq!(bench.calls().queued(stream), 0);
+    assert!(far.nodelay().is_ok());
+    write(&far, b"answer");
+    bench.until_seen(&Seen::Data(stream, b"answer".to_vec(), false));
+}
+
+pub(crate) fn connecting_to_nobody_ends_with_the_reason(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let nobody = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Address::Internet(listener.local_addr().unwrap())
+    };
+    let refused = bench.calls().connect(&nobody, StreamLimits::default());
+    bench.calls().send_bytes(refused, b"never");
+    let nowhere = Address::Unix("/nonexistent/socket".into());
+    let missing = bench.calls().connect(&nowhere, StreamLimits::default());
+    let closed = bench.calls().connect(&nobody, StreamLimits::default());
+    bench.calls().close(closed);
+    bench.owner.gone.insert(closed);
+    let reason = bench.until_closed(refused);
+    assert_eq!(reason, Reason::ConnectFailed(ErrorKind::ConnectionRefused));
+    assert_eq!(bench.until_closed(missing), Reason::ConnectFailed(ErrorKind::NotFound));
+    assert_eq!(bench.owner.seen.len(), 2, "{:?}", bench.owner.seen);
+    assert_eq!(bench.calls().streams(), 0);
+}
+
+pub(crate) fn finishing_before_connected_still_sends(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Internet(listener.local_addr().unwrap());
+    let stream = bench.calls().connect(&address, StreamLimits::default());
+    bench.calls().send_bytes(stream, b"all there is");
+    bench.calls().finish(stream, None);
+    assert_eq!(bench.calls().send_bytes(stream, b"too late"), 0);
+    bench.until_seen(&Seen::Connected(stream));
+    bench.settle();
+    let (mut far, _) = listener.accept().unwrap();
+    let mut all = Vec::new();
+    far.read_to_end(&mut all).unwrap();
+    assert_eq!(all, b"all there is");
+    far.shutdown(Shutdown::Both).unwrap();
+    assert_eq!(bench.until_closed(stream), Reason::Clean);
+}
+
+pub(crate) fn unix_sockets_accept_and_connect(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let address = Address::Unix(path.clone());
+    let (fd, _) = bind(&address, &BindSettings::default()).unwrap();
+    bench.calls().accept_from(fd);
+    let stream = bench.calls().connect(&address, StreamLimits::default());
+    let far = UnixStream::connect(&path).unwrap();
+    bench.until("two accepts", |seen| accepted(seen).len() == 2);
+    bench.until_seen(&Seen::Connected(stream));
+    drop(far);
+    let second = accepted(&bench.owner.seen);
+    bench.until("an end", |seen| second.iter().any(|of| seen.contains(&Seen::Eof(*of))));
+}

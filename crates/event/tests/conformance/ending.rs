@@ -1,0 +1,225 @@
+//! How streams end: resets, finish, close, and ids that outlive what they named.
+
+use std::io::{ErrorKind, Read};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use event::{Direction::Both, Kernel, Reason};
+
+use crate::harness::{Bench, Seen, pattern, reset, sockets, tcp, unix, write};
+
+pub(crate) fn a_reset_after_data_still_offers_the_data(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = tcp();
+    write(&far, b"and gone");
+    reset(far);
+    let stream = bench.adopt(near, Both);
+    assert_eq!(bench.until_closed(stream), Reason::Reset);
+    let data = bench.position(&Seen::Data(stream, b"and gone".to_vec(), false));
+    assert!(data < bench.position(&Seen::Closed(stream, Reason::Reset)));
+    assert!(!bench.owner.seen.contains(&Seen::Eof(stream)), "a reset is not an end");
+}
+
+pub(crate) fn a_peer_that_left_is_seen_by_writing(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        bench.settle();
+        drop(far);
+        bench.until_seen(&Seen::Eof(stream));
+        // The first write of TCP makes the peer answer with a reset, a later one meets it.
+        bench.react(move |calls, seen| {
+            if matches!(seen, Seen::Timer(_)) {
+                calls.send_bytes(stream, b"anybody?");
+                let now = calls.now();
+                calls.timer(now);
+            }
+        });
+        let now = bench.calls().now();
+        bench.calls().timer(now);
+        assert_eq!(bench.until_closed(stream), Reason::Reset);
+        bench.take_seen();
+    }
+}
+
+pub(crate) fn a_failed_write_still_offers_what_came(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = unix();
+    // The peer reads no more, and still speaks.
+    far.shutdown(Shutdown::Read).unwrap();
+    write(&far, b"I speak");
+    let stream = bench.adopt(near, Both);
+    bench.calls().pause(stream);
+    bench.calls().send_bytes(stream, b"you do not listen");
+    bench.until_seen(&Seen::Hangup(stream));
+    bench.settle();
+    assert_eq!(bench.take_seen(), [Seen::Hangup(stream)]);
+    bench.calls().resume(stream);
+    assert_eq!(bench.until_closed(stream), Reason::Reset);
+    assert_eq!(
+        bench.take_seen(),
+        [Seen::Data(stream, b"I speak".to_vec(), false), Seen::Closed(stream, Reason::Reset)]
+    );
+}
+
+pub(crate) fn finishing_discards_until_the_peer_ends(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, mut far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        bench.settle();
+        write(&far, b"a request that is too long");
+        bench.calls().send_bytes(stream, b"refused");
+        bench.calls().finish(stream, None);
+        assert_eq!(bench.calls().send_bytes(stream, b"more"), 0);
+        bench.settle();
+        write(&far, b", and it goes on");
+        let mut answer = String::new();
+        far.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "refused", "no reset destroys the refusal");
+        bench.settle();
+        assert_eq!(bench.owner.seen, [], "nothing is offered, and it is not over");
+        far.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(bench.until_closed(stream), Reason::Clean);
+        assert_eq!(bench.take_seen().len(), 1);
+    }
+}
+
+pub(crate) fn finishing_after_eof_ends_at_once(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        far.shutdown(Shutdown::Write).unwrap();
+        bench.react(|calls, seen| {
+            if let Seen::Eof(stream) = seen {
+                calls.send_bytes(*stream, b"bye");
+                calls.finish(*stream, None);
+            }
+        });
+        assert_eq!(bench.until_closed(stream), Reason::Clean);
+        let mut answer = String::new();
+        (&far).read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "bye");
+    }
+}
+
+pub(crate) fn a_peer_that_lingers_is_left(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = tcp();
+    let stream = bench.adopt(near, Both);
+    bench.calls().send_bytes(stream, b"bye");
+    bench.calls().finish(stream, Some(Duration::from_millis(5)));
+    assert_eq!(bench.until_closed(stream), Reason::Lingered);
+    drop(far);
+}
+
+pub(crate) fn a_peer_that_never_reads_is_left(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = unix();
+    let stream = bench.adopt(near, Both);
+    bench.calls().send_bytes(stream, &pattern(4 << 20));
+    bench.settle();
+    assert!(bench.calls().queued(stream) > 0, "the kernel took it all");
+    bench.calls().finish(stream, Some(Duration::from_millis(5)));
+    assert_eq!(bench.until_closed(stream), Reason::Lingered);
+    drop(far);
+}
+
+pub(crate) fn closing_is_silent(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, mut far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        write(&far, b"hello");
+        bench.react(|calls, seen| {
+            if let Seen::Data(stream, ..) = seen {
+                calls.send_bytes(*stream, b"discarded");
+                calls.close(*stream);
+                calls.close(*stream);
+                calls.resume(*stream);
+                assert_eq!(calls.queued(*stream), 0);
+            }
+        });
+        bench.until("data", |seen| !seen.is_empty());
+        bench.owner.gone.insert(stream);
+        bench.settle();
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"");
+        assert_eq!(bench.take_seen().len(), 1);
+        assert_eq!(bench.calls().streams(), 0);
+    }
+}
+
+pub(crate) fn closing_a_sibling_reported_in_the_same_batch(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (pairs, far): (Vec<_>, Vec<_>) = (0..2).map(|_| unix()).unzip();
+    let streams: Vec<_> = pairs.into_iter().map(|near| bench.adopt(near, Both)).collect();
+    bench.settle();
+    for far in &far {
+        write(far, b"both at once");
+    }
+    let (heir_near, heir_far) = unix();
+    let (mut heir_near, siblings) = (Some(heir_near), streams);
+    bench.react(move |calls, seen| {
+        if let (Seen::Data(first, ..), Some(near)) = (seen, heir_near.take()) {
+            let other = siblings.iter().find(|id| *id != first).unwrap();
+            calls.close(*other);
+            let heir = calls.adopt(near.into(), Both, event::StreamLimits::default());
+            assert_eq!(heir.index(), other.index(), "it takes the very place");
+            assert_ne!(heir.generation(), other.generation());
+        }
+    });
+    bench.until("data", |seen| !seen.is_empty());
+    bench.settle();
+    assert_eq!(bench.owner.seen.len(), 1, "{:?}", bench.owner.seen);
+    assert!(bench.events.counts().stale >= 1, "the late report was dropped and counted");
+    write(&heir_far, b"mine");
+    bench.until(
+        "the heir's own",
+        |seen| matches!(seen.last(), Some(Seen::Data(_, bytes, _)) if bytes == b"mine"),
+    );
+}
+
+pub(crate) fn an_old_id_never_reaches_its_successor(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, _far) = unix();
+    let old = bench.adopt(near, Both);
+    let now = bench.calls().now();
+    bench.calls().deadline(old, event::DeadlineName(0), Some(now));
+    bench.calls().close(old);
+    bench.owner.gone.insert(old);
+    let (near, mut far) = unix();
+    let new = bench.adopt(near, Both);
+    assert_eq!((old.index(), old.generation() + 1), (new.index(), new.generation()));
+    let mut calls = bench.calls();
+    assert_eq!(calls.send_bytes(old, b"for somebody else"), 0);
+    assert_eq!(calls.send(old, b"for somebody else".as_slice().into()), 0);
+    calls.pause(old);
+    calls.deadline(old, event::DeadlineName(0), Some(now));
+    calls.finish(old, None);
+    calls.limits(old, event::StreamLimits { hold_max: 1, ..Default::default() });
+    calls.close(old);
+    write(&far, b"heard");
+    bench.until_seen(&Seen::Data(new, b"heard".to_vec(), false));
+    bench.settle();
+    assert_eq!(bench.owner.seen.len(), 1);
+    far.set_nonblocking(true).unwrap();
+    assert_eq!(far.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(bench.events.counts().stale, 7);
+}
+
+pub(crate) fn stopping_sends_what_was_queued(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, mut far) = unix();
+    let stream = bench.adopt(near, Both);
+    write(&far, b"stop");
+    bench.react(move |calls, seen| {
+        if matches!(seen, Seen::Data(..)) {
+            calls.send_bytes(stream, b"stopping");
+            calls.stop();
+        }
+    });
+    bench.events.run(&mut bench.owner).unwrap();
+    let mut answer = [0; 8];
+    far.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"stopping");
+}

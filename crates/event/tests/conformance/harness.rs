@@ -1,0 +1,268 @@
+//! A loop with an owner that records, holds the law of order, and does as a test tells it.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use event::{
+    Calls, Data, DeadlineName, Direction, Event, Fd, Kernel, ListenerId, Loop, LoopSettings, Owner,
+    Reason, StreamId, StreamLimits, TimerId,
+};
+
+/// After this long without what a test waits for, it fails. No test depends on how long it is.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An event without its loans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Accepted(ListenerId, StreamId),
+    AcceptFailed(ListenerId),
+    Connected(StreamId),
+    Data(StreamId, Vec<u8>, IsLast),
+    Eof(StreamId),
+    Drained(StreamId),
+    Hangup(StreamId),
+    Closed(StreamId, Reason),
+    Deadline(StreamId, DeadlineName),
+    Timer(TimerId),
+    Mail(u32),
+}
+
+pub(crate) type IsLast = bool;
+/// Called after an event was recorded.
+pub(crate) type React = Box<dyn FnMut(&mut Calls<'_>, &Seen)>;
+/// Called with every loan; consumes what it likes.
+pub(crate) type Eat = Box<dyn FnMut(StreamId, &mut Data<'_>)>;
+
+#[derive(Clone, Copy, Default)]
+struct Told {
+    eof: bool,
+    hangup: bool,
+    closed: bool,
+}
+
+pub(crate) struct Recorder {
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) react: React,
+    pub(crate) eat: Eat,
+    /// Streams that the test closed: nothing may be told of them.
+    pub(crate) gone: HashSet<StreamId>,
+    told: HashMap<StreamId, Told>,
+    pub(crate) turns: usize,
+}
+
+impl Recorder {
+    /// All `Data` before the one `Eof` before the one `Closed`, `Hangup` at most once.
+    fn hold_the_law(&mut self, seen: &Seen) {
+        let (&Seen::Connected(stream)
+        | &Seen::Data(stream, ..)
+        | &Seen::Eof(stream)
+        | &Seen::Drained(stream)
+        | &Seen::Hangup(stream)
+        | &Seen::Closed(stream, _)
+        | &Seen::Deadline(stream, _)) = seen
+        else {
+            return;
+        };
+        assert!(!self.gone.contains(&stream), "{seen:?} after the owner closed it");
+        let told = self.told.entry(stream).or_default();
+        assert!(!told.closed, "{seen:?} after Closed");
+        match seen {
+            Seen::Data(..) => assert!(!told.eof, "{seen:?} after Eof"),
+            Seen::Eof(_) => assert!(!std::mem::replace(&mut told.eof, true), "two ends"),
+            Seen::Hangup(_) => assert!(!std::mem::replace(&mut told.hangup, true), "two hang-ups"),
+            Seen::Closed(..) => told.closed = true,
+            _ => {}
+        }
+    }
+}
+
+impl Owner for Recorder {
+    type Mail = u32;
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, u32>) {
+        let seen = match event {
+            Event::Accepted { listener, stream, .. } => Seen::Accepted(listener, stream),
+            Event::AcceptFailed { listener, .. } => Seen::AcceptFailed(listener),
+            Event::Connected { stream } => Seen::Connected(stream),
+            Event::Data { stream, mut data } => {
+                let seen = Seen::Data(stream, data.bytes().to_vec(), data.is_last());
+                (self.eat)(stream, &mut data);
+                seen
+            }
+            Event::Eof { stream } => Seen::Eof(stream),
+            Event::Drained { stream } => Seen::Drained(stream),
+            Event::Hangup { stream } => Seen::Hangup(stream),
+            Event::Closed { stream, reason } => Seen::Closed(stream, reason),
+            Event::Deadline { stream, name } => Seen::Deadline(stream, name),
+            Event::Timer { timer } => Seen::Timer(timer),
+            Event::Mail(mail) => Seen::Mail(mail),
+        };
+        self.hold_the_law(&seen);
+        (self.react)(calls, &seen);
+        self.seen.push(seen);
+    }
+
+    fn turn_ends(&mut self, _calls: &mut Calls<'_>) {
+        self.turns += 1;
+    }
+}
+
+pub(crate) struct Bench<K: Kernel> {
+    pub(crate) events: Loop<K, u32>,
+    pub(crate) owner: Recorder,
+}
+
+impl<K: Kernel> Bench<K> {
+    pub(crate) fn new(kernel: K) -> Self {
+        Self::with(kernel, LoopSettings::default())
+    }
+
+    pub(crate) fn with(kernel: K, settings: LoopSettings) -> Self {
+        let owner = Recorder {
+            seen: Vec::new(),
+            react: Box::new(|_, _| {}),
+            eat: Box::new(|_, data| data.consume(data.bytes().len())),
+            gone: HashSet::new(),
+            told: HashMap::new(),
+            turns: 0,
+        };
+        Self { events: Loop::new(kernel, settings).unwrap(), owner }
+    }
+
+    pub(crate) fn calls(&mut self) -> Calls<'_> {
+        self.events.calls()
+    }
+
+    /// Does so after each event.
+    pub(crate) fn react(&mut self, react: impl FnMut(&mut Calls<'_>, &Seen) + 'static) {
+        self.owner.react = Box::new(react);
+    }
+
+    /// Consumes so of each loan.
+    pub(crate) fn eat(&mut self, eat: impl FnMut(StreamId, &mut Data<'_>) + 'static) {
+        self.owner.eat = Box::new(eat);
+    }
+
+    pub(crate) fn adopt(&mut self, fd: impl Into<Fd>, direction: Direction) -> StreamId {
+        self.adopt_with(fd, direction, StreamLimits::default())
+    }
+
+    pub(crate) fn adopt_with(
+        &mut self,
+        fd: impl Into<Fd>,
+        direction: Direction,
+        limits: StreamLimits,
+    ) -> StreamId {
+        self.calls().adopt(fd.into(), direction, limits)
+    }
+
+    /// Turns until the events seen so far satisfy `enough`.
+    pub(crate) fn until(&mut self, what: &str, mut enough: impl FnMut(&[Seen]) -> bool) {
+        let begun = Instant::now();
+        while !enough(&self.owner.seen) {
+            assert!(begun.elapsed() < PATIENCE, "no {what} in {:?}", self.owner.seen);
+            self.events.turn(&mut self.owner, Some(Duration::from_millis(50))).unwrap();
+        }
+    }
+
+    /// Turns until this was seen.
+    pub(crate) fn until_seen(&mut self, wanted: &Seen) {
+        self.until(&format!("{wanted:?}"), |seen| seen.contains(wanted));
+    }
+
+    /// Turns until the stream is told closed, and returns why.
+    pub(crate) fn until_closed(&mut self, stream: StreamId) -> Reason {
+        self.until("Closed", |seen| reason_of(seen, stream).is_some());
+        reason_of(&self.owner.seen, stream).unwrap()
+    }
+
+    /// Turns until nothing happens any more without waiting.
+    pub(crate) fn settle(&mut self) {
+        let mut quiet = 0;
+        while quiet < 3 {
+            let before = self.owner.seen.len();
+            self.events.turn(&mut self.owner, Some(Duration::ZERO)).unwrap();
+            quiet = if self.owner.seen.len() == before { quiet + 1 } else { 0 };
+        }
+    }
+
+    /// What was seen so far, and forgets it.
+    pub(crate) fn take_seen(&mut self) -> Vec<Seen> {
+        std::mem::take(&mut self.owner.seen)
+    }
+
+    /// All data that the stream offered, when every offer was consumed whole.
+    pub(crate) fn bytes_of(&self, stream: StreamId) -> Vec<u8> {
+        let data = self.owner.seen.iter().filter_map(|seen| match seen {
+            Seen::Data(of, bytes, _) if *of == stream => Some(bytes),
+            _ => None,
+        });
+        data.flatten().copied().collect()
+    }
+
+    pub(crate) fn position(&self, wanted: &Seen) -> usize {
+        let found = self.owner.seen.iter().position(|seen| seen == wanted);
+        found.unwrap_or_else(|| panic!("no {wanted:?} in {:?}", self.owner.seen))
+    }
+}
+
+fn reason_of(seen: &[Seen], stream: StreamId) -> Option<Reason> {
+    seen.iter().find_map(|seen| match seen {
+        Seen::Closed(of, reason) if *of == stream => Some(*reason),
+        _ => None,
+    })
+}
+
+/// Eats nothing.
+pub(crate) fn nothing(_: StreamId, _: &mut Data<'_>) {}
+
+/// Two ends of one connection: ours, and the peer's, which blocks. A `TcpStream` reads, writes and
+/// shuts any socket, so that the far end has one type.
+pub(crate) fn tcp() -> (OwnedFd, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    far.set_nodelay(true).unwrap();
+    (listener.accept().unwrap().0.into(), far)
+}
+
+pub(crate) fn unix() -> (OwnedFd, TcpStream) {
+    let (near, far) = UnixStream::pair().unwrap();
+    (near.into(), TcpStream::from(OwnedFd::from(far)))
+}
+
+/// Each kind of socket once.
+pub(crate) fn sockets() -> [(OwnedFd, TcpStream); 2] {
+    [tcp(), unix()]
+}
+
+/// Ends a TCP connection by a reset instead of a FIN.
+pub(crate) fn reset(far: TcpStream) {
+    rustix::net::sockopt::set_socket_linger(&far, Some(Duration::ZERO)).unwrap();
+    drop(far);
+}
+
+/// Bytes that tell where they belong.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| u8::try_from((at / 3 + at / 251) % 256).unwrap()).collect()
+}
+
+pub(crate) fn write(far: &TcpStream, bytes: &[u8]) {
+    let mut far = far;
+    far.write_all(bytes).unwrap();
+}
+
+/// A small generator, so that a failing run can be repeated from its seed.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % bound as u64).unwrap()
+    }
+}

@@ -1,0 +1,99 @@
+//! What every kernel under the loop must give: one suite, run over each of them with real sockets
+//! and pipes.
+//!
+//! A test is a function over a kernel; [`suite!`] makes one `#[test]` of it for every backend. The
+//! law of the order of events is held by the recording owner, in all tests.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod accepting;
+mod ending;
+mod harness;
+mod mail;
+mod pipes;
+mod receiving;
+mod sending;
+mod time;
+mod torture;
+
+macro_rules! suite {
+    ($backend:ident = $kernel:expr; $($module:ident: $($test:ident),+ $(,)?;)+) => {
+        mod $backend {
+            $(mod $module {
+                $(#[test]
+                fn $test() {
+                    crate::$module::$test($kernel);
+                })+
+            })+
+        }
+    };
+}
+
+macro_rules! all_of_it_over {
+    ($backend:ident = $kernel:expr) => {
+        suite! { $backend = $kernel;
+            accepting:
+                accepted_streams_speak_and_a_closed_listener_refuses,
+                a_paused_listener_accepts_later,
+                more_than_the_accept_budget_come_in_later_turns,
+                a_listener_that_cannot_be_watched_is_told_and_tried_again,
+                connecting_sends_what_was_queued_before,
+                connecting_to_nobody_ends_with_the_reason,
+                finishing_before_connected_still_sends,
+                unix_sockets_accept_and_connect;
+            receiving:
+                data_and_fin_in_one_report,
+                fin_alone,
+                single_bytes_come_together_into_lines,
+                what_is_not_consumed_comes_again_with_the_next_bytes,
+                a_pause_keeps_data_and_eof_back,
+                pausing_in_the_last_offer_keeps_it,
+                a_hang_up_is_told_while_paused,
+                resuming_in_every_callback_does_not_keep_the_loop,
+                more_than_the_read_budget_comes_in_later_turns,
+                a_full_hold_ends_the_stream,
+                a_full_hold_waits_while_paused,
+                a_long_hold_grows_and_is_offered_whole,
+                taken_parts_stay_valid;
+            ending:
+                a_reset_after_data_still_offers_the_data,
+                a_peer_that_left_is_seen_by_writing,
+                a_failed_write_still_offers_what_came,
+                finishing_discards_until_the_peer_ends,
+                finishing_after_eof_ends_at_once,
+                a_peer_that_lingers_is_left,
+                a_peer_that_never_reads_is_left,
+                closing_is_silent,
+                closing_a_sibling_reported_in_the_same_batch,
+                an_old_id_never_reaches_its_successor,
+                stopping_sends_what_was_queued;
+            sending:
+                a_slow_reader_gets_everything_in_order,
+                many_small_sends_leave_in_one_call,
+                drained_comes_once_below_the_low_mark,
+                too_much_output_ends_the_stream;
+            pipes:
+                a_pipe_ends_behind_its_last_byte,
+                a_paused_pipe_tells_of_its_end,
+                a_pipe_without_a_reader_is_reset,
+                a_finished_pipe_is_flushed_first,
+                a_slow_reader_of_a_pipe_gets_everything,
+                what_cannot_be_waited_for_is_refused,
+                a_shared_descriptor_stops_reporting_once_closed;
+            time:
+                nothing_fires_early_and_each_fires_once,
+                deadlines_end_with_their_stream,
+                a_timer_that_rang_can_be_set_again,
+                what_is_cancelled_in_the_same_turn_does_not_fire,
+                a_hundred_thousand_deadlines_cost_nothing_when_put_off,
+                a_time_that_has_passed_fires_in_the_next_turn;
+            mail:
+                mail_wakes_a_sleeping_loop,
+                all_mail_of_many_threads_comes_in_order,
+                more_than_the_mail_budget_comes_in_later_turns;
+            torture:
+                random_consumers_see_the_same_bytes;
+        }
+    };
+}
+
+all_of_it_over!(epoll = event::Epoll::new().unwrap());

@@ -1,0 +1,125 @@
+//! Pipes of programs, and descriptors that others share.
+
+use std::io::{Read, Write, pipe};
+use std::os::fd::OwnedFd;
+
+use event::{Direction, Kernel, Reason};
+
+use crate::harness::{Bench, Seen, pattern};
+
+pub(crate) fn a_pipe_ends_behind_its_last_byte(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (reader, mut writer) = pipe().unwrap();
+    let stream = bench.adopt(reader, Direction::In);
+    writer.write_all(b"first").unwrap();
+    let first = Seen::Data(stream, b"first".to_vec(), false);
+    bench.until_seen(&first);
+    writer.write_all(b"last").unwrap();
+    drop(writer);
+    assert_eq!(bench.until_closed(stream), Reason::Clean);
+    assert_eq!(
+        bench.take_seen(),
+        [
+            first,
+            Seen::Data(stream, b"last".to_vec(), false),
+            Seen::Eof(stream),
+            Seen::Closed(stream, Reason::Clean),
+        ]
+    );
+}
+
+pub(crate) fn a_paused_pipe_tells_of_its_end(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (reader, mut writer) = pipe().unwrap();
+    let stream = bench.adopt(reader, Direction::In);
+    bench.calls().pause(stream);
+    writer.write_all(b"unread").unwrap();
+    bench.settle();
+    drop(writer);
+    bench.until_seen(&Seen::Hangup(stream));
+    bench.settle();
+    assert_eq!(bench.owner.seen, [Seen::Hangup(stream)]);
+    bench.calls().resume(stream);
+    assert_eq!(bench.until_closed(stream), Reason::Clean);
+    assert_eq!(bench.bytes_of(stream), b"unread");
+}
+
+pub(crate) fn a_pipe_without_a_reader_is_reset(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (reader, writer) = pipe().unwrap();
+    let stream = bench.adopt(writer, Direction::Out);
+    bench.settle();
+    drop(reader);
+    assert_eq!(bench.until_closed(stream), Reason::Reset, "seen without a write");
+    let (reader, writer) = pipe().unwrap();
+    drop(reader);
+    let stream = bench.adopt(writer, Direction::Out);
+    bench.calls().send_bytes(stream, b"nobody there");
+    bench.calls().finish(stream, None);
+    assert_eq!(bench.until_closed(stream), Reason::Reset);
+}
+
+pub(crate) fn a_finished_pipe_is_flushed_first(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (mut reader, writer) = pipe().unwrap();
+    let stream = bench.adopt(writer, Direction::Out);
+    let sent = pattern(1_000_000);
+    bench.calls().send_bytes(stream, &sent);
+    bench.calls().finish(stream, None);
+    let reading = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        reader.read_to_end(&mut all).unwrap();
+        all
+    });
+    assert_eq!(bench.until_closed(stream), Reason::Clean);
+    assert!(reading.join().unwrap() == sent);
+}
+
+pub(crate) fn a_slow_reader_of_a_pipe_gets_everything(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (mut reader, writer) = pipe().unwrap();
+    let stream = bench.adopt(writer, Direction::Out);
+    let sent = pattern(400_000);
+    for part in sent.chunks(5000) {
+        bench.calls().send(stream, part.into());
+    }
+    bench.settle();
+    // Every piece that is read makes room, of which the loop must hear.
+    let mut got = vec![0; sent.len()];
+    for piece in got.chunks_mut(4096 * 3 + 5) {
+        while bench.calls().queued(stream) > 0 && readable(&reader) < piece.len() {
+            bench.events.turn(&mut bench.owner, None).unwrap();
+        }
+        reader.read_exact(piece).unwrap();
+    }
+    assert!(got == sent);
+    assert_eq!(bench.calls().queued(stream), 0);
+}
+
+fn readable(reader: &std::io::PipeReader) -> usize {
+    usize::try_from(rustix::io::ioctl_fionread(reader).unwrap()).unwrap()
+}
+
+pub(crate) fn what_cannot_be_waited_for_is_refused(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let file = OwnedFd::from(tempfile::tempfile().unwrap());
+    let stream = bench.adopt(file, Direction::Both);
+    assert!(matches!(bench.until_closed(stream), Reason::Failed(_)));
+}
+
+pub(crate) fn a_shared_descriptor_stops_reporting_once_closed(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (reader, mut writer) = pipe().unwrap();
+    // As when a child inherited it: the open file outlives our descriptor.
+    let shared = reader.try_clone().unwrap();
+    let stream = bench.adopt(reader, Direction::In);
+    bench.settle();
+    bench.calls().close(stream);
+    bench.owner.gone.insert(stream);
+    bench.settle();
+    let before = bench.events.counts().reports;
+    writer.write_all(b"for whoever has it now").unwrap();
+    bench.settle();
+    assert_eq!(bench.events.counts().reports, before);
+    drop(shared);
+}

@@ -1,0 +1,101 @@
+//! From the owner to the peer: order, marks, limits.
+
+use std::io::Read;
+use std::net::TcpStream;
+
+use event::{Direction::Both, Kernel, Reason, StreamLimits};
+
+use crate::harness::{Bench, Random, Seen, pattern, sockets, unix};
+
+/// Reads all in odd pieces, on a thread of its own.
+fn reader(far: TcpStream, length: usize) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let (mut all, mut far, mut random) = (vec![0; length], far, Random(7));
+        let mut at = 0;
+        while at < length {
+            let piece = (1 + random.below(20_000)).min(length - at);
+            far.read_exact(&mut all[at..at + piece]).unwrap();
+            at += piece;
+        }
+        all
+    })
+}
+
+pub(crate) fn a_slow_reader_gets_everything_in_order(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, far) in sockets() {
+        rustix::net::sockopt::set_socket_send_buffer_size(&near, 8192).unwrap();
+        let sent = pattern(3_000_000);
+        let stream = bench.adopt(near, Both);
+        let (mut rest, mut random) = (&sent[..], Random(3));
+        while !rest.is_empty() {
+            let (part, after) = rest.split_at((1 + random.below(30_000)).min(rest.len()));
+            match random.below(2) {
+                0 => bench.calls().send_bytes(stream, part),
+                _ => bench.calls().send(stream, part.into()),
+            };
+            rest = after;
+        }
+        assert_eq!(bench.calls().queued(stream), sent.len());
+        bench.settle();
+        assert!(bench.calls().queued(stream) > 0, "nobody reads yet");
+        let reader = reader(far, sent.len());
+        bench.until_seen(&Seen::Drained(stream));
+        while bench.calls().queued(stream) > 0 {
+            bench.events.turn(&mut bench.owner, None).unwrap();
+        }
+        assert!(reader.join().unwrap() == sent, "bytes were lost, doubled or moved");
+    }
+}
+
+pub(crate) fn many_small_sends_leave_in_one_call(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, _far) = unix();
+    let stream = bench.adopt(near, Both);
+    bench.settle();
+    let before = bench.events.counts().sends;
+    for _ in 0..200 {
+        bench.calls().send_bytes(stream, b"one of many small answers\n");
+    }
+    bench.settle();
+    assert_eq!(bench.calls().queued(stream), 0);
+    assert_eq!(bench.events.counts().sends, before + 1);
+}
+
+pub(crate) fn drained_comes_once_below_the_low_mark(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = unix();
+    let limits = StreamLimits { send_high: 1000, send_low: 100, ..StreamLimits::default() };
+    let stream = bench.adopt_with(near, Both, limits);
+    bench.calls().send_bytes(stream, &pattern(1000));
+    bench.settle();
+    assert_eq!(bench.owner.seen, [], "it was never above");
+    let sent = 2_000_000;
+    bench.calls().send_bytes(stream, &pattern(sent));
+    bench.settle();
+    assert_eq!(bench.owner.seen, [], "it is still above");
+    assert!(bench.calls().queued(stream) > 1000);
+    let reader = reader(far, 1000 + sent);
+    bench.until_seen(&Seen::Drained(stream));
+    assert!(bench.calls().queued(stream) <= 100);
+    while bench.calls().queued(stream) > 0 {
+        bench.events.turn(&mut bench.owner, None).unwrap();
+    }
+    reader.join().unwrap();
+    bench.settle();
+    let drained = bench.owner.seen.iter().filter(|seen| matches!(seen, Seen::Drained(_)));
+    assert_eq!(drained.count(), 1);
+}
+
+pub(crate) fn too_much_output_ends_the_stream(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, _far) = unix();
+    let limits = StreamLimits { send_max: 1_000_000, ..StreamLimits::default() };
+    let stream = bench.adopt_with(near, Both, limits);
+    assert_eq!(bench.calls().send_bytes(stream, &pattern(1_000_000)), 1_000_000);
+    bench.calls().send_bytes(stream, b"x");
+    assert_eq!(bench.calls().send_bytes(stream, b"y"), 0, "it takes no more");
+    assert_eq!(bench.owner.seen, [], "told later, not from within the call");
+    assert_eq!(bench.until_closed(stream), Reason::Overrun);
+    assert_eq!(bench.calls().streams(), 0);
+}

@@ -1,0 +1,73 @@
+//! A process that runs out of descriptors. Alone in its binary, for the limit is the process's own.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use event::{
+    Address, BindSettings, Calls, Epoll, Event, Fd, ListenerId, Loop, LoopSettings, Owner, bind,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+#[derive(Default)]
+struct Counter {
+    accepted: usize,
+    failed: Vec<std::io::ErrorKind>,
+}
+
+impl Owner for Counter {
+    type Mail = ();
+
+    fn handle(&mut self, _calls: &mut Calls<'_>, event: Event<'_, ()>) {
+        match event {
+            Event::Accepted { .. } => self.accepted += 1,
+            Event::AcceptFailed { error, .. } => self.failed.push(error),
+            _ => {}
+        }
+    }
+}
+
+fn listen(events: &mut Loop<Epoll, ()>) -> (ListenerId, SocketAddr) {
+    let any = Address::Internet(([127, 0, 0, 1], 0).into());
+    let (fd, bound): (Fd, _) = bind(&any, &BindSettings::default()).unwrap();
+    let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
+    (events.calls().accept_from(fd), bound)
+}
+
+#[test]
+fn without_descriptors_accepting_rests_and_recovers_by_itself() {
+    let mut events: Loop<Epoll, ()> =
+        Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
+    let mut owner = Counter::default();
+    let (_, address) = listen(&mut events);
+    let limit = Rlimit { current: Some(256), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let far = TcpStream::connect(address).unwrap();
+    let mut hoard = Vec::new();
+    while let Ok(file) = File::open("/dev/null") {
+        hoard.push(file);
+    }
+    while owner.failed.is_empty() {
+        events.turn(&mut owner, None).unwrap();
+    }
+    assert_eq!(owner.failed, [std::io::ErrorKind::QuotaExceeded]);
+    assert_eq!(owner.accepted, 0);
+    // Set aside and tried again ten times a second, in vain; told once a second. A loop that spins
+    // over the listener, which is still readable, has a report in every turn.
+    let (begun, before) = (Instant::now(), events.counts().reports);
+    let mut turns = 0;
+    while turns < 1000 || events.counts().reports < before + 3 {
+        events.turn(&mut owner, Some(Duration::from_micros(100))).unwrap();
+        turns += 1;
+    }
+    let tenths = begun.elapsed().as_millis() / 100;
+    let tries = u128::from(events.counts().reports - before);
+    assert!(tries <= tenths + 1, "{tries} tries in {tenths} tenths of a second");
+    assert!(owner.failed.len() as u128 <= tenths / 10 + 2, "told {} times", owner.failed.len());
+    drop(hoard);
+    while owner.accepted == 0 {
+        events.turn(&mut owner, None).unwrap();
+    }
+    assert!(far.peer_addr().is_ok());
+}
