@@ -1,0 +1,378 @@
+//! `roadstead load`: arguments, the live line, and the table at the end.
+
+use std::io::{self, IsTerminal, Write};
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use event::Address;
+use serde_json::{Value, json};
+
+use super::{Lines, LoadSettings, Progress, Quantiles, ReplyCheck, Summary, run_until};
+
+/// How often the live line is written where nobody can overwrite it.
+const LOGGED_EVERY: Duration = Duration::from_secs(1);
+
+/// Send lines of work over many connections, and account for each of them.
+///
+/// Every connection sends its lines by an absolute schedule, whether or not replies come: a slow
+/// listener cannot slow its own measurement down. The latency of a line counts from when it was
+/// due; how late the load itself was is reported as lateness. With --saturate there is no schedule:
+/// each connection keeps --in-flight lines on their way.
+///
+/// A line is acknowledged, refused (it had no effect and might be sent again), failed (it was tried
+/// without effect) or unknown (nobody can say, for instance because the connection was lost; such a
+/// line is never sent again). A reply that belongs to another line is misdirected; then the status
+/// at the end is 1, as when the run could not be made. Ctrl-C ends the sending and still reports.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_long_help = EXAMPLES)]
+pub struct LoadArgs {
+    /// The listener: HOST:PORT, or unix:PATH
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub to: Address,
+
+    /// How many connections
+    #[arg(long, default_value_t = 1000, value_name = "COUNT")]
+    pub connections: usize,
+
+    /// Lines a second of each connection
+    #[arg(long, default_value_t = 1.0, value_name = "LINES", conflicts_with = "saturate")]
+    pub rate: f64,
+
+    /// Send as fast as the replies come, with --in-flight lines of each connection on their way
+    #[arg(long)]
+    pub saturate: bool,
+
+    /// Lines of one connection that may be on their way at once
+    #[arg(long, default_value_t = 20, value_name = "LINES")]
+    pub in_flight: u32,
+
+    /// How long to send: 500ms, 10s, 2m
+    #[arg(long = "for", default_value = "10s", value_name = "TIME", value_parser = duration)]
+    pub time: Duration,
+
+    /// How the lines look
+    #[arg(long, value_enum, default_value_t = Lines::Work)]
+    pub lines: Lines,
+
+    /// Which reply acknowledges a line
+    #[arg(long, value_enum, default_value_t = ReplyCheck::AckWithId)]
+    pub reply: ReplyCheck,
+
+    /// Write down what was sent and what became of each line, for `roadstead ledger check`
+    #[arg(long, value_name = "FILE")]
+    pub ledger: Option<PathBuf>,
+
+    /// Makes the contents of the lines: the same seed makes the same
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    pub seed: u64,
+
+    /// Open a connection again after it was lost
+    #[arg(long)]
+    pub reconnect: bool,
+
+    /// Send a line again after it was refused
+    #[arg(long)]
+    pub resend_refused: bool,
+
+    /// Print one JSON object, times in milliseconds
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  roadstead load --to 127.0.0.1:7000 --connections 1000 --rate 1 --for 10s
+      a thousand clients with one line a second each
+  roadstead load --to 127.0.0.1:7000 --connections 100 --saturate --in-flight 20
+      as much as the listener takes
+  roadstead load --to 127.0.0.1:7000 --ledger run.ledger --reconnect
+  roadstead ledger check --ledger run.ledger --database hits.db --table hits
+      is every acknowledged line in the database, once?";
+
+impl LoadArgs {
+    /// What these arguments ask for.
+    #[must_use]
+    pub fn settings(&self) -> LoadSettings {
+        LoadSettings {
+            to: self.to.clone(),
+            connections: self.connections,
+            rate: (!self.saturate).then_some(self.rate),
+            in_flight: self.in_flight,
+            duration: self.time,
+            lines: self.lines,
+            reply: self.reply,
+            ledger: self.ledger.clone(),
+            seed: self.seed,
+            reconnect: self.reconnect,
+            resend_refused: self.resend_refused,
+        }
+    }
+}
+
+/// Runs `roadstead load`.
+#[must_use]
+pub fn main(args: &LoadArgs) -> ExitCode {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // The second one ends the process as if nobody had listened.
+        let flags = signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)));
+        if let Err(error) = flags {
+            eprintln!("roadstead load: signals cannot be awaited: {error}");
+        }
+    }
+    let mut live = LiveLine::new();
+    let result = run_until(&args.settings(), &stop, &mut |progress| live.show(progress));
+    live.clear();
+    match result {
+        Ok(summary) => {
+            if args.json {
+                println!("{}", to_json(&summary));
+            } else {
+                print!("{}", to_table(&summary));
+            }
+            ExitCode::from(u8::from(summary.misdirected > 0))
+        }
+        Err(error) => {
+            eprintln!("roadstead load: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Reads `HOST:PORT`, `:PORT` (of this machine), or `unix:PATH`.
+///
+/// # Errors
+/// Why it is none, for a person.
+pub fn address(text: &str) -> Result<Address, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Ok(Address::Unix(PathBuf::from(path)));
+    }
+    let whole = if text.starts_with(':') { format!("127.0.0.1{text}") } else { text.to_owned() };
+    let mut found = whole
+        .to_socket_addrs()
+        .map_err(|error| format!("expected HOST:PORT or unix:PATH ({error})"))?;
+    let address = found.next().ok_or("this host has no address")?;
+    if address.port() == 0 {
+        Err("port 0 cannot be connected to".to_owned())
+    } else {
+        Ok(Address::Internet(address))
+    }
+}
+
+/// Reads `500ms`, `10s`, `2m`, `1h`.
+///
+/// # Errors
+/// Why it is none, for a person.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let why = || format!("`{text}` is not a time such as 500ms, 10s or 2m");
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(why)?;
+    let (number, unit) = text.split_at(unit_at);
+    let second = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(why()),
+    };
+    let number: f64 = number.parse().map_err(|_| why())?;
+    Duration::try_from_secs_f64(number * second).map_err(|_| why())
+}
+
+/// One line on standard error: over and over on a terminal, once a second elsewhere.
+struct LiveLine {
+    terminal: bool,
+    next: Instant,
+}
+
+impl LiveLine {
+    fn new() -> Self {
+        Self { terminal: io::stderr().is_terminal(), next: Instant::now() + LOGGED_EVERY }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let now = Instant::now();
+        let mut error = io::stderr().lock();
+        // Whoever closed standard error does not want to know.
+        let _ = if self.terminal {
+            write!(error, "\r\x1b[K{}", live(progress)).and_then(|()| error.flush())
+        } else if now >= self.next {
+            self.next = now + LOGGED_EVERY;
+            writeln!(error, "{}", live(progress))
+        } else {
+            Ok(())
+        };
+    }
+
+    fn clear(&self) {
+        if self.terminal {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+fn live(progress: &Progress) -> String {
+    if progress.elapsed.is_zero() {
+        return format!("opened {} of {}", progress.opened, progress.connections);
+    }
+    let mut line = format!(
+        "{:.1} s  sent {}  acknowledged {}  on their way {}",
+        progress.elapsed.as_secs_f64(),
+        progress.sent,
+        progress.acknowledged,
+        progress.outstanding,
+    );
+    let rest = [
+        ("refused", progress.refused),
+        ("failed or unknown", progress.failed_or_unknown),
+        ("reconnects", progress.reconnects),
+    ];
+    for (name, count) in rest.into_iter().filter(|&(_, count)| count > 0) {
+        line.push_str(&format!("  {name} {count}"));
+    }
+    line
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+fn per_second(summary: &Summary) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a quotient for people")]
+    let acknowledged = summary.acknowledged as f64;
+    if summary.seconds > 0.0 { acknowledged / summary.seconds } else { 0.0 }
+}
+
+/// The summary as one object; times in milliseconds.
+#[must_use]
+pub fn to_json(summary: &Summary) -> Value {
+    let times = |it: &Quantiles| json!({"p50": ms(it.p50), "p99": ms(it.p99), "max": ms(it.max)});
+    let codes: serde_json::Map<_, _> =
+        summary.codes.iter().map(|&(code, count)| (code.to_owned(), json!(count))).collect();
+    json!({
+        "connections": summary.connections,
+        "sent": summary.sent,
+        "acknowledged": summary.acknowledged,
+        "refused": summary.refused,
+        "failed": summary.failed,
+        "unknown": summary.unknown,
+        "misdirected": summary.misdirected,
+        "unasked": summary.unasked,
+        "resent": summary.resent,
+        "unsent": summary.unsent,
+        "reconnects": summary.reconnects,
+        "codes": codes,
+        "latency_ms": times(&summary.latency),
+        "lateness_ms": times(&summary.lateness),
+        "seconds": summary.seconds,
+        "acknowledged_per_second": per_second(summary),
+    })
+}
+
+/// The summary as a table for people: rows that are zero and say nothing then are left out.
+fn to_table(summary: &Summary) -> String {
+    let counts = [
+        ("sent", summary.sent, true),
+        ("acknowledged", summary.acknowledged, true),
+        ("refused", summary.refused, true),
+        ("failed", summary.failed, true),
+        ("unknown", summary.unknown, true),
+        ("MISDIRECTED", summary.misdirected, false),
+        ("sent again", summary.resent, false),
+        ("due, not sent", summary.unsent, false),
+        ("reconnects", summary.reconnects, false),
+    ];
+    let mut table = String::new();
+    for (name, count, _) in counts.into_iter().filter(|&(_, count, always)| always || count > 0) {
+        table.push_str(&format!("{name:<14}{count:>10}\n"));
+    }
+    for (code, count) in &summary.codes {
+        table.push_str(&format!("  !{code:<11}{count:>10}\n"));
+    }
+    for (name, times) in [("latency", &summary.latency), ("lateness", &summary.lateness)] {
+        table.push_str(&format!(
+            "{name:<14}p50 {:.2} ms   p99 {:.2} ms   max {:.2} ms\n",
+            ms(times.p50),
+            ms(times.p99),
+            ms(times.max)
+        ));
+    }
+    let (rate, seconds) = (per_second(summary), summary.seconds);
+    table.push_str(&format!("{rate:.0} acknowledged a second over {seconds:.2} s\n"));
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        load: LoadArgs,
+    }
+
+    fn parsed(args: &str) -> Result<LoadSettings, clap::Error> {
+        let words = ["load"].into_iter().chain(args.split_whitespace());
+        Program::try_parse_from(words).map(|program| program.load.settings())
+    }
+
+    #[test]
+    fn every_argument_reaches_the_settings() {
+        let settings = parsed(
+            "--to 127.0.0.1:7000 --connections 30 --rate 50 --for 500ms --in-flight 7 \
+             --ledger file --lines json --reply echo --seed 4 --reconnect --resend-refused --json",
+        )
+        .unwrap();
+        assert_eq!(settings.to, Address::Internet("127.0.0.1:7000".parse().unwrap()));
+        assert_eq!((settings.connections, settings.rate), (30, Some(50.0)));
+        assert_eq!((settings.in_flight, settings.duration), (7, Duration::from_millis(500)));
+        assert_eq!((settings.lines, settings.reply), (Lines::Json, ReplyCheck::Echo));
+        assert!(settings.reconnect && settings.resend_refused);
+    }
+
+    #[test]
+    fn saturation_and_a_rate_exclude_each_other() {
+        assert_eq!(parsed("--to :7000 --saturate").unwrap().rate, None);
+        assert_eq!(parsed("--to unix:/run/x").unwrap().to, Address::Unix("/run/x".into()));
+        assert!(parsed("--to :7000 --saturate --rate 2").is_err());
+        assert!(parsed("--to nowhere").is_err());
+        assert!(parsed("--to :0").is_err());
+        assert!(parsed("").is_err());
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+        for wrong in ["", "10", "s", "-1s", "1d", "1 s x", "infs", "NaNs"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_report_has_every_count() {
+        let summary = Summary {
+            sent: 5,
+            acknowledged: 3,
+            unknown: 1,
+            misdirected: 1,
+            codes: vec![("died", 1)],
+            seconds: 2.0,
+            ..Summary::default()
+        };
+        let value = to_json(&summary);
+        assert_eq!((&value["sent"], &value["codes"]["died"]), (&json!(5), &json!(1)));
+        assert_eq!(value["acknowledged_per_second"], json!(1.5));
+        let table = to_table(&summary);
+        assert!(table.contains("MISDIRECTED") && table.contains("!died"), "{table}");
+        assert!(!table.contains("reconnects"), "{table}");
+    }
+}

@@ -1,0 +1,458 @@
+//! The owner of the loop: opens connections, sends what is due, judges what comes.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use event::{Calls, Data, Event, Owner, Reason, StreamId, StreamLimits, TimerId};
+use memchr::memchr;
+
+use super::account::Account;
+use super::connection::{Line, Link};
+use super::fleet::Fleet;
+use super::pace::{Pace, Start, nanoseconds};
+use super::{
+    ID_FIRST, Lines, LoadSettings, OPENING_MAX, OPENING_TIME_MAX, PROGRESS_EVERY, Progress,
+    RESEND_AFTER, Summary, WAIT_MAX, reply,
+};
+use crate::ledger::Fate;
+use crate::record::Recipe;
+
+/// Bytes of the longest reply.
+const REPLY_MAX: usize = 1 << 20;
+
+/// How far the run is; the picture is in the module above.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Opening { until: Instant },
+    Sending,
+    Waiting { until: Instant },
+    Ended,
+}
+
+/// All connections of a run.
+pub(super) struct Client<'a> {
+    settings: &'a LoadSettings,
+    pace: Option<Pace>,
+    stop: &'a AtomicBool,
+    progress: &'a mut dyn FnMut(&Progress),
+    account: Account,
+    connections: Fleet,
+    phase: Phase,
+    start: Start,
+    /// How long lines are due, in nanoseconds after the start.
+    sending_ns: u64,
+    /// The next slot of the pace that has not come.
+    slot: u64,
+    /// When connections that wait are to be looked at again.
+    later: BinaryHeap<Reverse<(Instant, usize)>>,
+    timer: Option<TimerId>,
+    progress_at: Instant,
+    last_reply_at: Instant,
+    /// Lines of one connection while they are written.
+    lines: Vec<u8>,
+    error: Option<io::Error>,
+}
+
+impl<'a> Client<'a> {
+    pub(super) fn new(
+        settings: &'a LoadSettings,
+        pace: Option<Pace>,
+        account: Account,
+        stop: &'a AtomicBool,
+        progress: &'a mut dyn FnMut(&Progress),
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            settings,
+            pace,
+            stop,
+            progress,
+            account,
+            connections: Fleet::new(settings.connections),
+            phase: Phase::Opening { until: now + OPENING_TIME_MAX },
+            start: Start::now(),
+            sending_ns: nanoseconds(settings.duration),
+            slot: 0,
+            later: BinaryHeap::new(),
+            timer: None,
+            progress_at: now + PROGRESS_EVERY,
+            last_reply_at: now,
+            lines: Vec::new(),
+            error: None,
+        }
+    }
+
+    /// Begins to open connections, before the loop runs.
+    pub(super) fn open(&mut self, calls: &mut Calls<'_>) {
+        self.timer = Some(calls.timer(self.progress_at));
+        self.open_more(calls);
+    }
+
+    /// Sums up, after the loop has ended.
+    pub(super) fn finish(mut self) -> io::Result<Summary> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        self.tell();
+        let due = self.pace.map(|pace| pace.slots_before(self.sending_ns));
+        let unsent = due.map_or(0, |due| due.saturating_sub(self.account.sent));
+        let seconds = self.last_reply_at.saturating_duration_since(self.start.at).as_secs_f64();
+        let summary = self.account.finish()?;
+        Ok(Summary { connections: self.settings.connections, unsent, seconds, ..summary })
+    }
+
+    // ---- opening ----
+
+    fn open_more(&mut self, calls: &mut Calls<'_>) {
+        let fleet = &self.connections;
+        let room = OPENING_MAX.saturating_sub(fleet.opening);
+        let end = (fleet.begun + room).min(fleet.all.len());
+        for place in fleet.begun..end {
+            self.connect(calls, place);
+        }
+        self.connections.begun = end;
+    }
+
+    fn connect(&mut self, calls: &mut Calls<'_>, place: usize) {
+        let limits = StreamLimits { hold_max: REPLY_MAX, ..StreamLimits::default() };
+        let stream = calls.connect(&self.settings.to, limits);
+        self.connections.opens(place, stream);
+    }
+
+    fn connected(&mut self, calls: &mut Calls<'_>, place: usize, stream: StreamId) {
+        self.connections.settle(place, Link::Open(stream));
+        if std::mem::replace(&mut self.connections.all[place].was_open, true) {
+            self.account.reconnects += 1;
+        }
+        match self.phase {
+            Phase::Opening { .. } => {
+                self.open_more(calls);
+                self.begin_when_open(calls);
+            }
+            _ => self.send_due(calls, place),
+        }
+    }
+
+    /// Starts the clock when every connection is open, or gone for good.
+    fn begin_when_open(&mut self, calls: &mut Calls<'_>) {
+        let fleet = &self.connections;
+        let all = fleet.all.len();
+        if matches!(self.phase, Phase::Opening { .. }) && fleet.open + fleet.gone == all {
+            if fleet.open == 0 {
+                let why = "the listener closed every connection before the first line";
+                self.fail(calls, io::Error::new(io::ErrorKind::ConnectionAborted, why));
+            } else {
+                self.begin(calls);
+            }
+        }
+    }
+
+    fn begin(&mut self, calls: &mut Calls<'_>) {
+        self.phase = Phase::Sending;
+        let progress = self.progress_now(Duration::ZERO);
+        (self.progress)(&progress);
+        self.start = Start::now();
+        self.last_reply_at = self.start.at;
+        self.progress_at = self.start.at + PROGRESS_EVERY;
+        if self.pace.is_none() {
+            for place in 0..self.connections.all.len() {
+                self.send_due(calls, place);
+            }
+        }
+        self.set_timer(calls);
+    }
+
+    // ---- sending ----
+
+    /// Sends what a connection may send now, at once.
+    fn send_due(&mut self, calls: &mut Calls<'_>, place: usize) {
+        let Link::Open(stream) = self.connections.all[place].link else { return };
+        if !matches!(self.phase, Phase::Sending) {
+            return;
+        }
+        let now = Instant::now();
+        let recipe = Recipe { seed: self.settings.seed };
+        while self.connections.all[place].outstanding.len() < self.settings.in_flight as usize {
+            let Some(line) = self.next_line(place, now) else { break };
+            let sample = recipe.sample(line.id);
+            let record = sample.record(line.id, self.at_us(line));
+            match self.settings.lines {
+                Lines::Work => record.write(&mut self.lines),
+                Lines::Json => record.write_json(&mut self.lines),
+            }
+            self.lines.push(b'\n');
+            self.connections.all[place].outstanding.push_back(line);
+        }
+        if !self.lines.is_empty() {
+            calls.send_bytes(stream, &self.lines);
+            self.lines.clear();
+        }
+    }
+
+    /// The line that a connection is to send now, which is already in the account.
+    fn next_line(&mut self, place: usize, now: Instant) -> Option<Line> {
+        let connection = &mut self.connections.all[place];
+        if let Some(&(at, line)) = connection.again.front()
+            && at <= now
+        {
+            connection.again.pop_front();
+            self.account.sent_again(line.id);
+            return Some(line);
+        }
+        let now_ns = self.start.ns(now);
+        let due_ns = match self.pace {
+            None => now_ns,
+            Some(pace) => pace.due_ns(pace.slot(place, connection.number)),
+        };
+        if due_ns > now_ns || due_ns >= self.sending_ns {
+            return None;
+        }
+        connection.number += 1;
+        let id = ID_FIRST + self.account.sent;
+        self.account.sent(id, self.pace.map(|_| now_ns - due_ns));
+        Some(Line { id, due_ns })
+    }
+
+    /// The time that the record of a line holds.
+    fn at_us(&self, line: Line) -> u64 {
+        self.start.since_1970_us + line.due_ns / 1000
+    }
+
+    // ---- receiving ----
+
+    fn received(&mut self, calls: &mut Calls<'_>, place: usize, mut data: Data<'_>) {
+        let now = Instant::now();
+        let mut start = 0;
+        while let Some(length) = memchr(b'\n', &data.bytes()[start..]) {
+            let reply = &data.bytes()[start..start + length];
+            self.replied(place, reply.strip_suffix(b"\r").unwrap_or(reply), now);
+            start += length + 1;
+        }
+        data.consume(start);
+        if start > 0 {
+            self.last_reply_at = now;
+            self.send_due(calls, place);
+        }
+    }
+
+    fn replied(&mut self, place: usize, reply: &[u8], now: Instant) {
+        let Some(line) = self.connections.all[place].outstanding.pop_front() else {
+            match reply::notice(reply) {
+                Some(code) => self.account.code(code),
+                None => self.account.unasked(),
+            }
+            return;
+        };
+        self.connections.all[place].is_well();
+        let sample = Recipe { seed: self.settings.seed }.sample(line.id);
+        let own = sample.record(line.id, self.at_us(line));
+        let judgement = reply::judge(self.settings.reply, reply, &own);
+        let took_ns = self.start.ns(now).saturating_sub(line.due_ns);
+        self.account.fate(line.id, judgement.fate, took_ns);
+        if let Some(code) = judgement.code {
+            self.account.code(code);
+        }
+        if judgement.fate == Fate::Refused && self.settings.resend_refused {
+            let at = now + RESEND_AFTER;
+            self.connections.all[place].again.push_back((at, line));
+            self.later.push(Reverse((at, place)));
+        }
+    }
+
+    // ---- losing ----
+
+    fn lost(&mut self, calls: &mut Calls<'_>, place: usize, reason: Reason) {
+        while let Some(line) = self.connections.all[place].outstanding.pop_front() {
+            self.account.fate(line.id, Fate::Unknown, 0);
+        }
+        let opening = matches!(self.phase, Phase::Opening { .. });
+        match reason {
+            // The backlog of a Unix socket is full; on TCP the kernel tries again by itself.
+            Reason::ConnectFailed(io::ErrorKind::WouldBlock) if opening => {}
+            Reason::ConnectFailed(kind) if opening && !self.settings.reconnect => {
+                let why = format!("{}: {kind}", self.settings.to);
+                self.fail(calls, io::Error::new(kind, why));
+                return;
+            }
+            _ if !self.settings.reconnect => {
+                self.connections.settle(place, Link::Gone);
+                self.begin_when_open(calls);
+                return;
+            }
+            _ => {}
+        }
+        self.connections.settle(place, Link::Waiting);
+        let at = calls.now() + self.connections.all[place].back_off();
+        self.later.push(Reverse((at, place)));
+    }
+
+    fn fail(&mut self, calls: &mut Calls<'_>, error: io::Error) {
+        self.error.get_or_insert(error);
+        self.phase = Phase::Ended;
+        calls.stop();
+    }
+
+    // ---- time ----
+
+    /// All that time does: connections that waited, lines that are due, the ends of phases.
+    fn time_passed(&mut self, calls: &mut Calls<'_>) {
+        let now = Instant::now();
+        while let Some(&Reverse((at, place))) = self.later.peek() {
+            if at > now {
+                break;
+            }
+            self.later.pop();
+            self.look_again(calls, place);
+        }
+        if let (Phase::Sending, Some(pace)) = (self.phase, self.pace) {
+            let end_ns = self.start.ns(now).min(self.sending_ns);
+            while pace.due_ns(self.slot) <= end_ns {
+                self.send_due(calls, pace.connection(self.slot));
+                self.slot += 1;
+            }
+        }
+        if now >= self.progress_at {
+            self.progress_at = now + PROGRESS_EVERY;
+            self.tell();
+        }
+        self.end_phase(calls, now);
+        self.set_timer(calls);
+    }
+
+    fn look_again(&mut self, calls: &mut Calls<'_>, place: usize) {
+        match self.connections.all[place].link {
+            // After the last line there is nothing to open a connection for.
+            Link::Waiting if !matches!(self.phase, Phase::Waiting { .. }) => {
+                self.connect(calls, place);
+            }
+            _ => self.send_due(calls, place),
+        }
+    }
+
+    fn end_phase(&mut self, calls: &mut Calls<'_>, now: Instant) {
+        let stopped = self.stop.load(Ordering::Relaxed);
+        match self.phase {
+            Phase::Opening { until } if now >= until || stopped => {
+                if self.connections.open > 0 {
+                    self.begin(calls);
+                } else {
+                    let why = format!("{}: no connection could be opened", self.settings.to);
+                    self.fail(calls, io::Error::new(io::ErrorKind::TimedOut, why));
+                }
+            }
+            Phase::Sending if self.start.ns(now) >= self.sending_ns || stopped => {
+                // What would have been due after a stop was never due.
+                self.sending_ns = self.sending_ns.min(self.start.ns(now));
+                self.phase = Phase::Waiting { until: now + WAIT_MAX };
+            }
+            Phase::Waiting { until } if now >= until => self.give_up(calls),
+            _ => {}
+        }
+    }
+
+    /// Whatever has no reply yet gets none.
+    fn give_up(&mut self, calls: &mut Calls<'_>) {
+        for connection in &mut self.connections.all {
+            while let Some(line) = connection.outstanding.pop_front() {
+                self.account.fate(line.id, Fate::Unknown, 0);
+            }
+        }
+        self.phase = Phase::Ended;
+        calls.stop();
+    }
+
+    fn set_timer(&mut self, calls: &mut Calls<'_>) {
+        let after_start = |ns| self.start.at.checked_add(Duration::from_nanos(ns));
+        let in_phase = match self.phase {
+            Phase::Opening { until } | Phase::Waiting { until } => Some(until),
+            Phase::Sending => {
+                let slot_ns = self.pace.map_or(u64::MAX, |pace| pace.due_ns(self.slot));
+                after_start(slot_ns.min(self.sending_ns))
+            }
+            Phase::Ended => None,
+        };
+        let later = self.later.peek().map(|&Reverse((at, _))| at);
+        let at = [in_phase, later].into_iter().flatten().fold(self.progress_at, Instant::min);
+        if let Some(timer) = self.timer {
+            calls.set_timer(timer, at);
+        }
+    }
+
+    // ---- telling ----
+
+    fn tell(&mut self) {
+        let elapsed = match self.phase {
+            Phase::Opening { .. } => Duration::ZERO,
+            _ => self.start.at.elapsed(),
+        };
+        let progress = self.progress_now(elapsed);
+        (self.progress)(&progress);
+    }
+
+    fn progress_now(&self, elapsed: Duration) -> Progress {
+        Progress {
+            opened: self.connections.open,
+            connections: self.settings.connections,
+            elapsed,
+            sent: self.account.sent,
+            acknowledged: self.account.count(Fate::Acknowledged),
+            refused: self.account.count(Fate::Refused),
+            failed_or_unknown: self.account.count(Fate::Failed) + self.account.count(Fate::Unknown),
+            outstanding: self.account.outstanding,
+            reconnects: self.account.reconnects,
+        }
+    }
+}
+
+impl Owner for Client<'_> {
+    type Mail = ();
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+        if matches!(self.phase, Phase::Ended) {
+            return;
+        }
+        match event {
+            Event::Connected { stream } => {
+                if let Some(place) = self.connections.of_stream(stream) {
+                    self.connected(calls, place, stream);
+                }
+            }
+            Event::Data { stream, data } => {
+                if let Some(place) = self.connections.of_stream(stream) {
+                    self.received(calls, place, data);
+                }
+            }
+            // A listener that sends no more answers no more.
+            Event::Eof { stream } => {
+                if let Some(place) = self.connections.of_stream(stream) {
+                    calls.close(stream);
+                    self.lost(calls, place, Reason::Clean);
+                }
+            }
+            Event::Closed { stream, reason } => {
+                if let Some(place) = self.connections.of_stream(stream) {
+                    self.lost(calls, place, reason);
+                }
+            }
+            Event::Timer { .. } => self.time_passed(calls),
+            // Neither listeners nor deadlines, high marks or mail are used, and a hang-up is
+            // followed by the end of the stream.
+            _ => {}
+        }
+    }
+
+    fn turn_ends(&mut self, calls: &mut Calls<'_>) {
+        let over = match self.phase {
+            Phase::Waiting { .. } => self.account.outstanding == 0,
+            Phase::Sending => self.connections.gone == self.connections.all.len(),
+            Phase::Opening { .. } | Phase::Ended => false,
+        };
+        if over || self.account.is_broken() {
+            self.phase = Phase::Ended;
+            calls.stop();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! One connection of a load.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use event::StreamId;
+
+use super::RECONNECT_AFTER;
+
+/// A line on its way, or about to be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) id: u64,
+    /// When it was due, in nanoseconds after the start.
+    pub(super) due_ns: u64,
+}
+
+/// Where a connection stands.
+///
+/// ```text
+///   Waiting ──its time has come──► Opening ──► Open ──lost──► Waiting
+///                                     └──failed──► Waiting      └──► Gone, when it is not opened again
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    Waiting,
+    Opening(StreamId),
+    Open(StreamId),
+    Gone,
+}
+
+/// One connection of a load.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) link: Link,
+    /// It was open before.
+    pub(super) was_open: bool,
+    /// Times in a row that it was lost or could not be opened.
+    failures: u32,
+    /// The number of its next line, from 0.
+    pub(super) number: u64,
+    /// Lines without a reply, oldest first, for replies come in the order of the lines.
+    pub(super) outstanding: VecDeque<Line>,
+    /// Refused lines and when they may be sent again, oldest first.
+    pub(super) again: VecDeque<(Instant, Line)>,
+}
+
+impl Connection {
+    pub(super) fn new() -> Self {
+        Self {
+            link: Link::Waiting,
+            was_open: false,
+            failures: 0,
+            number: 0,
+            outstanding: VecDeque::new(),
+            again: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn stream(&self) -> Option<StreamId> {
+        match self.link {
+            Link::Opening(stream) | Link::Open(stream) => Some(stream),
+            Link::Waiting | Link::Gone => None,
+        }
+    }
+
+    /// A reply came: whatever was wrong before is over.
+    pub(super) fn is_well(&mut self) {
+        self.failures = 0;
+    }
+
+    /// How long to wait before it is opened again: twice as long each time in a row.
+    pub(super) fn back_off(&mut self) -> Duration {
+        let (first, most) = RECONNECT_AFTER;
+        let wait = first.saturating_mul(1 << self.failures.min(16)).min(most);
+        self.failures += 1;
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_most_and_begin_anew_after_a_reply() {
+        let mut connection = Connection::new();
+        let waits: Vec<_> = (0..9).map(|_| connection.back_off().as_millis()).collect();
+        assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        connection.is_well();
+        assert_eq!(connection.back_off(), RECONNECT_AFTER.0);
+    }
+}

@@ -1,0 +1,54 @@
+//! All connections of a load.
+
+use event::StreamId;
+
+use super::connection::{Connection, Link};
+
+/// The connections and how many of them stand where.
+pub(super) struct Fleet {
+    pub(super) all: Vec<Connection>,
+    /// Which connection has the stream with this index.
+    by_stream: Vec<usize>,
+    /// Of the first opening: those that were begun.
+    pub(super) begun: usize,
+    pub(super) opening: usize,
+    pub(super) open: usize,
+    pub(super) gone: usize,
+}
+
+impl Fleet {
+    pub(super) fn new(count: usize) -> Self {
+        let all = (0..count).map(|_| Connection::new()).collect();
+        Self { all, by_stream: Vec::new(), begun: 0, opening: 0, open: 0, gone: 0 }
+    }
+
+    /// Which connection this stream is, if it still is one.
+    pub(super) fn of_stream(&self, stream: StreamId) -> Option<usize> {
+        let &place = self.by_stream.get(stream.index())?;
+        (self.all.get(place)?.stream() == Some(stream)).then_some(place)
+    }
+
+    /// Enters the stream of a connection that is being opened.
+    pub(super) fn opens(&mut self, place: usize, stream: StreamId) {
+        let index = stream.index();
+        if self.by_stream.len() <= index {
+            self.by_stream.resize(index + 1, usize::MAX);
+        }
+        self.by_stream[index] = place;
+        self.settle(place, Link::Opening(stream));
+    }
+
+    /// Moves a connection to where it stands now.
+    pub(super) fn settle(&mut self, place: usize, link: Link) {
+        let before = std::mem::replace(&mut self.all[place].link, link);
+        for (state, change) in [(before, -1), (link, 1)] {
+            let count = match state {
+                Link::Waiting => continue,
+                Link::Opening(_) => &mut self.opening,
+                Link::Open(_) => &mut self.open,
+                Link::Gone => &mut self.gone,
+            };
+            *count = count.checked_add_signed(change).expect("what is left was entered before");
+        }
+    }
+}
