@@ -1,8 +1,156 @@
-//! stub
-use crate::shell::{Failure, Workspace};
-use clap::Args;
+//! Measurements against the peers, as the design says how: paired rounds in turn, medians with
+//! quartiles, ratios within a pair, and beside CPU time what does not depend on the machine's mood.
+//!
+//! ```text
+//!   bench main   lines   1000 × 1/s and 30 × 50/s handed to 20 programs: CPU a line,
+//!                        against IO::Multiplex with the same programs and the same load
+//!                rows    rows acknowledged a second into SQLite with full sync,
+//!                        against a bare client that commits row by row
+//! ```
+
+mod lines;
+mod load;
+mod page;
+mod process;
+mod rows;
+mod server;
+mod statistics;
+mod system_calls;
+
+use crate::requirements;
+use crate::shell::{self, Failure, Workspace};
+use clap::{Args, Subcommand};
+use page::Row;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use statistics::Pairs;
+use std::fs;
+use std::path::PathBuf;
+
 #[derive(Args, Debug)]
-pub(crate) struct BenchArguments {}
-pub(crate) fn run(_: &Workspace, _: &BenchArguments) -> Result<(), Failure> {
-    Ok(())
+pub(crate) struct BenchArguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// The main job: lines to programs, rows to SQLite; writes docs/bench-main.md
+    Main(MainArguments),
+}
+
+#[derive(Args, Debug)]
+struct MainArguments {
+    /// Paired rounds of each measurement
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Seconds that are measured in each round
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// Only this part; nothing is written then
+    #[arg(long, value_parser = ["lines", "rows"])]
+    only: Option<String>,
+    /// Show the table without writing the page
+    #[arg(long)]
+    dry: bool,
+}
+
+/// What all measurements share.
+#[derive(Debug)]
+struct Ground {
+    /// The checkout.
+    root: PathBuf,
+    /// `roadstead`, as it is released.
+    roadstead: PathBuf,
+    /// The bare client of SQLite.
+    row_by_row: PathBuf,
+    /// A folder of ours on the disk that the checkout is on, for databases and logs.
+    folder: PathBuf,
+    rounds: u32,
+    seconds: u32,
+}
+
+pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
+    let What::Main(arguments) = &arguments.what;
+    requirements::provide(requirements::BENCH)?;
+    raise_descriptors();
+    let ground = prepare(workspace, arguments)?;
+    let wanted = |part: &str| arguments.only.as_deref().is_none_or(|only| only == part);
+    let mut rows = Vec::new();
+    if wanted("lines") {
+        for shape in lines::SHAPES {
+            rows.push(lines::measure(&ground, shape)?);
+        }
+    }
+    if wanted("rows") {
+        rows.push(rows::measure(&ground)?);
+    }
+    println!("{}", page::table(&rows));
+    if !arguments.dry && arguments.only.is_none() {
+        let path = workspace.root.join("docs/bench-main.md");
+        let command = format!(
+            "cargo xtask bench main --rounds {} --seconds {}",
+            arguments.rounds, arguments.seconds
+        );
+        let text = page::page(&command, &page::machine(), &rows);
+        fs::create_dir_all(workspace.root.join("docs"))
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|error| Failure::new(format!("docs/bench-main.md: {error}")))?;
+        println!("wrote docs/bench-main.md");
+    }
+    verdict(&rows)
+}
+
+/// A goal that was missed is a failure, after everything was shown.
+fn verdict(rows: &[Row]) -> Result<(), Failure> {
+    let missed: Vec<String> = rows.iter().filter_map(Row::missed).collect();
+    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+}
+
+fn prepare(workspace: &Workspace, arguments: &MainArguments) -> Result<Ground, Failure> {
+    eprintln!("building as released");
+    shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
+    let example = ["-p", "roadstead-database", "--example", "row_by_row"];
+    shell::run(workspace.cargo(["build", "--release"].iter().chain(&example)))?;
+    let folder = workspace.target.join("bench");
+    fs::create_dir_all(&folder)
+        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    Ok(Ground {
+        root: workspace.root.clone(),
+        roadstead: workspace.built("release", "roadstead"),
+        row_by_row: workspace.built("release", "examples/row_by_row"),
+        folder,
+        rounds: arguments.rounds,
+        seconds: arguments.seconds,
+    })
+}
+
+/// A thousand connections need more descriptors than the usual soft limit of 1024; the peer, which
+/// does not raise it itself, inherits ours.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // When it may not be raised the load says so, with the number of connections that it got.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
+/// Runs pairs: both sides of a pair right after each other, and which goes first alternates.
+fn pairs(
+    ground: &Ground,
+    name: &str,
+    mut ours: impl FnMut() -> Result<f64, Failure>,
+    mut theirs: impl FnMut() -> Result<f64, Failure>,
+) -> Result<Pairs, Failure> {
+    let mut pairs = Pairs::default();
+    for round in 0..ground.rounds {
+        let pair = if round % 2 == 0 {
+            let ours = ours()?;
+            (ours, theirs()?)
+        } else {
+            let theirs = theirs()?;
+            (ours()?, theirs)
+        };
+        let (number, all) = (round + 1, ground.rounds);
+        eprintln!("{name}: round {number} of {all}: {:.2} against {:.2}", pair.0, pair.1);
+        pairs.push(pair.0, pair.1);
+    }
+    Ok(pairs)
 }

@@ -1,0 +1,199 @@
+//! Lines handed to programs: CPU time a line of the server, ours against IO::Multiplex.
+//!
+//! Both serve the same clients with the same twenty programs, without a database. What is measured
+//! is a window in the middle of a run: after the last of the connections was accepted (accepting is
+//! not the work, and the peer is slow at it) and before the first is closed.
+//!
+//! ```text
+//!   connect … all accepted | settle |######## window ########| … last lines, closing
+//! ```
+//!
+//! The lines answered in the window are counted where neither side can be wrong: in the bytes that
+//! the programs wrote in it, by the bytes a line takes over the whole run.
+
+use super::load::{Load, Plan};
+use super::page::Row;
+use super::process;
+use super::server::{Server, wait_until};
+use super::system_calls::{self, Counting};
+use super::{Ground, pairs};
+use crate::shell::Failure;
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Programs behind each server.
+const WORKERS: usize = 20;
+/// Time between the last accept and the window.
+const SETTLE: Duration = Duration::from_secs(1);
+/// Seconds that the load runs beyond the window, for accepting and settling before it.
+const AROUND: u32 = 6;
+/// Lines in flight on a connection before the clients would wait; paced loads stay far below.
+const IN_FLIGHT: u32 = 64;
+
+/// How many clients send how much.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    connections: u32,
+    /// Lines a second on each connection.
+    rate: u32,
+    /// How many times the peer's CPU time must be ours.
+    goal: Option<f64>,
+}
+
+/// The loads of row A: a thousand quiet clients, and thirty busy ones.
+pub(super) const SHAPES: [Shape; 2] = [
+    Shape { connections: 1000, rate: 1, goal: Some(20.0) },
+    Shape { connections: 30, rate: 50, goal: None },
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    Ours,
+    Peer,
+}
+
+/// What one window gave.
+#[derive(Debug)]
+struct Window {
+    cpu_ns: u64,
+    lines: f64,
+    /// System calls a line, where they were counted.
+    calls: Option<String>,
+}
+
+impl Window {
+    fn us_per_line(&self) -> f64 {
+        self.cpu_ns as f64 / 1e3 / self.lines
+    }
+}
+
+/// All rounds of one load.
+pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
+    let Shape { connections, rate, goal } = shape;
+    let name = format!("{connections} connections × {rate} line/s to {WORKERS} programs");
+    let cpu = |side| window(ground, shape, side, false).map(|window| window.us_per_line());
+    let pairs = pairs(ground, &name, || cpu(Side::Ours), || cpu(Side::Peer))?;
+    let calls = |side| {
+        let window = window(ground, shape, side, true)?;
+        Ok(window.calls.unwrap_or_default())
+    };
+    Ok(Row {
+        name,
+        unit: "CPU µs a line",
+        peer: "IO::Multiplex",
+        ours: pairs.ours(),
+        theirs: pairs.theirs(),
+        ratio: pairs.theirs_by_ours(),
+        ratio_means: "times less CPU",
+        goal,
+        calls: Some([calls(Side::Ours)?, calls(Side::Peer)?]),
+    })
+}
+
+fn server(ground: &Ground, side: Side) -> Result<Server, Failure> {
+    let worker = ["worker", "--echo"];
+    let (command, log) = match side {
+        Side::Ours => {
+            let mut command = Command::new(&ground.roadstead);
+            let workers = format!("--workers={WORKERS}..{WORKERS}");
+            command.args(["run", "--listen=127.0.0.1:0", &workers, "--"]);
+            command.arg(&ground.roadstead).args(worker);
+            (command, "ours.log")
+        }
+        Side::Peer => {
+            let mut command = Command::new("perl");
+            command.arg(ground.root.join("xtask/peers/io_multiplex.pl"));
+            command.arg(WORKERS.to_string()).arg(&ground.roadstead).args(worker);
+            (command, "peer.log")
+        }
+    };
+    Server::start(command, &ground.folder.join(log))
+}
+
+/// One run of one side.
+fn window(ground: &Ground, shape: Shape, side: Side, count_calls: bool) -> Result<Window, Failure> {
+    let server = server(ground, side)?;
+    let run = Run {
+        workers: server.workers("worker", WORKERS)?,
+        server,
+        calls_to: count_calls.then(|| ground.folder.join("calls.txt")),
+    };
+    let window = run.window(ground, shape)?;
+    run.server.stop()?;
+    Ok(window)
+}
+
+struct Run {
+    server: Server,
+    workers: Vec<u32>,
+    /// Where strace leaves its counts, if calls are counted in this run.
+    calls_to: Option<PathBuf>,
+}
+
+impl Run {
+    fn window(&self, ground: &Ground, shape: Shape) -> Result<Window, Failure> {
+        let read = |error: io::Error| Failure::new(format!("/proc: {error}"));
+        let own = self.server.own(&self.workers);
+        let before_all = self.written().map_err(read)?;
+        let full = process::descriptors(self.server.process()).map_err(read)?
+            + usize::try_from(shape.connections).expect("a count of connections is small");
+        let is_full = || process::descriptors(self.server.process()).is_ok_and(|open| open >= full);
+
+        let mut load = Load::start(&ground.roadstead, &self.server.address, plan(ground, shape))?;
+        if !wait_until(|| is_full() || !load.is_running()) || !load.is_running() {
+            let said = self.server.said();
+            let error = load.account().err().map(|failure| failure.output).unwrap_or_default();
+            return Err(Failure::new(format!("not all clients were accepted\n{error}\n{said}")));
+        }
+        thread::sleep(SETTLE);
+
+        let counting = match &self.calls_to {
+            Some(to) => Some((Counting::start(&own, to)?, to)),
+            None => None,
+        };
+        let began = Instant::now();
+        let (cpu_before, written_before) = self.snapshot(&own).map_err(read)?;
+        thread::sleep(Duration::from_secs(ground.seconds.into()));
+        let (cpu_after, written_after) = self.snapshot(&own).map_err(read)?;
+        let calls = counting.map(|(counting, to)| counting.finish(to)).transpose()?;
+        if !is_full() || !load.is_running() {
+            let took = began.elapsed().as_secs_f64() + SETTLE.as_secs_f64();
+            let text = format!("clients left within the window; {took:.1} s after the last came");
+            return Err(Failure::new(text));
+        }
+
+        let account = load.account()?;
+        let written = self.written().map_err(read)? - before_all;
+        let bytes_a_line = written as f64 / account.answered as f64;
+        let lines = (written_after - written_before) as f64 / bytes_a_line;
+        let calls = calls.map(|calls| system_calls::shown(&calls, lines));
+        Ok(Window { cpu_ns: cpu_after - cpu_before, lines, calls })
+    }
+
+    /// CPU time of the server's own processes, and bytes that its programs wrote.
+    fn snapshot(&self, own: &[u32]) -> io::Result<(u64, u64)> {
+        let mut cpu = 0;
+        for process in own {
+            cpu += process::cpu_ns(*process)?;
+        }
+        Ok((cpu, self.written()?))
+    }
+
+    fn written(&self) -> io::Result<u64> {
+        self.workers.iter().map(|worker| process::written(*worker)).sum()
+    }
+}
+
+fn plan(ground: &Ground, shape: Shape) -> Plan {
+    Plan {
+        connections: shape.connections,
+        rate: Some(shape.rate),
+        in_flight: IN_FLIGHT,
+        seconds: ground.seconds + AROUND,
+        lines: "work",
+        reply: "any",
+    }
+}

@@ -1,0 +1,151 @@
+//! The client side of a measurement: `roadstead load`, and the account that it gives.
+
+use crate::shell::{self, Failure};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// What the clients of a measurement do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) connections: u32,
+    /// Lines a second on each connection; as many as are answered when there is none.
+    pub(super) rate: Option<u32>,
+    /// Lines in flight on each connection.
+    pub(super) in_flight: u32,
+    pub(super) seconds: u32,
+    /// What the lines are, `work` or `json`.
+    pub(super) lines: &'static str,
+    /// What a good reply is, `any` or `ack`.
+    pub(super) reply: &'static str,
+}
+
+/// A load that runs.
+#[derive(Debug)]
+pub(super) struct Load {
+    child: Child,
+    shown: String,
+}
+
+/// What became of the lines.
+#[derive(Debug, PartialEq)]
+pub(super) struct Account {
+    pub(super) answered: u64,
+    pub(super) seconds: f64,
+}
+
+impl Load {
+    pub(super) fn start(roadstead: &Path, to: &str, plan: Plan) -> Result<Self, Failure> {
+        let mut command = Command::new(roadstead);
+        command.args(arguments(to, plan));
+        let shown = shell::show(&command);
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+        Ok(Self { child, shown })
+    }
+
+    /// Whether it has not ended yet.
+    pub(super) fn is_running(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_none())
+    }
+
+    /// Waits for its end. A line that was not answered makes the measurement worthless.
+    pub(super) fn account(mut self) -> Result<Account, Failure> {
+        let failed = |why: &str| Failure::new(format!("{}\n{why}", self.shown));
+        let stdout = self.child.stdout.take().ok_or_else(|| failed("has no output"))?;
+        let said = std::io::read_to_string(stdout).map_err(|error| failed(&error.to_string()))?;
+        let status = self.child.wait().map_err(|error| failed(&error.to_string()))?;
+        account(&said).map_err(|why| failed(&format!("{status}: {why}\n{said}")))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if self.is_running() {
+            // Reached when a measurement fails half-way.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn arguments(to: &str, plan: Plan) -> Vec<String> {
+    let Plan { connections, rate, in_flight, seconds, lines, reply } = plan;
+    let pace = rate.map_or_else(|| "--saturate".to_owned(), |rate| format!("--rate={rate}"));
+    vec![
+        "load".to_owned(),
+        format!("--to={to}"),
+        format!("--connections={connections}"),
+        pace,
+        format!("--in-flight={in_flight}"),
+        format!("--for={seconds}s"),
+        format!("--lines={lines}"),
+        format!("--reply={reply}"),
+        "--json".to_owned(),
+    ]
+}
+
+fn account(said: &str) -> Result<Account, String> {
+    let json: Value = serde_json::from_str(said.trim()).map_err(|error| error.to_string())?;
+    let count = |key: &str| json[key].as_u64().ok_or_else(|| format!("there is no `{key}`"));
+    for key in ["refused", "failed", "unknown", "misdirected"] {
+        match count(key)? {
+            0 => {}
+            lines => return Err(format!("{lines} lines {key}; the measurement needs none")),
+        }
+    }
+    let (sent, answered) = (count("sent")?, count("acknowledged")?);
+    if sent != answered || sent == 0 {
+        return Err(format!("{sent} lines sent and {answered} answered"));
+    }
+    let seconds = json["seconds"].as_f64().ok_or("there is no `seconds`")?;
+    Ok(Account { answered, seconds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn said(change: impl FnOnce(&mut Value)) -> String {
+        let mut json = json!({
+            "sent": 5000, "acknowledged": 5000, "refused": 0, "failed": 0, "unknown": 0,
+            "misdirected": 0, "seconds": 5.01,
+        });
+        change(&mut json);
+        json.to_string()
+    }
+
+    #[test]
+    fn a_clean_account_is_taken() {
+        assert_eq!(account(&said(|_| {})), Ok(Account { answered: 5000, seconds: 5.01 }));
+    }
+
+    #[test]
+    fn any_line_without_its_answer_spoils_it() {
+        assert!(account(&said(|json| json["misdirected"] = json!(1))).is_err());
+        assert!(account(&said(|json| json["refused"] = json!(3))).is_err());
+        assert!(account(&said(|json| json["acknowledged"] = json!(4999))).is_err());
+        assert!(account(&said(|json| json["unknown"] = Value::Null)).is_err());
+        assert!(account("no json").is_err());
+    }
+
+    #[test]
+    fn saturation_has_no_rate() {
+        let plan = Plan {
+            connections: 10,
+            rate: None,
+            in_flight: 20,
+            seconds: 5,
+            lines: "json",
+            reply: "ack",
+        };
+        let words = arguments("127.0.0.1:1", plan);
+        assert!(words.contains(&"--saturate".to_owned()));
+        assert!(!words.iter().any(|word| word.starts_with("--rate")));
+    }
+}

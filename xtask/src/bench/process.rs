@@ -1,0 +1,113 @@
+//! What the kernel says of running processes, from `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// CPU time of all threads of a process that live now, in nanoseconds (the first number of
+/// `schedstat`; the clock of `/proc/PID/stat` ticks far too slowly).
+pub(super) fn cpu_ns(process: u32) -> io::Result<u64> {
+    let mut sum = 0;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread that ended between the listing and the reading takes its time with it.
+        if let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) {
+            sum += number(text.split(' ').next()).unwrap_or(0);
+        }
+    }
+    Ok(sum)
+}
+
+/// Bytes that a process has written so far, to anything.
+pub(super) fn written(process: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/io"))?;
+    let written = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+    number(written).ok_or_else(|| io::Error::other("no wchar in /proc/PID/io"))
+}
+
+/// How many descriptors a process has open.
+pub(super) fn descriptors(process: u32) -> io::Result<usize> {
+    let folder = format!("/proc/{process}/fd");
+    // Linux gives the count as the folder's size since 6.2, which saves listing thousands of them.
+    match fs::metadata(&folder)?.len() {
+        0 => Ok(fs::read_dir(&folder)?.count()),
+        count => usize::try_from(count).map_err(io::Error::other),
+    }
+}
+
+/// All processes below this one.
+pub(super) fn descendants(process: u32) -> io::Result<Vec<u32>> {
+    let mut parents = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(id) = number(entry.file_name().to_str()).and_then(|id| u32::try_from(id).ok())
+        else {
+            continue;
+        };
+        if let Some(parent) = parent(&entry.path()) {
+            parents.insert(id, parent);
+        }
+    }
+    Ok(below(process, &parents))
+}
+
+fn below(process: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+    let mut found = vec![process];
+    let mut next = 0;
+    while let Some(&one) = found.get(next) {
+        found.extend(parents.iter().filter(|&(_, &parent)| parent == one).map(|(&id, _)| id));
+        next += 1;
+    }
+    found.remove(0);
+    found
+}
+
+fn parent(folder: &Path) -> Option<u32> {
+    let text = fs::read_to_string(folder.join("stat")).ok()?;
+    // "12 (a name) S 7 …": a name may hold anything, so what follows its last parenthesis counts.
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The words with which a process was started.
+pub(super) fn words(process: u32) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).split_terminator('\0').map(str::to_owned).collect()
+}
+
+fn number(text: Option<&str>) -> Option<u64> {
+    text?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn the_kernel_tells_about_ourselves() {
+        let me = std::process::id();
+        assert!(cpu_ns(me).unwrap() > 0);
+        assert!(descriptors(me).unwrap() >= 3);
+        assert!(written(me).is_ok());
+        assert!(!words(me).is_empty());
+    }
+
+    #[test]
+    fn a_child_is_a_descendant() {
+        let mut child =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let found = descendants(std::process::id()).unwrap();
+        drop(child.stdin.take());
+        let id = child.id();
+        child.wait().unwrap();
+        assert!(found.contains(&id), "{id} is not among {found:?}");
+    }
+
+    #[test]
+    fn grandchildren_are_found_and_strangers_are_not() {
+        let parents = BTreeMap::from([(2, 1), (3, 2), (4, 3), (5, 1), (9, 8)]);
+        assert_eq!(below(2, &parents), [3, 4]);
+        assert!(below(5, &parents).is_empty());
+    }
+}
