@@ -23,6 +23,8 @@ mod connection;
 mod fleet;
 mod pace;
 mod reply;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::PathBuf;
@@ -210,14 +212,41 @@ pub fn run_until(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Progress),
 ) -> io::Result<Summary> {
+    run_within(settings, Patience::default(), stop, progress)
+}
+
+/// How long a run waits for others.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    opening: Duration,
+    replies: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { opening: OPENING_TIME_MAX, replies: WAIT_MAX }
+    }
+}
+
+fn run_within(
+    settings: &LoadSettings,
+    patience: Patience,
+    stop: &AtomicBool,
+    progress: &mut dyn FnMut(&Progress),
+) -> io::Result<Summary> {
     let pace = checked(settings)?;
     raise_descriptor_limit(settings.connections)?;
     let ledger = match &settings.ledger {
         None => None,
-        Some(path) => Some(ledger::Writer::create(path, settings.seed, ID_FIRST)?),
+        Some(path) => {
+            let created = ledger::Writer::create(path, settings.seed, ID_FIRST);
+            Some(created.map_err(|error| {
+                io::Error::new(error.kind(), format!("the ledger {}: {error}", path.display()))
+            })?)
+        }
     };
     let mut event_loop = Loop::new(Epoll::new()?, LoopSettings::default())?;
-    let mut client = Client::new(settings, pace, Account::new(ledger), stop, progress);
+    let mut client = Client::new(settings, patience, pace, Account::new(ledger), stop, progress);
     client.open(&mut event_loop.calls());
     event_loop.run(&mut client)?;
     client.finish()

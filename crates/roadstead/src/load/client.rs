@@ -14,8 +14,8 @@ use super::connection::{Line, Link};
 use super::fleet::Fleet;
 use super::pace::{Pace, Start, nanoseconds};
 use super::{
-    ID_FIRST, Lines, LoadSettings, OPENING_MAX, OPENING_TIME_MAX, PROGRESS_EVERY, Progress,
-    RESEND_AFTER, Summary, WAIT_MAX, reply,
+    ID_FIRST, Lines, LoadSettings, OPENING_MAX, PROGRESS_EVERY, Patience, Progress, RESEND_AFTER,
+    Summary, reply,
 };
 use crate::ledger::Fate;
 use crate::record::Recipe;
@@ -35,6 +35,7 @@ enum Phase {
 /// All connections of a run.
 pub(super) struct Client<'a> {
     settings: &'a LoadSettings,
+    patience: Patience,
     pace: Option<Pace>,
     stop: &'a AtomicBool,
     progress: &'a mut dyn FnMut(&Progress),
@@ -59,6 +60,7 @@ pub(super) struct Client<'a> {
 impl<'a> Client<'a> {
     pub(super) fn new(
         settings: &'a LoadSettings,
+        patience: Patience,
         pace: Option<Pace>,
         account: Account,
         stop: &'a AtomicBool,
@@ -67,12 +69,13 @@ impl<'a> Client<'a> {
         let now = Instant::now();
         Self {
             settings,
+            patience,
             pace,
             stop,
             progress,
             account,
             connections: Fleet::new(settings.connections),
-            phase: Phase::Opening { until: now + OPENING_TIME_MAX },
+            phase: Phase::Opening { until: now + patience.opening },
             start: Start::now(),
             sending_ns: nanoseconds(settings.duration),
             slot: 0,
@@ -346,7 +349,7 @@ impl<'a> Client<'a> {
             Phase::Sending if self.start.ns(now) >= self.sending_ns || stopped => {
                 // What would have been due after a stop was never due.
                 self.sending_ns = self.sending_ns.min(self.start.ns(now));
-                self.phase = Phase::Waiting { until: now + WAIT_MAX };
+                self.phase = Phase::Waiting { until: now + self.patience.replies };
             }
             Phase::Waiting { until } if now >= until => self.give_up(calls),
             _ => {}
