@@ -1,15 +1,15 @@
 //! Counters that others may read while the shard runs.
 //!
 //! The shard counts in plain integers and stores them here once a turn; each place has one writer,
-//! so nothing is added atomically. Readers only load. [`Metrics::render`] is the Prometheus text
-//! format, version 0.0.4.
+//! so nothing is added atomically. Readers only load.
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use exchange::{Cause, End, Phase};
 use settings::Configuration;
+
+mod render;
 
 /// A number with one writer.
 #[derive(Debug, Default)]
@@ -156,12 +156,6 @@ impl PoolCounts {
         self.ends[end_place(end)] += 1;
     }
 
-    /// Ends that were neither answers nor the client's own leaving.
-    #[cfg(test)]
-    pub(crate) fn ended(&self, end: End) -> u64 {
-        self.ends[end_place(end)]
-    }
-
     pub(crate) fn publish(&self, to: &PoolMetrics) {
         for (place, &count) in to.ends.iter().zip(&self.ends) {
             place.set(count);
@@ -202,213 +196,10 @@ impl Metrics {
     pub(crate) fn shard(&self) -> &ShardMetrics {
         &self.shard
     }
-
-    /// All numbers in the Prometheus text format.
-    #[must_use]
-    pub fn render(&self) -> String {
-        let mut page = Page::default();
-        self.render_listeners(&mut page);
-        self.render_pools(&mut page);
-        self.render_ends(&mut page);
-        let histograms: [(&str, &str, fn(&PoolMetrics) -> &PublishedHistogram); 2] = [
-            ("roadstead_request_seconds", "From receipt to end.", |it| &it.request_time),
-            ("roadstead_queue_seconds", "From admission to dispatch.", |it| &it.queue_time),
-        ];
-        for (name, help, of) in histograms {
-            page.head(name, "histogram", help);
-            for (pool, metrics) in &self.pools {
-                page.histogram(name, pool, of(metrics));
-            }
-        }
-        let shard: [(&str, &str, &str, &Published); 4] = [
-            ("roadstead_turns_total", "counter", "Turns of the loop.", &self.shard.turns),
-            ("roadstead_exchanges", "gauge", "Requests on their way.", &self.shard.exchanges),
-            ("roadstead_draining", "gauge", "1 while the daemon drains.", &self.shard.draining),
-            (
-                "roadstead_keeper_lost_total",
-                "counter",
-                "Times the keeper of the programs was lost and started again.",
-                &self.shard.keeper_lost,
-            ),
-        ];
-        for (name, kind, help, value) in shard {
-            page.head(name, kind, help);
-            page.line(name, "", value.load());
-        }
-        page.0
-    }
-
-    fn render_listeners(&self, page: &mut Page) {
-        let families: [(&str, &str, &str, fn(&ListenerMetrics) -> &Published); 5] = [
-            ("roadstead_connections", "gauge", "Open client connections.", |it| &it.open),
-            ("roadstead_connections_total", "counter", "Connections accepted.", |it| &it.accepted),
-            (
-                "roadstead_connections_refused_total",
-                "counter",
-                "Connections over the listener's limit.",
-                |it| &it.refused,
-            ),
-            (
-                "roadstead_accept_failed_total",
-                "counter",
-                "Seconds in which no connection could be accepted for want of descriptors.",
-                |it| &it.accept_failed,
-            ),
-            (
-                "roadstead_clients_stalled_total",
-                "counter",
-                "Clients cut because they took none of their replies.",
-                |it| &it.stalled,
-            ),
-        ];
-        for (name, kind, help, of) in families {
-            page.head(name, kind, help);
-            for (listener, metrics) in &self.listeners {
-                let labels = format!("{{listener=\"{listener}\"}}");
-                page.line(name, &labels, of(metrics).load());
-            }
-        }
-    }
-
-    fn render_pools(&self, page: &mut Page) {
-        let families: [(&str, &str, &str, fn(&PoolMetrics) -> &Published); 9] = [
-            ("roadstead_requests_total", "counter", "Requests given to the pool.", |it| {
-                &it.requests
-            }),
-            ("roadstead_queue_length", "gauge", "Requests that wait.", |it| &it.queued),
-            ("roadstead_queue_bytes", "gauge", "Bytes that they hold.", |it| &it.queued_bytes),
-            ("roadstead_worker_starts_total", "counter", "Workers started.", |it| &it.started),
-            (
-                "roadstead_worker_start_failures_total",
-                "counter",
-                "Workers that could not be started.",
-                |it| &it.start_failed,
-            ),
-            (
-                "roadstead_worker_deaths_total",
-                "counter",
-                "Workers that ended without being asked to, or had to be ended.",
-                |it| &it.died,
-            ),
-            ("roadstead_batches_total", "counter", "Batches handed to handlers.", |it| &it.batches),
-            (
-                "roadstead_replies_discarded_total",
-                "counter",
-                "Replies to requests that had ended, and replies nobody asked for.",
-                |it| &it.discarded,
-            ),
-            (
-                "roadstead_stderr_dropped_total",
-                "counter",
-                "Lines on the standard error of programs that were over the rate of the log.",
-                |it| &it.stderr_dropped,
-            ),
-        ];
-        for (name, kind, help, of) in families {
-            page.head(name, kind, help);
-            for (pool, metrics) in &self.pools {
-                page.line(name, &format!("{{pool=\"{pool}\"}}"), of(metrics).load());
-            }
-        }
-        page.head("roadstead_workers", "gauge", "Workers by state.");
-        for (pool, metrics) in &self.pools {
-            let states = [
-                ("starting", &metrics.starting),
-                ("idle", &metrics.idle),
-                ("busy", &metrics.busy),
-                ("ending", &metrics.ending),
-            ];
-            for (state, value) in states {
-                let labels = format!("{{pool=\"{pool}\",state=\"{state}\"}}");
-                page.line("roadstead_workers", &labels, value.load());
-            }
-        }
-    }
-
-    /// Only ends that happened, so that the page stays short.
-    fn render_ends(&self, page: &mut Page) {
-        page.head("roadstead_ends_total", "counter", "Requests by the way they ended.");
-        for (pool, metrics) in &self.pools {
-            for &cause in Cause::ALL {
-                for &phase in Phase::ALL {
-                    let count = metrics.ends[end_place(End::new(cause, phase))].load();
-                    if count > 0 {
-                        let labels = format!(
-                            "{{pool=\"{pool}\",verdict=\"{}\",cause=\"{}\",phase=\"{}\"}}",
-                            cause.verdict().word(),
-                            cause.word(),
-                            phase.word()
-                        );
-                        page.line("roadstead_ends_total", &labels, count);
-                    }
-                }
-            }
-        }
-    }
 }
 
 impl PoolMetrics {
     fn new() -> Self {
         Self { ends: (0..ENDS).map(|_| Published::default()).collect(), ..Self::default() }
-    }
-}
-
-/// A page in the text format. Writing to a `String` cannot fail.
-#[derive(Default)]
-struct Page(String);
-
-impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn line(&mut self, name: &str, labels: &str, value: u64) {
-        let _ = writeln!(self.0, "{name}{labels} {value}");
-    }
-
-    fn histogram(&mut self, name: &str, pool: &str, histogram: &PublishedHistogram) {
-        let mut below = 0;
-        for (place, bucket) in histogram.buckets.iter().enumerate() {
-            below += bucket.load();
-            let bound = BOUNDS_US.get(place).map_or_else(|| "+Inf".to_owned(), |&us| seconds(us));
-            let _ = writeln!(self.0, "{name}_bucket{{pool=\"{pool}\",le=\"{bound}\"}} {below}");
-        }
-        let sum = seconds(histogram.sum_us.load());
-        let _ = writeln!(self.0, "{name}_sum{{pool=\"{pool}\"}} {sum}");
-        let _ = writeln!(self.0, "{name}_count{{pool=\"{pool}\"}} {below}");
-    }
-}
-
-/// Microseconds written as seconds, exactly.
-fn seconds(us: u64) -> String {
-    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seconds_are_exact() {
-        assert_eq!(seconds(250), "0.00025");
-        assert_eq!(seconds(30_000_000), "30");
-        assert_eq!(seconds(0), "0");
-    }
-
-    #[test]
-    fn buckets_count_everything_below_their_bound() {
-        let mut histogram = Histogram::default();
-        for us in [100, 250, 251, 40_000_000] {
-            histogram.record(Duration::from_micros(us));
-        }
-        let published = PublishedHistogram::default();
-        published.set(&histogram);
-        let mut page = Page::default();
-        page.histogram("h", "p", &published);
-        assert!(page.0.contains("le=\"0.00025\"} 2\n"));
-        assert!(page.0.contains("le=\"30\"} 3\n"));
-        assert!(page.0.contains("le=\"+Inf\"} 4\n"));
-        assert!(page.0.contains("h_count{pool=\"p\"} 4\n"));
     }
 }

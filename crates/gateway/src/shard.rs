@@ -177,10 +177,10 @@ impl Shard {
 
     /// The session is flushed at the end of the turn.
     fn touch(&mut self, id: SessionId) {
-        if let Some(session) = self.sessions.get_mut(id.index as usize, id.generation) {
-            if !std::mem::replace(&mut session.dirty, true) {
-                self.dirty.push(id);
-            }
+        if let Some(session) = self.session(id)
+            && !std::mem::replace(&mut session.dirty, true)
+        {
+            self.dirty.push(id);
         }
     }
 

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use settings::{Flag, FlagValue};
 
-//TMP use crate::demo::DemoArgs;
-//TMP use crate::ledger::LedgerCommand;
-//TMP use crate::load::cli::LoadArgs;
+use crate::demo::DemoArgs;
+use crate::ledger::LedgerCommand;
+use crate::load::cli::LoadArgs;
 use crate::worker::WorkerArgs;
 
 /// Many connections in, few workers behind.
@@ -60,18 +60,31 @@ pub enum Command {
         admin: String,
     },
     /// Load a `lines` listener with many clients, and keep account of every line.
-//TMP    Load(LoadArgs),
+    Load(LoadArgs),
     /// Look into the ledger that `load` wrote.
-//TMP    #[command(subcommand)]
-//TMP    Ledger(LedgerCommand),
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
     /// Show the main job: a thousand clients, a few programs, one database.
-//TMP    Demo(DemoArgs),
+    Demo(DemoArgs),
     /// The worker program of the demo and the tests.
     #[command(hide = true)]
     Worker(WorkerArgs),
-    /// Print the reference of all options, as it stands in docs/reference.md.
+    /// Print a page of the documentation that is made from the code.
     #[command(hide = true)]
+    Reference {
+        /// Which page.
+        #[arg(value_enum, default_value_t = Page::Reference)]
+        page: Page,
+    },
+}
+
+/// The pages of `docs/` that are made from the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Page {
+    /// Every option of the configuration: `docs/reference.md`.
     Reference,
+    /// Every way in which a request can end: `docs/outcomes.md`.
+    Outcomes,
 }
 
 /// Serve one program on one address.

@@ -114,7 +114,8 @@ pub fn serve(configuration: Configuration) -> Result<ExitCode, DaemonError> {
 }
 
 fn seed(now: SystemTime) -> u64 {
-    now.duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs() ^ u64::from(since.subsec_nanos()))
+    now.duration_since(UNIX_EPOCH)
+        .map_or(1, |since| since.as_secs() ^ u64::from(since.subsec_nanos()))
 }
 
 type Bound = (Vec<(String, Fd)>, Vec<(String, String)>);

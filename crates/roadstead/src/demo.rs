@@ -23,7 +23,7 @@ use crate::{ask, cpu};
 pub struct DemoArgs {
     /// Client connections.
     #[arg(long, default_value_t = 1000, value_name = "N")]
-    pub connections: u32,
+    pub connections: usize,
     /// Lines a second on each of them.
     #[arg(long, default_value_t = 1.0, value_name = "LINES")]
     pub rate: f64,
@@ -70,7 +70,11 @@ fn run(arguments: &DemoArgs) -> io::Result<Account> {
     let folder = tempfile::Builder::new().prefix("roadstead-demo-").tempdir()?;
     let mut daemon = Daemon::start(folder.path())?;
     if !arguments.json {
-        eprintln!("daemon {} on {}, programs on pipes, rows into SQLite", daemon.pid(), daemon.listen);
+        eprintln!(
+            "daemon {} on {}, programs on pipes, rows into SQLite",
+            daemon.pid(),
+            daemon.listen
+        );
     }
     let account = measure(arguments, &mut daemon);
     let clean_end = daemon.stop()?;
@@ -212,7 +216,8 @@ impl Daemon {
             .stdout(Stdio::piped())
             .stderr(fs::File::create(&log)?)
             .spawn()?;
-        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no pipe to the daemon"))?;
+        let stdout =
+            child.stdout.take().ok_or_else(|| io::Error::other("no pipe to the daemon"))?;
         let mut stdout = BufReader::new(stdout);
         let mut line = String::new();
         stdout.read_line(&mut line)?;
@@ -355,7 +360,12 @@ impl Account {
     fn table(&self) -> String {
         let load = &self.load;
         let times = |it: &load::Quantiles| {
-            format!("p50 {:.2} ms   p99 {:.2} ms   max {:.2} ms", ms(it.p50), ms(it.p99), ms(it.max))
+            format!(
+                "p50 {:.2} ms   p99 {:.2} ms   max {:.2} ms",
+                ms(it.p50),
+                ms(it.p99),
+                ms(it.max)
+            )
         };
         let verdict = match (self.is_clean(), self.lost()) {
             (true, _) => "every acknowledged row is there".to_owned(),

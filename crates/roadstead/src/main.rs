@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use roadstead::cli::{Cli, Command};
-use roadstead::{ask, daemon, worker}; //TMP demo, ledger, load
+use roadstead::cli::{Cli, Command, Page};
+use roadstead::{ask, daemon, demo, ledger, load, outcomes, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -15,22 +15,23 @@ const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     // First of all, while there is one thread: in the keeper's process this never returns.
-    if needs_keeper() {
-        if let Err(error) = spawn::init() {
-            eprintln!("roadstead: {error}");
-            return ExitCode::FAILURE;
-        }
+    if needs_keeper()
+        && let Err(error) = spawn::init()
+    {
+        eprintln!("roadstead: {error}");
+        return ExitCode::FAILURE;
     }
     match Cli::parse().command {
         Command::Serve { file } => serve(settings::load(&file)),
         Command::Check { file } => check(&file),
         Command::Run(arguments) => serve(settings::from_flags(&arguments.flags())),
         Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
-//TMP        Command::Load(arguments) => load::cli::main(&arguments),
-//TMP        Command::Ledger(command) => ledger::main(&command),
-//TMP        Command::Demo(arguments) => demo::main(&arguments),
+        Command::Load(arguments) => load::cli::main(&arguments),
+        Command::Ledger(command) => ledger::main(&command),
+        Command::Demo(arguments) => demo::main(&arguments),
         Command::Worker(arguments) => worker::main(&arguments),
-        Command::Reference => print(&settings::reference()),
+        Command::Reference { page: Page::Reference } => print(&settings::reference()),
+        Command::Reference { page: Page::Outcomes } => print(&outcomes::page()),
     }
 }
 

@@ -125,12 +125,10 @@ impl Link {
 
     /// The planted bug that gives a reply to the next request instead.
     fn plant_shift(&mut self, id: RequestId) -> RequestId {
-        if active(Plant::ShiftedReply) {
-            if let Some(next) = self.flights.front_mut() {
-                return std::mem::replace(&mut next.id, id);
-            }
+        match self.flights.front_mut() {
+            Some(next) if active(Plant::ShiftedReply) => std::mem::replace(&mut next.id, id),
+            _ => id,
         }
-        id
     }
 
     fn accepted(&self, calls: &Calls<'_>) -> u64 {

@@ -3,6 +3,8 @@
 //! `cargo xtask test` runs a tenth of the counts, `cargo xtask faults` all of them
 //! (`ROADSTEAD_FAULTS=full`).
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../support/client.rs"]
 mod client;

@@ -1,5 +1,7 @@
 //! What a daemon does, seen from outside: the real binary, real programs, a real database.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../support/client.rs"]
 mod client;

@@ -1,0 +1,220 @@
+//! The numbers as a page: the Prometheus text format, version 0.0.4.
+
+use std::fmt::Write;
+
+use exchange::{Cause, End, Phase};
+
+use super::{
+    BOUNDS_US, ListenerMetrics, Metrics, PoolMetrics, Published, PublishedHistogram, ShardMetrics,
+    end_place,
+};
+
+/// One number of every listener, every pool, or of the shard.
+struct Family<T> {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    of: fn(&T) -> &Published,
+}
+
+const fn counter<T>(name: &'static str, of: fn(&T) -> &Published, help: &'static str) -> Family<T> {
+    Family { name, kind: "counter", help, of }
+}
+
+const fn gauge<T>(name: &'static str, of: fn(&T) -> &Published, help: &'static str) -> Family<T> {
+    Family { name, kind: "gauge", help, of }
+}
+
+const LISTENER: &[Family<ListenerMetrics>] = &[
+    gauge("roadstead_connections", |it| &it.open, "Open client connections."),
+    counter("roadstead_connections_total", |it| &it.accepted, "Connections accepted."),
+    counter(
+        "roadstead_connections_refused_total",
+        |it| &it.refused,
+        "Connections over the listener's limit.",
+    ),
+    counter(
+        "roadstead_accept_failed_total",
+        |it| &it.accept_failed,
+        "Seconds in which no connection could be accepted for want of descriptors.",
+    ),
+    counter(
+        "roadstead_clients_stalled_total",
+        |it| &it.stalled,
+        "Clients cut because they took none of their replies.",
+    ),
+];
+
+const POOL: &[Family<PoolMetrics>] = &[
+    counter("roadstead_requests_total", |it| &it.requests, "Requests given to the pool."),
+    gauge("roadstead_queue_length", |it| &it.queued, "Requests that wait."),
+    gauge("roadstead_queue_bytes", |it| &it.queued_bytes, "Bytes that they hold."),
+    counter("roadstead_worker_starts_total", |it| &it.started, "Workers started."),
+    counter(
+        "roadstead_worker_start_failures_total",
+        |it| &it.start_failed,
+        "Workers that could not be started.",
+    ),
+    counter(
+        "roadstead_worker_deaths_total",
+        |it| &it.died,
+        "Workers that ended without being asked to, or had to be ended.",
+    ),
+    counter("roadstead_batches_total", |it| &it.batches, "Batches handed to workers."),
+    counter(
+        "roadstead_replies_discarded_total",
+        |it| &it.discarded,
+        "Replies to requests that had ended, and replies nobody asked for.",
+    ),
+    counter(
+        "roadstead_stderr_dropped_total",
+        |it| &it.stderr_dropped,
+        "Lines on the standard error of programs that were over the rate of the log.",
+    ),
+];
+
+const SHARD: &[Family<ShardMetrics>] = &[
+    counter("roadstead_turns_total", |it| &it.turns, "Turns of the loop."),
+    gauge("roadstead_exchanges", |it| &it.exchanges, "Requests on their way."),
+    gauge("roadstead_draining", |it| &it.draining, "1 while the daemon drains."),
+    counter(
+        "roadstead_keeper_lost_total",
+        |it| &it.keeper_lost,
+        "Times the keeper of the programs was lost and started again.",
+    ),
+];
+
+impl Metrics {
+    /// All numbers in the Prometheus text format.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut page = Page::default();
+        page.families(LISTENER, "listener", &self.listeners);
+        page.families(POOL, "pool", &self.pools);
+        self.render_workers(&mut page);
+        self.render_ends(&mut page);
+        page.head("roadstead_request_seconds", "histogram", "From receipt to end.");
+        for (pool, metrics) in &self.pools {
+            page.histogram("roadstead_request_seconds", pool, &metrics.request_time);
+        }
+        page.head("roadstead_queue_seconds", "histogram", "From admission to dispatch.");
+        for (pool, metrics) in &self.pools {
+            page.histogram("roadstead_queue_seconds", pool, &metrics.queue_time);
+        }
+        for family in SHARD {
+            page.head(family.name, family.kind, family.help);
+            page.line(family.name, "", (family.of)(&self.shard).load());
+        }
+        page.0
+    }
+
+    fn render_workers(&self, page: &mut Page) {
+        let name = "roadstead_workers";
+        page.head(name, "gauge", "Workers by state.");
+        for (pool, metrics) in &self.pools {
+            let states = [
+                ("starting", &metrics.starting),
+                ("idle", &metrics.idle),
+                ("busy", &metrics.busy),
+                ("ending", &metrics.ending),
+            ];
+            for (state, value) in states {
+                let labels = format!("{{pool=\"{pool}\",state=\"{state}\"}}");
+                page.line(name, &labels, value.load());
+            }
+        }
+    }
+
+    /// Only ends that happened, so that the page stays short.
+    fn render_ends(&self, page: &mut Page) {
+        page.head("roadstead_ends_total", "counter", "Requests by the way they ended.");
+        for (pool, metrics) in &self.pools {
+            for &cause in Cause::ALL {
+                for &phase in Phase::ALL {
+                    let count = metrics.ends[end_place(End::new(cause, phase))].load();
+                    if count > 0 {
+                        let labels = format!(
+                            "{{pool=\"{pool}\",verdict=\"{}\",cause=\"{}\",phase=\"{}\"}}",
+                            cause.verdict().word(),
+                            cause.word(),
+                            phase.word()
+                        );
+                        page.line("roadstead_ends_total", &labels, count);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A page in the text format. Writing to a `String` cannot fail.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: u64) {
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+
+    fn families<T>(&mut self, families: &[Family<T>], label: &str, of: &[(String, T)]) {
+        for family in families {
+            self.head(family.name, family.kind, family.help);
+            for (name, metrics) in of {
+                let labels = format!("{{{label}=\"{name}\"}}");
+                self.line(family.name, &labels, (family.of)(metrics).load());
+            }
+        }
+    }
+
+    fn histogram(&mut self, name: &str, pool: &str, histogram: &PublishedHistogram) {
+        let mut below = 0;
+        for (place, bucket) in histogram.buckets.iter().enumerate() {
+            below += bucket.load();
+            let bound = BOUNDS_US.get(place).map_or_else(|| "+Inf".to_owned(), |&us| seconds(us));
+            let _ = writeln!(self.0, "{name}_bucket{{pool=\"{pool}\",le=\"{bound}\"}} {below}");
+        }
+        let sum = seconds(histogram.sum_us.load());
+        let _ = writeln!(self.0, "{name}_sum{{pool=\"{pool}\"}} {sum}");
+        let _ = writeln!(self.0, "{name}_count{{pool=\"{pool}\"}} {below}");
+    }
+}
+
+/// Microseconds written as seconds, exactly.
+fn seconds(us: u64) -> String {
+    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Histogram;
+    use std::time::Duration;
+
+    #[test]
+    fn seconds_are_exact() {
+        assert_eq!(seconds(250), "0.00025");
+        assert_eq!(seconds(30_000_000), "30");
+        assert_eq!(seconds(0), "0");
+    }
+
+    #[test]
+    fn buckets_count_everything_below_their_bound() {
+        let mut histogram = Histogram::default();
+        for us in [100, 250, 251, 40_000_000] {
+            histogram.record(Duration::from_micros(us));
+        }
+        let published = PublishedHistogram::default();
+        published.set(&histogram);
+        let mut page = Page::default();
+        page.histogram("h", "p", &published);
+        assert!(page.0.contains("le=\"0.00025\"} 2\n"));
+        assert!(page.0.contains("le=\"30\"} 3\n"));
+        assert!(page.0.contains("le=\"+Inf\"} 4\n"));
+        assert!(page.0.contains("h_count{pool=\"p\"} 4\n"));
+    }
+}

@@ -1,0 +1,46 @@
+//! The page of all endings, made from the one table of causes.
+
+use std::fmt::Write;
+
+use exchange::{Cause, Verdict};
+
+/// The Markdown page as it stands in `docs/outcomes.md`.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(
+        "# How requests end\n\n\
+         Every request ends with a cause and a phase (`receive`, `queue`, `work`, `reply`). The words are the\n\
+         same on the wire, in the log and in the metric `roadstead_ends_total{pool, verdict, cause, phase}`.\n\
+         They are stable.\n\n\
+         A client of a `lines` listener reads, for a request that was not answered:\n\n\
+         | verdict | `reply = \"plain\"` | `reply = \"status\"` | what it means |\n|---|---|---|---|\n\
+         | refused | `!CODE text` | `!CODE text` | decided before anything took effect: it may be sent again |\n\
+         | failed | `!failed CODE text` | `-CODE text` | tried, and it did not take effect |\n\
+         | unknown | `!unknown CODE text` | `-CODE text` | it may or may not have taken effect |\n\n\
+         With `status`, replies of workers begin with `+`. A line that begins with `!` from a program whose pool\n\
+         has a `then` refuses the request in the program's own words.\n\n\
+         | code | verdict | meaning |\n|---|---|---|\n",
+    );
+    for cause in Cause::ALL.iter().filter(|cause| cause.verdict() != Verdict::Answered) {
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | {} |",
+            cause.word(),
+            cause.verdict().word(),
+            cause.meaning()
+        );
+    }
+    page.push_str(EXAMPLE);
+    page
+}
+
+const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to read them.\n\n\
+    A client in a few lines of Python that sends again what was refused, and nothing else:\n\n\
+    ```python\n\
+    def outcome(line):\n\
+    \x20   if line.startswith(\"!unknown \"): return \"unknown\"   # look before you send it again\n\
+    \x20   if line.startswith(\"!failed \"):  return \"failed\"    # it did not happen\n\
+    \x20   if line.startswith(\"!\"):         return \"refused\"   # nothing happened: send it again later\n\
+    \x20   return \"answered\"\n\
+    ```\n";
