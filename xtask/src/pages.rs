@@ -1,4 +1,4 @@
-//! Pages that are made from the code: `docs/reference.md` is what `roadstead reference` says.
+//! Pages that are made from the code, by `roadstead reference PAGE`.
 
 use crate::runner::PLANTS;
 use crate::shell::{self, Failure, Workspace};
@@ -15,40 +15,44 @@ pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf, Failure> {
     Ok(workspace.built("debug", "roadstead"))
 }
 
+/// Each page by the word that `roadstead reference` knows it by, and its file.
+const PAGES: &[(&str, &str)] = &[("reference", "docs/reference.md"), ("outcomes", "docs/outcomes.md")];
+
 /// Makes the generated pages again.
 pub(crate) fn write(workspace: &Workspace) -> Result<String, Failure> {
-    let text = reference(&program(workspace)?)?;
-    let path = page(workspace);
-    let failed = |error| Failure::new(format!("{}: {error}", workspace.shown(&path).display()));
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed)?;
+    let program = program(workspace)?;
+    for (word, file) in PAGES {
+        let path = workspace.root.join(file);
+        let failed = |error| Failure::new(format!("{file}: {error}"));
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        fs::write(&path, made(&program, word)?).map_err(failed)?;
     }
-    fs::write(&path, text).map_err(failed)?;
-    Ok(format!("wrote {}", workspace.shown(&path).display()))
+    Ok(format!("wrote {}", files()))
 }
 
 /// Fails when a generated page is not what the code says today.
 pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
-    let text = reference(&program(workspace)?)?;
-    let path = page(workspace);
-    let there = fs::read_to_string(&path).unwrap_or_default();
-    match difference(&there, &text) {
-        None => Ok(format!("{} lines", text.lines().count())),
-        Some(difference) => Err(Failure::new(format!(
-            "{} is stale, {difference}",
-            workspace.shown(&path).display()
-        ))
-        .repeated_by(REPEAT)),
+    let program = program(workspace)?;
+    for (word, file) in PAGES {
+        let there = fs::read_to_string(workspace.root.join(file)).unwrap_or_default();
+        if let Some(difference) = difference(&there, &made(&program, word)?) {
+            let why = format!("{file} is stale, {difference}");
+            return Err(Failure::new(why).repeated_by(REPEAT));
+        }
     }
+    Ok(files())
 }
 
-fn page(workspace: &Workspace) -> PathBuf {
-    workspace.root.join("docs/reference.md")
+fn files() -> String {
+    let files: Vec<&str> = PAGES.iter().map(|(_, file)| *file).collect();
+    files.join(", ")
 }
 
-fn reference(program: &Path) -> Result<String, Failure> {
+fn made(program: &Path, word: &str) -> Result<String, Failure> {
     let mut command = Command::new(program);
-    command.arg("reference");
+    command.args(["reference", word]);
     shell::run(command)
 }
 

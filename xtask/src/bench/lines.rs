@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// Programs behind each server.
 const WORKERS: usize = 20;
+/// What makes `roadstead` the program that answers each line with itself.
+const WORKER: [&str; 2] = ["worker", "--echo"];
 /// Time between the last accept and the window.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Seconds that the load runs beyond the window, for accepting and settling before it.
@@ -94,19 +96,18 @@ pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
 }
 
 fn server(ground: &Ground, side: Side) -> Result<Server, Failure> {
-    let worker = ["worker", "--echo"];
     let (command, log) = match side {
         Side::Ours => {
             let mut command = Command::new(&ground.roadstead);
             let workers = format!("--workers={WORKERS}..{WORKERS}");
             command.args(["run", "--listen=127.0.0.1:0", &workers, "--"]);
-            command.arg(&ground.roadstead).args(worker);
+            command.arg(&ground.roadstead).args(WORKER);
             (command, "ours.log")
         }
         Side::Peer => {
             let mut command = Command::new("perl");
             command.arg(ground.root.join("xtask/peers/io_multiplex.pl"));
-            command.arg(WORKERS.to_string()).arg(&ground.roadstead).args(worker);
+            command.arg(WORKERS.to_string()).arg(&ground.roadstead).args(WORKER);
             (command, "peer.log")
         }
     };
@@ -117,7 +118,7 @@ fn server(ground: &Ground, side: Side) -> Result<Server, Failure> {
 fn window(ground: &Ground, shape: Shape, side: Side, count_calls: bool) -> Result<Window, Failure> {
     let server = server(ground, side)?;
     let run = Run {
-        workers: server.workers("worker", WORKERS)?,
+        workers: server.workers(&WORKER, WORKERS)?,
         server,
         calls_to: count_calls.then(|| ground.folder.join("calls.txt")),
     };

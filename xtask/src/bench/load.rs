@@ -5,6 +5,10 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// What must not have happened to a line or a connection.
+const SPOILERS: [&str; 7] =
+    ["refused", "failed", "unknown", "misdirected", "unasked", "unsent", "reconnects"];
+
 /// What the clients of a measurement do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
@@ -92,10 +96,10 @@ fn arguments(to: &str, plan: Plan) -> Vec<String> {
 fn account(said: &str) -> Result<Account, String> {
     let json: Value = serde_json::from_str(said.trim()).map_err(|error| error.to_string())?;
     let count = |key: &str| json[key].as_u64().ok_or_else(|| format!("there is no `{key}`"));
-    for key in ["refused", "failed", "unknown", "misdirected"] {
+    for key in SPOILERS {
         match count(key)? {
             0 => {}
-            lines => return Err(format!("{lines} lines {key}; the measurement needs none")),
+            lines => return Err(format!("`{key}` is {lines}; the measurement needs 0")),
         }
     }
     let (sent, answered) = (count("sent")?, count("acknowledged")?);
@@ -114,7 +118,7 @@ mod tests {
     fn said(change: impl FnOnce(&mut Value)) -> String {
         let mut json = json!({
             "sent": 5000, "acknowledged": 5000, "refused": 0, "failed": 0, "unknown": 0,
-            "misdirected": 0, "seconds": 5.01,
+            "misdirected": 0, "unasked": 0, "unsent": 0, "reconnects": 0, "seconds": 5.01,
         });
         change(&mut json);
         json.to_string()

@@ -52,16 +52,17 @@ impl Server {
         self.child.id()
     }
 
-    /// Its worker programs, known by a word of their command line, once there are so many.
-    pub(super) fn workers(&self, word: &str, count: usize) -> Result<Vec<u32>, Failure> {
-        let is_worker = |id: &u32| process::words(*id).iter().skip(1).any(|given| given == word);
+    /// Its worker programs, known by the arguments they were started with, once there are so many.
+    pub(super) fn workers(&self, args: &[&str], count: usize) -> Result<Vec<u32>, Failure> {
+        // A child that was forked but not exec'd yet bears the words of its parent, which end
+        // with the same arguments; so they have to be all.
+        let is_worker = |id: &u32| process::words(*id).get(1..).is_some_and(|given| given == args);
         let mut found = Vec::new();
         let there = || {
             let below = process::descendants(self.process()).unwrap_or_default();
             found = below.into_iter().filter(is_worker).collect();
             found.len() == count
         };
-        // A child that was forked but not exec'd yet still bears its parent's words.
         wait_until(there).then_some(found).ok_or_else(|| {
             Failure::new(format!("there are not {count} worker programs\n{}", self.said()))
         })
