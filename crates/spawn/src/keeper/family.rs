@@ -144,9 +144,13 @@ pub(super) fn kill_strays(programs: &HashMap<i32, Program>, ended: &[i32]) {
         if ended.contains(&orphan.session)
             || is_stray(&orphan, mark(orphan.pid).as_deref(), programs)
         {
-            // Its group only when it leads one: that number is then its own.
+            // What descends from a stray is one too. Its group only when it leads one: that number
+            // is then its own.
+            let descendants = descendants(orphan.pid);
             signal_group(orphan.pid, Signal::KILL);
-            signal(orphan.pid, Signal::KILL);
+            for pid in [orphan.pid].into_iter().chain(descendants) {
+                signal(pid, Signal::KILL);
+            }
         }
     }
 }

@@ -152,6 +152,7 @@ fn failures_leave_nothing() {
         daemon.start_error(command("/nowhere", &[]));
     }
     assert_eq!(descriptors(), before);
+    assert_eq!(daemon.unread(), 0, "a failed start is reported once, and no end of it");
     crate::support::until(crate::support::PATIENCE, "no child is left", || {
         children(keeper).is_empty()
     });
@@ -219,8 +220,12 @@ fn wiring() {
     // A second program must not inherit the pipes of the first. 3 is what `ls` reads.
     let first = daemon.start(2, command("cat", &[]));
     assert_eq!(daemon.output(command("ls", &["/proc/self/fd"])), "0\n1\n2\n3\n");
-    let flags = |fd: &std::os::fd::OwnedFd| rustix::io::fcntl_getfd(fd).unwrap();
-    assert!(flags(&first.pipes.stdout).contains(rustix::io::FdFlags::CLOEXEC));
+    for ours in [&first.pipes.stdin, &first.pipes.stdout, &first.pipes.stderr] {
+        let flags = rustix::io::fcntl_getfd(ours).unwrap();
+        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
+        let flags = rustix::fs::fcntl_getfl(ours).unwrap();
+        assert!(flags.contains(rustix::fs::OFlags::NONBLOCK));
+    }
     let flags = daemon.output(shell("grep ^flags: /proc/self/fdinfo/0 | cut -f 2"));
     let flags = u32::from_str_radix(flags.trim(), 8).unwrap();
     assert_eq!(flags & rustix::fs::OFlags::NONBLOCK.bits(), 0, "most programs expect to block");

@@ -18,7 +18,8 @@ fn plain() {
     let older = daemon.start(2, command("cat", &[]));
     let executable = std::env::current_exe().unwrap();
     let script = format!(
-        "sleep 1000 & echo $!; env -i sleep 1000 & echo $!; env -i '{}' {LEADER} & read a",
+        "sleep 1000 & echo $!; env -i '{}' {LEADER} & env -i sh -c 'sleep 1000 & echo $!; wait' & \
+         read a",
         executable.display()
     );
     let program = daemon.start(1, shell(&script));
@@ -68,14 +69,11 @@ fn escaped() {
 fn executing() {
     let mut daemon = Daemon::new();
     let other = daemon.start(2, command("cat", &[]));
-    let script = "for i in 1 2 3 4 5 6 7 8 9 10; do setsid sleep 1000 & echo $!; done; exec cat";
-    for _ in 0..30 {
-        let program = daemon.start(1, shell(script));
-        let children: Vec<_> = (0..10).map(|_| pid(&program)).collect();
-        daemon.kill(&program);
-        for child in children {
-            crate::support::until(PATIENCE, "the grandchild is gone", || gone(child));
-        }
+    for _ in 0..100 {
+        let program = daemon.start(1, shell("setsid sleep 1000 & echo $!"));
+        let child = pid(&program);
+        daemon.exit(1);
+        crate::support::until(PATIENCE, "the grandchild is gone", || gone(child));
     }
     daemon.kill(&other);
 }
@@ -111,6 +109,8 @@ fn unmarked() {
     let mut daemon = Daemon::new();
     let older = daemon.start(1, command("cat", &[]));
     let (owner, orphan) = with_orphan(&mut daemon, 2, "env -i setsid");
+    // Until then it still carries the mark, or is in its program's session.
+    crate::support::until(PATIENCE, "it executes what it was told to", || orphan.name() == "sleep");
     // Programs start until one is younger than the orphan by the kernel's clock of 10 ms.
     let mut token = 10;
     let younger = loop {

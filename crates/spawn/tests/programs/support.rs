@@ -123,6 +123,14 @@ impl Daemon {
         output
     }
 
+    /// How many reports nobody has asked for, once another start has been answered.
+    pub(crate) fn unread(&mut self) -> usize {
+        self.output(shell("exit"));
+        let mut passed = self.passed.borrow_mut();
+        passed.extend(self.reports.try_iter());
+        passed.len()
+    }
+
     pub(crate) fn keeper(&self) -> i32 {
         let spawner = self.spawner.as_ref().expect("not taken");
         spawner.keeper_pid().expect("there is a keeper").cast_signed()
@@ -209,6 +217,12 @@ impl Process {
 
     pub(crate) fn parent(&self) -> i32 {
         stat(self.pid, 1).expect("it runs").parse().expect("a number")
+    }
+
+    /// What it executes.
+    pub(crate) fn name(&self) -> String {
+        let name = fs::read_to_string(format!("/proc/{}/comm", self.pid)).expect("it runs");
+        name.trim().to_owned()
     }
 
     /// Whether its environment tells whose it is.
