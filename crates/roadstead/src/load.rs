@@ -18,6 +18,7 @@
 pub mod cli;
 
 mod account;
+mod alarm;
 mod client;
 mod connection;
 mod fleet;
@@ -247,7 +248,7 @@ fn run_within(
     };
     let mut event_loop = Loop::new(Epoll::new()?, LoopSettings::default())?;
     let mut client = Client::new(settings, patience, pace, Account::new(ledger), stop, progress);
-    client.open(&mut event_loop.calls());
+    client.open(&mut event_loop.calls())?;
     event_loop.run(&mut client)?;
     client.finish()
 }

@@ -237,8 +237,9 @@ fn live(progress: &Progress) -> String {
     line
 }
 
+/// Exact to a microsecond, and without digits that mean nothing.
 fn ms(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
+    f64::from(u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)) / 1e3
 }
 
 fn per_second(summary: &Summary) -> f64 {

@@ -6,10 +6,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use event::{Calls, Data, Event, Owner, Reason, StreamId, StreamLimits, TimerId};
+use event::{Calls, Data, Event, Owner, Reason, StreamId, StreamLimits};
 use memchr::memchr;
 
 use super::account::Account;
+use super::alarm::Alarm;
 use super::connection::{Line, Link};
 use super::fleet::Fleet;
 use super::pace::{Pace, Start, nanoseconds};
@@ -49,7 +50,7 @@ pub(super) struct Client<'a> {
     slot: u64,
     /// When connections that wait are to be looked at again.
     later: BinaryHeap<Reverse<(Instant, usize)>>,
-    timer: Option<TimerId>,
+    alarm: Option<Alarm>,
     progress_at: Instant,
     last_reply_at: Instant,
     /// Lines of one connection while they are written.
@@ -80,7 +81,7 @@ impl<'a> Client<'a> {
             sending_ns: nanoseconds(settings.duration),
             slot: 0,
             later: BinaryHeap::new(),
-            timer: None,
+            alarm: None,
             progress_at: now + PROGRESS_EVERY,
             last_reply_at: now,
             lines: Vec::new(),
@@ -89,9 +90,13 @@ impl<'a> Client<'a> {
     }
 
     /// Begins to open connections, before the loop runs.
-    pub(super) fn open(&mut self, calls: &mut Calls<'_>) {
-        self.timer = Some(calls.timer(self.progress_at));
+    ///
+    /// # Errors
+    /// When the system has no timer for us.
+    pub(super) fn open(&mut self, calls: &mut Calls<'_>) -> io::Result<()> {
+        self.alarm = Some(Alarm::new(calls)?);
         self.open_more(calls);
+        self.set_alarm()
     }
 
     /// Sums up, after the loop has ended.
@@ -165,7 +170,6 @@ impl<'a> Client<'a> {
                 self.send_due(calls, place);
             }
         }
-        self.set_timer(calls);
     }
 
     // ---- sending ----
@@ -322,7 +326,6 @@ impl<'a> Client<'a> {
             self.tell();
         }
         self.end_phase(calls, now);
-        self.set_timer(calls);
     }
 
     fn look_again(&mut self, calls: &mut Calls<'_>, place: usize) {
@@ -367,7 +370,8 @@ impl<'a> Client<'a> {
         calls.stop();
     }
 
-    fn set_timer(&mut self, calls: &mut Calls<'_>) {
+    /// Sets the alarm to when time will do something next.
+    fn set_alarm(&mut self) -> io::Result<()> {
         let after_start = |ns| self.start.at.checked_add(Duration::from_nanos(ns));
         let in_phase = match self.phase {
             Phase::Opening { until } | Phase::Waiting { until } => Some(until),
@@ -379,9 +383,7 @@ impl<'a> Client<'a> {
         };
         let later = self.later.peek().map(|&Reverse((at, _))| at);
         let at = [in_phase, later].into_iter().flatten().fold(self.progress_at, Instant::min);
-        if let Some(timer) = self.timer {
-            calls.set_timer(timer, at);
-        }
+        self.alarm.as_mut().map_or(Ok(()), |alarm| alarm.set(at))
     }
 
     // ---- telling ----
@@ -423,8 +425,12 @@ impl Owner for Client<'_> {
                     self.connected(calls, place, stream);
                 }
             }
-            Event::Data { stream, data } => {
-                if let Some(place) = self.connections.of_stream(stream) {
+            Event::Data { stream, mut data } => {
+                if let Some(alarm) = self.alarm.as_mut().filter(|alarm| alarm.is(stream)) {
+                    alarm.rang();
+                    data.consume(data.bytes().len());
+                    self.time_passed(calls);
+                } else if let Some(place) = self.connections.of_stream(stream) {
                     self.received(calls, place, data);
                 }
             }
@@ -440,8 +446,7 @@ impl Owner for Client<'_> {
                     self.lost(calls, place, reason);
                 }
             }
-            Event::Timer { .. } => self.time_passed(calls),
-            // Neither listeners nor deadlines, high marks or mail are used, and a hang-up is
+            // Neither listeners nor deadlines, timers, high marks or mail are used, and a hang-up is
             // followed by the end of the stream.
             _ => {}
         }
@@ -456,6 +461,8 @@ impl Owner for Client<'_> {
         if over || self.account.is_broken() {
             self.phase = Phase::Ended;
             calls.stop();
+        } else if let Err(error) = self.set_alarm() {
+            self.fail(calls, error);
         }
     }
 }

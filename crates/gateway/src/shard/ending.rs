@@ -1,0 +1,63 @@
+//! The steps of a drain, as `drain.rs` draws them.
+
+use event::Calls;
+use exchange::Cause;
+
+use super::Shard;
+use crate::drain::Stage;
+use crate::session::Session;
+
+impl Shard {
+    pub(super) fn begin_drain(&mut self, calls: &mut Calls<'_>) {
+        for listener in &mut self.listeners {
+            if let Some(id) = listener.id.take() {
+                calls.close_listener(id);
+            }
+        }
+        self.drain.begin(calls);
+    }
+
+    pub(super) fn drain_timer(&mut self, calls: &mut Calls<'_>) {
+        if self.drain.stage == Stage::Closing {
+            return calls.stop();
+        }
+        self.drain.result.cut = self.core.exchanges.len();
+        tracing::error!(requests = self.drain.result.cut, "the drain took too long and is cut");
+        self.core.end_all(Cause::Stopped);
+        self.core.interrupt();
+        self.close_sessions(calls);
+    }
+
+    fn close_sessions(&mut self, calls: &mut Calls<'_>) {
+        self.drain.close(calls);
+        self.hand_out();
+        for session in self.sessions.values_mut() {
+            session.flush(calls, &mut self.scratch);
+            session.finish(calls);
+        }
+    }
+
+    /// One step of the drain, at the end of a turn.
+    pub(super) fn drain_on(&mut self, calls: &mut Calls<'_>) {
+        match self.drain.stage {
+            Stage::Running => {}
+            Stage::LastRead => {
+                self.drain.stage = Stage::Serving;
+                for session in self.sessions.values_mut() {
+                    session.refuse_all();
+                }
+            }
+            Stage::Serving => {
+                let owing = self.sessions.values().any(Session::is_owed);
+                if self.core.stop_idle_pools() && !owing {
+                    self.close_sessions(calls);
+                }
+            }
+            Stage::Closing => {
+                if self.sessions.len() == 0 {
+                    calls.stop();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What other threads ask of a shard, and tell it.
+
+use event::Calls;
+use exchange::{Cause, Outcome, Peer, Phase, Slice};
+use spawn::Report;
+
+use super::{Role, Shard};
+use crate::drain::Stage;
+use crate::exchanges::Client;
+use crate::mail::Mail;
+use crate::status::{ListenerStatus, PoolStatus, Status};
+use crate::workers::Workers;
+
+impl Shard {
+    pub(super) fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {
+        match mail {
+            Mail::Program(report) => self.program_report(calls, report),
+            Mail::Handler { pool, worker, report } => {
+                self.core.with_workers(pool, |workers, up| {
+                    if let Workers::Handlers(handlers) = workers {
+                        handlers.handle_report(calls, worker, report, up);
+                    }
+                });
+            }
+            Mail::Ask { pool, line, reply } => self.ask(&pool, line, reply),
+            Mail::Status(reply) => reply(self.status()),
+            Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
+            Mail::Drain | Mail::Stop => calls.stop(),
+        }
+    }
+
+    fn program_report(&mut self, calls: &mut Calls<'_>, report: Report) {
+        let token = match &report {
+            Report::Started { token, .. }
+            | Report::StartFailed { token, .. }
+            | Report::Exited { token, .. } => *token,
+            Report::KeeperLost => {
+                self.keeper_lost += 1;
+                tracing::error!("the keeper of the programs was lost; they are started again");
+                return;
+            }
+            Report::KeeperBack => return tracing::info!("another keeper stands in"),
+        };
+        let Some(&(place, worker)) = self.outside.tokens.get(&token) else { return };
+        let outside = &mut self.outside;
+        let streams = self.core.with_workers(place, |workers, up| {
+            let Workers::Programs(programs) = workers else { return Vec::new() };
+            match report {
+                Report::Started { pid, pipes, .. } => {
+                    return programs.handle_started(calls, worker, pid, pipes, up);
+                }
+                Report::StartFailed { token, error } => {
+                    outside.tokens.remove(&token);
+                    programs.handle_start_failed(worker, &error, up);
+                }
+                Report::Exited { exit, .. } => {
+                    programs.handle_exited(calls, worker, exit, outside, up);
+                }
+                Report::KeeperLost | Report::KeeperBack => {}
+            }
+            Vec::new()
+        });
+        for (stream, pipe) in streams {
+            self.set_role(stream, Role::Program { place, worker, pipe });
+        }
+    }
+
+    fn ask(&mut self, pool: &str, line: Slice, reply: Box<dyn FnOnce(Outcome) + Send>) {
+        if self.drain.stage != Stage::Running {
+            let text = "the daemon is about to end";
+            return reply(Outcome::ended(Cause::Draining, Phase::Receive, text));
+        }
+        let Some(place) = self.core.pools.iter().position(|served| served.name == pool) else {
+            let text = format!("there is no pool {pool}");
+            return reply(Outcome::ended(Cause::NoPool, Phase::Receive, &text));
+        };
+        self.core.submit(Client::Inside(reply), Peer::Inside, line, place);
+    }
+
+    fn status(&self) -> Status {
+        let listeners = self.listeners.iter().map(|listener| ListenerStatus {
+            name: listener.plan.name.clone(),
+            connections: listener.open,
+            accepted: listener.accepted,
+        });
+        let pools = self.core.pools.iter().enumerate().map(|(place, served)| {
+            let status = served.pool.status();
+            PoolStatus {
+                name: served.name.clone(),
+                queued: status.queued,
+                queued_bytes: status.queued_bytes,
+                oldest: self.core.oldest(place),
+                down: status.open,
+                workers: served.workers.status(),
+            }
+        });
+        Status {
+            listeners: listeners.collect(),
+            pools: pools.collect(),
+            exchanges: self.core.exchanges.len(),
+            draining: self.drain.stage != Stage::Running,
+        }
+    }
+}
