@@ -4,6 +4,10 @@
 //! descriptors, does the reading and writing, and hands its [`Owner`] what happened. What it
 //! knows: the kernel and time. What it must never know: a protocol, a request, a pool.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod bind;
 mod calls;
 mod data;

@@ -48,6 +48,7 @@ macro_rules! all_of_it_over {
                 a_pause_keeps_data_and_eof_back,
                 pausing_in_the_last_offer_keeps_it,
                 a_hang_up_is_told_while_paused,
+                a_hang_up_is_told_once,
                 resuming_in_every_callback_does_not_keep_the_loop,
                 more_than_the_read_budget_comes_in_later_turns,
                 a_full_hold_ends_the_stream,

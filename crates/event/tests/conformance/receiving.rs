@@ -168,6 +168,26 @@ pub(crate) fn a_hang_up_is_told_while_paused(kernel: impl Kernel) {
     }
 }
 
+pub(crate) fn a_hang_up_is_told_once(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        bench.calls().pause(stream);
+        write(&far, b"before");
+        bench.settle();
+        crate::harness::reset(far);
+        bench.until_seen(&Seen::Hangup(stream));
+        // The write that fails would tell of the same once more.
+        bench.calls().send_bytes(stream, b"anybody?");
+        bench.settle();
+        assert_eq!(bench.take_seen(), [Seen::Hangup(stream)]);
+        bench.calls().resume(stream);
+        assert_eq!(bench.until_closed(stream), Reason::Reset);
+        assert_eq!(bench.bytes_of(stream), b"before");
+        bench.take_seen();
+    }
+}
+
 pub(crate) fn resuming_in_every_callback_does_not_keep_the_loop(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     bench.eat(nothing);

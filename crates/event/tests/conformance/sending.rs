@@ -82,6 +82,7 @@ pub(crate) fn drained_comes_once_below_the_low_mark(kernel: impl Kernel) {
         bench.events.turn(&mut bench.owner, None).unwrap();
     }
     reader.join().unwrap();
+    bench.calls().send_bytes(stream, b"a little more");
     bench.settle();
     let drained = bench.owner.seen.iter().filter(|seen| matches!(seen, Seen::Drained(_)));
     assert_eq!(drained.count(), 1);

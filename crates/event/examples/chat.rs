@@ -1,0 +1,55 @@
+//! A chat: what one client says in a line, all others hear.
+//!
+//! `cargo run -p roadstead-event --example chat`, then `nc 127.0.0.1 PORT` in a few windows.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use event::{
+    Address, BindSettings, Calls, DeadlineName, Epoll, Event, Loop, LoopSettings, Owner, StreamId,
+};
+
+/// A client that says nothing for so long is sent away.
+const IDLE: (DeadlineName, Duration) = (DeadlineName(0), Duration::from_secs(600));
+
+#[derive(Default)]
+struct Chat {
+    clients: HashSet<StreamId>,
+}
+
+impl Owner for Chat {
+    type Mail = ();
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+        match event {
+            Event::Accepted { stream, .. } => {
+                self.clients.insert(stream);
+                calls.send_bytes(stream, b"welcome\n");
+                calls.deadline(stream, IDLE.0, Some(calls.now() + IDLE.1));
+            }
+            Event::Data { stream, mut data } => {
+                calls.deadline(stream, IDLE.0, Some(calls.now() + IDLE.1));
+                while let Some(end) = data.bytes().iter().position(|&byte| byte == b'\n') {
+                    let line = data.take(end + 1);
+                    for &other in self.clients.iter().filter(|other| **other != stream) {
+                        calls.send(other, line.clone());
+                    }
+                }
+            }
+            Event::Eof { stream } | Event::Deadline { stream, .. } => calls.finish(stream, None),
+            Event::Closed { stream, .. } => {
+                self.clients.remove(&stream);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn main() -> std::io::Result<()> {
+    let any = Address::Internet(([127, 0, 0, 1], 0).into());
+    let (listener, bound) = event::bind(&any, &BindSettings::default())?;
+    println!("listening on {bound}");
+    let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
+    events.calls().accept_from(listener);
+    events.run(&mut Chat::default())
+}
