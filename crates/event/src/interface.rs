@@ -36,12 +36,12 @@ pub enum Event<'a, M> {
         /// Who connected.
         peer: Peer,
     },
-    /// A listener could not accept: a limit of the process or the system was reached. It is tried
-    /// again by itself; reported at most once a second.
+    /// A listener could not accept: a limit of the process or the system was reached. It is set
+    /// aside for a tenth of a second and tried again by itself; told at most once a second.
     AcceptFailed {
         /// Which listener.
         listener: ListenerId,
-        /// What the kernel said.
+        /// What the kernel said; `QuotaExceeded` when no descriptor is left.
         error: io::ErrorKind,
     },
     /// A `connect` succeeded.
@@ -68,7 +68,8 @@ pub enum Event<'a, M> {
         stream: StreamId,
     },
     /// The peer is gone for both directions. At most once, not final, may overtake `Data`; a
-    /// paused stream reports it too.
+    /// paused stream reports it too, a paused pipe as well, for which it means that its writer is
+    /// gone.
     Hangup {
         /// Which stream.
         stream: StreamId,
@@ -101,7 +102,7 @@ pub enum Event<'a, M> {
 pub enum Reason {
     /// Both directions came to their end, or `finish` was done.
     Clean,
-    /// `finish` was done but its `linger` passed before the peer's end came.
+    /// After `finish`, its `linger` passed while the peer took no output, or before its end came.
     Lingered,
     /// The peer reset the connection, or a write found nobody to read.
     Reset,
@@ -165,7 +166,7 @@ pub enum Direction {
 pub struct StreamLimits {
     /// Received bytes that may wait unconsumed. Over it the stream ends with `HoldFull`.
     pub hold_max: usize,
-    /// Output above this is reported by [`crate::Calls::send`] and later by `Drained`.
+    /// Above this, which the owner sees by what [`crate::Calls::send`] returns, `Drained` will come.
     pub send_high: usize,
     /// `Drained` comes when output falls to this.
     pub send_low: usize,

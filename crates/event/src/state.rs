@@ -226,7 +226,9 @@ impl State {
         let queued = output.bytes();
         if queued > stream.limits.send_max {
             self.end(id, Reason::Overrun);
-        } else if queued > 0 {
+        } else if queued == 0 {
+            self.take_spent_output(id);
+        } else {
             if queued > stream.limits.send_high {
                 stream.marks.set(Marks::HIGH);
             }

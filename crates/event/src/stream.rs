@@ -200,6 +200,10 @@ impl Stream {
             Direction::In if !self.marks.has(Marks::PAUSED) => {}
             Direction::In | Direction::Both => self.hang_up(),
         }
+        // Behind its end nothing is received any more that would show the reset.
+        if readiness.any(Readiness::ERROR) && self.marks.has(Marks::EOF_TOLD) {
+            self.break_off(Reason::Reset);
+        }
     }
 
     /// `Hangup` is due, once, and only while the owner can make use of it.

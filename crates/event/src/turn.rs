@@ -51,6 +51,14 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// None with [`crate::Epoll`]; a kernel that has to set itself up may fail.
     pub fn new(mut kernel: K, settings: LoopSettings) -> io::Result<Self> {
         let inbox = Inbox::new(kernel.waker(), settings.mail_max);
+        // A budget of nothing would turn without end and get nowhere.
+        let settings = LoopSettings {
+            events_max: settings.events_max.max(1),
+            read_budget: settings.read_budget.max(1),
+            accept_budget: settings.accept_budget.max(1),
+            mail_budget: settings.mail_budget.max(1),
+            ..settings
+        };
         let state = State::new(kernel.now(), settings);
         Ok(Self {
             kernel,

@@ -65,13 +65,14 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn open(&mut self, id: StreamId, opening: Opening) {
+        if self.state.streams.get(id.index, id.generation).is_none() {
+            return;
+        }
         let opened = match opening {
             Opening::Adopt => self.adopt(id),
             Opening::Connect(address) => self.kernel.connect(&address).map(|fd| {
                 if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
                     stream.fd = Some(fd);
-                } else {
-                    self.kernel.close(fd);
                 }
             }),
         };

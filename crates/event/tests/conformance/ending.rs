@@ -20,6 +20,17 @@ pub(crate) fn a_reset_after_data_still_offers_the_data(kernel: impl Kernel) {
     assert!(!bench.owner.seen.contains(&Seen::Eof(stream)), "a reset is not an end");
 }
 
+pub(crate) fn a_reset_after_eof_ends_the_stream(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = tcp();
+    let stream = bench.adopt(near, Both);
+    far.shutdown(Shutdown::Write).unwrap();
+    bench.until_seen(&Seen::Eof(stream));
+    bench.settle();
+    reset(far);
+    assert_eq!(bench.until_closed(stream), Reason::Reset);
+}
+
 pub(crate) fn a_peer_that_left_is_seen_by_writing(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (near, far) in sockets() {

@@ -57,6 +57,7 @@ macro_rules! all_of_it_over {
                 taken_parts_stay_valid;
             ending:
                 a_reset_after_data_still_offers_the_data,
+                a_reset_after_eof_ends_the_stream,
                 a_peer_that_left_is_seen_by_writing,
                 a_failed_write_still_offers_what_came,
                 finishing_discards_until_the_peer_ends,
