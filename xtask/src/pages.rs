@@ -16,7 +16,8 @@ pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf, Failure> {
 }
 
 /// Each page by the word that `roadstead reference` knows it by, and its file.
-const PAGES: &[(&str, &str)] = &[("reference", "docs/reference.md"), ("outcomes", "docs/outcomes.md")];
+const PAGES: &[(&str, &str)] =
+    &[("reference", "docs/reference.md"), ("outcomes", "docs/outcomes.md")];
 
 /// Makes the generated pages again.
 pub(crate) fn write(workspace: &Workspace) -> Result<String, Failure> {

@@ -29,15 +29,21 @@ fn main() {
     {
         return serve(Path::new(path), sync);
     }
-    for (name, check) in [
+    let checks = [
         ("each_batch_is_synced_once_before_its_answers", synced_once as fn()),
         ("without_full_sync_no_batch_is_synced", not_synced),
         ("a_sync_that_fails_at_commit_is_unknown", sync_fails),
         ("a_disk_without_room_at_commit_stores_nothing", disk_is_full),
-    ] {
+    ];
+    let whole = std::time::Instant::now();
+    for (name, check) in checks {
+        // A panic ends the program and is the failure.
         check();
         println!("test {name} ... ok");
     }
+    let took = whole.elapsed().as_secs_f64();
+    let passed = checks.len();
+    println!("\ntest result: ok. {passed} passed; 0 failed; 0 ignored; finished in {took:.2}s");
 }
 
 /// The child: serves the batches and writes each answer as it gets it.

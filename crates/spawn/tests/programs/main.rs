@@ -46,6 +46,7 @@ fn main() -> ExitCode {
 fn run(tests: &[Test]) -> ExitCode {
     println!("\nrunning {} tests", tests.len());
     let mut failed = Vec::new();
+    let whole = Instant::now();
     for (name, test) in tests {
         print!("test {name} ... ");
         let _ = io::stdout().flush();
@@ -58,7 +59,12 @@ fn run(tests: &[Test]) -> ExitCode {
             }
         }
     }
-    println!("\ntest result: {} passed; {} failed", tests.len() - failed.len(), failed.len());
+    let verdict = if failed.is_empty() { "ok" } else { "FAILED" };
+    let (passed, failures) = (tests.len() - failed.len(), failed.len());
+    let took = whole.elapsed().as_secs_f64();
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failures} failed; 0 ignored; finished in {took:.2}s"
+    );
     failed.iter().for_each(|name| println!("    {name}"));
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
