@@ -48,12 +48,12 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
         requirements::provide(requirements::TESTS)
     });
     steps.step("format", "cargo xtask fmt", || {
-        shell::run(workspace.cargo(["fmt", "--all", "--check"])).map(|_| String::new()).map_err(
-            |mut failure| {
+        shell::run(workspace.cargo(["fmt", "--all", "--check", "--", "--color", "never"]))
+            .map(|_| String::new())
+            .map_err(|mut failure| {
                 failure.output.push_str("\nmend with: cargo xtask fmt");
                 failure
-            },
-        )
+            })
     });
     steps.step("tidy", "cargo xtask tidy", || tidy::check(workspace));
     steps.step("clippy", "cargo xtask test --only clippy", || clippy(workspace));

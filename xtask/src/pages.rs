@@ -9,9 +9,11 @@ use std::process::Command;
 /// The command that makes the pages again.
 pub(crate) const REPEAT: &str = "cargo xtask docs";
 
-/// Builds the program as the tests build it, so that nothing is built twice, and says where it is.
+/// Builds the program and says where it is. The tests are built with it, so that cargo chooses the
+/// features of all packages as it does for them, and nothing is built twice.
 pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf, Failure> {
-    shell::run(workspace.cargo(["build", "--workspace", "--features", PLANTS, "--bins"]))?;
+    let args = ["build", "--workspace", "--features", PLANTS, "--bins", "--tests"];
+    shell::run(workspace.cargo(args))?;
     Ok(workspace.built("debug", "roadstead"))
 }
 
@@ -54,7 +56,7 @@ fn files() -> String {
 fn made(program: &Path, word: &str) -> Result<String, Failure> {
     let mut command = Command::new(program);
     command.args(["reference", word]);
-    shell::run(command)
+    shell::output(command)
 }
 
 /// Where two texts differ first, in words.

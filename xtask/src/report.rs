@@ -9,6 +9,8 @@ use std::mem;
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     current: Option<Binary>,
+    /// The last library whose own tests ran.
+    library: String,
     /// Binaries with a failure, with what they said.
     pub(crate) failures: Vec<Binary>,
     /// What cargo itself said outside of any binary.
@@ -47,8 +49,18 @@ impl Binary {
 impl Report {
     /// Takes one line; gives the binary that it finished, if it did.
     pub(crate) fn take(&mut self, line: &str) -> Option<Binary> {
-        if let Some(name) = begins(line) {
+        if let Some(beginning) = begins(line) {
             let finished = self.finish();
+            let name = match beginning {
+                Beginning::Library(name) => {
+                    self.library.clone_from(&name);
+                    name
+                }
+                // Cargo names the file, not the package; its library's tests ran right before.
+                Beginning::File(file) if self.library.is_empty() => file,
+                Beginning::File(file) => format!("{} {file}", self.library),
+                Beginning::Other(name) => name,
+            };
             self.current = Some(Binary { name, ..Binary::default() });
             return finished;
         }
@@ -62,7 +74,9 @@ impl Report {
             current.passed += count(counts, "passed");
             current.failed += count(counts, "failed");
             current.ignored += count(counts, "ignored");
-            current.took = counts.rsplit("finished in ").next().unwrap_or_default().to_owned();
+            // A binary with a main of its own may leave the time out.
+            current.took =
+                counts.split_once("finished in ").map_or("", |(_, took)| took).to_owned();
             current.has_result = true;
         } else if !(line.starts_with("test ") && line.ends_with(" ... ok")) {
             current.said.push_str(line);
@@ -101,11 +115,21 @@ impl Binary {
     }
 }
 
-/// The name of the binary whose output begins with this line of cargo's.
-fn begins(line: &str) -> Option<String> {
+/// Whose output begins.
+enum Beginning {
+    /// The tests inside a library, by its name.
+    Library(String),
+    /// A file of tests, by its path in its package.
+    File(String),
+    /// Anything else, by what it is best called.
+    Other(String),
+}
+
+/// Whose output begins with this line of cargo's.
+fn begins(line: &str) -> Option<Beginning> {
     let line = line.trim_start();
     if let Some(package) = line.strip_prefix("Doc-tests ") {
-        return Some(format!("{package} (documentation)"));
+        return Some(Beginning::Other(format!("{package} (documentation)")));
     }
     let running = line.strip_prefix("Running ")?;
     // "unittests src/lib.rs (target/debug/deps/block-0123456789abcdef)"
@@ -113,9 +137,9 @@ fn begins(line: &str) -> Option<String> {
     let file = path.rsplit('/').next().unwrap_or(path);
     let package = file.rsplit_once('-').map_or(file, |(package, _)| package);
     Some(match source.strip_prefix("unittests ") {
-        Some("src/lib.rs") => package.to_owned(),
-        Some(source) => format!("{package} ({source})"),
-        None => source.to_owned(),
+        Some("src/lib.rs") => Beginning::Library(package.to_owned()),
+        Some(source) => Beginning::Other(format!("{package} ({source})")),
+        None => Beginning::File(source.to_owned()),
     })
 }
 
@@ -160,7 +184,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         assert_eq!(report.sum(), "7 passed, 0 failed");
         assert_eq!(report.ignored, 1);
         let names: Vec<&str> = finished.iter().map(|binary| binary.name.as_str()).collect();
-        assert_eq!(names, ["block", "tests/faults_rows.rs", "block (documentation)"]);
+        assert_eq!(names, ["block", "block tests/faults_rows.rs", "block (documentation)"]);
         assert_eq!(finished[1].took, "1.50s");
         assert!(report.outside.contains("Finished"));
     }
@@ -178,6 +202,14 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         assert!(report.failures[0].said.contains("assertion failed"));
         assert!(!report.failures[0].said.contains("fine ... ok"));
         assert!(finished[0].line().contains("FAILED 1 passed 1 failed"), "{}", finished[0].line());
+    }
+
+    #[test]
+    fn a_binary_with_a_main_of_its_own_may_leave_the_time_out() {
+        let (report, finished) =
+            read("     Running tests/p.rs (d/p-1)\ntest result: ok. 45 passed; 0 failed\n");
+        assert_eq!(report.sum(), "45 passed, 0 failed");
+        assert_eq!((finished[0].took.as_str(), finished[0].name.as_str()), ("", "tests/p.rs"));
     }
 
     #[test]

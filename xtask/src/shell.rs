@@ -127,6 +127,22 @@ pub(crate) fn run(command: Command) -> Result<String, Failure> {
     Err(Failure::new(format!("{said}{shown}: {status}")).repeated_by(shown))
 }
 
+/// Runs a command and gives what it said on standard output alone, for whoever reads it further.
+pub(crate) fn output(mut command: Command) -> Result<String, Failure> {
+    let shown = show(&command);
+    let failed = |why: String| Failure::new(why).repeated_by(shown.clone());
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(format!("{shown}: {error}")))?;
+    if output.status.success() {
+        return String::from_utf8(output.stdout)
+            .map_err(|error| failed(format!("{shown}: {error}")));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(failed(format!("{said}{shown}: {}", output.status)))
+}
+
 /// Runs a command and hands over each line that it says, on either channel, as it comes.
 pub(crate) fn follow(
     mut command: Command,
@@ -173,6 +189,13 @@ mod tests {
         let failure = run(shell("echo broken; exit 3")).unwrap_err();
         assert!(failure.output.contains("broken"), "{}", failure.output);
         assert_eq!(failure.repeat.as_deref(), Some("sh -c 'echo broken; exit 3'"));
+    }
+
+    #[test]
+    fn output_is_without_what_was_said_beside_it() {
+        assert_eq!(output(shell("echo page; echo warning >&2")).unwrap(), "page\n");
+        let failure = output(shell("echo page; echo broken >&2; exit 1")).unwrap_err();
+        assert!(failure.output.starts_with("broken\n"), "{}", failure.output);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(super) fn machine() -> Machine {
 fn said(program: &str, args: &[&str]) -> String {
     let mut command = Command::new(program);
     command.args(args);
-    shell::run(command).map_or_else(|_| "unknown".to_owned(), |said| said.trim().to_owned())
+    shell::output(command).map_or_else(|_| "unknown".to_owned(), |said| said.trim().to_owned())
 }
 
 /// The table for the terminal.

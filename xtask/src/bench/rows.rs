@@ -87,7 +87,7 @@ fn peer(ground: &Ground) -> Result<f64, Failure> {
     let database = fresh(ground, "peer.db")?;
     let mut command = Command::new(&ground.row_by_row);
     command.arg("--seconds").arg(ground.seconds.to_string()).arg(&database);
-    let said = shell::run(command)?;
+    let said = shell::output(command)?;
     let json: Value = serde_json::from_str(said.trim())
         .map_err(|error| Failure::new(format!("row_by_row: {error}\n{said}")))?;
     match (json["rows"].as_f64(), json["seconds"].as_f64()) {
@@ -111,6 +111,6 @@ fn fresh(ground: &Ground, name: &str) -> Result<PathBuf, Failure> {
 fn count(database: &Path) -> Result<u64, Failure> {
     let mut command = Command::new("sqlite3");
     command.arg(database).arg("select count(*) from hits");
-    let said = shell::run(command)?;
+    let said = shell::output(command)?;
     said.trim().parse().map_err(|error| Failure::new(format!("sqlite3: {error}: {said}")))
 }
