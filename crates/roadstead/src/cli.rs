@@ -59,12 +59,12 @@ pub enum Command {
         #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS")]
         admin: String,
     },
-    /// Load a `lines` listener with many clients, and keep account of every line.
+    #[expect(missing_docs, reason = "its arguments say what it is")]
     Load(LoadArgs),
     /// Look into the ledger that `load` wrote.
     #[command(subcommand)]
     Ledger(LedgerCommand),
-    /// Show the main job: a thousand clients, a few programs, one database.
+    #[expect(missing_docs, reason = "its arguments say what it is")]
     Demo(DemoArgs),
     /// The worker program of the demo and the tests.
     #[command(hide = true)]

@@ -11,6 +11,7 @@ mod daemon;
 
 mod commands;
 mod drain;
+mod examples;
 mod lines;
 #[cfg(feature = "plants")]
 mod plants;

@@ -151,6 +151,31 @@ fn fill_disk(folder: &tempfile::TempDir, disk: &Path) {
 }
 
 #[test]
+fn a_read_only_database_is_an_error_at_the_start_that_says_so() {
+    let folder = folder();
+    let (real, shown) = (folder.path().join("real"), folder.path().join("shown"));
+    std::fs::create_dir(&real).unwrap();
+    std::fs::create_dir(&shown).unwrap();
+    let database = Connection::open(real.join("hits.db")).unwrap();
+    database.execute_batch("create table hits (id integer, path text)").unwrap();
+    drop(database);
+    let mount = |arguments: &[&str]| {
+        let status = Command::new("mount").args(arguments).arg(&shown).status();
+        assert!(status.is_ok_and(|it| it.success()), "this test mounts, and needs to be root");
+    };
+    mount(&["--bind", real.to_str().unwrap()]);
+    mount(&["-o", "remount,bind,ro"]);
+    let file = folder.path().join("roadstead.toml");
+    std::fs::write(&file, direct(&shown, "id integer, path text", "")).unwrap();
+    let out = Command::new(BINARY).arg("serve").arg(&file).stdin(Stdio::null()).output();
+    let _ = Command::new("umount").arg("--lazy").arg(&shown).status();
+    let out = out.unwrap();
+    let told = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success(), "{told}");
+    assert!(told.contains("hits.db") && told.contains("cannot be written"), "{told}");
+}
+
+#[test]
 fn a_missing_table_is_an_error_at_the_start_that_names_it() {
     let folder = folder();
     let configuration = direct(folder.path(), "id integer", "")
