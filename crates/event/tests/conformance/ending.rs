@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use event::{Direction::Both, Kernel, Reason};
 
+use crate::ahead::Ahead;
 use crate::harness::{Bench, Seen, pattern, reset, sockets, tcp, unix, write};
 
 pub(crate) fn a_reset_after_data_still_offers_the_data(kernel: impl Kernel) {
@@ -131,6 +132,34 @@ pub(crate) fn a_peer_that_never_reads_is_left(kernel: impl Kernel) {
     bench.settle();
     assert!(bench.calls().queued(stream) > 0, "the kernel took it all");
     bench.calls().finish(stream, Some(Duration::from_millis(5)));
+    assert_eq!(bench.until_closed(stream), Reason::Lingered);
+    drop(far);
+}
+
+pub(crate) fn a_peer_that_goes_on_reading_is_not_left(kernel: impl Kernel) {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let (kernel, ahead) = Ahead::new(kernel);
+    let mut bench = Bench::new(kernel);
+    let (near, far) = unix();
+    let stream = bench.adopt(near, Both);
+    let length = 4 << 20;
+    bench.calls().send_bytes(stream, &pattern(length));
+    bench.calls().finish(stream, Some(60 * MINUTE));
+    bench.settle();
+    let (mut got, mut hours) = (0, 0);
+    while bench.calls().queued(stream) > 0 {
+        ahead.set(ahead.get() + 50 * MINUTE);
+        hours += 1;
+        let mut piece = vec![0; length - got - bench.calls().queued(stream)];
+        (&far).read_exact(&mut piece).unwrap();
+        got += piece.len();
+        bench.settle();
+    }
+    assert!(hours > 2, "it was sent too fast to tell");
+    ahead.set(ahead.get() + 50 * MINUTE);
+    bench.settle();
+    assert_eq!(bench.owner.seen, [], "it made progress in each hour");
+    ahead.set(ahead.get() + 11 * MINUTE);
     assert_eq!(bench.until_closed(stream), Reason::Lingered);
     drop(far);
 }

@@ -27,6 +27,10 @@ pub(crate) fn mail_wakes_a_sleeping_loop(kernel: impl Kernel) {
     bench.events.run(&mut bench.owner).unwrap();
     sender.join().unwrap();
     assert_eq!(bench.owner.seen.len(), ROUNDS as usize);
+    bench.settle();
+    let before = bench.events.counts().reports;
+    bench.settle();
+    assert_eq!(bench.events.counts().reports, before, "mail that was read keeps the loop awake");
 }
 
 pub(crate) fn all_mail_of_many_threads_comes_in_order(kernel: impl Kernel) {

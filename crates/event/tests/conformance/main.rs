@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod accepting;
+mod ahead;
 mod ending;
 mod harness;
 mod mail;
@@ -64,6 +65,7 @@ macro_rules! all_of_it_over {
                 finishing_after_eof_ends_at_once,
                 a_peer_that_lingers_is_left,
                 a_peer_that_never_reads_is_left,
+                a_peer_that_goes_on_reading_is_not_left,
                 closing_is_silent,
                 closing_a_sibling_reported_in_the_same_batch,
                 an_old_id_never_reaches_its_successor,

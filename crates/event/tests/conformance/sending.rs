@@ -74,8 +74,12 @@ pub(crate) fn drained_comes_once_below_the_low_mark(kernel: impl Kernel) {
     bench.calls().send_bytes(stream, &pattern(sent));
     bench.settle();
     assert_eq!(bench.owner.seen, [], "it is still above");
+    let tried = bench.events.counts().sends;
+    bench.calls().send_bytes(stream, &pattern(10));
+    bench.settle();
+    assert_eq!(bench.events.counts().sends, tried, "it waits for room instead of trying");
     assert!(bench.calls().queued(stream) > 1000);
-    let reader = reader(far, 1000 + sent);
+    let reader = reader(far.try_clone().unwrap(), 1000 + sent + 10);
     bench.until_seen(&Seen::Drained(stream));
     assert!(bench.calls().queued(stream) <= 100);
     while bench.calls().queued(stream) > 0 {
@@ -86,6 +90,7 @@ pub(crate) fn drained_comes_once_below_the_low_mark(kernel: impl Kernel) {
     bench.settle();
     let drained = bench.owner.seen.iter().filter(|seen| matches!(seen, Seen::Drained(_)));
     assert_eq!(drained.count(), 1);
+    drop(far);
 }
 
 pub(crate) fn too_much_output_ends_the_stream(kernel: impl Kernel) {

@@ -1,0 +1,83 @@
+//! A kernel whose clock can be put forward, so that hours pass in no time.
+
+use std::cell::Cell;
+use std::io::{IoSlice, Result};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use event::{Address, Fd, Happened, Interest, Kernel, Medium, Peer, Token, Wake};
+
+/// How far the clock is ahead.
+pub(crate) type Offset = Rc<Cell<Duration>>;
+
+pub(crate) struct Ahead<K> {
+    kernel: K,
+    offset: Offset,
+}
+
+impl<K: Kernel> Ahead<K> {
+    pub(crate) fn new(kernel: K) -> (Self, Offset) {
+        let offset = Offset::default();
+        (Self { kernel, offset: Rc::clone(&offset) }, offset)
+    }
+}
+
+impl<K: Kernel> Kernel for Ahead<K> {
+    fn now(&mut self) -> Instant {
+        self.kernel.now() + self.offset.get()
+    }
+
+    fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        events_max: usize,
+        happened: &mut Vec<Happened>,
+    ) -> Result<()> {
+        self.kernel.wait(timeout, events_max, happened)
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        self.kernel.waker()
+    }
+
+    fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> Result<()> {
+        self.kernel.watch(fd, token, interest)
+    }
+
+    fn unwatch(&mut self, fd: &Fd) -> Result<()> {
+        self.kernel.unwatch(fd)
+    }
+
+    fn accept(&mut self, listener: &Fd) -> Result<(Fd, Peer)> {
+        self.kernel.accept(listener)
+    }
+
+    fn connect(&mut self, to: &Address) -> Result<Fd> {
+        self.kernel.connect(to)
+    }
+
+    fn connected(&mut self, fd: &Fd) -> Result<()> {
+        self.kernel.connected(fd)
+    }
+
+    fn prepare(&mut self, fd: &Fd) -> Result<Medium> {
+        self.kernel.prepare(fd)
+    }
+
+    fn receive(&mut self, fd: &Fd, medium: Medium, room: &mut [u8]) -> Result<usize> {
+        self.kernel.receive(fd, medium, room)
+    }
+
+    fn send(&mut self, fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> Result<usize> {
+        self.kernel.send(fd, medium, parts)
+    }
+
+    fn shut(&mut self, fd: &Fd) -> Result<()> {
+        self.kernel.shut(fd)
+    }
+
+    fn close(&mut self, fd: Fd) {
+        self.kernel.close(fd);
+    }
+}
