@@ -49,6 +49,12 @@ impl<M> Mailbox<M> {
             self.0.push(queue, mail);
         }
     }
+
+    /// Messages that wait to be read.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.lock().mail.len()
+    }
 }
 
 impl<M> Shared<M> {

@@ -299,7 +299,7 @@ impl Core {
         self.pools[place].dirty = true;
         match effect {
             Effect::Dispatch { worker, payload, last } => {
-                self.dispatch(calls, place, worker, payload, last);
+                self.dispatch(calls, outside, place, worker, payload, last);
             }
             Effect::Refuse { payload, cause } => {
                 let outcome = refusal(cause, &self.pools[place].name);
@@ -317,6 +317,7 @@ impl Core {
     fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
+        outside: &mut Outside,
         place: usize,
         worker: WorkerId,
         payload: Waiting,
@@ -338,7 +339,7 @@ impl Core {
         served.counts.batches += u64::from(last);
         let request = exchange::Request { id, peer, body, at_us };
         self.with_workers(place, |workers, up| {
-            workers.dispatch(calls, worker, request, last, up);
+            workers.dispatch(calls, worker, request, last, outside, up);
         });
         if active(Plant::EarlyOk) {
             self.end(id, Outcome::Reply(Slice::from("ok")));
@@ -392,6 +393,13 @@ impl Core {
             }
         }
         metrics.shard().exchanges.set(self.exchanges.len() as u64);
+    }
+
+    /// Sweeps every invariant.
+    pub(crate) fn check(&self) {
+        for served in &self.pools {
+            served.pool.check();
+        }
     }
 
     /// How long the oldest request of a pool has waited.

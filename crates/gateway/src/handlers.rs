@@ -27,6 +27,12 @@ pub trait Runner: Send {
     /// # Errors
     /// When the system has no more threads to give.
     fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+    /// A batch, or the end, was put where the latest thread of that name finds it. Threads of the
+    /// system see that by themselves; a simulation must know whose turn it is.
+    fn handed(&mut self, name: &str) {
+        let _ = name;
+    }
 }
 
 /// Threads of the operating system.
@@ -133,9 +139,10 @@ impl Handlers {
         });
     }
 
-    pub(crate) fn stop(&mut self, worker: WorkerId) {
+    pub(crate) fn stop(&mut self, worker: WorkerId, outside: &mut Outside) {
         if let Some(serving) = self.find(worker) {
             serving.batches = None;
+            outside.runner.handed(&serving.name);
         }
     }
 
@@ -145,6 +152,7 @@ impl Handlers {
         worker: WorkerId,
         request: Request,
         last: bool,
+        outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         let deadline = self.deadline;
@@ -169,6 +177,9 @@ impl Handlers {
             }),
             None => Some(batch),
         };
+        if refused.is_none() {
+            outside.runner.handed(&serving.name);
+        }
         // Its thread has gone and the report of that is on the way; nothing of this was begun.
         for request in refused.into_iter().flat_map(|batch| batch.requests).rev() {
             up.push(Upward::Returned { id: request.id, body: request.body });

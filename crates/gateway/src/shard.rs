@@ -162,6 +162,16 @@ impl Shard {
         DrainResult { cut: self.drain.result.cut + self.core.exchanges.len() }
     }
 
+    /// Sweeps every invariant, between two turns; for tests and simulation.
+    ///
+    /// # Panics
+    /// When one of them does not hold.
+    pub fn check(&self) {
+        self.core.check();
+        let open: usize = self.listeners.iter().map(|listener| listener.open as usize).sum();
+        assert_eq!(open, self.sessions.len(), "sessions are counted");
+    }
+
     fn set_role(&mut self, stream: StreamId, role: Role) {
         if self.roles.len() <= stream.index() {
             self.roles.resize(stream.index() + 1, Role::Nobody);

@@ -96,7 +96,7 @@ impl Workers {
     pub(crate) fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, outside: &mut Outside) {
         match self {
             Self::Programs(programs) => programs.stop(calls, worker, outside),
-            Self::Handlers(handlers) => handlers.stop(worker),
+            Self::Handlers(handlers) => handlers.stop(worker, outside),
         }
     }
 
@@ -106,11 +106,14 @@ impl Workers {
         worker: WorkerId,
         request: Request,
         last: bool,
+        outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         match self {
             Self::Programs(programs) => programs.dispatch(calls, worker, request, up),
-            Self::Handlers(handlers) => handlers.dispatch(calls, worker, request, last, up),
+            Self::Handlers(handlers) => {
+                handlers.dispatch(calls, worker, request, last, outside, up);
+            }
         }
     }
 
