@@ -13,8 +13,9 @@ pub const CAPACITY_MIN: usize = 64;
 pub const CAPACITY_POOLED_MAX: usize = 64 * 1024;
 
 const CLASSES: usize = 6;
-/// What a thread keeps of one class at most, in bytes: four of the largest, 4096 of the smallest.
-const POOLED_BYTES_MAX: usize = 256 * 1024;
+/// What a thread keeps of one class at most, in bytes: sixteen of the largest, 16,384 of the
+/// smallest. Enough for the output of as many streams as are busy in one turn.
+const POOLED_BYTES_MAX: usize = 1024 * 1024;
 
 thread_local! {
     static POOL: RefCell<[Vec<Arc<[u8]>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
