@@ -9,7 +9,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, sockopt};
 
-use crate::epoll::{family, stream_socket};
+use crate::system::{family, stream_socket};
 use crate::{Address, Fd};
 
 /// How to bind.

@@ -179,6 +179,12 @@ impl Readiness {
     pub const fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
+
+    /// What is in it and not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
 }
 
 impl BitOr for Readiness {

@@ -221,22 +221,25 @@ impl Stream {
         if self.marks.has(Marks::PAUSED) {
             self.hang_up();
         }
-        self.output = None;
         self.marks.clear(Marks::DRAINED);
         // What was discarded before must not be offered after all.
         self.phase = match self.phase {
-            Phase::Open if self.direction != Direction::Out => Phase::Broken(reason),
+            Phase::Open if self.direction != Direction::Out => {
+                self.output = None;
+                Phase::Broken(reason)
+            }
+            // Its output stays until `Closed` is told, so that it can be said what was not sent.
             _ => Phase::Ended(reason),
         };
         self.marks.set(Marks::READABLE);
         self.marks.set(Marks::TO_THE_END);
     }
 
-    /// It is over, whatever was still to come.
+    /// It is over, whatever was still to come. Its output stays until `Closed` is told, so that it
+    /// can be said what was not sent.
     pub(crate) fn end(&mut self, reason: Reason) {
         if !matches!(self.phase, Phase::Ended(_)) {
             self.phase = Phase::Ended(reason);
-            self.output = None;
         }
     }
 

@@ -10,7 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use event::{
-    Calls, DeadlineName, Direction, Epoll, Event, Loop, LoopSettings, Owner, StreamLimits,
+    Calls, DeadlineName, Direction, Epoll, Event, Kernel, Loop, LoopSettings, Owner, Poll, Select,
+    StreamLimits,
 };
 
 struct Counting;
@@ -59,9 +60,8 @@ impl Owner for Echo {
     }
 }
 
-fn allocations_of_echo(takes: bool, streams: usize, size: usize) -> u64 {
-    let mut events: Loop<Epoll, ()> =
-        Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
+fn allocations_of_echo(kernel: impl Kernel, takes: bool, streams: usize, size: usize) -> u64 {
+    let mut events: Loop<_, ()> = Loop::new(kernel, LoopSettings::default()).unwrap();
     let mut owner = Echo { takes };
     let mut far = Vec::new();
     for _ in 0..streams {
@@ -95,13 +95,27 @@ fn allocations_of_echo(takes: bool, streams: usize, size: usize) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-#[test]
-fn a_steady_echo_allocates_nothing() {
+fn steady_echo_allocates_nothing<K: Kernel>(kernel: impl Fn() -> K) {
     for takes in [false, true] {
         // As many at once as the thread's pool keeps blocks of their size.
         for (streams, size) in [(100, 64), (12, 5000), (3, 40_000)] {
-            let count = allocations_of_echo(takes, streams, size);
+            let count = allocations_of_echo(kernel(), takes, streams, size);
             assert_eq!(count, 0, "{streams} streams, size {size}, taking {takes}");
         }
     }
+}
+
+#[test]
+fn a_steady_echo_by_epoll_allocates_nothing() {
+    steady_echo_allocates_nothing(|| Epoll::new().unwrap());
+}
+
+#[test]
+fn a_steady_echo_by_poll_allocates_nothing() {
+    steady_echo_allocates_nothing(|| Poll::new().unwrap());
+}
+
+#[test]
+fn a_steady_echo_by_select_allocates_nothing() {
+    steady_echo_allocates_nothing(|| Select::new().unwrap());
 }

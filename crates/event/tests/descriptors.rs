@@ -2,17 +2,20 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs::File;
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use event::{
-    Address, BindSettings, Calls, Epoll, Event, Fd, ListenerId, Loop, LoopSettings, Owner, bind,
+    Address, BindSettings, Calls, Epoll, Event, Fd, Kernel, ListenerId, Loop, LoopSettings, Owner,
+    Poll, Select, bind,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[derive(Default)]
 struct Counter {
     accepted: usize,
+    received: usize,
     failed: Vec<std::io::ErrorKind>,
 }
 
@@ -22,23 +25,65 @@ impl Owner for Counter {
     fn handle(&mut self, _calls: &mut Calls<'_>, event: Event<'_, ()>) {
         match event {
             Event::Accepted { .. } => self.accepted += 1,
+            Event::Data { mut data, .. } => {
+                self.received += data.bytes().len();
+                data.consume(data.bytes().len());
+            }
             Event::AcceptFailed { error, .. } => self.failed.push(error),
             _ => {}
         }
     }
 }
 
-fn listen(events: &mut Loop<Epoll, ()>) -> (ListenerId, SocketAddr) {
+fn listen<K: Kernel>(events: &mut Loop<K, ()>) -> (ListenerId, SocketAddr) {
     let any = Address::Internet(([127, 0, 0, 1], 0).into());
     let (fd, bound): (Fd, _) = bind(&any, &BindSettings::default()).unwrap();
     let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
     (events.calls().accept_from(fd), bound)
 }
 
+/// One after the other, for the limit is that of the process.
 #[test]
 fn without_descriptors_accepting_rests_and_recovers_by_itself() {
-    let mut events: Loop<Epoll, ()> =
-        Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
+    many_descriptors_are_watched_by_select();
+    rests_and_recovers_by_itself(Epoll::new().unwrap());
+    rests_and_recovers_by_itself(Poll::new().unwrap());
+    rests_and_recovers_by_itself(Select::new().unwrap());
+}
+
+/// Beyond the 1024 of the C library's sets, up to the limit at the start, and not beyond that.
+fn many_descriptors_are_watched_by_select() {
+    let limit = |current| Rlimit { current: Some(current), ..getrlimit(Resource::Nofile) };
+    setrlimit(Resource::Nofile, limit(3000)).unwrap();
+    let kernel = Select::new().unwrap();
+    setrlimit(Resource::Nofile, limit(3500)).unwrap();
+    let mut events: Loop<_, ()> = Loop::new(kernel, LoopSettings::default()).unwrap();
+    let mut owner = Counter::default();
+    let (_, address) = listen(&mut events);
+    let hoard: Vec<_> = (0..2500).map(|_| File::open("/dev/null").unwrap()).collect();
+    let far = TcpStream::connect(address).unwrap();
+    while owner.accepted == 0 {
+        events.turn(&mut owner, None).unwrap();
+    }
+    (&far).write_all(b"beyond the old end").unwrap();
+    while owner.received == 0 {
+        events.turn(&mut owner, None).unwrap();
+    }
+    let more: Vec<_> = (0..500).map(|_| File::open("/dev/null").unwrap()).collect();
+    let _far = TcpStream::connect(address).unwrap();
+    while owner.failed.is_empty() {
+        events.turn(&mut owner, None).unwrap();
+    }
+    assert_eq!(
+        owner.failed,
+        [std::io::ErrorKind::QuotaExceeded],
+        "told, not written beside the set"
+    );
+    drop((hoard, more));
+}
+
+fn rests_and_recovers_by_itself(kernel: impl Kernel) {
+    let mut events: Loop<_, ()> = Loop::new(kernel, LoopSettings::default()).unwrap();
     let mut owner = Counter::default();
     let (_, address) = listen(&mut events);
     let limit = Rlimit { current: Some(256), ..getrlimit(Resource::Nofile) };

@@ -101,3 +101,5 @@ macro_rules! all_of_it_over {
 }
 
 all_of_it_over!(epoll = event::Epoll::new().unwrap());
+all_of_it_over!(poll = event::Poll::new().unwrap());
+all_of_it_over!(select = event::Select::new().unwrap());

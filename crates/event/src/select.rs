@@ -1,0 +1,236 @@
+//! A kernel by select: two bit sets, as long as the limit of descriptors at the start.
+//!
+//! Facts that bite:
+//! - The C library's `fd_set` ends at 1024 descriptors, and a bit beyond it is written beside it.
+//!   The kernel itself takes sets of any length, so ours are sized by `RLIMIT_NOFILE`.
+//! - It tells readable and writable, and nothing else. An end, a reset and a writer that has gone
+//!   all look readable; which it was shows by receiving.
+//! - So a stream that is not read (paused, or its end was received) cannot tell that its peer has
+//!   gone, nor can the write end of a pipe with nothing to send. Those alone are asked once a
+//!   second, by one poll that asks for nothing and so hears of hang-ups only.
+//! - A descriptor that was closed unseen fails the whole call. Nobody closes one that is in the set.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{
+    FdSetElement, FdSetIter, PollFd, PollFlags, Timespec, fd_set_insert, fd_set_num_elements,
+    fd_set_remove, poll, select,
+};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+use crate::kernel::Readiness;
+use crate::level::{Level, LevelSet};
+use crate::poll::readiness;
+use crate::system;
+
+/// How often those are asked that select does not watch.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Descriptors that the sets have room for when there is no limit, or an absurd one: 1 MiB of bits.
+const DESCRIPTORS_MAX: u64 = 1 << 23;
+
+/// Linux and others, by select.
+pub type Select = Level<SelectSet>;
+
+/// The bit sets for select.
+pub struct SelectSet {
+    /// What is asked, by the number of a descriptor. None: it is not in the set.
+    wants: Vec<Option<Readiness>>,
+    read: Bits,
+    write: Bits,
+    /// Descriptors in the set that are not asked for reading.
+    unread: usize,
+    /// One more than the largest descriptor that was ever in the set.
+    bound: usize,
+    descriptors_max: usize,
+    probed: Instant,
+    /// Where the next search begins.
+    from: usize,
+}
+
+/// What is asked, and the copy of it that the kernel turns into its answer.
+#[derive(Default)]
+struct Bits {
+    asked: Vec<FdSetElement>,
+    answer: Vec<FdSetElement>,
+}
+
+impl Bits {
+    fn put(&mut self, fd: RawFd, wanted: bool) {
+        if wanted {
+            fd_set_insert(&mut self.asked, fd);
+        } else {
+            fd_set_remove(&mut self.asked, fd);
+        }
+    }
+
+    /// A fresh copy of the first `length` elements.
+    fn copied(&mut self, length: usize) -> &mut [FdSetElement] {
+        self.answer[..length].copy_from_slice(&self.asked[..length]);
+        &mut self.answer[..length]
+    }
+}
+
+impl fmt::Debug for SelectSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SelectSet")
+            .field("descriptors_max", &self.descriptors_max)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LevelSet for SelectSet {
+    fn new() -> io::Result<Self> {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX);
+        let descriptors_max = i32::try_from(limit.min(DESCRIPTORS_MAX)).expect("it fits");
+        let length = fd_set_num_elements(0, descriptors_max);
+        let bits = || {
+            let words = || vec![FdSetElement::default(); length];
+            Bits { asked: words(), answer: words() }
+        };
+        Ok(Self {
+            wants: Vec::new(),
+            read: bits(),
+            write: bits(),
+            unread: 0,
+            bound: 0,
+            descriptors_max: usize::try_from(descriptors_max).expect("it is not negative"),
+            probed: Instant::now(),
+            from: 0,
+        })
+    }
+
+    fn ask(&mut self, fd: BorrowedFd<'_>, wants: Readiness) -> io::Result<()> {
+        let fd = fd.as_raw_fd();
+        if index(fd) >= self.descriptors_max {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        self.remove(fd);
+        if index(fd) >= self.wants.len() {
+            self.wants.resize(index(fd) + 1, None);
+        }
+        self.wants[index(fd)] = Some(wants);
+        self.bound = self.bound.max(index(fd) + 1);
+        self.read.put(fd, wants.any(Readiness::READ));
+        self.write.put(fd, wants.any(Readiness::WRITE));
+        if !wants.any(Readiness::READ) {
+            if self.unread == 0 {
+                self.probed = Instant::now();
+            }
+            self.unread += 1;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, fd: RawFd) {
+        let Some(wants) = self.wants.get_mut(index(fd)).and_then(Option::take) else { return };
+        self.read.put(fd, false);
+        self.write.put(fd, false);
+        self.unread -= usize::from(!wants.any(Readiness::READ));
+    }
+
+    fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        count_max: usize,
+        ready: &mut Vec<(RawFd, Readiness)>,
+    ) -> io::Result<()> {
+        let timeout = if self.unread == 0 {
+            timeout
+        } else {
+            let next = PROBE_EVERY.saturating_sub(self.probed.elapsed());
+            Some(timeout.map_or(next, |timeout| timeout.min(next)))
+        };
+        match self.select(timeout.map(system::timespec).as_ref()) {
+            Ok(()) => {}
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        if self.unread > 0 && self.probed.elapsed() >= PROBE_EVERY {
+            self.probe(ready)?;
+        }
+        self.collect(ready);
+        if ready.len() > count_max {
+            let first = ready.iter().position(|(fd, _)| index(*fd) >= self.from).unwrap_or(0);
+            ready.rotate_left(first);
+            self.from = index(ready[count_max].0);
+            ready.truncate(count_max);
+        }
+        Ok(())
+    }
+}
+
+impl SelectSet {
+    #[expect(unsafe_code, reason = "the kernel is told of descriptors by their bits")]
+    fn select(&mut self, timeout: Option<&Timespec>) -> rustix::io::Result<()> {
+        let bound = i32::try_from(self.bound).expect("it is below the limit of descriptors");
+        let length = fd_set_num_elements(0, bound);
+        let (read, write) = (self.read.copied(length), self.write.copied(length));
+        // SAFETY: every descriptor in the sets is open, for whoever closes one takes it out before;
+        // and both sets have an element for every descriptor below `bound`.
+        unsafe { select(bound, Some(read), Some(write), None, timeout) }.map(drop)
+    }
+
+    /// What the kernel answered, in the order of descriptors.
+    fn collect(&self, ready: &mut Vec<(RawFd, Readiness)>) {
+        let bound = i32::try_from(self.bound).expect("it is below the limit of descriptors");
+        let length = fd_set_num_elements(0, bound);
+        let mut read = FdSetIter::new(&self.read.answer[..length]).peekable();
+        let mut write = FdSetIter::new(&self.write.answer[..length]).peekable();
+        loop {
+            let next = match (read.peek(), write.peek()) {
+                (None, None) => return,
+                (Some(&one), None) | (None, Some(&one)) => one,
+                (Some(&one), Some(&other)) => one.min(other),
+            };
+            let mut readiness = Readiness::NONE;
+            if read.next_if_eq(&next).is_some() {
+                readiness |= Readiness::READ;
+            }
+            if write.next_if_eq(&next).is_some() {
+                readiness |= Readiness::WRITE;
+            }
+            ready.push((next, readiness));
+        }
+    }
+
+    /// Hears of the hang-ups that select does not tell, and takes what has one out of the answer,
+    /// so that each descriptor is reported once.
+    fn probe(&mut self, ready: &mut Vec<(RawFd, Readiness)>) -> io::Result<()> {
+        self.probed = Instant::now();
+        let unread: Vec<RawFd> = (0..)
+            .zip(&self.wants)
+            .filter(|(_, wants)| wants.is_some_and(|wants| !wants.any(Readiness::READ)))
+            .map(|(fd, _)| fd)
+            .collect();
+        let mut entries: Vec<PollFd<'_>> = unread.iter().map(|&fd| entry(fd)).collect();
+        match poll(&mut entries, Some(&Timespec::default())) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        for (fd, entry) in unread.into_iter().zip(entries) {
+            let readiness = readiness(entry.revents());
+            if readiness.any(Readiness::HANGUP | Readiness::ERROR) {
+                fd_set_remove(&mut self.write.answer, fd);
+                ready.push((fd, readiness));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An entry that asks for nothing.
+#[expect(unsafe_code, reason = "the sets know descriptors by their numbers")]
+fn entry<'a>(fd: RawFd) -> PollFd<'a> {
+    // SAFETY: it is in the set, so it is open, and it is not -1.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    PollFd::from_borrowed_fd(fd, PollFlags::empty())
+}
+
+fn index(fd: RawFd) -> usize {
+    usize::try_from(fd).expect("an open descriptor is not negative")
+}

@@ -1,0 +1,184 @@
+//! The system calls that all real kernels share: everything but waiting.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketAddrAny,
+    SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
+
+use crate::kernel::{Medium, Wake};
+use crate::{Address, Fd, Peer};
+
+/// The longest single wait. A loop that waits longer simply waits again.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
+const NANOS_PER_MS: u32 = 1_000_000;
+
+/// Wakes a loop by an eventfd.
+#[derive(Debug)]
+pub(crate) struct Alarm(OwnedFd);
+
+impl Alarm {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Forgets the wake-ups so far, for a kernel that reports it as long as there are any.
+    pub(crate) fn quiet(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0_u8; 8]);
+    }
+}
+
+impl Wake for Alarm {
+    fn wake(&self) {
+        // It can only fail when the counter is full, and then a report is due anyway.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+/// Takes the next connection, non-blocking.
+pub(crate) fn accept(listener: &Fd) -> io::Result<(Fd, Peer)> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    match again(|| rustix::net::acceptfrom_with(listener, flags)) {
+        Ok((fd, address)) => Ok((fd.into(), peer(address))),
+        Err(error) => Err(accept_error(error)),
+    }
+}
+
+/// Begins to connect, non-blocking.
+pub(crate) fn connect(to: &Address) -> io::Result<Fd> {
+    let socket = match to {
+        Address::Internet(address) => {
+            let socket = stream_socket(family(address))?;
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            in_progress(rustix::net::connect(&socket, address))?;
+            socket
+        }
+        Address::Unix(path) => {
+            let socket = stream_socket(AddressFamily::UNIX)?;
+            in_progress(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?))?;
+            socket
+        }
+    };
+    Ok(socket.into())
+}
+
+/// How a `connect` ended.
+pub(crate) fn connected(fd: &Fd) -> io::Result<()> {
+    Ok(sockopt::socket_error(fd)??)
+}
+
+/// Makes a descriptor non-blocking and tells what it is.
+pub(crate) fn prepare(fd: &Fd) -> io::Result<Medium> {
+    let flags = rustix::fs::fcntl_getfl(fd)?;
+    if !flags.contains(OFlags::NONBLOCK) {
+        rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
+    }
+    match sockopt::socket_type(fd) {
+        Ok(SocketType::STREAM) => return Ok(Medium::Socket),
+        Ok(_) => return Err(io::ErrorKind::Unsupported.into()),
+        Err(_) => {}
+    }
+    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
+    Ok(if kind.is_fifo() { Medium::Pipe } else { Medium::Other })
+}
+
+/// Receives, from a socket or a file.
+pub(crate) fn receive(fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
+    Ok(again(|| match medium {
+        Medium::Socket => {
+            rustix::net::recv(fd, &mut *room, RecvFlags::empty()).map(|(count, _)| count)
+        }
+        Medium::Pipe | Medium::Other => rustix::io::read(fd, &mut *room),
+    })?)
+}
+
+/// Sends, to a socket or a file, without a signal when nobody reads.
+pub(crate) fn send(fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    Ok(again(|| match (medium, parts) {
+        (Medium::Socket, [part]) => rustix::net::send(fd, part, SendFlags::NOSIGNAL),
+        (Medium::Socket, parts) => {
+            let mut control = SendAncillaryBuffer::default();
+            rustix::net::sendmsg(fd, parts, &mut control, SendFlags::NOSIGNAL)
+        }
+        (Medium::Pipe | Medium::Other, [part]) => rustix::io::write(fd, part),
+        (Medium::Pipe | Medium::Other, parts) => rustix::io::writev(fd, parts),
+    })?)
+}
+
+/// Ends our direction.
+pub(crate) fn shut(fd: &Fd) -> io::Result<()> {
+    Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
+}
+
+/// Calls until no signal interrupts.
+fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+/// Rounded up to whole milliseconds, which is what epoll can wait for, so that it never returns before an alarm can ring.
+pub(crate) fn timespec(timeout: Duration) -> Timespec {
+    let timeout = timeout.min(WAIT_MAX);
+    let ms = timeout.subsec_nanos().div_ceil(NANOS_PER_MS);
+    let secs =
+        i64::try_from(timeout.as_secs()).expect("a day of seconds fits") + i64::from(ms / 1000);
+    Timespec { tv_sec: secs, tv_nsec: i64::from(ms % 1000 * NANOS_PER_MS) }
+}
+
+fn peer(address: Option<SocketAddrAny>) -> Peer {
+    let address = address.and_then(|address| std::net::SocketAddr::try_from(address).ok());
+    address.map_or(Peer::Local, Peer::Internet)
+}
+
+/// Which errors of accept(2) are about one connection, and which about the process.
+fn accept_error(error: Errno) -> io::Error {
+    match error {
+        Errno::NETDOWN
+        | Errno::PROTO
+        | Errno::NOPROTOOPT
+        | Errno::HOSTDOWN
+        | Errno::NONET
+        | Errno::HOSTUNREACH
+        | Errno::OPNOTSUPP
+        | Errno::NETUNREACH
+        | Errno::TIMEDOUT
+        | Errno::PERM => io::ErrorKind::ConnectionAborted.into(),
+        Errno::MFILE | Errno::NFILE => io::ErrorKind::QuotaExceeded.into(),
+        Errno::NOBUFS => io::ErrorKind::OutOfMemory.into(),
+        error => error.into(),
+    }
+}
+
+pub(crate) const fn family(address: &std::net::SocketAddr) -> AddressFamily {
+    match address {
+        std::net::SocketAddr::V4(_) => AddressFamily::INET,
+        std::net::SocketAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+pub(crate) fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
+}
+
+fn in_progress(result: rustix::io::Result<()>) -> io::Result<()> {
+    match result {
+        // An interrupted non-blocking connect goes on all the same.
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
