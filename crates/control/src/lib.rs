@@ -16,6 +16,7 @@
 mod pages;
 
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 
 use gateway::Access;
 use settings::Address;
@@ -53,7 +54,9 @@ fn bind(listen: &Address) -> io::Result<(Address, Socket)> {
             // A file left by a daemon that was killed; one that still answers is another's.
             let nobody = std::os::unix::net::UnixStream::connect(path)
                 .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-            if nobody {
+            // A file that is no socket answers in the same way, and is none of ours.
+            let socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+            if nobody && socket {
                 std::fs::remove_file(path)?;
             }
             let socket = std::os::unix::net::UnixListener::bind(path)?;

@@ -91,14 +91,12 @@ causes! {
     Worker "worker" Refused,
     /// The database could not take the batch; nothing of it was stored.
     Database "database" Failed,
-    /// The reply is larger than it may be.
-    Reply "reply" Failed,
+    /// There was a reply, but it is larger than it may be.
+    Reply "reply" Unknown,
     /// The worker ended with the request in its hands.
     Died "died" Unknown,
     /// The worker did not answer within the pool's `deadline`.
     Deadline "deadline" Unknown,
-    /// The worker said what nobody asked for, and was replaced.
-    Protocol "protocol" Unknown,
     /// The connection to the database was lost while it was about to commit.
     Commit "commit" Unknown,
     /// The handler ended without an answer.

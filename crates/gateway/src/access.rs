@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use event::Mailbox;
-use exchange::{Slice, Verdict};
+use exchange::{Cause, Phase, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
 use crate::mail::Mail;
@@ -51,7 +51,11 @@ impl Access {
             write_reply(&mut line, Marks::Plain, &outcome);
             reply(Answer { verdict: outcome.end().cause.verdict(), line });
         };
-        self.mailbox.post(Mail::Ask { pool, line: Slice::from(line), reply: Box::new(told) });
+        let mail = Mail::Ask { pool, line: Slice::from(line), reply: Box::new(told) };
+        if let Err(Mail::Ask { reply, .. }) = self.mailbox.try_send(mail) {
+            let text = "the shard has as much mail as it may";
+            reply(exchange::Outcome::ended(Cause::Full, Phase::Receive, text));
+        }
     }
 
     /// Asks for the end in good order; a second time, at once.

@@ -25,6 +25,8 @@ const WAITING_OVERHEAD: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) id: RequestId,
+    pub(crate) peer: Peer,
+    pub(crate) at_us: i64,
     pub(crate) body: Slice,
 }
 
@@ -71,6 +73,9 @@ pub(crate) struct Core {
     pub(crate) now: Instant,
     epoch: Epoch,
     upward: Vec<Upward>,
+    /// Requests that never reached their worker, by pool, the oldest first. They go back when all
+    /// that the pools had decided before is carried out, so that they keep their order.
+    returned: Vec<(usize, RequestId, Slice)>,
 }
 
 impl Core {
@@ -96,6 +101,7 @@ impl Core {
             now,
             epoch,
             upward: Vec::new(),
+            returned: Vec::new(),
         }
     }
 
@@ -121,15 +127,14 @@ impl Core {
     }
 
     fn admit(&mut self, id: RequestId, place: usize, body: Slice) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let waiting =
+            Waiting { id, peer: exchange.peer, at_us: exchange.at_us, body: body.compact() };
         let served = &mut self.pools[place];
         served.dirty = true;
         served.counts.requests += 1;
-        match served.pool.handle_request(self.now, Waiting { id, body: body.compact() }) {
-            Ok(ticket) => {
-                if let Some(exchange) = self.exchanges.get_mut(id) {
-                    exchange.step(Move::Admit(ticket), self.now);
-                }
-            }
+        match served.pool.handle_request(self.now, waiting) {
+            Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
             Err(Refused { cause, .. }) => {
                 let outcome = refusal(cause, &served.name);
                 self.end(id, outcome);
@@ -160,7 +165,8 @@ impl Core {
 
     /// Ends an exchange and sends its outcome to its client.
     fn end(&mut self, id: RequestId, outcome: Outcome) {
-        let Some(exchange) = self.exchanges.remove(id) else { return };
+        let Some(mut exchange) = self.exchanges.remove(id) else { return };
+        exchange.stamps.done = Some(self.now);
         self.account(id, &exchange, &outcome);
         self.finished.push((exchange.client, outcome));
     }
@@ -179,7 +185,18 @@ impl Core {
     pub(crate) fn refused_at_receipt(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
         let served = &mut self.pools[place];
         served.dirty = true;
+        served.counts.requests += 1;
         served.counts.count(outcome.end());
+        if let Outcome::Ended(end, text) = outcome {
+            served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
+        }
+    }
+
+    /// Logs that an answer which had come was not delivered: it was larger than its client's share.
+    pub(crate) fn note_undelivered(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        served.counts.undelivered += 1;
         if let Outcome::Ended(end, text) = outcome {
             served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
         }
@@ -189,29 +206,33 @@ impl Core {
     /// it goes on, and its answer will find nobody.
     pub(crate) fn abandon(&mut self, id: RequestId, cause: Cause) {
         let Some(exchange) = self.exchanges.remove(id) else { return };
-        let phase = match exchange.state {
-            State::Waiting(ticket) => {
-                drop(self.pools[exchange.pool].pool.handle_abandon(self.now, ticket));
-                Phase::Queue
-            }
-            State::Received | State::Working(_) => Phase::Work,
-        };
+        let phase = self.take_back(&exchange);
         self.account(id, &exchange, &Outcome::Ended(End::new(cause, phase), Slice::default()));
     }
 
+    /// Takes a request out of its queue, if it is still there, and says how far it had come. One
+    /// that its pool has given to a worker in this turn is with the worker, though it was not sent.
+    fn take_back(&mut self, exchange: &Exchange) -> Phase {
+        let State::Waiting(ticket) = exchange.state else { return Phase::Work };
+        match self.pools[exchange.pool].pool.handle_abandon(self.now, ticket) {
+            Some(_) => Phase::Queue,
+            None => Phase::Work,
+        }
+    }
+
     /// Ends everything that is on its way, because the daemon ends.
-    pub(crate) fn end_all(&mut self, cause: Cause) {
+    pub(crate) fn end_all(&mut self) {
         for id in self.exchanges.ids() {
-            let Some(exchange) = self.exchanges.get_mut(id) else { continue };
-            let outcome = match exchange.state {
-                State::Waiting(ticket) => {
-                    let place = exchange.pool;
-                    drop(self.pools[place].pool.handle_abandon(self.now, ticket));
-                    Outcome::ended(Cause::Draining, Phase::Queue, "the daemon ends")
-                }
-                _ => Outcome::ended(cause, Phase::Work, "the daemon ends"),
+            let Some(mut exchange) = self.exchanges.remove(id) else { continue };
+            let cause = match self.take_back(&exchange) {
+                Phase::Queue => Cause::Draining,
+                _ => Cause::Stopped,
             };
-            self.end(id, outcome);
+            let phase = if cause == Cause::Draining { Phase::Queue } else { Phase::Work };
+            let outcome = Outcome::ended(cause, phase, "the daemon ends");
+            exchange.stamps.done = Some(self.now);
+            self.account(id, &exchange, &outcome);
+            self.finished.push((exchange.client, outcome));
         }
     }
 
@@ -248,7 +269,7 @@ impl Core {
             Upward::Answered { id, outcome } => self.complete(place, id, outcome),
             Upward::Discarded => served.counts.discarded += 1,
             Upward::Released { worker } => served.pool.handle_released(now, worker),
-            Upward::Returned { id, body } => self.give_back(place, id, body),
+            Upward::Returned { id, body } => self.returned.push((place, id, body)),
             Upward::Started { worker } => {
                 served.counts.started += 1;
                 served.pool.handle_started(now, worker);
@@ -266,11 +287,21 @@ impl Core {
         }
     }
 
-    /// A request that never reached its worker goes back to the head of the queue.
-    fn give_back(&mut self, place: usize, id: RequestId, body: Slice) {
-        let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        let ticket = self.pools[place].pool.handle_returned(self.now, Waiting { id, body });
-        exchange.step(Move::GiveBack(ticket), self.now);
+    /// Requests that never reached their worker go back to the head of their queue, the youngest
+    /// first. True when there were any.
+    fn give_back(&mut self) -> bool {
+        let any = !self.returned.is_empty();
+        for (place, id, body) in self.returned.drain(..).rev() {
+            let Some(exchange) = self.exchanges.get_mut(id) else { continue };
+            let (peer, at_us) = (exchange.peer, exchange.at_us);
+            let waiting = Waiting { id, peer, at_us, body };
+            let ticket = self.pools[place].pool.handle_returned(self.now, waiting);
+            exchange.step(Move::GiveBack(ticket), self.now);
+        }
+        if any {
+            self.pools.iter_mut().for_each(|served| served.pool.handle_time(self.now));
+        }
+        any
     }
 
     /// Carries out what the pools want, until none wants anything more.
@@ -283,7 +314,7 @@ impl Core {
                     self.carry_out(calls, outside, place, effect);
                 }
             }
-            if idle {
+            if !self.give_back() && idle {
                 return;
             }
         }
@@ -323,19 +354,14 @@ impl Core {
         payload: Waiting,
         last: bool,
     ) {
-        let Waiting { id, body } = payload;
+        let Waiting { id, peer, at_us, body } = payload;
         let served = &mut self.pools[place];
-        let (peer, at_us) = match self.exchanges.get_mut(id) {
-            Some(exchange) => {
-                exchange.step(Move::Dispatch(worker), self.now);
-                let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
-                served.counts.queue_time.record(waited);
-                (exchange.peer, exchange.at_us)
-            }
-            // An exchange leaves its queue when it is abandoned, so it is there; were it not, its
-            // worker would answer nobody.
-            None => (Peer::Inside, self.epoch.at_us(self.now)),
-        };
+        // One that was abandoned in this very turn, after its pool had decided, is done for nobody.
+        if let Some(exchange) = self.exchanges.get_mut(id) {
+            exchange.step(Move::Dispatch(worker), self.now);
+            let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
+            served.counts.queue_time.record(waited);
+        }
         served.counts.batches += u64::from(last);
         let request = exchange::Request { id, peer, body, at_us };
         self.with_workers(place, |workers, up| {

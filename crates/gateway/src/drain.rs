@@ -1,12 +1,13 @@
 //! The end of a shard, in good order.
 //!
 //! ```text
-//!   Running ─drain▶ LastRead ─one turn▶ Serving ─all pools ended▶ Closing ─clients gone▶ stop
-//!                      │                   │                         │
-//!                      └───── deadline ────┴──▶ what is left is cut ─┘
+//!   Running ─drain▶ Asked ─▶ LastRead ─one turn▶ Serving ─all pools ended▶ Closing ─clients gone▶ stop
+//!                      │                            │                         │
+//!                      └────────── deadline ────────┴──▶ what is left is cut ─┘
 //! ```
 //!
-//! *LastRead*: listeners are closed; what clients have sent is still taken. *Serving*: their lines
+//! *Asked*: listeners are closed; it lasts to the end of the turn in which the order came. *LastRead*:
+//! one more turn, in which what clients have sent by now is still taken. *Serving*: their lines
 //! are refused as `!draining`; what was taken is finished, and pools end as soon as nothing can
 //! reach them any more. *Closing*: replies are flushed and clients told the end.
 
@@ -19,18 +20,21 @@ use event::{Calls, TimerId};
 pub struct DrainResult {
     /// Requests that were cut off without a known outcome.
     pub cut: usize,
+    /// Clients that had not read all their replies.
+    pub unread: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Running,
+    Asked,
     LastRead,
     Serving,
     Closing,
 }
 
-/// How long clients may take to read the last replies.
-const CLOSING_MAX: Duration = Duration::from_secs(1);
+/// How long a client that takes nothing may keep the daemon from closing.
+pub(crate) const CLOSING_LINGER: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Drain {
@@ -38,16 +42,24 @@ pub(crate) struct Drain {
     pub(crate) result: DrainResult,
     within: Duration,
     timer: Option<TimerId>,
+    until: Option<Instant>,
 }
 
 impl Drain {
     pub(crate) const fn new(within: Duration) -> Self {
-        Self { stage: Stage::Running, result: DrainResult { cut: 0 }, within, timer: None }
+        Self {
+            stage: Stage::Running,
+            result: DrainResult { cut: 0, unread: 0 },
+            within,
+            timer: None,
+            until: None,
+        }
     }
 
     pub(crate) fn begin(&mut self, calls: &mut Calls<'_>) {
-        self.stage = Stage::LastRead;
+        self.stage = Stage::Asked;
         let at = calls.now() + self.within;
+        self.until = Some(at);
         self.timer = Some(calls.timer(at));
         // Another turn must come, in which all that clients have sent is read.
         calls.timer(calls.now());
@@ -57,12 +69,13 @@ impl Drain {
         self.timer == Some(timer)
     }
 
-    /// From now on only the clients' reading is waited for.
+    /// From now on only the clients' reading is waited for, up to the deadline, and a moment longer
+    /// when that has passed.
     pub(crate) fn close(&mut self, calls: &mut Calls<'_>) {
         self.stage = Stage::Closing;
-        let at: Instant = calls.now() + CLOSING_MAX;
+        let at = calls.now() + CLOSING_LINGER;
         if let Some(timer) = self.timer {
-            calls.set_timer(timer, at);
+            calls.set_timer(timer, self.until.map_or(at, |until| until.max(at)));
         }
     }
 }

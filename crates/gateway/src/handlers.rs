@@ -69,7 +69,8 @@ const PARTS_MAX: usize = 1 << 20;
 struct Serving {
     worker: WorkerId,
     name: String,
-    batches: Option<SyncSender<Batch>>,
+    batches: Option<SyncSender<(Batch, Stop)>>,
+    /// Of the batch in its hands.
     stop: Stop,
     /// The batch that is being filled.
     filling: Batch,
@@ -107,10 +108,8 @@ impl Handlers {
     ) {
         let name = format!("{}/{}", self.pool, worker.index());
         let (batches, receiver) = sync_channel(1);
-        let stop = Stop::default();
         let thread = HandlerThread {
             factory: Arc::clone(&self.factory),
-            stop: stop.clone(),
             report: {
                 let mailbox = outside.mailbox.clone();
                 Box::new(move |report| mailbox.post(Mail::Handler { pool: place, worker, report }))
@@ -130,7 +129,7 @@ impl Handlers {
             worker,
             name,
             batches: Some(batches),
-            stop,
+            stop: Stop::default(),
             filling: Batch::default(),
             flights: Vec::new(),
             timer: None,
@@ -171,19 +170,26 @@ impl Handlers {
             None => serving.timer = Some(calls.timer(at)),
         }
         let batch = std::mem::take(&mut serving.filling);
+        serving.stop = Stop::default();
         let refused = match &serving.batches {
-            Some(batches) => batches.try_send(batch).err().map(|error| match error {
-                TrySendError::Full(batch) | TrySendError::Disconnected(batch) => batch,
-            }),
+            Some(batches) => {
+                let sent = batches.try_send((batch, serving.stop.clone()));
+                sent.err().map(|error| match error {
+                    TrySendError::Full((batch, _)) | TrySendError::Disconnected((batch, _)) => {
+                        batch
+                    }
+                })
+            }
             None => Some(batch),
         };
         if refused.is_none() {
             outside.runner.handed(&serving.name);
         }
         // Its thread has gone and the report of that is on the way; nothing of this was begun.
-        for request in refused.into_iter().flat_map(|batch| batch.requests).rev() {
-            up.push(Upward::Returned { id: request.id, body: request.body });
+        if let Some(batch) = refused {
             serving.flights.clear();
+            let requests = batch.requests.into_iter();
+            up.extend(requests.map(|it| Upward::Returned { id: it.id, body: it.body }));
         }
     }
 
@@ -208,7 +214,6 @@ impl Handlers {
         report: HandlerReport,
         up: &mut Vec<Upward>,
     ) {
-        let pool = self.pool.clone();
         let Some(serving) = self.find(worker) else { return };
         match report {
             HandlerReport::Started => {
@@ -216,7 +221,7 @@ impl Handlers {
                 up.push(Upward::Started { worker });
             }
             HandlerReport::OpenFailed(why) => {
-                tracing::warn!(pool, worker = serving.name, "cannot be opened: {why}");
+                tracing::warn!(worker = serving.name, "cannot be opened: {why}");
                 self.live[worker.index()] = None;
                 up.push(Upward::StartFailed { worker });
             }
@@ -239,7 +244,7 @@ impl Handlers {
             }
             HandlerReport::Ended { panicked } => {
                 if panicked {
-                    tracing::error!(pool, worker = serving.name, "its handler panicked");
+                    tracing::error!(worker = serving.name, "its handler panicked");
                 }
                 fail(serving, Cause::Handler, "its handler ended", up);
                 if let Some(timer) = serving.timer {
@@ -291,18 +296,19 @@ type Report = Box<dyn Fn(HandlerReport) + Send>;
 /// What runs on a handler's thread.
 struct HandlerThread {
     factory: Arc<dyn Factory>,
-    stop: Stop,
     report: Report,
 }
 
 impl HandlerThread {
-    fn run(self, batches: &Receiver<Batch>) {
-        let mut handler = match self.factory.open() {
-            Ok(handler) => handler,
-            Err(HandlerError::Open(why)) => return (self.report)(HandlerReport::OpenFailed(why)),
-            Err(gone @ HandlerError::Gone) => {
-                return (self.report)(HandlerReport::OpenFailed(gone.to_string().into()));
-            }
+    fn run(self, batches: &Receiver<(Batch, Stop)>) {
+        // What a panic leaves behind is not used: the factory is only asked for another handler.
+        let opened = catch_unwind(AssertUnwindSafe(|| self.factory.open()));
+        let failed = |why: Arc<str>| (self.report)(HandlerReport::OpenFailed(why));
+        let mut handler = match opened {
+            Ok(Ok(handler)) => handler,
+            Ok(Err(HandlerError::Open(why))) => return failed(why),
+            Ok(Err(gone @ HandlerError::Gone)) => return failed(gone.to_string().into()),
+            Err(_) => return failed("it panicked while it was opened".into()),
         };
         (self.report)(HandlerReport::Started);
         let panicked = self.serve_all(handler.as_mut(), batches).is_err();
@@ -313,12 +319,12 @@ impl HandlerThread {
     fn serve_all(
         &self,
         handler: &mut dyn Handler,
-        batches: &Receiver<Batch>,
+        batches: &Receiver<(Batch, Stop)>,
     ) -> std::thread::Result<()> {
-        while let Ok(batch) = batches.recv() {
+        while let Ok((batch, stop)) = batches.recv() {
             let mut outbox = MailOutbox::new(&self.report, batch.requests.len());
             // The handler is not used again after a panic, nor is what it was given.
-            catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &self.stop)))?;
+            catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &stop)))?;
             outbox.flush();
             (self.report)(HandlerReport::Served);
         }

@@ -99,6 +99,7 @@ pub(crate) struct PoolMetrics {
     pub(crate) died: Published,
     pub(crate) batches: Published,
     pub(crate) discarded: Published,
+    pub(crate) undelivered: Published,
     pub(crate) stderr_dropped: Published,
     request_time: PublishedHistogram,
     queue_time: PublishedHistogram,
@@ -123,6 +124,7 @@ pub(crate) struct PoolCounts {
     pub(crate) died: u64,
     pub(crate) batches: u64,
     pub(crate) discarded: u64,
+    pub(crate) undelivered: u64,
     pub(crate) stderr_dropped: u64,
     pub(crate) request_time: Histogram,
     pub(crate) queue_time: Histogram,
@@ -144,6 +146,7 @@ impl Default for PoolCounts {
             died: 0,
             batches: 0,
             discarded: 0,
+            undelivered: 0,
             stderr_dropped: 0,
             request_time: Histogram::default(),
             queue_time: Histogram::default(),
@@ -166,6 +169,7 @@ impl PoolCounts {
         to.died.set(self.died);
         to.batches.set(self.batches);
         to.discarded.set(self.discarded);
+        to.undelivered.set(self.undelivered);
         to.stderr_dropped.set(self.stderr_dropped);
         to.request_time.set(&self.request_time);
         to.queue_time.set(&self.queue_time);

@@ -131,7 +131,9 @@ impl Programs {
             return Vec::new();
         }
         let limits = StreamLimits { hold_max: reply_max + HOLD_SLACK, ..StreamLimits::default() };
-        let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, limits);
+        // What waits for a program is bounded already, by its pipeline and the longest line.
+        let unbounded = StreamLimits { send_max: usize::MAX, ..limits };
+        let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, unbounded);
         let output = calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
         let error = calls.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
         program.phase = Phase::Serving;
@@ -196,7 +198,7 @@ impl Programs {
                 let name = &program.name;
                 tracing::warn!(worker = name, "spoke though nothing was asked: {line}");
                 up.push(Upward::Discarded);
-                program.distrust(calls, outside, Fault::Unasked, up);
+                program.distrust(calls, outside, Fault::Ended, up);
             }
             Said::TooLong(_) => {
                 tracing::warn!(worker = program.name, "its reply is longer than reply_max");
@@ -219,17 +221,25 @@ impl Programs {
         match pipe {
             Pipe::Error => program.stderr.close(),
             Pipe::Input | Pipe::Output => {
-                if let Some(link) = program.link.as_mut() {
-                    link.handle_closed(calls, pipe);
-                }
                 if program.phase == Phase::Serving {
                     up.push(Upward::Retired { worker });
+                }
+                if let Some(link) = program.link.as_mut() {
+                    link.handle_closed(calls, pipe);
+                    link.give_back(calls, up);
+                }
+                if pipe == Pipe::Output {
+                    program.fail_flights(calls, Fault::Ended, up);
+                    // Without an output it is asked nothing more: what was given back must not
+                    // reach it after all.
+                    if let Some(link) = program.link.as_mut() {
+                        link.close(calls);
+                    }
+                }
+                if program.phase == Phase::Serving {
                     program.end(calls, grace);
                 }
             }
-        }
-        if pipe == Pipe::Output {
-            program.fail_flights(calls, Fault::Ended, up);
         }
         self.try_finish(calls, worker, outside, up);
     }
@@ -285,7 +295,7 @@ impl Programs {
                 program.fail_flights(calls, Fault::Ended, up);
             }
         }
-        calls.set_timer(timer, calls.now() + grace);
+        calls.set_timer(timer, calls.now() + grace.max(GRACE_MIN));
         let worker = program.worker;
         self.try_finish(calls, worker, outside, up);
         true
@@ -374,6 +384,8 @@ impl Programs {
     }
 }
 
+/// The shortest time between two looks at a program that is to end.
+const GRACE_MIN: Duration = Duration::from_millis(20);
 /// Replies that are held beyond one, while they come.
 const HOLD_SLACK: usize = 512 << 10;
 
@@ -381,7 +393,6 @@ const HOLD_SLACK: usize = 512 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Ended,
-    Unasked,
     TooLong,
     Late(Duration),
 }
@@ -397,7 +408,7 @@ impl Program {
     }
 
     fn arm(&mut self, calls: &mut Calls<'_>, grace: Duration) {
-        let at = calls.now() + grace;
+        let at = calls.now() + grace.max(GRACE_MIN);
         match self.timer {
             Some(timer) => calls.set_timer(timer, at),
             None => self.timer = Some(calls.timer(at)),

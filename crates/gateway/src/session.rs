@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, Outcome, Peer, Phase, RequestId, Slice};
@@ -123,7 +124,8 @@ impl Session {
         core: &mut Core,
     ) {
         let bytes = data.bytes();
-        if self.input == Input::Closing {
+        if matches!(self.input, Input::Ended | Input::Closing) {
+            // The rest of a client whose line did not end in time, or that is being closed.
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);
@@ -217,16 +219,24 @@ impl Session {
         }
     }
 
-    /// The outcome of request `sequence`.
-    pub(crate) fn deliver(&mut self, sequence: u64, outcome: Outcome) {
+    /// The outcome of request `sequence`. Where it is over a limit, another one is delivered in its
+    /// place, and the core is told.
+    pub(crate) fn deliver(&mut self, sequence: u64, outcome: Outcome, core: &mut Core) {
         let place = usize::try_from(sequence.wrapping_sub(self.first)).unwrap_or(usize::MAX);
         let Some(owed) = self.owed.get_mut(place) else { return };
         debug_assert!(matches!(owed, Owed::Waiting(_)), "a reply is delivered once");
         let mut outcome = outcome;
-        let held_max = self.listener.reply_held_max;
-        if place > 0 && self.held + size(&outcome) > held_max {
-            let text = format!("replies that wait for their turn hold at most {held_max} bytes");
+        let (held_max, send_max) = (self.listener.reply_held_max, self.listener.limits.send_max);
+        let over = if place > 0 && self.held + size(&outcome) > held_max {
+            Some(format!("replies that wait for their turn hold at most {held_max} bytes"))
+        } else if length(&outcome) > send_max {
+            Some(format!("a client's output holds at most {send_max} bytes"))
+        } else {
+            None
+        };
+        if let Some(text) = over {
             outcome = Outcome::ended(Cause::Reply, Phase::Reply, &text);
+            core.note_undelivered(self.listener.pool, self.peer, &outcome);
         }
         self.held += size(&outcome);
         *owed = Owed::Ready(outcome);
@@ -234,9 +244,27 @@ impl Session {
 
     /// Writes what is ready, as far as the client's output has room.
     pub(crate) fn flush(&mut self, calls: &mut Calls<'_>, scratch: &mut Vec<u8>) {
+        self.flush_below(calls, scratch, self.listener.limits.send_high);
+        self.go_on(calls);
+    }
+
+    /// Writes all that is ready, whether there is room or not, and ends the session once it is sent.
+    pub(crate) fn flush_and_finish(
+        &mut self,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+        linger: Duration,
+    ) {
+        self.flush_below(calls, scratch, usize::MAX);
+        self.finish_within(calls, Some(linger));
+    }
+
+    /// `high` itself still has room: the stream tells of output that fell again only when it was
+    /// above.
+    fn flush_below(&mut self, calls: &mut Calls<'_>, scratch: &mut Vec<u8>, high: usize) {
         scratch.clear();
         let queued = calls.queued(self.stream);
-        while queued + scratch.len() < self.listener.limits.send_high {
+        while queued + scratch.len() <= high {
             let Some(Owed::Ready(_)) = self.owed.front() else { break };
             if let Some(Owed::Ready(outcome)) = self.owed.pop_front() {
                 self.first += 1;
@@ -250,7 +278,6 @@ impl Session {
             self.watch_output(calls);
             self.rest(calls);
         }
-        self.go_on(calls);
     }
 
     /// Reads on when there is room again, and ends when all is said.
@@ -279,11 +306,16 @@ impl Session {
     }
 
     /// A deadline has passed. True when the client is to be cut for taking nothing.
-    pub(crate) fn handle_deadline(&mut self, calls: &mut Calls<'_>, name: DeadlineName) -> bool {
+    pub(crate) fn handle_deadline(
+        &mut self,
+        calls: &mut Calls<'_>,
+        name: DeadlineName,
+        core: &mut Core,
+    ) -> bool {
         match name {
             IDLE if self.owed.is_empty() && calls.queued(self.stream) == 0 => self.finish(calls),
             IDLE => self.rest(calls),
-            READ => self.handle_slow_line(calls),
+            READ => self.handle_slow_line(calls, core),
             WRITE => {
                 self.stall.armed = false;
                 let accepted = self.accepted(calls);
@@ -302,16 +334,11 @@ impl Session {
 
     /// A line that was begun did not end in time: it is refused, and the client with it, once it
     /// has what it is owed.
-    fn handle_slow_line(&mut self, calls: &mut Calls<'_>) {
+    fn handle_slow_line(&mut self, calls: &mut Calls<'_>, core: &mut Core) {
         let text = "a line that was begun did not end in time";
-        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, text);
-        self.held += size(&outcome);
-        self.owed.push_back(Owed::Ready(outcome));
+        self.refuse(Outcome::ended(Cause::Incomplete, Phase::Receive, text), core);
         self.input = Input::Ended;
-        if !self.paused {
-            self.paused = true;
-            calls.pause(self.stream);
-        }
+        calls.deadline(self.stream, READ, None);
     }
 
     /// The client sends no more. True when it has left for good.
@@ -330,11 +357,27 @@ impl Session {
     }
 
     /// Ends the session once its output is sent. What it is still owed is not waited for.
-    pub(crate) fn finish(&mut self, calls: &mut Calls<'_>) {
+    fn finish(&mut self, calls: &mut Calls<'_>) {
+        self.finish_within(calls, None);
+    }
+
+    fn finish_within(&mut self, calls: &mut Calls<'_>, linger: Option<Duration>) {
         if self.input != Input::Closing {
             self.input = Input::Closing;
-            calls.finish(self.stream, None);
+            calls.finish(self.stream, linger);
         }
+    }
+
+    /// The peer is gone for both directions, though what it sent before may not be read yet. True
+    /// when nothing of it is wanted any more: it would not be read, or its end is its leaving.
+    pub(crate) fn handle_hangup(&self, calls: &Calls<'_>) -> bool {
+        let clogged = calls.queued(self.stream) > self.listener.limits.send_high;
+        !self.listener.keeps_half_closed || (self.paused && clogged)
+    }
+
+    /// Whether replies are ready or written that the client has not taken.
+    pub(crate) fn is_unread(&self, calls: &Calls<'_>) -> bool {
+        self.is_owed() || calls.queued(self.stream) > 0
     }
 
     pub(crate) fn stream(&self) -> StreamId {
@@ -351,6 +394,13 @@ impl Session {
 
     pub(crate) fn is_owed(&self) -> bool {
         !self.owed.is_empty()
+    }
+}
+
+/// Bytes that an outcome puts into the client's output, a few of marks excepted.
+fn length(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Reply(body) | Outcome::Ended(_, body) => body.len(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! the numbers. Output is sent by the loop after that.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use event::{
     Calls, Data, DeadlineName, Event, Fd, ListenerId, Mailbox, Owner, Reason, StreamId, TimerId,
@@ -57,12 +57,24 @@ impl std::fmt::Debug for Parts {
     }
 }
 
+/// Clients over the limit that are told so at once; more are closed without a word, so that a flood
+/// of them cannot take all descriptors.
+const REFUSING_MAX: usize = 256;
+/// How long such a client may take to read it.
+const REFUSED_LINGER: Duration = Duration::from_secs(1);
+
 /// Whose a stream is.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     Nobody,
     Session(SessionId),
-    Program { place: usize, worker: WorkerId, pipe: Pipe },
+    /// Of a client over the limit, until it has read that.
+    Refused,
+    Program {
+        place: usize,
+        worker: WorkerId,
+        pipe: Pipe,
+    },
 }
 
 struct Listener {
@@ -84,6 +96,8 @@ pub struct Shard {
     sessions: Table<Session>,
     roles: Vec<Role>,
     dirty: Vec<SessionId>,
+    /// Streams of the role `Refused`.
+    refusing: usize,
     scratch: Vec<u8>,
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
@@ -139,6 +153,7 @@ impl Shard {
             sessions: Table::default(),
             roles: Vec::new(),
             dirty: Vec::new(),
+            refusing: 0,
             scratch: Vec::new(),
             pool_timer: None,
             drain: Drain::new(daemon.drain),
@@ -159,7 +174,8 @@ impl Shard {
     /// How it ended, once the loop has stopped.
     #[must_use]
     pub fn result(&self) -> DrainResult {
-        DrainResult { cut: self.drain.result.cut + self.core.exchanges.len() }
+        let DrainResult { cut, unread } = self.drain.result;
+        DrainResult { cut: cut + self.core.exchanges.len(), unread }
     }
 
     /// Sweeps every invariant, between two turns; for tests and simulation.
@@ -236,18 +252,23 @@ impl Shard {
         peer: Peer,
         plan: &ListenerPlan,
     ) {
+        if self.refusing >= REFUSING_MAX {
+            return calls.close(stream);
+        }
+        self.refusing += 1;
+        self.set_role(stream, Role::Refused);
         let text = format!("listener {} has {} connections", plan.name, plan.connections_max);
         let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
         self.core.refused_at_receipt(plan.pool, peer, &outcome);
         self.scratch.clear();
         wire::lines::write_reply(&mut self.scratch, plan.marks, &outcome);
         calls.send_bytes(stream, &self.scratch);
-        calls.finish(stream, None);
+        calls.finish(stream, Some(REFUSED_LINGER));
     }
 
     fn data(&mut self, calls: &mut Calls<'_>, stream: StreamId, mut data: Data<'_>) {
         match self.role(stream) {
-            Role::Nobody => data.consume(data.bytes().len()),
+            Role::Nobody | Role::Refused => data.consume(data.bytes().len()),
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 if let Some(session) = found {
@@ -280,6 +301,7 @@ impl Shard {
     fn closed(&mut self, calls: &mut Calls<'_>, stream: StreamId, reason: Reason) {
         match self.role(stream) {
             Role::Nobody => {}
+            Role::Refused => self.refusing -= 1,
             Role::Session(id) => {
                 let stalled = reason == Reason::Overrun;
                 self.remove_session(id, if stalled { Cause::Stalled } else { Cause::Left });
@@ -318,10 +340,11 @@ impl Shard {
 
     fn deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId, name: DeadlineName) {
         match self.role(stream) {
-            Role::Nobody => {}
+            Role::Nobody | Role::Refused => {}
             Role::Session(id) => {
-                let Some(session) = self.session(id) else { return };
-                if session.handle_deadline(calls, name) {
+                let found = self.sessions.get_mut(id.index as usize, id.generation);
+                let Some(session) = found else { return };
+                if session.handle_deadline(calls, name, &mut self.core) {
                     self.leave(calls, id, Cause::Stalled);
                 } else {
                     self.touch(id);
@@ -365,8 +388,9 @@ impl Shard {
             match client {
                 Client::Inside(reply) => reply(outcome),
                 Client::Session { session: id, sequence } => {
-                    if let Some(session) = self.session(id) {
-                        session.deliver(sequence, outcome);
+                    let found = self.sessions.get_mut(id.index as usize, id.generation);
+                    if let Some(session) = found {
+                        session.deliver(sequence, outcome, &mut self.core);
                         self.touch(id);
                     }
                 }
@@ -457,7 +481,9 @@ impl Owner for Shard {
                 }
             }
             Event::Hangup { stream } => {
-                if let Role::Session(id) = self.role(stream) {
+                if let Role::Session(id) = self.role(stream)
+                    && self.session(id).is_some_and(|session| session.handle_hangup(calls))
+                {
                     self.leave(calls, id, Cause::Left);
                 }
             }

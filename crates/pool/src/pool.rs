@@ -131,16 +131,16 @@ impl<P: Payload> Pool<P> {
     }
 
     /// A request that was dispatched never reached its worker. It goes to the head of the queue,
-    /// so several of one worker are returned youngest first. Nothing is released by this.
+    /// so several of one worker are returned youngest first. Nothing is released by this, and
+    /// nothing is dispatched, so that the youngest does not go first: after the last of them
+    /// comes [`handle_time`](Self::handle_time).
     ///
     /// Its age starts anew, but it is never younger than who stands behind it. Gives the ticket
     /// under which it waits.
     pub fn handle_returned(&mut self, now: Instant, payload: P) -> Ticket {
         self.begin(now);
         self.counts.returned += 1;
-        let ticket = self.queue.push_back_in(payload, self.now);
-        self.turn();
-        ticket
+        self.queue.push_back_in(payload, self.now)
     }
 
     /// A worker is ready.

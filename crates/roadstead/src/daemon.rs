@@ -63,7 +63,7 @@ impl std::fmt::Display for DaemonError {
 impl std::error::Error for DaemonError {}
 
 /// Serves a configuration until a signal ends it. SIGTERM and SIGINT drain; a second one ends at
-/// once. The exit code is 0, or 1 when requests were cut off.
+/// once. The exit code is 0, or 1 when requests were cut off or replies not read.
 ///
 /// # Errors
 /// When it cannot start; nothing was served then.
@@ -106,11 +106,17 @@ pub fn serve(configuration: Configuration) -> Result<ExitCode, DaemonError> {
     turning
         .run(&mut shard)
         .map_err(|error| DaemonError::System("the event loop cannot go on", error))?;
-    let cut = shard.result().cut;
-    if cut > 0 {
-        tracing::error!(requests = cut, "ended with requests cut off");
+    let result = shard.result();
+    let clean = result == gateway::DrainResult::default();
+    if !clean {
+        let gateway::DrainResult { cut, unread } = result;
+        tracing::error!(
+            requests = cut,
+            clients = unread,
+            "ended with requests cut off, or replies unread"
+        );
     }
-    Ok(ExitCode::from(u8::from(cut > 0)))
+    Ok(ExitCode::from(u8::from(!clean)))
 }
 
 fn seed(now: SystemTime) -> u64 {

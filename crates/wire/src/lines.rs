@@ -252,7 +252,7 @@ mod tests {
                 "!unknown deadline after 30s\n",
                 "-deadline after 30s\n",
             ),
-            (Outcome::ended(Cause::Reply, Phase::Work, ""), "!failed reply\n", "-reply\n"),
+            (Outcome::ended(Cause::Database, Phase::Work, ""), "!failed database\n", "-database\n"),
             (Outcome::ended(Cause::Worker, Phase::Work, "no\nway"), "!no way\n", "!no way\n"),
         ];
         for (outcome, plain, status) in cases {

@@ -67,6 +67,11 @@ const POOL: &[Family<PoolMetrics>] = &[
         "Replies to requests that had ended, and replies nobody asked for.",
     ),
     counter(
+        "roadstead_replies_undelivered_total",
+        |it| &it.undelivered,
+        "Replies that were not delivered because they were over a limit of their listener.",
+    ),
+    counter(
         "roadstead_stderr_dropped_total",
         |it| &it.stderr_dropped,
         "Lines on the standard error of programs that were over the rate of the log.",

@@ -76,9 +76,11 @@ impl Link {
         });
         let Some(input) = self.input else { return };
         let body = &self.flights[self.flights.len() - 1].body;
+        let before = calls.queued(input);
         calls.send_bytes(input, body);
-        calls.send_bytes(input, b"\n");
-        self.offered += body.len() as u64 + 1;
+        let after = calls.send_bytes(input, b"\n");
+        // Nothing, when the input has just ended and its end is not told yet.
+        self.offered += after.saturating_sub(before) as u64;
         if first {
             self.arm(calls, deadline);
         }
@@ -165,8 +167,16 @@ impl Link {
         }
     }
 
-    /// Ends what is in the program's hands. What never left our buffer is given back, the youngest
-    /// first, so that it comes to stand at the head of the queue in its old order.
+    /// Gives back what never left our buffer, in its order. The buffer must not be sent any more.
+    pub(super) fn give_back(&mut self, calls: &Calls<'_>, up: &mut Vec<Upward>) {
+        let accepted = self.accepted(calls);
+        let reached = self.flights.partition_point(|flight| flight.start < accepted);
+        let unsent = self.flights.drain(reached..);
+        up.extend(unsent.map(|it| Upward::Returned { id: it.id, body: it.body }));
+    }
+
+    /// Ends what is in the program's hands. What never left our buffer is given back; so the input
+    /// must be closed, or be closed next.
     pub(super) fn fail(
         &mut self,
         calls: &Calls<'_>,
@@ -175,12 +185,7 @@ impl Link {
         exit: Option<&str>,
         up: &mut Vec<Upward>,
     ) {
-        let accepted = self.accepted(calls);
-        while self.flights.back().is_some_and(|flight| flight.start >= accepted) {
-            if let Some(flight) = self.flights.pop_back() {
-                up.push(Upward::Returned { id: flight.id, body: flight.body });
-            }
-        }
+        self.give_back(calls, up);
         for (place, flight) in self.flights.drain(..).enumerate() {
             // Only the oldest is to blame for what was said or not said; the others go with it.
             let fault = if place == 0 { fault } else { Fault::Ended };
@@ -210,11 +215,6 @@ fn outcome(fault: Fault, name: &str, exit: Option<&str>) -> Outcome {
         (Fault::Ended, None) => {
             Outcome::ended(Cause::Died, Phase::Work, &format!("worker {name} ended"))
         }
-        (Fault::Unasked, _) => Outcome::ended(
-            Cause::Protocol,
-            Phase::Work,
-            &format!("worker {name} said what nobody asked for"),
-        ),
         (Fault::TooLong, _) => Outcome::ended(
             Cause::Reply,
             Phase::Work,

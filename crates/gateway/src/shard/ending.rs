@@ -1,11 +1,9 @@
 //! The steps of a drain, as `drain.rs` draws them.
 
-use event::Calls;
-use exchange::Cause;
-
 use super::Shard;
-use crate::drain::Stage;
+use crate::drain::{CLOSING_LINGER, Stage};
 use crate::session::Session;
+use event::Calls;
 
 impl Shard {
     pub(super) fn begin_drain(&mut self, calls: &mut Calls<'_>) {
@@ -19,11 +17,13 @@ impl Shard {
 
     pub(super) fn drain_timer(&mut self, calls: &mut Calls<'_>) {
         if self.drain.stage == Stage::Closing {
+            let unread = self.sessions.values().filter(|session| session.is_unread(calls)).count();
+            self.drain.result.unread = unread;
             return calls.stop();
         }
         self.drain.result.cut = self.core.exchanges.len();
         tracing::error!(requests = self.drain.result.cut, "the drain took too long and is cut");
-        self.core.end_all(Cause::Stopped);
+        self.core.end_all();
         self.core.interrupt();
         self.close_sessions(calls);
     }
@@ -32,8 +32,10 @@ impl Shard {
         self.drain.close(calls);
         self.hand_out();
         for session in self.sessions.values_mut() {
-            session.flush(calls, &mut self.scratch);
-            session.finish(calls);
+            session.flush_and_finish(calls, &mut self.scratch, CLOSING_LINGER);
+        }
+        if self.sessions.len() == 0 {
+            calls.stop();
         }
     }
 
@@ -41,6 +43,7 @@ impl Shard {
     pub(super) fn drain_on(&mut self, calls: &mut Calls<'_>) {
         match self.drain.stage {
             Stage::Running => {}
+            Stage::Asked => self.drain.stage = Stage::LastRead,
             Stage::LastRead => {
                 self.drain.stage = Stage::Serving;
                 for session in self.sessions.values_mut() {

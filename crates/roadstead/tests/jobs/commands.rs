@@ -77,6 +77,24 @@ fn a_taken_address_is_said_with_the_listener_s_name() {
 }
 
 #[test]
+fn an_admin_socket_does_not_replace_a_file_that_is_none_of_ours() {
+    let folder = folder();
+    let precious = folder.path().join("hits.db");
+    std::fs::write(&precious, "rows").unwrap();
+    let configuration = one_pool("", &worker_program(&[])).replacen(
+        "[admin]\nlisten = \"127.0.0.1:0\"",
+        &format!("[admin]\nlisten = \"unix:{}\"", precious.display()),
+        1,
+    );
+    let file = folder.path().join("roadstead.toml");
+    std::fs::write(&file, configuration).unwrap();
+    let out = roadstead(&["serve", file.to_str().unwrap()]);
+    assert!(!out.status.success());
+    assert!(text(&out.stderr).contains("admin address"), "{}", text(&out.stderr));
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "rows");
+}
+
+#[test]
 fn the_metrics_page_is_well_formed_and_counts() {
     let folder = folder();
     let daemon = Daemon::serve(folder.path(), &one_pool("", &worker_program(&["--echo"])));

@@ -134,6 +134,58 @@ fn a_line_that_was_begun_and_does_not_end_is_refused_in_time() {
 }
 
 #[test]
+fn what_comes_after_a_line_that_did_not_end_in_time_is_not_served() {
+    let folder = folder();
+    let program = worker_program(&["--echo", "--misbehave", "slow=600"]);
+    let daemon = Daemon::serve(
+        folder.path(),
+        &one_pool("read = \"200ms\"\n", &format!("{program}workers = 1\n")),
+    );
+    let mut client = daemon.connect();
+    client.send("first\nbeg");
+    until("the line is refused", || daemon.metric("roadstead_ends_total", &["incomplete"]) == 1);
+    client.send("un\nsecond\n");
+    let lines = client.rest();
+    assert_eq!(lines[0], "first");
+    assert!(lines[1].starts_with("!incomplete "), "{lines:?}");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+}
+
+#[test]
+fn replies_that_fill_a_client_s_share_exactly_are_followed_by_the_rest() {
+    // A quarter of send_max is written at once: eight replies of eight bytes.
+    let folder = folder();
+    let pool = format!("{}workers = 1\npipeline = 32\n", worker_program(&["--echo"]));
+    let listener = "send_max = 256\nwrite_stall = \"0s\"\nidle = \"0s\"\n";
+    let daemon = Daemon::serve(folder.path(), &one_pool(listener, &pool));
+    let mut client = daemon.connect();
+    for _ in 0..20 {
+        client.send("1234567\n".repeat(32));
+        for _ in 0..32 {
+            assert_eq!(client.line(), "1234567");
+        }
+    }
+}
+
+#[test]
+fn what_was_sent_before_a_unix_socket_was_closed_is_served() {
+    let folder = folder();
+    let path = folder.path().join("main.sock");
+    let configuration = one_pool("", &worker_program(&["--echo"])).replacen(
+        "[listener.main]\nlisten = \"127.0.0.1:0\"",
+        &format!("[listener.main]\nlisten = \"unix:{}\"", path.display()),
+        1,
+    );
+    let daemon = Daemon::serve(folder.path(), &configuration);
+    for _ in 0..10 {
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.write_all(b"said and gone\n").unwrap();
+    }
+    until("all were taken", || daemon.metric("roadstead_requests_total", &[]) == 10);
+    until("nobody is left", || daemon.metric("roadstead_connections", &["main"]) == 0);
+}
+
+#[test]
 fn a_client_that_vanishes_mid_request_leaves_nothing_behind() {
     let folder = folder();
     let pool = format!("{}workers = 1\n", worker_program(&["--echo", "--misbehave", "slow=100"]));

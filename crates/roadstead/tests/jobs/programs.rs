@@ -93,7 +93,7 @@ fn a_program_that_answers_without_a_newline_is_killed_at_the_deadline() {
 fn a_reply_without_an_end_is_cut_at_its_limit() {
     let (_folder, daemon) = misbehaving("flood", "reply_max = \"64KiB\"\n");
     let reply = daemon.connect().ask("a");
-    assert!(reply.starts_with("!failed reply "), "{reply}");
+    assert!(reply.starts_with("!unknown reply "), "{reply}");
     let rss = resident_bytes(daemon.pid());
     assert!(rss < 100 << 20, "{rss} bytes are resident after a flood of 1 GiB");
 }
@@ -202,6 +202,83 @@ fn a_full_queue_refuses_at_once_and_a_long_wait_is_refused_in_time() {
     let ends =
         |cause: &str| daemon.metric("roadstead_ends_total", &[&format!("cause=\"{cause}\"")]);
     assert_eq!((ends("full"), ends("waited")), (1, 2));
+}
+
+/// A pool of one Perl program given as text, with room for fifteen requests.
+fn perl(program: &str, listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    let program = serde_json::Value::from(program).to_string();
+    let pool = format!("program = [\"perl\", \"-e\", {program}]\nsettle = \"0s\"\n{pool}\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool(listener, &pool));
+    (folder, daemon)
+}
+
+#[test]
+fn what_is_given_back_does_not_reach_the_program_that_closed_its_output_after_all() {
+    // Each program notes what it reads; after the first line it closes its output and reads on.
+    let note = "$| = 1; open(my $note, '>>', \"seen.$$\"); $note->autoflush(1); \
+                while (<STDIN>) { print $note substr($_, 0, 4), \"\\n\"; \
+                if ($. == 1) { close(STDOUT) } }";
+    let (folder, daemon) = perl(note, "", "workers = 1\npipeline = 15\ngrace = \"300ms\"\n");
+    let mut client = daemon.connect();
+    for line in 1000..1015 {
+        client.send(format!("{line}{}\n", "x".repeat(50_000)));
+    }
+    client.finish();
+    assert_eq!(client.rest().len(), 15);
+    assert!(daemon.stop().success());
+    let mut seen: Vec<String> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().contains("seen."))
+        .flat_map(|path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect();
+    seen.sort();
+    let before = seen.len();
+    seen.dedup();
+    assert_eq!(seen.len(), before, "no line was read by two programs");
+}
+
+#[test]
+fn what_a_program_that_closed_its_input_had_not_taken_is_served_by_another() {
+    let once = "$| = 1; my $line = ''; \
+                while (sysread(STDIN, my $byte, 1)) { last if $byte eq \"\\n\"; $line .= $byte } \
+                close(STDIN); print length($line), \"\\n\"; select(undef, undef, undef, 0.1);";
+    let (_folder, daemon) = perl(once, "", "workers = 1\npipeline = 15\n");
+    let mut client = daemon.connect();
+    for _ in 0..15 {
+        client.send(format!("{}\n", "x".repeat(50_000)));
+    }
+    client.finish();
+    let replies = client.rest();
+    let answered = replies.iter().filter(|reply| *reply == "50000").count();
+    let died = replies.iter().filter(|reply| reply.starts_with("!unknown died ")).count();
+    assert_eq!(answered + died, 15, "{replies:?}");
+    assert!(answered >= 2, "{answered} answered: all else was lost with the first program");
+}
+
+#[test]
+fn a_line_of_many_megabytes_reaches_its_program() {
+    let length = "$| = 1; while (<STDIN>) { print length($_) - 1, \"\\n\" }";
+    let (_folder, daemon) = perl(length, "line_max = \"64MiB\"\n", "workers = 1\n");
+    let mut client = daemon.connect();
+    client.send("x".repeat(20 << 20));
+    assert_eq!(client.ask(""), (20 << 20).to_string());
+}
+
+#[test]
+fn a_reply_that_no_client_could_hold_is_said_and_the_client_stays() {
+    let long = "$| = 1; while (<STDIN>) { chomp; print 'x' x $_, \"\\n\" }";
+    let (_folder, daemon) =
+        perl(long, "send_max = \"1MiB\"\n", "workers = 1\nreply_max = \"8MiB\"\n");
+    let mut client = daemon.connect();
+    let reply = client.ask("2000000");
+    assert!(reply.starts_with("!unknown reply "), "{}", &reply[..reply.len().min(80)]);
+    assert_eq!(client.ask("3"), "xxx");
+    assert_eq!(daemon.metric("roadstead_replies_undelivered_total", &[]), 1);
 }
 
 fn resident_bytes(pid: u32) -> u64 {

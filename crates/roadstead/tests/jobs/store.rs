@@ -115,6 +115,22 @@ fn a_locked_database_fails_the_batch_and_serves_again_when_it_is_free() {
 }
 
 #[test]
+fn a_deadline_that_passed_does_not_stop_the_batches_after_it() {
+    let folder = folder();
+    let pool = "lock_wait = \"10s\"\ndeadline = \"300ms\"\n";
+    let daemon =
+        Daemon::serve(folder.path(), &direct(folder.path(), "id integer, path text", pool));
+    let mut client = daemon.connect();
+    assert_eq!(client.ask("{\"id\":1,\"path\":\"/a\"}"), "ok 1");
+    let locker = Connection::open(folder.path().join("hits.db")).unwrap();
+    locker.execute_batch("begin exclusive").unwrap();
+    let reply = client.ask("{\"id\":2,\"path\":\"/b\"}");
+    assert!(reply.starts_with("!unknown deadline "), "{reply}");
+    locker.execute_batch("commit").unwrap();
+    assert_eq!(client.ask("{\"id\":3,\"path\":\"/c\"}"), "ok 3");
+}
+
+#[test]
 fn a_full_disk_fails_the_batch_with_its_reason_and_nothing_acknowledged_is_missing() {
     let folder = folder();
     let disk = folder.path().join("disk");
