@@ -104,7 +104,7 @@ impl Rows {
         for name in members.iter() {
             let bytes = name.as_bytes();
             let next = self.fields.field(hint).is_some_and(|field| field.name == bytes);
-            let found = if next { Some(hint) } else { self.fields.position(bytes, first) };
+            let found = if next { Some(hint) } else { self.fields.position_from(bytes, first) };
             let Some(found) = found else {
                 return Err(refused(Cause::Row, &format!("the record has no `{name}`")));
             };

@@ -1,4 +1,4 @@
-//! Fields from one JSON object.
+//! Fields from one JSON object, and back.
 //!
 //! | JSON            | value                                                       |
 //! |-----------------|-------------------------------------------------------------|
@@ -18,8 +18,7 @@ use serde_core::de::{DeserializeSeed, MapAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-use crate::set::Kind;
-use crate::{Fields, Overflow, Value};
+use crate::{FieldError, Fields, Lookup, Unfit, UnfitReason, Value};
 
 /// Members of one object at most. Looking for duplicates costs the square of them.
 pub const MEMBERS_MAX: usize = 1000;
@@ -35,8 +34,8 @@ pub enum JsonReason {
     Duplicate(Box<str>),
     /// It has more than [`MEMBERS_MAX`] members.
     Members,
-    /// It exceeds what a set of fields holds.
-    Overflow,
+    /// The set does not take it.
+    Limit(FieldError),
 }
 
 /// A record that could not be read: why, and where.
@@ -56,7 +55,7 @@ impl fmt::Display for JsonError {
             JsonReason::Utf8 => f.write_str("not UTF-8")?,
             JsonReason::Duplicate(name) => write!(f, "duplicate name `{}`", name.escape_debug())?,
             JsonReason::Members => write!(f, "more than {MEMBERS_MAX} members")?,
-            JsonReason::Overflow => Overflow.fmt(f)?,
+            JsonReason::Limit(error) => error.fmt(f)?,
         }
         write!(f, " at byte {}", self.byte)
     }
@@ -75,8 +74,8 @@ impl std::error::Error for JsonError {}
 ///
 /// let mut fields = Fields::new();
 /// json::decode(&mut fields, br#"{"path":"/","status":200,"user":null}"#)?;
-/// assert_eq!(fields.get(b"status"), Some(Value::Number(b"200")));
-/// assert_eq!(fields.get(b"user"), Some(Value::Null));
+/// assert_eq!(fields.get("status"), Some(Value::Number(b"200")));
+/// assert_eq!(fields.get("user"), Some(Value::Null));
 ///
 /// let error = json::decode(&mut fields, br#"{"at":1,"at":2}"#).unwrap_err();
 /// assert_eq!(error.to_string(), "duplicate name `at` at byte 14");
@@ -89,6 +88,45 @@ pub fn decode(fields: &mut Fields, text: &[u8]) -> Result<(), JsonError> {
         fields.truncate(first);
     }
     read
+}
+
+/// Appends one JSON object with all fields in their order; numbers stand as they are.
+///
+/// # Errors
+/// When a name or a value is not UTF-8, or a number is none; `out` is then as it was before.
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    crate::codec::written(out, |out| {
+        out.push(b'{');
+        for (index, field) in fields.fields().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            push_text(out, field.name).ok_or(Unfit { index, reason: UnfitReason::Name })?;
+            out.push(b':');
+            let pushed = match field.value {
+                Value::Null => {
+                    out.extend_from_slice(b"null");
+                    Some(())
+                }
+                Value::Bytes(bytes) => push_text(out, bytes),
+                Value::Number(digits) => push_number(out, digits),
+            };
+            pushed.ok_or(Unfit { index, reason: UnfitReason::Value })?;
+        }
+        out.push(b'}');
+        Ok(())
+    })
+}
+
+fn push_text(out: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    serde_json::to_writer(out, text).ok()
+}
+
+fn push_number(out: &mut Vec<u8>, digits: &[u8]) -> Option<()> {
+    let raw: &RawValue = serde_json::from_slice(digits).ok()?;
+    let is_number = raw.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    is_number.then(|| out.extend_from_slice(raw.get().as_bytes()))
 }
 
 fn read(fields: &mut Fields, text: &[u8]) -> Result<(), JsonError> {
@@ -127,7 +165,7 @@ impl Object<'_> {
             return Err(self.fail(JsonReason::Members, byte));
         }
         let name = self.fields.field(last).map(|field| field.name).unwrap_or_default();
-        if self.fields.position(name, self.first) == Some(last) {
+        if self.fields.position_from(name, self.first) == Some(last) {
             return Ok(());
         }
         let name = String::from_utf8_lossy(name).into_owned().into();
@@ -138,10 +176,10 @@ impl Object<'_> {
         let byte = raw.as_ptr().addr() - self.text.as_ptr().addr() + 1;
         let filled = match raw.as_bytes() {
             b"null" => Ok(()),
-            b"true" => self.fields.fill(b"1", Kind::Number),
-            b"false" => self.fields.fill(b"0", Kind::Number),
+            b"true" => self.fields.fill(Value::Number(b"1")),
+            b"false" => self.fields.fill(Value::Number(b"0")),
             [b'"', inner @ .., b'"'] if !inner.contains(&b'\\') => {
-                self.fields.fill(inner, Kind::Bytes)
+                self.fields.fill(Value::Bytes(inner))
             }
             [b'"', ..] => {
                 let fill = Text { fields: self.fields, fill: true };
@@ -150,10 +188,10 @@ impl Object<'_> {
                     self.fail(inner.reason, byte + inner.byte - 1)
                 });
             }
-            [b'[' | b'{', ..] => self.fields.fill(raw.as_bytes(), Kind::Bytes),
-            number => self.fields.fill(number, Kind::Number),
+            [b'[' | b'{', ..] => self.fields.fill(Value::Bytes(raw.as_bytes())),
+            number => self.fields.fill(Value::Number(number)),
         };
-        filled.map_err(|Overflow| self.fail(JsonReason::Overflow, byte))
+        filled.map_err(|error| self.fail(JsonReason::Limit(error), byte))
     }
 }
 
@@ -199,9 +237,9 @@ impl Visitor<'_> for Text<'_> {
 
     fn visit_str<E: serde_core::de::Error>(self, text: &str) -> Result<(), E> {
         let added = if self.fill {
-            self.fields.fill(text.as_bytes(), Kind::Bytes)
+            self.fields.fill(Value::Bytes(text.as_bytes()))
         } else {
-            self.fields.push(text.as_bytes(), Value::Null)
+            self.fields.open(text.as_bytes())
         };
         added.map_err(E::custom)
     }

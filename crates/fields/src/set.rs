@@ -1,69 +1,37 @@
-//! The ordered list of named values.
+//! The ordered list of named values: where its bytes lie.
+//!
+//! This file knows the two parts of the memory, what an entry points to, and what is dead; its
+//! children read, write, combine and show without touching a position.
 
-use std::fmt;
+mod combine;
+mod read;
+mod show;
+mod write;
 
-/// Bytes of names and values that one set holds at most.
-pub const BYTES_MAX: usize = u32::MAX as usize;
+pub use combine::Iter;
+pub use read::{Lookup, Stats};
+pub use show::Format;
 
-/// A value as it was given.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Value<'a> {
-    /// There is none, which is not the same as an empty one.
-    Null,
-    /// Bytes; text where they are UTF-8.
-    Bytes(&'a [u8]),
-    /// The text of a number.
-    Number(&'a [u8]),
-}
+use std::borrow::Cow;
 
-impl<'a> Value<'a> {
-    /// The bytes of the value, or none when it is NULL.
-    #[must_use]
-    pub const fn bytes(self) -> Option<&'a [u8]> {
-        match self {
-            Self::Null => None,
-            Self::Bytes(bytes) | Self::Number(bytes) => Some(bytes),
-        }
-    }
-}
+use block::Slice;
 
-impl fmt::Debug for Value<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("NULL"),
-            Self::Bytes(bytes) => write!(f, "\"{}\"", bytes.escape_ascii()),
-            Self::Number(bytes) => write!(f, "{}", bytes.escape_ascii()),
-        }
-    }
-}
+use crate::name::{Tag, same};
+use crate::{Case, Field, FieldError, Limits, Value};
 
-/// A name and its value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Field<'a> {
-    /// Compared byte by byte.
-    pub name: &'a [u8],
-    /// What it is.
-    pub value: Value<'a>,
-}
+/// Dead bytes that are left in peace whatever the set holds.
+const DEAD_MIN: usize = 512;
 
-impl fmt::Debug for Field<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={:?}", self.name.escape_ascii(), self.value)
-    }
-}
-
-/// The set would hold more than [`BYTES_MAX`] bytes. It is as it was before.
+/// How the bytes of a set lie, which decides how cheaply it becomes a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overflow;
-
-impl fmt::Display for Overflow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a set of fields holds at most {BYTES_MAX} bytes")
-    }
+pub(crate) enum Form {
+    /// Name and value, nothing between.
+    Packed,
+    /// `name: value` CR LF, as in a head of HTTP/1; so unchanged runs are sent as they lie.
+    Lines,
 }
 
-impl std::error::Error for Overflow {}
-
+/// What kind of value an entry has; part of its marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
@@ -71,13 +39,67 @@ pub(crate) enum Kind {
     Number,
 }
 
-/// Positions in the buffer; see the picture at the head of the crate.
+/// Where a name and a value lie. Positions count through the adopted slice and on through the
+/// buffer of the set itself.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+pub(crate) struct Entry {
     name: u32,
     value: u32,
-    end: u32,
-    kind: Kind,
+    /// Length of the value in the low 27 bits, marks above.
+    length_and_marks: u32,
+    name_length: u16,
+    tag: Tag,
+}
+
+const _: () = assert!(size_of::<Entry>() == 16);
+
+/// The value is NULL.
+const NULL: u32 = 1 << 31;
+/// The value is a number.
+const NUMBER: u32 = 1 << 30;
+/// The value must not be shown.
+const SENSITIVE: u32 = 1 << 29;
+/// Somebody asked for it.
+const READ: u32 = 1 << 28;
+/// Name and value lie as a line, with all that belongs to one.
+const LINE: u32 = 1 << 27;
+const LENGTH: u32 = LINE - 1;
+
+const _: () = assert!(LENGTH == Limits::MAX.value);
+
+impl Entry {
+    const fn has(self, mark: u32) -> bool {
+        self.length_and_marks & mark != 0
+    }
+
+    fn mark(&mut self, mark: u32, on: bool) {
+        self.length_and_marks = self.length_and_marks & !mark | if on { mark } else { 0 };
+    }
+
+    const fn value_length(self) -> usize {
+        (self.length_and_marks & LENGTH) as usize
+    }
+
+    const fn name_length(self) -> usize {
+        self.name_length as usize
+    }
+
+    const fn kind(self) -> Kind {
+        match self.length_and_marks & (NULL | NUMBER) {
+            0 => Kind::Bytes,
+            NUMBER => Kind::Number,
+            _ => Kind::Null,
+        }
+    }
+
+    /// Sets place, length and kind of the value; other marks stay.
+    fn set_value(&mut self, place: usize, length: usize, kind: Kind) {
+        self.value = position(place);
+        self.length_and_marks =
+            self.length_and_marks & (SENSITIVE | READ | LINE) | position(length);
+        self.mark(NULL, kind == Kind::Null);
+        self.mark(NUMBER, kind == Kind::Number);
+    }
 }
 
 /// Names and values in their order, in one buffer.
@@ -86,264 +108,398 @@ struct Entry {
 /// use fields::{Fields, Value};
 ///
 /// let mut fields = Fields::new();
-/// fields.push(b"path", Value::Bytes(b"/"))?;
-/// fields.push(b"status", Value::Number(b"200"))?;
-/// assert_eq!(fields.get(b"path"), Some(Value::Bytes(b"/")));
-/// assert_eq!(fields.get(b"referer"), None);
-/// # Ok::<(), fields::Overflow>(())
+/// fields.append("path", "/");
+/// fields.append("status", Value::Number(b"200"));
+/// fields.append("user", Value::Null);
+/// assert_eq!(fields.get("path"), Some(Value::Bytes(b"/")));
+/// assert_eq!(fields.get("user"), Some(Value::Null));
+/// assert_eq!(fields.get("Path"), None);
+///
+/// let mut head = Fields::headers();
+/// head.append("Host", "example.org");
+/// assert_eq!(head.get("host"), Some(Value::Bytes(b"example.org")));
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Fields {
+    /// The bytes that were received, if they were adopted.
+    head: Option<Slice>,
+    /// The bytes behind them, which are ours.
     bytes: Vec<u8>,
     entries: Vec<Entry>,
+    /// The bits of all names; it may have others too.
+    mask: u64,
+    /// Bytes of `head` and `bytes` that no entry needs.
+    dead: usize,
+    limits: Limits,
+    case: Case,
+    form: Form,
+    title: Option<Cow<'static, str>>,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Fields {
-    /// An empty set that owns no memory.
+    /// An empty set that owns no memory. Its names are compared byte by byte.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), entries: Vec::new() }
+        Self {
+            head: None,
+            bytes: Vec::new(),
+            entries: Vec::new(),
+            mask: 0,
+            dead: 0,
+            limits: Limits::MAX,
+            case: Case::Exact,
+            form: Form::Packed,
+            title: None,
+        }
     }
 
     /// An empty set with room for `fields` entries and `bytes` bytes of names and values.
     #[must_use]
     pub fn with_capacity(fields: usize, bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes), entries: Vec::with_capacity(fields) }
+        let mut set = Self::new();
+        set.reserve(fields, bytes);
+        set
     }
 
-    /// Adds a field at the end, also when the name is there already.
-    ///
-    /// # Errors
-    /// When the set would exceed [`BYTES_MAX`].
-    pub fn push(&mut self, name: &[u8], value: Value<'_>) -> Result<(), Overflow> {
-        let bytes = value.bytes().unwrap_or_default();
-        self.room_for(name.len().saturating_add(bytes.len()))?;
-        self.open(name)?;
-        self.fill(bytes, value.kind())
-    }
-
-    /// Adds a field that is NULL until it is [filled](Self::fill).
-    pub(crate) fn open(&mut self, name: &[u8]) -> Result<(), Overflow> {
-        self.room_for(name.len())?;
-        let start = position(self.bytes.len());
-        self.bytes.extend_from_slice(name);
-        let value = position(self.bytes.len());
-        self.entries.push(Entry { name: start, value, end: value, kind: Kind::Null });
-        Ok(())
-    }
-
-    /// Gives the field opened last its value.
-    pub(crate) fn fill(&mut self, bytes: &[u8], kind: Kind) -> Result<(), Overflow> {
-        self.room_for(bytes.len())?;
-        self.bytes.extend_from_slice(bytes);
-        let entry = self.entries.last_mut().expect("a field is opened before it is filled");
-        entry.end = position(self.bytes.len());
-        entry.kind = kind;
-        Ok(())
-    }
-
-    fn room_for(&self, more: usize) -> Result<(), Overflow> {
-        if more <= BYTES_MAX - self.bytes.len() { Ok(()) } else { Err(Overflow) }
-    }
-
-    /// How many fields there are.
+    /// An empty set of header fields: case is ignored, names and values lie as the lines of a
+    /// head, so what cannot stand in one is refused, and there are the limits of one
+    /// ([`Limits::default`]).
     #[must_use]
-    pub const fn len(&self) -> usize {
-        self.entries.len()
+    pub fn headers() -> Self {
+        Self { form: Form::Lines, limits: Limits::default(), ..Self::new() }
+            .with_case(Case::Ignored)
     }
 
-    /// True when there is no field.
+    /// An empty set with a name of its own.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    pub fn named(title: impl Into<Cow<'static, str>>) -> Self {
+        Self { title: Some(title.into()), ..Self::new() }
     }
 
-    /// Bytes of all names and values.
+    /// This set, which compares names like that from now on.
     #[must_use]
-    pub const fn bytes_used(&self) -> usize {
-        self.bytes.len()
+    pub fn with_case(mut self, case: Case) -> Self {
+        self.case = case;
+        self
     }
 
-    /// Bytes of memory held, used or not.
+    /// This set, which takes no more than that from now on.
     #[must_use]
-    pub const fn bytes_held(&self) -> usize {
-        self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits.within_max();
+        self
     }
 
-    /// Field number `index`, counted from 0.
-    #[must_use]
-    pub fn field(&self, index: usize) -> Option<Field<'_>> {
-        self.entries.get(index).map(|entry| self.read(*entry))
+    /// An empty set that is like this one in all but its fields and its name.
+    pub(crate) const fn like(&self) -> Self {
+        let mut set = Self::new();
+        set.limits = self.limits;
+        set.case = self.case;
+        set.form = self.form;
+        set
     }
 
-    /// The value of the first field of that name.
-    #[must_use]
-    pub fn get(&self, name: &[u8]) -> Option<Value<'_>> {
-        self.iter().find(|field| field.name == name).map(|field| field.value)
+    /// Makes room for that much more, so that filling allocates nothing.
+    pub fn reserve(&mut self, fields: usize, bytes: usize) {
+        self.entries.reserve_exact(fields);
+        self.bytes.reserve_exact(bytes);
     }
 
-    /// The number of the first field of that name, at `from` or behind it.
-    #[must_use]
-    pub fn position(&self, name: &[u8], from: usize) -> Option<usize> {
-        let entries = self.entries.get(from..)?;
-        entries.iter().position(|entry| self.name_of(*entry) == name).map(|found| from + found)
+    /// Forgets all fields and takes `head`, of which nothing is indexed yet. For codecs, which add
+    /// what they find by [`Self::adopt_line`].
+    pub(crate) fn adopt(&mut self, head: Slice) {
+        self.clear();
+        self.form = Form::Lines;
+        self.dead = head.len();
+        if is_worth_keeping(&head) {
+            self.head = Some(head);
+        } else {
+            self.bytes.extend_from_slice(&head);
+        }
     }
 
-    /// All fields in their order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Field<'_>> + ExactSizeIterator {
-        self.entries.iter().map(|entry| self.read(*entry))
+    /// Adds a field that lies as a line in what was adopted, checked by the caller: the name and
+    /// the value by their positions, the end of the line in `end`.
+    pub(crate) fn adopt_line(&mut self, name: Place, value: Place, end: usize, tag: Tag) {
+        self.dead -= end - name.start;
+        self.mask |= tag.bit();
+        self.entries.push(Entry {
+            name: position(name.start),
+            value: position(value.start),
+            length_and_marks: position(value.length) | LINE,
+            name_length: short(name.length),
+            tag,
+        });
     }
 
-    /// Forgets all fields and keeps the memory.
+    fn head_length(&self) -> usize {
+        self.head.as_ref().map_or(0, |head| head.len())
+    }
+
+    /// Bytes in both parts; the position of what is written next.
+    fn used(&self) -> usize {
+        self.head_length() + self.bytes.len()
+    }
+
+    fn live(&self) -> usize {
+        self.used() - self.dead
+    }
+
+    #[inline]
+    fn at(&self, place: u32, length: usize) -> &[u8] {
+        let place = place as usize;
+        let Some(head) = &self.head else { return &self.bytes[place..place + length] };
+        match place.checked_sub(head.len()) {
+            Some(place) => &self.bytes[place..place + length],
+            None => &head[place..place + length],
+        }
+    }
+
+    #[inline]
+    fn name_of(&self, entry: Entry) -> &[u8] {
+        self.at(entry.name, entry.name_length())
+    }
+
+    #[inline]
+    fn read(&self, entry: Entry) -> Field<'_> {
+        let bytes = || self.at(entry.value, entry.value_length());
+        let value = match entry.kind() {
+            Kind::Null => Value::Null,
+            Kind::Bytes => Value::Bytes(bytes()),
+            Kind::Number => Value::Number(bytes()),
+        };
+        Field { name: self.name_of(entry), value, sensitive: entry.has(SENSITIVE) }
+    }
+
+    /// The number of the first field of that name at `from` or behind it.
+    #[inline]
+    fn find(&self, name: &[u8], tag: Tag, case: Case, from: usize) -> Option<usize> {
+        if self.mask & tag.bit() == 0 {
+            return None;
+        }
+        let fits = |entry: &Entry| {
+            entry.tag == tag
+                && entry.name_length() == name.len()
+                && same(self.name_of(*entry), name, case)
+        };
+        self.entries.get(from..)?.iter().position(fits).map(|found| found + from)
+    }
+
+    /// Where the line of an entry that lies as one ends. Blanks may stand behind its value.
+    fn line_end(&self, entry: Entry) -> usize {
+        let mut end = entry.value as usize + entry.value_length();
+        let in_head = end < self.head_length();
+        let (bytes, base) = match &self.head {
+            Some(head) if in_head => (&head[..], 0),
+            _ => (&self.bytes[..], self.head_length()),
+        };
+        while matches!(bytes.get(end - base), Some(b' ' | b'\t')) {
+            end += 1;
+        }
+        end + 2
+    }
+
+    /// Bytes that an entry needs.
+    fn footprint(&self, entry: Entry) -> usize {
+        if entry.has(LINE) {
+            self.line_end(entry) - entry.name as usize
+        } else {
+            entry.name_length() + entry.value_length()
+        }
+    }
+
+    /// The bytes of runs of lines that lie behind each other, in the order of their fields; none
+    /// for fields that are no line.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        let mut rest = &self.entries[..];
+        std::iter::from_fn(move || {
+            while let Some((first, behind)) = rest.split_first() {
+                rest = behind;
+                if !first.has(LINE) {
+                    continue;
+                }
+                let start = first.name as usize;
+                let mut end = self.line_end(*first);
+                let border = self.head_length();
+                while let Some((next, behind)) = rest.split_first() {
+                    if !next.has(LINE) || next.name as usize != end || end == border {
+                        break;
+                    }
+                    end = self.line_end(*next);
+                    rest = behind;
+                }
+                let head = self.head.as_ref().filter(|_| start < border);
+                return Some(match head {
+                    Some(head) => Run::Adopted { head, start, end },
+                    None => Run::Own(&self.bytes[start - border..end - border]),
+                });
+            }
+            None
+        })
+    }
+
+    /// True when fields lie as lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.form == Form::Lines
+    }
+
+    /// Counts bytes as dead, or cuts them off where they are the last.
+    fn abandon(&mut self, start: usize, length: usize) {
+        let border = self.head_length();
+        if start >= border && start + length == self.used() {
+            self.bytes.truncate(start - border);
+        } else {
+            self.dead += length;
+        }
+    }
+
+    /// Abandons all that an entry needs.
+    fn release(&mut self, entry: Entry) {
+        let (name, value) = (entry.name as usize, entry.value as usize);
+        if entry.has(LINE) || value == name + entry.name_length() {
+            self.abandon(name, self.footprint(entry));
+        } else {
+            self.abandon(value, entry.value_length());
+            self.abandon(name, entry.name_length());
+        }
+    }
+
+    /// After something was abandoned: an empty set has nothing dead, and no other set more than
+    /// it lives on, but for [`DEAD_MIN`].
+    fn settle(&mut self) {
+        if self.entries.is_empty() {
+            self.clear();
+        } else if self.dead > DEAD_MIN && self.dead > self.live() {
+            self.compact(self.live());
+        }
+    }
+
+    /// Forgets all fields and keeps the memory, limits and name.
     pub fn clear(&mut self) {
+        self.head = None;
         self.bytes.clear();
         self.entries.clear();
+        self.mask = 0;
+        self.dead = 0;
     }
 
-    /// Forgets all fields but the first `count`.
-    pub fn truncate(&mut self, count: usize) {
-        self.entries.truncate(count);
-        let end = self.entries.last().map_or(0, |entry| entry.end as usize);
-        self.bytes.truncate(end);
+    /// Gets the memory of `other` in place of its own; both are empty.
+    pub(crate) fn take_memory(&mut self, other: Self) {
+        debug_assert!(self.is_empty() && other.is_empty());
+        self.bytes = other.bytes;
+        self.entries = other.entries;
     }
 
-    /// Gives memory back, down to room for `fields` entries and `bytes` bytes or what is used.
-    pub fn shrink_to(&mut self, fields: usize, bytes: usize) {
-        self.entries.shrink_to(fields);
-        self.bytes.shrink_to(bytes);
+    /// Copies what is alive into a buffer of at least `capacity`, in the order of the fields.
+    fn compact(&mut self, capacity: usize) {
+        let mut to = Vec::with_capacity(capacity);
+        let mut mask = 0;
+        let mut entries = std::mem::take(&mut self.entries);
+        for entry in &mut entries {
+            let name = to.len();
+            mask |= entry.tag.bit();
+            if entry.has(LINE) {
+                to.extend_from_slice(self.at(entry.name, self.footprint(*entry)));
+                entry.value = position(name + (entry.value - entry.name) as usize);
+            } else {
+                to.extend_from_slice(self.name_of(*entry));
+                let value = to.len();
+                to.extend_from_slice(self.at(entry.value, entry.value_length()));
+                entry.value = position(value);
+            }
+            entry.name = position(name);
+        }
+        self.entries = entries;
+        self.head = None;
+        self.bytes = to;
+        self.mask = mask;
+        self.dead = 0;
     }
 
-    fn name_of(&self, entry: Entry) -> &[u8] {
-        &self.bytes[entry.name as usize..entry.value as usize]
+    /// Panics where the picture at the head of the crate does not hold. For tests, after each step.
+    #[doc(hidden)]
+    pub fn check(&self) {
+        let mut live = 0;
+        for entry in &self.entries {
+            let field = self.read(*entry);
+            assert_eq!(entry.tag, Tag::of(field.name), "the tag is that of the name");
+            assert_ne!(self.mask & entry.tag.bit(), 0, "the mask has the bit of each name");
+            live += self.footprint(*entry);
+            if entry.has(LINE) {
+                assert_eq!(self.form, Form::Lines);
+                let line = self.at(entry.name, self.footprint(*entry));
+                assert!(line.ends_with(b"\r\n") && line[field.name.len()] == b':');
+            }
+        }
+        assert_eq!(self.live(), live, "what is not dead is alive");
+        assert!(self.dead <= DEAD_MIN.max(live), "{} dead of {}", self.dead, self.used());
+        assert!(!self.entries.is_empty() || self.used() == 0, "an empty set uses nothing");
+        assert!(self.entries.len() <= self.limits.fields as usize);
+        assert!(live <= self.limits.bytes as usize);
     }
 
-    fn read(&self, entry: Entry) -> Field<'_> {
-        let bytes = &self.bytes[entry.value as usize..entry.end as usize];
-        let value = match entry.kind {
-            Kind::Null => Value::Null,
-            Kind::Bytes => Value::Bytes(bytes),
-            Kind::Number => Value::Number(bytes),
-        };
-        Field { name: self.name_of(entry), value }
+    fn room_for(&self, name: usize, value: usize, more: usize) -> Result<(), FieldError> {
+        let Limits { fields: _, bytes, name: name_max, value: value_max } = self.limits;
+        if name > name_max as usize {
+            return Err(FieldError::NameLength(name_max));
+        }
+        if value > value_max as usize {
+            return Err(FieldError::ValueLength(value_max));
+        }
+        if self.live() + more > bytes as usize {
+            return Err(FieldError::Bytes(bytes));
+        }
+        Ok(())
     }
 }
 
-impl Value<'_> {
-    const fn kind(self) -> Kind {
+/// Where some bytes of an adopted block lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+}
+
+/// Lines that lie behind each other.
+#[derive(Debug)]
+pub(crate) enum Run<'a> {
+    /// A part of what was adopted.
+    Adopted { head: &'a Slice, start: usize, end: usize },
+    /// A part of the buffer of the set.
+    Own(&'a [u8]),
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
-            Self::Null => Kind::Null,
-            Self::Bytes(_) => Kind::Bytes,
-            Self::Number(_) => Kind::Number,
+            Self::Adopted { head, start, end } => &head[start..end],
+            Self::Own(bytes) => bytes,
         }
     }
 }
 
-impl PartialEq for Fields {
-    fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
-    }
+/// Blocks of this size or smaller are kept whatever part of them is used.
+const SMALL_BLOCK: usize = 4096;
+
+/// A block is kept alive only by a head that fills half of it, or when it is small; what waits in
+/// a set must not pin memory that nobody counts.
+fn is_worth_keeping(head: &Slice) -> bool {
+    head.held() <= SMALL_BLOCK || head.len() >= head.held() / 2
 }
 
-impl Eq for Fields {}
-
-impl fmt::Debug for Fields {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
+fn position(place: usize) -> u32 {
+    u32::try_from(place).expect("limits keep positions far below 32 bits")
 }
 
-fn position(length: usize) -> u32 {
-    u32::try_from(length).expect("room was checked against BYTES_MAX, which fits 32 bits")
+fn short(length: usize) -> u16 {
+    u16::try_from(length).expect("limits keep names within 16 bits")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn small() -> Fields {
-        let mut fields = Fields::new();
-        fields.push(b"a", Value::Bytes(b"1")).unwrap();
-        fields.push(b"b", Value::Null).unwrap();
-        fields.push(b"a", Value::Number(b"2")).unwrap();
-        fields.push(b"", Value::Bytes(b"")).unwrap();
-        fields
-    }
-
-    #[test]
-    fn order_and_duplicates_are_kept_and_the_first_is_found() {
-        let fields = small();
-        assert_eq!(format!("{fields:?}"), r#"[a="1", b=NULL, a=2, =""]"#);
-        assert_eq!(fields.get(b"a"), Some(Value::Bytes(b"1")));
-        assert_eq!(fields.position(b"a", 0), Some(0));
-        assert_eq!(fields.position(b"a", 1), Some(2));
-        assert_eq!(fields.position(b"a", 3), None);
-        assert_eq!(fields.position(b"a", 99), None);
-    }
-
-    #[test]
-    fn null_is_not_empty_and_absent_is_neither() {
-        let fields = small();
-        assert_eq!(fields.get(b"b"), Some(Value::Null));
-        assert_eq!(fields.get(b""), Some(Value::Bytes(b"")));
-        assert_eq!(fields.get(b"c"), None);
-    }
-
-    #[test]
-    fn clear_keeps_the_memory() {
-        let mut fields = small();
-        let held = fields.bytes_held();
-        fields.clear();
-        assert!(fields.is_empty());
-        assert_eq!(fields.bytes_used(), 0);
-        assert_eq!(fields.bytes_held(), held);
-    }
-
-    #[test]
-    fn what_is_cut_off_leaves_no_bytes_behind() {
-        let mut fields = small();
-        fields.truncate(2);
-        assert_eq!(fields.bytes_used(), 3);
-        fields.push(b"c", Value::Bytes(b"3")).unwrap();
-        assert_eq!(format!("{fields:?}"), r#"[a="1", b=NULL, c="3"]"#);
-        fields.truncate(0);
-        assert_eq!(fields.bytes_used(), 0);
-    }
-
-    #[test]
-    fn an_entry_is_sixteen_bytes() {
-        assert_eq!(size_of::<Entry>(), 16);
-    }
-
-    type Model = Vec<(Vec<u8>, Option<Vec<u8>>)>;
-
-    proptest! {
-        #[test]
-        fn a_set_says_what_a_naive_list_says(
-            model in proptest::collection::vec(
-                (proptest::collection::vec(any::<u8>(), 0..3),
-                 proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9))), 0..30),
-            keep in 0usize..40,
-        ) {
-            let mut model: Model = model;
-            let mut fields = Fields::new();
-            for (name, value) in &model {
-                fields.push(name, value.as_deref().map_or(Value::Null, Value::Bytes)).unwrap();
-            }
-            for _ in 0..2 {
-                prop_assert_eq!(fields.len(), model.len());
-                for (field, (name, value)) in fields.iter().zip(&model) {
-                    prop_assert_eq!(field.name, &name[..]);
-                    prop_assert_eq!(field.value.bytes(), value.as_deref());
-                    let first = model.iter().position(|(other, _)| other == name);
-                    prop_assert_eq!(fields.position(name, 0), first);
-                }
-                let used: usize = model.iter()
-                    .map(|(name, value)| name.len() + value.as_ref().map_or(0, Vec::len)).sum();
-                prop_assert_eq!(fields.bytes_used(), used);
-                fields.truncate(keep);
-                model.truncate(keep);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,79 @@
+//! The name-value pairs of FastCGI (specification 1.0, §3.4): both lengths, one byte each up to
+//! 127, else four with the highest bit set; then both texts.
+
+use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written};
+use crate::{Fields, Lookup};
+
+/// Appends the pair of each field.
+///
+/// # Errors
+/// When a field is NULL, or longer than 31 bits tell.
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    written(out, |out| {
+        for (index, field) in fields.fields().enumerate() {
+            let fail = |reason| Unfit { index, reason };
+            let value = field.value.bytes().ok_or_else(|| fail(UnfitReason::Null))?;
+            push_length(out, field.name.len()).ok_or_else(|| fail(UnfitReason::Name))?;
+            push_length(out, value.len()).ok_or_else(|| fail(UnfitReason::Value))?;
+            out.extend_from_slice(field.name);
+            out.extend_from_slice(value);
+        }
+        Ok(())
+    })
+}
+
+/// Adds a field for each pair.
+///
+/// # Errors
+/// When the last pair is not whole; nothing is added then.
+///
+/// ```
+/// use fields::{Fields, fastcgi};
+///
+/// let mut fields = Fields::new();
+/// fastcgi::decode(&mut fields, b"\x06\x03METHODGET")?;
+/// assert_eq!(fields.to_string(), "METHOD: GET\n");
+/// # Ok::<(), fields::DecodeError>(())
+/// ```
+pub fn decode(fields: &mut Fields, bytes: &[u8]) -> Result<(), DecodeError> {
+    whole(fields, |fields| {
+        let unended = DecodeError::at(bytes.len(), DecodeReason::Unended);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let start = bytes.len() - rest.len();
+            let name = take_length(&mut rest).ok_or(unended)?;
+            let value = take_length(&mut rest).ok_or(unended)?;
+            let (name, behind) = rest.split_at_checked(name).ok_or(unended)?;
+            let (value, behind) = behind.split_at_checked(value).ok_or(unended)?;
+            let added = fields.try_append(name, value);
+            added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
+            rest = behind;
+        }
+        Ok(())
+    })
+}
+
+/// Marks a length of four bytes.
+const LONG: u32 = 1 << 31;
+
+fn push_length(out: &mut Vec<u8>, length: usize) -> Option<()> {
+    match u8::try_from(length) {
+        Ok(short @ 0..128) => out.push(short),
+        _ => {
+            let long = u32::try_from(length).ok().filter(|length| length & LONG == 0)?;
+            out.extend_from_slice(&(long | LONG).to_be_bytes());
+        }
+    }
+    Some(())
+}
+
+fn take_length(rest: &mut &[u8]) -> Option<usize> {
+    let (&first, behind) = rest.split_first()?;
+    if first < 128 {
+        *rest = behind;
+        return Some(first.into());
+    }
+    let (long, behind) = rest.split_first_chunk::<4>()?;
+    *rest = behind;
+    usize::try_from(u32::from_be_bytes(*long) & !LONG).ok()
+}

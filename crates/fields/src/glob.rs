@@ -1,0 +1,51 @@
+//! Patterns over names: `*` stands for any bytes, `?` for one.
+
+/// True when all of `text` fits `pattern`. Costs at most their product.
+pub(crate) fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut place) = (0, 0);
+    // Where to go on when what follows the last `*` does not fit: one byte further.
+    let mut again = None;
+    while place < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                again = Some((at, place));
+                at += 1;
+            }
+            Some(&byte) if byte == b'?' || byte == text[place] => {
+                at += 1;
+                place += 1;
+            }
+            _ => {
+                let Some((star, from)) = again else { return false };
+                again = Some((star, from + 1));
+                at = star + 1;
+                place = from + 1;
+            }
+        }
+    }
+    pattern[at..].iter().all(|&byte| byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn stars_and_marks() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a*", "abc", true),
+            ("a*", "bac", false),
+            ("*c", "abc", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*ab*ab", "abxabab", true),
+            ("*ab*ab", "abxaba", false),
+            ("**", "x", true),
+        ] {
+            assert_eq!(fits(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What may stand in the lines of a head (RFC 9110 §5), looked at eight bytes at a time.
+
+/// Bytes of a token.
+const TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let marks = b"!#$%&'*+-.^_`|~0123456789";
+    let mut index = 0;
+    while index < marks.len() {
+        table[marks[index] as usize] = true;
+        index += 1;
+    }
+    let mut letter = b'a';
+    while letter <= b'z' {
+        table[letter as usize] = true;
+        table[letter.to_ascii_uppercase() as usize] = true;
+        letter += 1;
+    }
+    table
+};
+
+/// The first byte at `from` or behind that does not belong to a token, or the length.
+#[inline]
+pub(crate) fn token_end(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    let length = rest.iter().position(|&byte| !TOKEN[byte as usize]);
+    from + length.unwrap_or(rest.len())
+}
+
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && token_end(bytes, 0) == bytes.len()
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The high bit of each byte that is below 32 or 127. Bytes above the lowest one found may be
+/// found in error, because a borrow runs through them.
+const fn controls(word: u64) -> u64 {
+    let below = word.wrapping_sub(ONES * 32) & !word;
+    let delete = word ^ (ONES * 127);
+    (below | delete.wrapping_sub(ONES) & !delete) & HIGH
+}
+
+/// The first control character at `from` or behind that is no tab, or the length.
+#[inline]
+pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
+    let mut place = from;
+    while let Some(word) = bytes.get(place..).and_then(|rest| rest.first_chunk::<8>()) {
+        let found = controls(u64::from_le_bytes(*word));
+        if found == 0 {
+            place += 8;
+            continue;
+        }
+        place += found.trailing_zeros() as usize / 8;
+        if bytes[place] != b'\t' {
+            return place;
+        }
+        place += 1;
+    }
+    let rest = bytes.get(place..).unwrap_or_default();
+    let is_control = |&byte: &u8| byte != b'\t' && (byte < 32 || byte == 127);
+    place + rest.iter().position(is_control).unwrap_or(rest.len())
+}
+
+pub(crate) fn is_value(bytes: &[u8]) -> bool {
+    value_end(bytes, 0) == bytes.len()
+}
+
+const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// The bytes without the blanks around them, which are not part of a value.
+#[inline]
+pub(crate) fn trimmed(bytes: &[u8]) -> &[u8] {
+    let start = bytes.iter().take_while(|&&byte| is_blank(byte)).count();
+    let end = bytes[start..].iter().rev().take_while(|&&byte| is_blank(byte)).count();
+    &bytes[start..bytes.len() - end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_character_is_found_wherever_it_stands() {
+        for length in 0..40 {
+            for place in 0..length {
+                for byte in 0..=255 {
+                    let mut text = vec![b'\t'; length];
+                    text[place] = byte;
+                    let bad = byte != b'\t' && (byte < 32 || byte == 127);
+                    let expected = if bad { place } else { length };
+                    assert_eq!(value_end(&text, 0), expected, "{byte} at {place} of {length}");
+                    assert_eq!(value_end(&text, length + 1), length + 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_are_what_rfc_9110_says() {
+        let all: Vec<u8> = (0..=255).filter(|byte| is_token(&[*byte])).collect();
+        let expected =
+            b"!#$%&'*+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~";
+        assert_eq!(all, expected);
+        assert!(!is_token(b"") && is_token(b"a") && !is_token(b"a b"));
+    }
+
+    #[test]
+    fn blanks_around_a_value_go() {
+        assert_eq!(trimmed(b" \t a b \t"), b"a b");
+        assert_eq!(trimmed(b" \t"), b"");
+        assert_eq!(trimmed(b""), b"");
+    }
+}

@@ -1,0 +1,76 @@
+//! Fields as an `http::HeaderMap`, and back.
+//!
+//! A `HeaderMap` keeps neither the spelling of names nor the order between them: on the way to it
+//! names become small letters, and on the way back fields of one name stand together.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::{FieldError, Fields, Unfit, UnfitReason};
+
+impl TryFrom<&Fields> for HeaderMap {
+    type Error = Unfit;
+
+    /// NULL fields are left out.
+    fn try_from(fields: &Fields) -> Result<Self, Unfit> {
+        let too_many = |index| Unfit { index, reason: UnfitReason::Name };
+        let mut map = Self::try_with_capacity(fields.len()).map_err(|_| too_many(fields.len()))?;
+        for (index, field) in fields.iter().enumerate() {
+            let Some(value) = field.value.bytes() else { continue };
+            let name = HeaderName::from_bytes(field.name)
+                .map_err(|_| Unfit { index, reason: UnfitReason::Name })?;
+            let mut value = HeaderValue::from_bytes(value)
+                .map_err(|_| Unfit { index, reason: UnfitReason::Value })?;
+            value.set_sensitive(field.sensitive);
+            map.try_append(name, value).map_err(|_| too_many(index))?;
+        }
+        Ok(map)
+    }
+}
+
+impl TryFrom<&HeaderMap> for Fields {
+    type Error = FieldError;
+
+    /// Header fields with the limits of a head.
+    fn try_from(map: &HeaderMap) -> Result<Self, FieldError> {
+        let mut fields = Self::headers();
+        for (name, value) in map {
+            let index = fields.try_append(name.as_str(), value.as_bytes())?;
+            fields.set_sensitive(index, value.is_sensitive());
+        }
+        Ok(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Value;
+
+    #[test]
+    fn a_head_goes_there_and_back() {
+        let mut fields = Fields::headers();
+        for (name, value) in [("Host", "x"), ("Set-Cookie", "a"), ("Set-Cookie", "b")] {
+            fields.append(name, value);
+        }
+        fields.append("Gone", Value::Null);
+        let index = fields.append("Authorization", "secret");
+        fields.set_sensitive(index, true);
+        let map = HeaderMap::try_from(&fields).unwrap();
+        assert!(map["authorization"].is_sensitive());
+        let back = Fields::try_from(&map).unwrap();
+        assert_eq!(back.len(), 4);
+        assert!(!format!("{back:?}").contains("secret"));
+        let cookies: Vec<_> = back.get_all("set-cookie").filter_map(Value::text).collect();
+        assert_eq!(cookies, ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_no_header_is_named() {
+        let fields = Fields::from_iter([("a", "1"), ("b c", "2")]);
+        let error = HeaderMap::try_from(&fields).unwrap_err();
+        assert_eq!(error, Unfit { index: 1, reason: UnfitReason::Name });
+        let fields = Fields::from_iter([("a", "1\n")]);
+        let error = HeaderMap::try_from(&fields).unwrap_err();
+        assert_eq!(error, Unfit { index: 0, reason: UnfitReason::Value });
+    }
+}

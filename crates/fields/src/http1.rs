@@ -1,0 +1,219 @@
+//! The lines of an HTTP/1 head: adopted where they were received, and sent as they lie.
+//!
+//! The reader is stricter than most (RFC 9112 §5 with none of its allowances): a line ends with CR
+//! LF and nothing else, a name is a token with the colon right behind it, a value has no control
+//! character but tabs, and no line continues another. So what is accepted here means the same to
+//! whoever reads it next.
+
+use std::fmt;
+use std::io::IoSlice;
+
+use block::Slice;
+
+use crate::codec::{Unfit, UnfitReason};
+use crate::grammar::{is_token, is_value, token_end, trimmed, value_end};
+use crate::name::Tag;
+use crate::set::{Place, Run};
+use crate::{FieldError, Fields, Limits, Lookup};
+
+/// Why lines are no head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadReason {
+    /// A name is empty, or holds what no token has.
+    Name,
+    /// A line begins with a blank: the sender continues the line before.
+    Continued,
+    /// A value holds a control character.
+    Control,
+    /// A line ends with a line feed alone.
+    LineFeed,
+    /// A carriage return stands alone.
+    CarriageReturn,
+    /// The last line does not end.
+    Unended,
+    /// There are too many, or they are too long.
+    Limit(FieldError),
+}
+
+/// Lines that are no head: why, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadError {
+    /// Why.
+    pub reason: HeadReason,
+    /// The byte that is wrong, counted from 0.
+    pub byte: usize,
+}
+
+impl fmt::Display for HeadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            HeadReason::Name => f.write_str("a name that is empty or not a token")?,
+            HeadReason::Continued => f.write_str("a line that continues the one before")?,
+            HeadReason::Control => f.write_str("a control character in a value")?,
+            HeadReason::LineFeed => f.write_str("a line feed without a carriage return")?,
+            HeadReason::CarriageReturn => f.write_str("a carriage return without a line feed")?,
+            HeadReason::Unended => f.write_str("a line that does not end")?,
+            HeadReason::Limit(error) => error.fmt(f)?,
+        }
+        write!(f, " at byte {}", self.byte)
+    }
+}
+
+impl std::error::Error for HeadError {}
+
+/// Indexes header lines where they lie: each `name: value` CR LF, without the request line before
+/// them and the empty line behind. The block is kept, unless it is larger than 4 KiB and the lines
+/// are less than half of it; then they are copied out of it. `set` is emptied and used again; its
+/// limits hold.
+///
+/// # Errors
+/// When they are no head; `set` is then empty.
+///
+/// ```
+/// use fields::{Fields, http1, known};
+///
+/// let lines = block::Slice::copy_of(b"Host: example.org\r\nx-a:1\r\n");
+/// let mut fields = Fields::headers();
+/// http1::adopt(&mut fields, lines)?;
+/// assert_eq!(fields.get(&known::HOST).unwrap().text(), Some("example.org"));
+/// assert_eq!(http1::slices(&fields).len(), 1);
+/// # Ok::<(), http1::HeadError>(())
+/// ```
+pub fn adopt(set: &mut Fields, lines: Slice) -> Result<(), HeadError> {
+    let limits = set.limits();
+    if lines.len() > limits.bytes as usize {
+        let reason = HeadReason::Limit(FieldError::Bytes(limits.bytes));
+        set.clear();
+        return Err(HeadError { reason, byte: limits.bytes as usize });
+    }
+    set.adopt(lines.clone());
+    let read = read(set, &lines, limits);
+    if read.is_err() {
+        set.clear();
+    }
+    read
+}
+
+fn read(set: &mut Fields, bytes: &[u8], limits: Limits) -> Result<(), HeadError> {
+    let refuse = |reason, byte| Err(HeadError { reason, byte });
+    let mut start = 0;
+    while start < bytes.len() {
+        let name_end = token_end(bytes, start);
+        let byte = bytes.get(name_end);
+        if byte != Some(&b':') || name_end == start {
+            return refuse(wrong_name(name_end == start, byte), name_end);
+        }
+        let mut value = name_end + 1;
+        while matches!(bytes.get(value), Some(b' ' | b'\t')) {
+            value += 1;
+        }
+        let line = value_end(bytes, value);
+        match bytes.get(line..) {
+            Some([b'\r', b'\n', ..]) => {}
+            rest => return refuse(wrong_end(rest.unwrap_or_default()), line),
+        }
+        let mut end = line;
+        while end > value && matches!(bytes[end - 1], b' ' | b'\t') {
+            end -= 1;
+        }
+        let name = Place { start, length: name_end - start };
+        let value = Place { start: value, length: end - value };
+        if let Err(error) = within(limits, set.len(), name.length, value.length) {
+            return refuse(HeadReason::Limit(error), start);
+        }
+        start = line + 2;
+        set.adopt_line(name, value, start, Tag::of(&bytes[name.start..name_end]));
+    }
+    Ok(())
+}
+
+const fn wrong_name(empty: bool, byte: Option<&u8>) -> HeadReason {
+    match byte {
+        None => HeadReason::Unended,
+        Some(b' ' | b'\t') if empty => HeadReason::Continued,
+        Some(_) => HeadReason::Name,
+    }
+}
+
+const fn wrong_end(rest: &[u8]) -> HeadReason {
+    match rest {
+        [] | [b'\r'] => HeadReason::Unended,
+        [b'\n', ..] => HeadReason::LineFeed,
+        [b'\r', ..] => HeadReason::CarriageReturn,
+        _ => HeadReason::Control,
+    }
+}
+
+const fn within(
+    limits: Limits,
+    fields: usize,
+    name: usize,
+    value: usize,
+) -> Result<(), FieldError> {
+    if fields >= limits.fields as usize {
+        return Err(FieldError::Fields(limits.fields));
+    }
+    if name > limits.name as usize {
+        return Err(FieldError::NameLength(limits.name));
+    }
+    if value > limits.value as usize {
+        return Err(FieldError::ValueLength(limits.value));
+    }
+    Ok(())
+}
+
+/// Appends a line for each field; a NULL one has none. Copies whole runs where the set holds lines.
+///
+/// # Errors
+/// When a name or a value cannot stand in a line; `out` is then as it was before.
+pub fn encode(fields: &Fields, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    if fields.has_lines() {
+        fields.runs().for_each(|run| out.extend_from_slice(run.bytes()));
+        return Ok(());
+    }
+    encode_any(fields, out)
+}
+
+/// As [`encode`], for whatever reads like a set.
+///
+/// # Errors
+/// When a name or a value cannot stand in a line; `out` is then as it was before.
+pub fn encode_any(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    let before = out.len();
+    for (index, field) in fields.fields().enumerate() {
+        let Some(value) = field.value.bytes() else { continue };
+        let value = trimmed(value);
+        let reason = match (is_token(field.name), is_value(value)) {
+            (false, _) => UnfitReason::Name,
+            (_, false) => UnfitReason::Value,
+            _ => {
+                for part in [field.name, b": ", value, b"\r\n"] {
+                    out.extend_from_slice(part);
+                }
+                continue;
+            }
+        };
+        out.truncate(before);
+        return Err(Unfit { index, reason });
+    }
+    Ok(())
+}
+
+/// The lines as they lie in memory, of a set that was made by [`Fields::headers`]; none of any
+/// other. An unchanged adopted set is one part.
+pub fn io_slices(fields: &Fields) -> impl Iterator<Item = IoSlice<'_>> {
+    fields.runs().map(|run| IoSlice::new(run.bytes()))
+}
+
+/// The lines as counted slices, ready to be queued: parts of the adopted block are not copied.
+#[must_use]
+pub fn slices(fields: &Fields) -> Vec<Slice> {
+    let slice = |run| match run {
+        Run::Adopted { head, start, end } => head.slice(start..end),
+        Run::Own(bytes) => Slice::copy_of(bytes),
+    };
+    fields.runs().map(slice).collect()
+}
+
+#[cfg(test)]
+mod tests;

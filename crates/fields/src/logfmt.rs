@@ -1,0 +1,137 @@
+//! logfmt: `at=17 path="/a b" user`. A value with blanks, quotes, `=` or control characters is
+//! quoted, in which `\"`, `\\`, `\n`, `\r` and `\t` stand for what they do in most languages. A
+//! name without `=` is NULL, one with nothing behind it is empty. Values are bytes, never numbers.
+
+use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written};
+use crate::{Fields, Lookup, Value};
+
+/// Appends all fields with a blank between, without a line end.
+///
+/// # Errors
+/// When a name is empty or holds a blank, a quote, `=` or a control character.
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    written(out, |out| {
+        for (index, field) in fields.fields().enumerate() {
+            if field.name.is_empty() || field.name.iter().any(|&byte| !is_bare(byte)) {
+                return Err(Unfit { index, reason: UnfitReason::Name });
+            }
+            if index > 0 {
+                out.push(b' ');
+            }
+            out.extend_from_slice(field.name);
+            if let Some(value) = field.value.bytes() {
+                out.push(b'=');
+                push(out, value);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn push(out: &mut Vec<u8>, value: &[u8]) {
+    if value.iter().all(|&byte| is_bare(byte)) {
+        return out.extend_from_slice(value);
+    }
+    out.push(b'"');
+    for &byte in value {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            byte => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}
+
+/// True for what may stand without quotes.
+const fn is_bare(byte: u8) -> bool {
+    byte > b' ' && !matches!(byte, b'"' | b'=' | 127)
+}
+
+/// Adds the fields of one line.
+///
+/// # Errors
+/// When it is no logfmt; nothing is added then.
+///
+/// ```
+/// use fields::{Fields, Value, logfmt};
+///
+/// let mut fields = Fields::new();
+/// logfmt::decode(&mut fields, br#"at=17 path="/a b" user empty="#)?;
+/// assert_eq!(fields.get("path"), Some(Value::Bytes(b"/a b")));
+/// assert_eq!(fields.get("user"), Some(Value::Null));
+/// assert_eq!(fields.get("empty"), Some(Value::Bytes(b"")));
+/// # Ok::<(), fields::DecodeError>(())
+/// ```
+pub fn decode(fields: &mut Fields, line: &[u8]) -> Result<(), DecodeError> {
+    whole(fields, |fields| {
+        let mut place = 0;
+        let mut unescaped = Vec::new();
+        loop {
+            place += count(&line[place..], |byte| matches!(byte, b' ' | b'\t'));
+            let start = place;
+            let Some(_) = line.get(start) else { return Ok(()) };
+            place += count(&line[start..], is_bare);
+            if place == start {
+                return Err(DecodeError::at(start, DecodeReason::Name));
+            }
+            let name = &line[start..place];
+            let value = match line.get(place) {
+                Some(b'=') => {
+                    place += 1;
+                    value(line, &mut place, &mut unescaped)?
+                }
+                _ => Value::Null,
+            };
+            if !matches!(line.get(place), None | Some(b' ' | b'\t')) {
+                return Err(DecodeError::at(place, DecodeReason::Mark));
+            }
+            let added = fields.try_append(name, value);
+            added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
+        }
+    })
+}
+
+fn count(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().take_while(|&&byte| wanted(byte)).count()
+}
+
+/// The value at `place`, which is then behind it.
+fn value<'a>(
+    line: &'a [u8],
+    place: &mut usize,
+    unescaped: &'a mut Vec<u8>,
+) -> Result<Value<'a>, DecodeError> {
+    if line.get(*place) != Some(&b'"') {
+        let start = *place;
+        *place += count(&line[start..], is_bare);
+        return Ok(Value::Bytes(&line[start..*place]));
+    }
+    unescaped.clear();
+    loop {
+        *place += 1;
+        let byte = match line.get(*place) {
+            None => return Err(DecodeError::at(line.len(), DecodeReason::Unended)),
+            Some(b'"') => {
+                *place += 1;
+                return Ok(Value::Bytes(unescaped));
+            }
+            Some(b'\\') => {
+                *place += 1;
+                match line.get(*place) {
+                    Some(b'n') => b'\n',
+                    Some(b'r') => b'\r',
+                    Some(b't') => b'\t',
+                    Some(&byte @ (b'"' | b'\\')) => byte,
+                    None => return Err(DecodeError::at(line.len(), DecodeReason::Unended)),
+                    Some(_) => return Err(DecodeError::at(*place, DecodeReason::Escape)),
+                }
+            }
+            Some(&byte) => byte,
+        };
+        unescaped.push(byte);
+    }
+}

@@ -1,0 +1,297 @@
+//! Names as they are looked up: bytes and a tag of 16 bits.
+//!
+//! The tag is a hash of the name that does not tell case (all letters of both cases have the same
+//! one), so a look-up compares bytes only where tags are equal. From the tag follows one of 64
+//! bits that a set has when it may hold the name: each name in [`known`] has a bit that no other
+//! known name has, all others share the rest. A set without the bit need not be searched.
+
+/// How the names of a set are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Case {
+    /// Byte by byte: rows, parameters.
+    Exact,
+    /// Letters of both cases are the same: header fields. The spelling is kept all the same.
+    Ignored,
+}
+
+/// Something that names a field: text, bytes, or a [`Name`] whose tag is made when compiling.
+pub trait AsName {
+    /// Its bytes.
+    fn as_name(&self) -> &[u8];
+
+    /// Its tag.
+    fn tag(&self) -> Tag {
+        Tag::of(self.as_name())
+    }
+}
+
+impl AsName for [u8] {
+    fn as_name(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<const N: usize> AsName for [u8; N] {
+    fn as_name(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsName for Vec<u8> {
+    fn as_name(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsName for str {
+    fn as_name(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl AsName for String {
+    fn as_name(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
+impl<N: AsName + ?Sized> AsName for &N {
+    fn as_name(&self) -> &[u8] {
+        (**self).as_name()
+    }
+
+    fn tag(&self) -> Tag {
+        (**self).tag()
+    }
+}
+
+/// A name whose tag is known before the program runs.
+///
+/// ```
+/// use fields::{Fields, Name};
+///
+/// const TRACE: Name = Name::new("X-Trace");
+/// let mut fields = Fields::headers();
+/// fields.append(&TRACE, "17");
+/// assert!(fields.contains("x-trace"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    text: &'static str,
+    tag: Tag,
+}
+
+impl Name {
+    /// The name with this text.
+    #[must_use]
+    pub const fn new(text: &'static str) -> Self {
+        Self { text, tag: Tag::of(text.as_bytes()) }
+    }
+
+    /// Its text.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        self.text
+    }
+}
+
+impl AsName for Name {
+    fn as_name(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+
+    fn tag(&self) -> Tag {
+        self.tag
+    }
+}
+
+/// What is compared before the bytes of two names are: equal for names that differ in case only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag(u16);
+
+/// Odd, with its bits evenly spread (the golden ratio).
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Makes the two cases of a letter alike. It also makes some other bytes alike, which costs a
+/// comparison where such names meet and nothing else.
+const FOLD: u64 = 0x2020_2020_2020_2020;
+
+impl Tag {
+    /// The tag of a name.
+    #[inline]
+    #[must_use]
+    pub const fn of(name: &[u8]) -> Self {
+        Self::seeded(name, SEED)
+    }
+
+    const fn seeded(name: &[u8], seed: u64) -> Self {
+        let mut hash = mixed(seed, name.len() as u64);
+        let mut rest = name;
+        while let Some((word, behind)) = rest.split_first_chunk::<8>() {
+            hash = mixed(hash, u64::from_le_bytes(*word) | FOLD);
+            rest = behind;
+        }
+        if let (Some(first), Some(last)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+            let word = (u32::from_le_bytes(*first) as u64) << 32 | u32::from_le_bytes(*last) as u64;
+            hash = mixed(hash, word | FOLD);
+        } else if let [first, .., last] | [first @ last] = rest {
+            let word = (*first as u64) << 16 | (rest[rest.len() / 2] as u64) << 8 | *last as u64;
+            hash = mixed(hash, word | FOLD);
+        }
+        let [low, high, ..] = (hash >> 48).to_le_bytes();
+        Self(u16::from_le_bytes([low, high]))
+    }
+
+    /// The bit that a set has when it may hold a name with this tag.
+    #[inline]
+    pub(crate) const fn bit(self) -> u64 {
+        1 << BITS[self.slot()]
+    }
+
+    const fn slot(self) -> usize {
+        (self.0 & 0xff) as usize
+    }
+}
+
+const fn mixed(hash: u64, word: u64) -> u64 {
+    let product = (hash ^ word).wrapping_mul(FACTOR);
+    product ^ product >> 32
+}
+
+/// True when the names are the same; both have the same tag.
+#[inline]
+pub(crate) fn same(one: &[u8], other: &[u8], case: Case) -> bool {
+    match case {
+        Case::Exact => one == other,
+        Case::Ignored => one.eq_ignore_ascii_case(other),
+    }
+}
+
+macro_rules! known {
+    ($($ident:ident $text:literal)*) => {
+        /// Names of header fields that a proxy asks for; whether a set has none of that name is
+        /// told by one bit.
+        pub mod known {
+            use super::Name;
+            $(
+                #[doc = concat!("`", $text, "`")]
+                pub const $ident: Name = Name::new($text);
+            )*
+        }
+        const KNOWN: &[&str] = &[$($text),*];
+    };
+}
+
+known! {
+    ACCEPT "accept"
+    ACCEPT_ENCODING "accept-encoding"
+    ACCEPT_LANGUAGE "accept-language"
+    AUTHORIZATION "authorization"
+    CACHE_CONTROL "cache-control"
+    CONNECTION "connection"
+    CONTENT_ENCODING "content-encoding"
+    CONTENT_LENGTH "content-length"
+    CONTENT_TYPE "content-type"
+    COOKIE "cookie"
+    DATE "date"
+    ETAG "etag"
+    EXPECT "expect"
+    FORWARDED "forwarded"
+    HOST "host"
+    IF_MODIFIED_SINCE "if-modified-since"
+    IF_NONE_MATCH "if-none-match"
+    KEEP_ALIVE "keep-alive"
+    LAST_MODIFIED "last-modified"
+    LOCATION "location"
+    ORIGIN "origin"
+    PROXY_AUTHORIZATION "proxy-authorization"
+    PROXY_CONNECTION "proxy-connection"
+    RANGE "range"
+    REFERER "referer"
+    SERVER "server"
+    SET_COOKIE "set-cookie"
+    TE "te"
+    TRAILER "trailer"
+    TRANSFER_ENCODING "transfer-encoding"
+    UPGRADE "upgrade"
+    USER_AGENT "user-agent"
+    VARY "vary"
+    VIA "via"
+    WWW_AUTHENTICATE "www-authenticate"
+    X_FORWARDED_FOR "x-forwarded-for"
+    X_FORWARDED_PROTO "x-forwarded-proto"
+    X_REQUEST_ID "x-request-id"
+}
+
+/// Bits that names which are not known share: those above the bits of the known ones.
+const SHARED: usize = 64 - KNOWN.len();
+
+/// The first seed under which no two known names have the same slot.
+const SEED: u64 = {
+    let mut seed = 1;
+    while !distinct(seed) {
+        seed += 1;
+    }
+    seed
+};
+
+const fn distinct(seed: u64) -> bool {
+    let mut taken = [false; 256];
+    let mut index = 0;
+    while index < KNOWN.len() {
+        let slot = Tag::seeded(KNOWN[index].as_bytes(), seed).slot();
+        if taken[slot] {
+            return false;
+        }
+        taken[slot] = true;
+        index += 1;
+    }
+    true
+}
+
+/// The number of the bit, by slot.
+const BITS: [u8; 256] = {
+    let mut bits = [0; 256];
+    let mut slot = 0;
+    while slot < 256 {
+        let [bit, ..] = (KNOWN.len() + slot % SHARED).to_le_bytes();
+        bits[slot] = bit;
+        slot += 1;
+    }
+    let mut index = 0;
+    while index < KNOWN.len() {
+        let [bit, ..] = index.to_le_bytes();
+        bits[Tag::seeded(KNOWN[index].as_bytes(), SEED).slot()] = bit;
+        index += 1;
+    }
+    bits
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_does_not_change_a_tag_and_one_letter_does() {
+        for name in ["a", "te", "via", "host", "accept", "keep-alive", "x-forwarded-proto"] {
+            let tag = Tag::of(name.as_bytes());
+            assert_eq!(Tag::of(name.to_ascii_uppercase().as_bytes()), tag, "{name}");
+            for place in 0..name.len() {
+                let mut other = name.as_bytes().to_vec();
+                other[place] = if other[place] == b'q' { b'z' } else { b'q' };
+                assert_ne!(Tag::of(&other), tag, "{name} at {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_known_name_has_a_bit_of_its_own() {
+        let mut all = 0;
+        for name in KNOWN {
+            let bit = Tag::of(name.as_bytes()).bit();
+            assert_eq!(all & bit, 0, "{name}");
+            all |= bit;
+        }
+        assert_eq!(all, (1 << KNOWN.len()) - 1);
+        assert_eq!(known::HOST.tag(), Tag::of(b"Host"));
+    }
+}

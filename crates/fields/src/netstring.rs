@@ -1,0 +1,149 @@
+//! Netstrings: `LENGTH:BYTES,` for each name and each value in turn; and the head of SCGI, one
+//! netstring of names and values that end with NUL.
+
+use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, push_count, whole, written};
+use crate::{Fields, Lookup, Value};
+
+/// Digits of a length at most; more would pass what a set holds.
+const DIGITS_MAX: usize = 10;
+
+/// Appends two netstrings a field.
+///
+/// # Errors
+/// When a field is NULL.
+///
+/// ```
+/// use fields::{Fields, netstring};
+///
+/// let mut out = Vec::new();
+/// netstring::encode(&Fields::from_iter([("at", "17")]), &mut out)?;
+/// assert_eq!(out, b"2:at,2:17,");
+/// # Ok::<(), fields::Unfit>(())
+/// ```
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    written(out, |out| {
+        for (index, field) in fields.fields().enumerate() {
+            let Some(value) = field.value.bytes() else {
+                return Err(Unfit { index, reason: UnfitReason::Null });
+            };
+            push(out, field.name);
+            push(out, value);
+        }
+        Ok(())
+    })
+}
+
+/// Adds a field for each two netstrings.
+///
+/// # Errors
+/// When they are none, or a name has no value; nothing is added then.
+pub fn decode(fields: &mut Fields, bytes: &[u8]) -> Result<(), DecodeError> {
+    whole(fields, |fields| {
+        let mut place = 0;
+        while place < bytes.len() {
+            let start = place;
+            let name = take(bytes, &mut place)?;
+            let value = take(bytes, &mut place)?;
+            let added = fields.try_append(name, value);
+            added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
+        }
+        Ok(())
+    })
+}
+
+/// Appends one netstring with all names and values, each ended by NUL.
+///
+/// # Errors
+/// When a field is NULL, or a name or value has a NUL, or a name is empty.
+pub fn encode_scgi(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    let mut length = 0;
+    for (index, field) in fields.fields().enumerate() {
+        let reason = match field.value {
+            Value::Null => UnfitReason::Null,
+            _ if field.name.is_empty() || field.name.contains(&0) => UnfitReason::Name,
+            value if value.bytes_or_empty().contains(&0) => UnfitReason::Value,
+            value => {
+                length += field.name.len() + value.bytes_or_empty().len() + 2;
+                continue;
+            }
+        };
+        return Err(Unfit { index, reason });
+    }
+    push_count(out, length);
+    out.push(b':');
+    for field in fields.fields() {
+        for part in [field.name, b"\0", field.value.bytes_or_empty(), b"\0"] {
+            out.extend_from_slice(part);
+        }
+    }
+    out.push(b',');
+    Ok(())
+}
+
+/// Adds the fields of one netstring of names and values that end with NUL. What follows it, the
+/// body, is left; returned is where that begins.
+///
+/// # Errors
+/// When it is none; nothing is added then.
+pub fn decode_scgi(fields: &mut Fields, bytes: &[u8]) -> Result<usize, DecodeError> {
+    let mut end = 0;
+    let inside = take(bytes, &mut end)?;
+    let base = end - 1 - inside.len();
+    whole(fields, |fields| {
+        let mut place = 0;
+        while place < inside.len() {
+            let start = base + place;
+            let name = until_nul(inside, &mut place, base)?;
+            let value = until_nul(inside, &mut place, base)?;
+            if name.is_empty() {
+                return Err(DecodeError::at(start, DecodeReason::Name));
+            }
+            let added = fields.try_append(name, value);
+            added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
+        }
+        Ok(())
+    })?;
+    Ok(end)
+}
+
+fn push(out: &mut Vec<u8>, bytes: &[u8]) {
+    push_count(out, bytes.len());
+    out.push(b':');
+    out.extend_from_slice(bytes);
+    out.push(b',');
+}
+
+/// The netstring at `place`, which is then behind it.
+fn take<'a>(bytes: &'a [u8], place: &mut usize) -> Result<&'a [u8], DecodeError> {
+    let fail = |place, reason| Err(DecodeError::at(place, reason));
+    let rest = bytes.get(*place..).unwrap_or_default();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match rest.get(digits) {
+        _ if digits > DIGITS_MAX || digits > 1 && rest[0] == b'0' => {
+            return fail(*place, DecodeReason::Length);
+        }
+        None => return fail(bytes.len(), DecodeReason::Unended),
+        Some(b':') if digits > 0 => {}
+        Some(_) => return fail(*place + digits, DecodeReason::Length),
+    }
+    let length = rest[..digits].iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let start = *place + digits + 1;
+    let end = usize::try_from(length).ok().and_then(|length| start.checked_add(length));
+    match end.and_then(|end| Some((end, bytes.get(end)?))) {
+        Some((end, b',')) => {
+            *place = end + 1;
+            Ok(&bytes[start..end])
+        }
+        Some((end, _)) => fail(end, DecodeReason::Mark),
+        None => fail(bytes.len(), DecodeReason::Unended),
+    }
+}
+
+fn until_nul<'a>(bytes: &'a [u8], place: &mut usize, base: usize) -> Result<&'a [u8], DecodeError> {
+    let start = *place;
+    let length = bytes[start..].iter().position(|&byte| byte == 0);
+    let ended = length.ok_or_else(|| DecodeError::at(base + bytes.len(), DecodeReason::Unended));
+    let end = start + ended?;
+    *place = end + 1;
+    Ok(&bytes[start..end])
+}

@@ -1,0 +1,334 @@
+//! Rows of one shape: the names once, the values of a whole batch in one buffer.
+//!
+//! ```text
+//!   bytes   |value|value|value| … |value|         row after row, column after column
+//!   ends    [end, end, end, …]                    4 bytes a cell
+//!   kinds   2 bits a cell                         bytes, number or NULL
+//!   law     ends never fall, the last is bytes.len(); cells = rows × columns
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::name::AsName;
+use crate::set::Kind;
+use crate::{Case, Field, Fields, Lookup, Value};
+
+/// Bytes of values that a batch holds at most.
+pub const ROWS_BYTES_MAX: usize = u32::MAX as usize;
+
+/// The names of the columns, which rows share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schema(Arc<Fields>);
+
+impl Schema {
+    /// Columns with these names, which are compared like that.
+    ///
+    /// # Panics
+    /// When a name is longer than 65,535 bytes.
+    pub fn new<N: AsName>(names: impl IntoIterator<Item = N>, case: Case) -> Self {
+        let names = names.into_iter().map(|name| (name, Value::Null));
+        Self(Arc::new(names.collect::<Fields>().with_case(case)))
+    }
+
+    /// How many columns there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True when there is no column.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names in their order.
+    pub fn names(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {
+        self.0.names()
+    }
+
+    /// The number of the first column of that name.
+    #[must_use]
+    pub fn position(&self, name: &(impl AsName + ?Sized)) -> Option<usize> {
+        self.0.position(name)
+    }
+}
+
+/// Why a batch does not take a row. It is as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowError {
+    /// It would hold more than [`ROWS_BYTES_MAX`].
+    Bytes,
+    /// The row has more or fewer values than there are columns.
+    Values {
+        /// Columns.
+        wanted: usize,
+        /// Values, or how many were looked at.
+        found: usize,
+    },
+}
+
+impl fmt::Display for RowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes => write!(f, "rows of more than {ROWS_BYTES_MAX} bytes"),
+            Self::Values { wanted, found } => write!(f, "{found} values for {wanted} columns"),
+        }
+    }
+}
+
+impl std::error::Error for RowError {}
+
+/// Rows in their order.
+///
+/// ```
+/// use fields::{Case, Lookup, Rows, Schema, Value};
+///
+/// let mut rows = Rows::new(Schema::new(["at", "path"], Case::Exact));
+/// rows.push([Value::Number(b"17"), Value::Bytes(b"/")])?;
+/// rows.push([Value::Number(b"18"), Value::Null])?;
+/// let row = rows.row(1).unwrap();
+/// assert_eq!(row.get("at"), Some(Value::Number(b"18")));
+/// assert_eq!(row.get("path"), Some(Value::Null));
+/// # Ok::<(), fields::RowError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    schema: Schema,
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    kinds: Vec<u64>,
+    /// Rows; told apart from the cells because there may be no column.
+    count: usize,
+}
+
+/// Cells whose kinds lie in one word.
+const KINDS_A_WORD: usize = 32;
+
+impl Rows {
+    /// No rows of this shape.
+    #[must_use]
+    pub const fn new(schema: Schema) -> Self {
+        Self { schema, bytes: Vec::new(), ends: Vec::new(), kinds: Vec::new(), count: 0 }
+    }
+
+    /// No rows of this shape, with room for `rows` with `bytes` of values in all.
+    #[must_use]
+    pub fn with_capacity(schema: Schema, rows: usize, bytes: usize) -> Self {
+        let cells = rows.saturating_mul(schema.len());
+        Self {
+            bytes: Vec::with_capacity(bytes),
+            ends: Vec::with_capacity(cells),
+            kinds: Vec::with_capacity(cells.div_ceil(KINDS_A_WORD)),
+            ..Self::new(schema)
+        }
+    }
+
+    /// Adds a row with these values, one for each column, and returns its number.
+    ///
+    /// # Errors
+    /// When there are more or fewer of them, or too many bytes.
+    pub fn push<'v>(
+        &mut self,
+        values: impl IntoIterator<Item = Value<'v>>,
+    ) -> Result<usize, RowError> {
+        let wanted = self.schema.len();
+        let mut found = 0;
+        let mut fault = None;
+        for value in values {
+            found += 1;
+            let bytes = value.bytes_or_empty();
+            if found > wanted {
+                break;
+            }
+            if bytes.len() > ROWS_BYTES_MAX - self.bytes.len() {
+                fault = Some(RowError::Bytes);
+                break;
+            }
+            self.bytes.extend_from_slice(bytes);
+            self.add_cell(value.kind());
+        }
+        if found != wanted {
+            fault = fault.or(Some(RowError::Values { wanted, found }));
+        }
+        if let Some(fault) = fault {
+            self.truncate(self.count);
+            return Err(fault);
+        }
+        self.count += 1;
+        Ok(self.count - 1)
+    }
+
+    fn add_cell(&mut self, kind: Kind) {
+        let (word, shift) = place(self.ends.len());
+        if word == self.kinds.len() {
+            self.kinds.push(0);
+        }
+        let bits = match kind {
+            Kind::Bytes => 0,
+            Kind::Number => 1,
+            Kind::Null => 2,
+        };
+        self.kinds[word] = self.kinds[word] & !(3 << shift) | bits << shift;
+        let end = u32::try_from(self.bytes.len()).expect("room was checked against 32 bits");
+        self.ends.push(end);
+    }
+
+    /// The names of the columns.
+    #[must_use]
+    pub const fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// True when there is no row.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// What row number `row` has in column number `column`, both counted from 0.
+    #[inline]
+    #[must_use]
+    pub fn value(&self, row: usize, column: usize) -> Option<Value<'_>> {
+        if row >= self.count || column >= self.schema.len() {
+            return None;
+        }
+        let cell = row * self.schema.len() + column;
+        let start = if cell == 0 { 0 } else { self.ends[cell - 1] as usize };
+        let bytes = &self.bytes[start..self.ends[cell] as usize];
+        let (word, shift) = place(cell);
+        Some(match self.kinds[word] >> shift & 3 {
+            0 => Value::Bytes(bytes),
+            1 => Value::Number(bytes),
+            _ => Value::Null,
+        })
+    }
+
+    /// Row number `row`, counted from 0.
+    #[must_use]
+    pub fn row(&self, row: usize) -> Option<Row<'_>> {
+        (row < self.count).then_some(Row { rows: self, row })
+    }
+
+    /// All rows in their order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Row<'_>> + ExactSizeIterator {
+        (0..self.count).map(|row| Row { rows: self, row })
+    }
+
+    /// Forgets all rows but the first `count`.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(count);
+        let cells = self.count * self.schema.len();
+        self.ends.truncate(cells);
+        self.kinds.truncate(cells.div_ceil(KINDS_A_WORD));
+        self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+    }
+
+    /// Forgets all rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Forgets all rows, keeps the memory, and takes rows of that shape from now on.
+    pub fn reshape(&mut self, schema: Schema) {
+        self.clear();
+        self.schema = schema;
+    }
+
+    /// Gives memory back, down to room for `cells` cells and `bytes` bytes or what is used.
+    pub fn shrink_to(&mut self, cells: usize, bytes: usize) {
+        self.ends.shrink_to(cells);
+        self.kinds.shrink_to(cells.div_ceil(KINDS_A_WORD));
+        self.bytes.shrink_to(bytes);
+    }
+
+    /// Bytes of memory held, used or not.
+    #[must_use]
+    pub const fn bytes_held(&self) -> usize {
+        self.bytes.capacity()
+            + self.ends.capacity() * size_of::<u32>()
+            + self.kinds.capacity() * size_of::<u64>()
+    }
+}
+
+const fn place(cell: usize) -> (usize, usize) {
+    (cell / KINDS_A_WORD, cell % KINDS_A_WORD * 2)
+}
+
+/// One row of a batch; reads like [`Fields`].
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    rows: &'a Rows,
+    row: usize,
+}
+
+impl<'a> Row<'a> {
+    /// The value in column number `column`.
+    #[must_use]
+    pub fn value(&self, column: usize) -> Option<Value<'a>> {
+        self.rows.value(self.row, column)
+    }
+
+    /// The value of the first column of that name.
+    #[must_use]
+    pub fn get(&self, name: &(impl AsName + ?Sized)) -> Option<Value<'a>> {
+        self.value(self.rows.schema.position(name)?)
+    }
+
+    /// Name and value of each column.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let row = *self;
+        let names = row.rows.schema.0.names();
+        let value = move |column| row.value(column).unwrap_or(Value::Null);
+        names.enumerate().map(move |(column, name)| Field {
+            name,
+            value: value(column),
+            sensitive: false,
+        })
+    }
+
+    /// A set of its own with these fields.
+    #[must_use]
+    pub fn to_fields(&self) -> Fields {
+        let mut fields = self.rows.schema.0.like();
+        fields.extend(self.iter());
+        fields
+    }
+}
+
+impl Lookup for Row<'_> {
+    fn len(&self) -> usize {
+        self.rows.schema.len()
+    }
+
+    fn field(&self, index: usize) -> Option<Field<'_>> {
+        let name = self.rows.schema.0.field(index)?.name;
+        Some(Field { name, value: self.value(index)?, sensitive: false })
+    }
+
+    fn position_from(&self, name: &(impl AsName + ?Sized), from: usize) -> Option<usize> {
+        self.rows.schema.0.position_from(name, from)
+    }
+}
+
+impl From<Row<'_>> for Fields {
+    fn from(row: Row<'_>) -> Self {
+        row.to_fields()
+    }
+}
+
+impl fmt::Debug for Row<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

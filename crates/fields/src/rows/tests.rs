@@ -1,0 +1,95 @@
+use super::*;
+use proptest::prelude::*;
+
+fn schema() -> Schema {
+    Schema::new(["id", "Path", "id"], Case::Ignored)
+}
+
+#[test]
+fn a_row_reads_like_a_set() {
+    let mut rows = Rows::new(schema());
+    rows.push([Value::Number(b"1"), Value::Bytes(b""), Value::Null]).unwrap();
+    let row = rows.row(0).unwrap();
+    assert_eq!(format!("{row:?}"), r#"[id=1, Path="", id=NULL]"#);
+    assert_eq!(row.get("PATH"), Some(Value::Bytes(b"")));
+    assert_eq!(row.position_from("ID", 1), Some(2));
+    assert_eq!(row.field(3), None);
+    let fields = row.to_fields();
+    assert_eq!(format!("{fields:?}"), format!("{row:?}"));
+    assert_eq!(fields.get("path"), Some(Value::Bytes(b"")));
+    assert!(rows.row(1).is_none() && rows.value(0, 3).is_none());
+}
+
+#[test]
+fn a_row_of_another_length_is_refused_and_leaves_nothing() {
+    let mut rows = Rows::new(schema());
+    rows.push([Value::Bytes(b"a"); 3]).unwrap();
+    let error = rows.push([Value::Bytes(b"b"); 2]).unwrap_err();
+    assert_eq!(error.to_string(), "2 values for 3 columns");
+    rows.push([Value::Bytes(b"c"); 4]).unwrap_err();
+    rows.push([Value::Null; 3]).unwrap();
+    assert_eq!(rows.len(), 2);
+    assert!(rows.row(1).unwrap().iter().all(|field| field.value.is_null()));
+}
+
+#[test]
+fn rows_without_columns_are_counted() {
+    let mut rows = Rows::new(Schema::default());
+    rows.push([]).unwrap();
+    rows.push([]).unwrap();
+    assert_eq!(rows.iter().len(), 2);
+}
+
+#[test]
+fn a_batch_of_a_thousand_rows_is_three_blocks_of_half_a_megabyte() {
+    let names: Vec<_> = (0..20).map(|column| format!("column_{column}")).collect();
+    let schema = Schema::new(&names, Case::Exact);
+    let mut rows = Rows::with_capacity(schema, 1000, 1000 * 20 * 22);
+    let before = rows.bytes_held();
+    for _ in 0..1000 {
+        rows.push([Value::Bytes(&[b'v'; 22]); 20]).unwrap();
+    }
+    assert_eq!(rows.bytes_held(), before, "nothing grew");
+    assert!(before <= 550_000, "{before}");
+}
+
+proptest! {
+    #[test]
+    fn cells_are_what_was_pushed(
+        columns in 0usize..40,
+        kinds in proptest::collection::vec(0u8..4, 0..200),
+        keep in 0usize..10,
+    ) {
+        let texts: Vec<_> = (0..kinds.len()).map(|index| format!("{index}")).collect();
+        let value = |(kind, text): (&u8, &'_ String)| match kind {
+            0 => None,
+            1 => Some((true, text.clone())),
+            _ => Some((false, text.clone())),
+        };
+        let model: Vec<_> = kinds.iter().zip(&texts).map(value).collect();
+        let schema = Schema::new((0..columns).map(|c| format!("{c}")), Case::Exact);
+        let mut rows = Rows::new(schema);
+        let of = |cell: &Option<(bool, String)>| cell.clone();
+        for row in model.chunks_exact(columns.max(1)).filter(|row| row.len() == columns) {
+            rows.push(row.iter().map(|cell| match cell {
+                None => Value::Null,
+                Some((true, text)) => Value::Number(text.as_bytes()),
+                Some((false, text)) => Value::from(text),
+            })).unwrap();
+        }
+        for _ in 0..2 {
+            for (index, row) in rows.iter().enumerate() {
+                for column in 0..columns {
+                    let read = match row.value(column).unwrap() {
+                        Value::Null => None,
+                        Value::Number(text) => Some((true, String::from_utf8_lossy(text).into_owned())),
+                        Value::Bytes(text) => Some((false, String::from_utf8_lossy(text).into_owned())),
+                    };
+                    prop_assert_eq!(read, of(&model[index * columns + column]));
+                }
+            }
+            rows.truncate(keep);
+            prop_assert!(rows.len() <= keep);
+        }
+    }
+}

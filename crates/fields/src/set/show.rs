@@ -1,0 +1,61 @@
+//! Fields for people. A value that must not be shown is not; the encoders are for bytes that go
+//! out, and write it.
+
+use std::fmt;
+
+use super::Fields;
+use crate::value::HIDDEN;
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// A line `name: value` for each field, NULL as `name:`.
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.format("", ": ").fmt(f)
+    }
+}
+
+impl Fields {
+    /// Shows a line for each field: `lead`, name, `separator`, value.
+    ///
+    /// ```
+    /// let fields = fields::Fields::from_iter([("a", "1"), ("b", "2")]);
+    /// assert_eq!(fields.format("  ", " = ").to_string(), "  a = 1\n  b = 2\n");
+    /// ```
+    #[must_use]
+    pub const fn format<'a>(&'a self, lead: &'a str, separator: &'a str) -> Format<'a> {
+        Format { fields: self, lead, separator }
+    }
+}
+
+/// Fields to be shown, made by [`Fields::format`].
+#[derive(Clone, Copy, Debug)]
+pub struct Format<'a> {
+    fields: &'a Fields,
+    lead: &'a str,
+    separator: &'a str,
+}
+
+impl fmt::Display for Format<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for field in self.fields {
+            let name = String::from_utf8_lossy(field.name);
+            write!(f, "{}{name}", self.lead)?;
+            match field.value.bytes() {
+                None => f.write_str(self.separator.trim_end())?,
+                Some(_) if field.sensitive => write!(f, "{}{HIDDEN}", self.separator)?,
+                Some(bytes) => {
+                    // A line end within a value would look like another field.
+                    let text = String::from_utf8_lossy(bytes).replace('\n', "\n\t");
+                    write!(f, "{}{text}", self.separator)?;
+                }
+            }
+            f.write_str("\n")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,446 @@
+//! Adding, changing and removing fields.
+
+use super::{Entry, Fields, Form, Kind, LINE, NULL, READ, SENSITIVE, position, short};
+use crate::grammar::{is_token, is_value, trimmed};
+use crate::name::{AsName, Tag};
+use crate::{FieldError, Value};
+
+/// What a line has beside name and value.
+const LINE_EXTRA: usize = ": \r\n".len();
+
+impl Fields {
+    /// Adds a field at the end, also when the name is there already, and returns its number.
+    ///
+    /// # Panics
+    /// When a limit is exceeded, or when the set holds lines of a head and this cannot be one. For
+    /// names and values of one's own; what others sent goes through [`Self::try_append`].
+    pub fn append<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> usize {
+        self.try_append(name, value).expect("a field of our own is within the limits")
+    }
+
+    /// Adds a field at the end, also when the name is there already, and returns its number.
+    ///
+    /// # Errors
+    /// When a limit is exceeded, or when the set holds lines of a head and this cannot be one.
+    pub fn try_append<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> Result<usize, FieldError> {
+        self.add(name.as_name(), name.tag(), value.into())
+    }
+
+    /// Adds a field whose value must not be shown: a credential.
+    ///
+    /// # Errors
+    /// As [`Self::try_append`].
+    pub fn try_append_sensitive<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> Result<usize, FieldError> {
+        let index = self.try_append(name, value)?;
+        self.entries[index].mark(SENSITIVE, true);
+        Ok(index)
+    }
+
+    /// Says whether the value of that field may be shown. False when there is no such field.
+    pub fn set_sensitive(&mut self, index: usize, sensitive: bool) -> bool {
+        let entry = self.entries.get_mut(index);
+        entry.map(|entry| entry.mark(SENSITIVE, sensitive)).is_some()
+    }
+
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        name: &[u8],
+        tag: Tag,
+        value: Value<'_>,
+    ) -> Result<usize, FieldError> {
+        let (kind, value) = self.accepted(name, value)?;
+        let extra = if self.form == Form::Lines { LINE_EXTRA } else { 0 };
+        self.room_for(name.len(), value.len(), name.len() + value.len() + extra)?;
+        let index = self.entries.len();
+        if index >= self.limits.fields as usize {
+            return Err(FieldError::Fields(self.limits.fields));
+        }
+        let mut entry = Entry {
+            name: position(self.used()),
+            value: 0,
+            length_and_marks: 0,
+            name_length: short(name.len()),
+            tag,
+        };
+        self.bytes.extend_from_slice(name);
+        self.write_value(&mut entry, value, kind);
+        self.mask |= tag.bit();
+        self.entries.push(entry);
+        Ok(index)
+    }
+
+    /// The bytes of a value as they will lie here, if it and the name can.
+    #[inline]
+    fn accepted<'v>(&self, name: &[u8], value: Value<'v>) -> Result<(Kind, &'v [u8]), FieldError> {
+        let (kind, bytes) = (value.kind(), value.bytes_or_empty());
+        if self.form == Form::Packed {
+            return Ok((kind, bytes));
+        }
+        let bytes = trimmed(bytes);
+        match (is_token(name), is_value(bytes)) {
+            (false, _) => Err(FieldError::NameBytes),
+            (_, false) => Err(FieldError::ValueBytes),
+            _ => Ok((kind, bytes)),
+        }
+    }
+
+    /// Writes a value for `entry` at the end of the buffer, where its name ends if it is a line.
+    #[inline]
+    fn write_value(&mut self, entry: &mut Entry, value: &[u8], kind: Kind) {
+        let line = self.form == Form::Lines && kind != Kind::Null;
+        if line {
+            self.bytes.extend_from_slice(b": ");
+        }
+        entry.set_value(self.used(), value.len(), kind);
+        entry.mark(LINE, line);
+        self.bytes.extend_from_slice(value);
+        if line {
+            self.bytes.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Gives field number `index` another value. False when there is no such field.
+    ///
+    /// # Panics
+    /// As [`Self::append`].
+    pub fn set_value<'v>(&mut self, index: usize, value: impl Into<Value<'v>>) -> bool {
+        self.try_set_value(index, value).expect("a value of our own is within the limits")
+    }
+
+    /// Gives field number `index` another value. False when there is no such field.
+    ///
+    /// # Errors
+    /// As [`Self::try_append`]; the field is then as it was before.
+    pub fn try_set_value<'v>(
+        &mut self,
+        index: usize,
+        value: impl Into<Value<'v>>,
+    ) -> Result<bool, FieldError> {
+        let Some(entry) = self.entries.get(index).copied() else { return Ok(false) };
+        self.change(index, entry, value.into())?;
+        self.settle();
+        Ok(true)
+    }
+
+    fn change(&mut self, index: usize, old: Entry, value: Value<'_>) -> Result<(), FieldError> {
+        let (kind, value) = self.accepted(self.name_of(old), value)?;
+        let more = value.len().saturating_sub(old.value_length());
+        // A field that was NULL becomes a line.
+        let extra = if self.form == Form::Lines && !old.has(LINE) { LINE_EXTRA } else { 0 };
+        self.room_for(old.name_length(), value.len(), more + extra)?;
+        let mut entry = old;
+        if self.form == Form::Packed {
+            self.change_packed(&mut entry, value, kind);
+        } else {
+            self.change_line(&mut entry, value, kind);
+        }
+        self.entries[index] = entry;
+        Ok(())
+    }
+
+    fn change_packed(&mut self, entry: &mut Entry, value: &[u8], kind: Kind) {
+        let (place, length) = (entry.value as usize, entry.value_length());
+        let own = place.checked_sub(self.head_length());
+        let at_end = place + length == self.used();
+        match own {
+            Some(start) if value.len() <= length && !at_end => {
+                self.bytes[start..start + value.len()].copy_from_slice(value);
+                self.dead += length - value.len();
+                entry.set_value(place, value.len(), kind);
+            }
+            _ => {
+                self.abandon(place, length);
+                self.write_value(entry, value, kind);
+            }
+        }
+    }
+
+    fn change_line(&mut self, entry: &mut Entry, value: &[u8], kind: Kind) {
+        let (place, length) = (entry.value as usize, entry.value_length());
+        let own = place.checked_sub(self.head_length());
+        let line = entry.has(LINE);
+        match own {
+            Some(start) if line && value.len() == length && kind != Kind::Null => {
+                self.bytes[start..start + length].copy_from_slice(value);
+                entry.set_value(place, length, kind);
+            }
+            _ => {
+                let old = *entry;
+                let name = old.name as usize;
+                entry.name = position(self.used());
+                match name.checked_sub(self.head_length()) {
+                    Some(own) => self.bytes.extend_from_within(own..own + old.name_length()),
+                    None => {
+                        let head = self.head.as_deref().unwrap_or_default();
+                        self.bytes.extend_from_slice(&head[name..name + old.name_length()]);
+                    }
+                }
+                self.write_value(entry, value, kind);
+                self.release(old);
+            }
+        }
+    }
+
+    /// Gives the first field of that name another value and the spelling of `name`, or appends
+    /// one. Returns its number.
+    ///
+    /// # Panics
+    /// As [`Self::append`].
+    pub fn update<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> usize {
+        self.try_update(name, value).expect("a field of our own is within the limits")
+    }
+
+    /// Gives the first field of that name another value and the spelling of `name`, or appends
+    /// one. Returns its number.
+    ///
+    /// # Errors
+    /// As [`Self::try_append`]; nothing is changed then.
+    pub fn try_update<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> Result<usize, FieldError> {
+        let Some(index) = self.position(name) else { return self.try_append(name, value) };
+        self.change(index, self.entries[index], value.into())?;
+        self.respell(index, name.as_name());
+        self.settle();
+        Ok(index)
+    }
+
+    /// Makes this the one field of that name: the first gets the value, all others go. Returns its
+    /// number.
+    ///
+    /// # Panics
+    /// As [`Self::append`].
+    pub fn insert<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> usize {
+        self.try_insert(name, value).expect("a field of our own is within the limits")
+    }
+
+    /// Makes this the one field of that name: the first gets the value, all others go. Returns its
+    /// number.
+    ///
+    /// # Errors
+    /// As [`Self::try_append`]; nothing is changed then.
+    pub fn try_insert<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> Result<usize, FieldError> {
+        let index = self.try_update(name, value)?;
+        let case = self.case;
+        while let Some(other) = self.find(name.as_name(), name.tag(), case, index + 1) {
+            let entry = self.entries.remove(other);
+            self.release(entry);
+        }
+        self.settle();
+        Ok(index)
+    }
+
+    /// Appends a field unless the name is there. Returns the number of the first of that name.
+    ///
+    /// # Panics
+    /// As [`Self::append`].
+    pub fn append_if_absent<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> usize {
+        self.try_append_if_absent(name, value).expect("a field of our own is within the limits")
+    }
+
+    /// Appends a field unless the name is there. Returns the number of the first of that name.
+    ///
+    /// # Errors
+    /// As [`Self::try_append`].
+    pub fn try_append_if_absent<'v>(
+        &mut self,
+        name: &(impl AsName + ?Sized),
+        value: impl Into<Value<'v>>,
+    ) -> Result<usize, FieldError> {
+        self.position(name).map_or_else(|| self.try_append(name, value), Ok)
+    }
+
+    /// Writes a name of the same length, which differs in case only, over that of a field.
+    fn respell(&mut self, index: usize, name: &[u8]) {
+        let entry = self.entries[index];
+        if self.name_of(entry) == name {
+            return;
+        }
+        let place = entry.name as usize;
+        if let Some(own) = place.checked_sub(self.head_length()) {
+            self.bytes[own..own + name.len()].copy_from_slice(name);
+            return;
+        }
+        // What is adopted cannot be written to. A line was written anew by the change itself.
+        self.dead += name.len();
+        self.entries[index].name = position(self.used());
+        self.bytes.extend_from_slice(name);
+    }
+
+    /// Removes all fields of that name and returns how many they were.
+    pub fn remove(&mut self, name: &(impl AsName + ?Sized)) -> usize {
+        let before = self.len();
+        while self.remove_one(name) {}
+        self.settle();
+        before - self.len()
+    }
+
+    /// Removes the first field of that name. False when there is none.
+    pub fn remove_first(&mut self, name: &(impl AsName + ?Sized)) -> bool {
+        let removed = self.remove_one(name);
+        self.settle();
+        removed
+    }
+
+    fn remove_one(&mut self, name: &(impl AsName + ?Sized)) -> bool {
+        let Some(index) = self.position(name) else { return false };
+        let entry = self.entries.remove(index);
+        self.release(entry);
+        true
+    }
+
+    /// Removes field number `index`; those behind it move up. False when there is no such field.
+    pub fn remove_at(&mut self, index: usize) -> bool {
+        if index >= self.len() {
+            return false;
+        }
+        let entry = self.entries.remove(index);
+        self.release(entry);
+        self.settle();
+        true
+    }
+
+    /// Keeps the fields for which `keep` says so.
+    pub fn retain(&mut self, mut keep: impl FnMut(crate::Field<'_>) -> bool) {
+        let mut entries = std::mem::take(&mut self.entries);
+        let mut dead = 0;
+        entries.retain(|entry| {
+            let kept = keep(self.read(*entry));
+            dead += if kept { 0 } else { self.footprint(*entry) };
+            kept
+        });
+        self.entries = entries;
+        self.dead += dead;
+        self.settle();
+    }
+
+    /// Forgets all fields but the first `count`, and their bytes where nothing lies behind them.
+    pub fn truncate(&mut self, count: usize) {
+        while self.entries.len() > count {
+            if let Some(entry) = self.entries.pop() {
+                self.release(entry);
+            }
+        }
+        self.settle();
+    }
+
+    /// Makes all values NULL and keeps the names, so that a row can be filled in over the last.
+    pub fn clear_values(&mut self) {
+        let mut end = 0;
+        let mut packed = self.head.is_none();
+        for entry in &mut self.entries {
+            packed &= entry.name as usize == end;
+            end += entry.name_length();
+        }
+        if self.entries.is_empty() {
+            return;
+        }
+        for index in 0..self.entries.len() {
+            let entry = self.entries[index];
+            if !packed {
+                self.dead += self.footprint(entry) - entry.name_length();
+            }
+            let entry = &mut self.entries[index];
+            entry.set_value(entry.name as usize + entry.name_length(), 0, Kind::Null);
+            entry.mark(LINE | READ, false);
+        }
+        if packed {
+            // The names lie at the front already: what is behind them is cut off.
+            self.bytes.truncate(end);
+            self.dead = 0;
+        } else {
+            self.compact(self.bytes.capacity());
+        }
+    }
+
+    /// Gives memory back, down to room for `fields` entries and `bytes` bytes or what is used.
+    pub fn shrink_to(&mut self, fields: usize, bytes: usize) {
+        self.entries.shrink_to(fields);
+        self.bytes.shrink_to(bytes);
+    }
+
+    /// Forgets all fields, and gives memory back that is more than `fields` entries and `bytes`
+    /// bytes, where less than a quarter of it was in use.
+    pub fn recycle(&mut self, fields: usize, bytes: usize) {
+        let (fields_used, bytes_used) = (self.entries.len(), self.bytes.len());
+        self.clear();
+        if self.entries.capacity() > fields && fields_used < self.entries.capacity() / 4 {
+            self.entries.shrink_to(fields);
+        }
+        if self.bytes.capacity() > bytes && bytes_used < self.bytes.capacity() / 4 {
+            self.bytes.shrink_to(bytes);
+        }
+    }
+
+    /// Adds a field that is NULL until it is [filled](Self::fill).
+    pub(crate) fn open(&mut self, name: &[u8]) -> Result<(), FieldError> {
+        self.add(name, Tag::of(name), Value::Null).map(|_| ())
+    }
+
+    /// Gives the field opened last its value.
+    pub(crate) fn fill(&mut self, value: Value<'_>) -> Result<(), FieldError> {
+        let last =
+            self.entries.len().checked_sub(1).expect("a field is opened before it is filled");
+        self.change(last, self.entries[last], value)
+    }
+
+    /// The value of the first field of that name, which counts as asked for from now on.
+    pub fn take_note(&mut self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
+        let index = self.position(name)?;
+        self.entries[index].mark(READ, true);
+        self.field(index).map(|field| field.value)
+    }
+
+    /// Fields that nobody asked for by [`Self::take_note`]: words that were set and do nothing.
+    pub fn unread(&self) -> impl Iterator<Item = crate::Field<'_>> {
+        self.entries.iter().filter(|entry| !entry.has(READ)).map(|entry| self.read(*entry))
+    }
+
+    /// Fields whose value is NULL.
+    #[must_use]
+    pub fn nulls(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.has(NULL)).count()
+    }
+}
+
+impl Value<'_> {
+    #[inline]
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Null => Kind::Null,
+            Self::Bytes(_) => Kind::Bytes,
+            Self::Number(_) => Kind::Number,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One line of values with tabs between, as PostgreSQL's `COPY` writes it in text format: `\N` is
+//! NULL, and `\t`, `\n`, `\r`, `\\` stand for a tab, a line feed, a carriage return and a
+//! backslash. The names are not in the line; reader and writer agree on them.
+
+use crate::codec::{DecodeError, DecodeReason, whole};
+use crate::{FieldError, Fields, Lookup, Value};
+
+/// Appends the values of all fields, without a line end.
+pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) {
+    for (index, field) in fields.fields().enumerate() {
+        if index > 0 {
+            out.push(b'\t');
+        }
+        let Some(value) = field.value.bytes() else {
+            out.extend_from_slice(b"\\N");
+            continue;
+        };
+        for &byte in value {
+            match byte {
+                b'\t' => out.extend_from_slice(b"\\t"),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                byte => out.push(byte),
+            }
+        }
+    }
+}
+
+/// Adds a field for each of `names`, with the values of `line` in their order.
+///
+/// # Errors
+/// When there are more or fewer values than names, or a backslash stands before something else
+/// than the format has; nothing is added then.
+///
+/// ```
+/// use fields::{Fields, Value, tsv};
+///
+/// let mut fields = Fields::new();
+/// tsv::decode(&mut fields, ["at", "path", "user"], b"17\t/a\\tb\t\\N")?;
+/// assert_eq!(fields.get("path"), Some(Value::Bytes(b"/a\tb")));
+/// assert_eq!(fields.get("user"), Some(Value::Null));
+/// # Ok::<(), fields::DecodeError>(())
+/// ```
+pub fn decode<'n>(
+    fields: &mut Fields,
+    names: impl IntoIterator<Item = &'n str>,
+    line: &[u8],
+) -> Result<(), DecodeError> {
+    whole(fields, |fields| read(fields, names.into_iter(), line))
+}
+
+fn read<'n>(
+    fields: &mut Fields,
+    mut names: impl Iterator<Item = &'n str>,
+    line: &[u8],
+) -> Result<(), DecodeError> {
+    let mut unescaped = Vec::new();
+    let mut start = 0;
+    let mut found = 0;
+    // A line without names is empty; one with a name has a value, which may be empty.
+    let mut next = names.next();
+    loop {
+        let Some(name) = next else {
+            if found == 0 && line.is_empty() {
+                return Ok(());
+            }
+            let reason = DecodeReason::Values { wanted: found, found: found + 1 };
+            return Err(DecodeError::at(start, reason));
+        };
+        let length = line[start..].iter().position(|&byte| byte == b'\t');
+        let end = length.map_or(line.len(), |length| start + length);
+        let value = value(&line[start..end], start, &mut unescaped)?;
+        let limit = |error: FieldError| DecodeError::at(start, DecodeReason::Limit(error));
+        fields.try_append(name, value).map_err(limit)?;
+        found += 1;
+        next = names.next();
+        match (&next, length) {
+            (None, None) => return Ok(()),
+            (Some(_), None) => {
+                let wanted = found + 1 + names.count();
+                return Err(DecodeError::at(end, DecodeReason::Values { wanted, found }));
+            }
+            _ => start = end + 1,
+        }
+    }
+}
+
+fn value<'a>(
+    text: &'a [u8],
+    place: usize,
+    unescaped: &'a mut Vec<u8>,
+) -> Result<Value<'a>, DecodeError> {
+    if text == b"\\N" {
+        return Ok(Value::Null);
+    }
+    if !text.contains(&b'\\') {
+        return Ok(Value::Bytes(text));
+    }
+    unescaped.clear();
+    let mut bytes = text.iter().enumerate();
+    while let Some((index, &byte)) = bytes.next() {
+        if byte != b'\\' {
+            unescaped.push(byte);
+            continue;
+        }
+        unescaped.push(match bytes.next() {
+            Some((_, b't')) => b'\t',
+            Some((_, b'n')) => b'\n',
+            Some((_, b'r')) => b'\r',
+            Some((_, b'\\')) => b'\\',
+            _ => return Err(DecodeError::at(place + index, DecodeReason::Escape)),
+        });
+    }
+    Ok(Value::Bytes(unescaped))
+}
