@@ -49,18 +49,22 @@ impl Shard {
                 for session in self.sessions.values_mut() {
                     session.refuse_all();
                 }
+                self.stop_pools(calls);
             }
-            Stage::Serving => {
-                let owing = self.sessions.values().any(Session::is_owed);
-                if self.core.stop_idle_pools() && !owing {
-                    self.close_sessions(calls);
-                }
-            }
+            Stage::Serving => self.stop_pools(calls),
             Stage::Closing => {
                 if self.sessions.len() == 0 {
                     calls.stop();
                 }
             }
+        }
+    }
+
+    /// Pools that nothing can reach any more end their workers; when all have, clients are told.
+    fn stop_pools(&mut self, calls: &mut Calls<'_>) {
+        let owing = self.sessions.values().any(Session::is_owed);
+        if self.core.stop_idle_pools() && !owing {
+            self.close_sessions(calls);
         }
     }
 }

@@ -69,10 +69,22 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(daemon.wait().code(), Some(1));
 }
 
+/// Far longer than any test waits: nothing here may need the deadline to come to its end.
+const NEVER: &str = "[daemon]\ndrain = \"1h\"\n";
+
+#[test]
+fn a_daemon_without_clients_ends_at_once() {
+    let folder = folder();
+    let configuration = one_pool("", &worker_program(&["--echo"]));
+    let daemon = Daemon::serve(folder.path(), &format!("{NEVER}{configuration}"));
+    assert!(daemon.stop().success());
+}
+
 #[test]
 fn an_idle_daemon_ends_at_once() {
     let folder = folder();
-    let daemon = Daemon::serve(folder.path(), &one_pool("", &worker_program(&["--echo"])));
+    let configuration = one_pool("", &worker_program(&["--echo"]));
+    let daemon = Daemon::serve(folder.path(), &format!("{NEVER}{configuration}"));
     let mut idle = daemon.connect();
     assert_eq!(idle.ask("a"), "a");
     assert!(daemon.stop().success());

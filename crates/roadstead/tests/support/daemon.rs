@@ -155,6 +155,7 @@ impl Daemon {
     /// Drains it and returns how it ended.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.signal(rustix::process::Signal::TERM);
+        until("the daemon ends", || !matches!(self.child.try_wait(), Ok(None)));
         self.child.wait().unwrap()
     }
 
