@@ -15,8 +15,10 @@ use pool::{Effect, Payload, Pool, Refused};
 use crate::exchanges::{Client, Exchange, Exchanges, Move, State};
 use crate::journal::Journal;
 use crate::metrics::{Metrics, PoolCounts};
+use crate::outside::Outside;
 use crate::plan::PoolPlan;
-use crate::workers::{Outside, Upward, Workers};
+use crate::upward::Upward;
+use crate::workers::Workers;
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
 const WAITING_OVERHEAD: usize = 256;

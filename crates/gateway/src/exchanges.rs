@@ -18,8 +18,14 @@ use std::time::Instant;
 use exchange::{Outcome, Peer, RequestId, Stamps, WorkerId};
 use pool::Ticket;
 
-use crate::session::SessionId;
 use crate::table::Table;
+
+/// One session from accept to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionId {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
 
 /// Where the outcome goes.
 pub(crate) enum Client {

@@ -4,7 +4,6 @@
 //! it a batch when its pool says so, and gets answers and the slot back as mail. The thread has no
 //! queue: the pool dispatches to it only when its slot is free.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -16,52 +15,10 @@ use exchange::{
     Slice, Stop, WorkerId,
 };
 
-use crate::mail::Mail;
+use crate::mail::{HandlerReport, Mail};
+use crate::outside::Outside;
 use crate::status::WorkerStatus;
-use crate::workers::{Outside, Upward};
-
-/// Starts the threads of handlers. A simulation replaces it.
-pub trait Runner: Send {
-    /// Runs `body` on a thread of that name.
-    ///
-    /// # Errors
-    /// When the system has no more threads to give.
-    fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()>;
-
-    /// A batch, or the end, was put where the latest thread of that name finds it. Threads of the
-    /// system see that by themselves; a simulation must know whose turn it is.
-    fn handed(&mut self, name: &str) {
-        let _ = name;
-    }
-}
-
-/// Threads of the operating system.
-#[derive(Debug, Default)]
-pub struct Threads;
-
-impl Runner for Threads {
-    fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        std::thread::Builder::new().name(name).spawn(body).map(drop)
-    }
-}
-
-/// What a handler's thread reports.
-#[derive(Debug)]
-pub enum HandlerReport {
-    /// It is open and takes batches.
-    Started,
-    /// It could not be opened; the thread has ended.
-    OpenFailed(Arc<str>),
-    /// Answers, by their place in the batch.
-    Answers(Vec<(usize, Outcome)>),
-    /// The batch is done. What it left unanswered will not be answered.
-    Served,
-    /// The thread has ended; `panicked` when the handler did.
-    Ended {
-        /// Whether a panic ended it.
-        panicked: bool,
-    },
-}
+use crate::upward::Upward;
 
 /// Parts of one reply that are kept until its end, in bytes.
 const PARTS_MAX: usize = 1 << 20;

@@ -1,8 +1,9 @@
 //! What other threads send to a shard.
 
+use std::sync::Arc;
+
 use exchange::{Outcome, Slice, WorkerId};
 
-use crate::handlers::HandlerReport;
 use crate::status::Status;
 
 /// One message to a shard.
@@ -46,4 +47,22 @@ impl std::fmt::Debug for Mail {
             Self::Stop => "Stop",
         })
     }
+}
+
+/// What a handler's thread reports.
+#[derive(Debug)]
+pub enum HandlerReport {
+    /// It is open and takes batches.
+    Started,
+    /// It could not be opened; the thread has ended.
+    OpenFailed(Arc<str>),
+    /// Answers, by their place in the batch.
+    Answers(Vec<(usize, Outcome)>),
+    /// The batch is done. What it left unanswered will not be answered.
+    Served,
+    /// The thread has ended; `panicked` when the handler did.
+    Ended {
+        /// Whether a panic ended it.
+        panicked: bool,
+    },
 }

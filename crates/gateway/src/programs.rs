@@ -18,9 +18,10 @@ use event::{Calls, Data, DeadlineName, Direction, Fd, StreamId, StreamLimits, Ti
 use exchange::{Request, WorkerId};
 use spawn::{Exit, Pipes, StartError};
 
+use crate::outside::Outside;
 use crate::plan::ProgramPlan;
 use crate::status::WorkerStatus;
-use crate::workers::{Outside, Upward};
+use crate::upward::Upward;
 
 mod link;
 mod stderr;

@@ -18,20 +18,13 @@ use exchange::{Cause, Outcome, Peer, Phase, RequestId, Slice};
 use wire::lines::{Lines, Piece, write_reply};
 
 use crate::core::Core;
-use crate::exchanges::Client;
+use crate::exchanges::{Client, SessionId};
 use crate::plan::ListenerPlan;
 
 /// The deadlines of a client's stream.
 pub(crate) const IDLE: DeadlineName = DeadlineName(0);
 pub(crate) const READ: DeadlineName = DeadlineName(1);
 pub(crate) const WRITE: DeadlineName = DeadlineName(2);
-
-/// One session from accept to close.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SessionId {
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
-}
 
 /// A reply that the client is owed.
 #[derive(Debug)]

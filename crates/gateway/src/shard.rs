@@ -16,15 +16,15 @@ use spawn::Spawn;
 
 use crate::core::{Core, Epoch};
 use crate::drain::{Drain, DrainResult, Stage};
-use crate::exchanges::Client;
-use crate::handlers::Runner;
+use crate::exchanges::{Client, SessionId};
 use crate::mail::Mail;
 use crate::metrics::Metrics;
+use crate::outside::{Outside, Runner};
 use crate::plan::{self, ListenerPlan, PlanError, Workshop};
 use crate::programs::Pipe;
-use crate::session::{Session, SessionId};
+use crate::session::Session;
 use crate::table::Table;
-use crate::workers::{Outside, Workers};
+use crate::workers::Workers;
 
 mod ending;
 mod mail;

@@ -1,67 +1,14 @@
 //! The workers of a pool, of either kind. This is the one place that knows that there are two.
 
-use event::{Calls, Mailbox};
-use exchange::{Outcome, Request, RequestId, Slice, WorkerId};
-use spawn::Spawn;
+use event::Calls;
+use exchange::{Request, WorkerId};
 
-use crate::handlers::{Handlers, Runner};
-use crate::mail::Mail;
+use crate::handlers::Handlers;
+use crate::outside::Outside;
 use crate::plan::WorkersPlan;
 use crate::programs::Programs;
 use crate::status::WorkerStatus;
-
-/// What workers need from outside the shard.
-pub(crate) struct Outside {
-    pub(crate) spawner: Box<dyn Spawn>,
-    pub(crate) runner: Box<dyn Runner>,
-    pub(crate) mailbox: Mailbox<Mail>,
-    /// Which worker a report of the spawner is about.
-    pub(crate) tokens: std::collections::BTreeMap<u64, (usize, WorkerId)>,
-    pub(crate) token_next: u64,
-}
-
-impl Outside {
-    /// A token by which the spawner's reports find this worker.
-    pub(crate) fn token(&mut self, pool: usize, worker: WorkerId) -> u64 {
-        let token = self.token_next;
-        self.token_next += 1;
-        self.tokens.insert(token, (pool, worker));
-        token
-    }
-}
-
-/// What workers report to their pool and to the exchanges.
-#[derive(Debug)]
-pub(crate) enum Upward {
-    Answered {
-        id: RequestId,
-        outcome: Outcome,
-    },
-    /// A reply that nobody asked for.
-    Discarded,
-    Released {
-        worker: WorkerId,
-    },
-    /// It never reached the worker.
-    Returned {
-        id: RequestId,
-        body: Slice,
-    },
-    Started {
-        worker: WorkerId,
-    },
-    StartFailed {
-        worker: WorkerId,
-    },
-    Retired {
-        worker: WorkerId,
-    },
-    Ended {
-        worker: WorkerId,
-        expected: bool,
-    },
-    StderrDropped,
-}
+use crate::upward::Upward;
 
 /// The workers of one pool.
 pub(crate) enum Workers {

@@ -17,7 +17,7 @@ use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
 use wire::lines::{Lines, Piece};
 
 use super::{ANSWER, Fault, Pipe, answer_by};
-use crate::workers::Upward;
+use crate::upward::Upward;
 
 struct Flight {
     id: RequestId,

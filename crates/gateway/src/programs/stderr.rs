@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use event::{Calls, Data, StreamId};
 use wire::lines::{Lines, Piece};
 
-use crate::workers::Upward;
+use crate::upward::Upward;
 
 /// Bytes of a line that go into the log.
 const LINE_MAX: usize = 4096;

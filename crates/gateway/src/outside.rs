@@ -1,0 +1,56 @@
+//! What a shard reaches outside of itself: programs, threads, its own mailbox. A simulation replaces
+//! all of it.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use event::Mailbox;
+use exchange::WorkerId;
+use spawn::Spawn;
+
+use crate::mail::Mail;
+
+/// Starts the threads of handlers. A simulation replaces it.
+pub trait Runner: Send {
+    /// Runs `body` on a thread of that name.
+    ///
+    /// # Errors
+    /// When the system has no more threads to give.
+    fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()>;
+
+    /// A batch, or the end, was put where the latest thread of that name finds it. Threads of the
+    /// system see that by themselves; a simulation must know whose turn it is.
+    fn handed(&mut self, name: &str) {
+        let _ = name;
+    }
+}
+
+/// Threads of the operating system.
+#[derive(Debug, Default)]
+pub struct Threads;
+
+impl Runner for Threads {
+    fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        std::thread::Builder::new().name(name).spawn(body).map(drop)
+    }
+}
+
+/// What workers need from outside the shard.
+pub(crate) struct Outside {
+    pub(crate) spawner: Box<dyn Spawn>,
+    pub(crate) runner: Box<dyn Runner>,
+    pub(crate) mailbox: Mailbox<Mail>,
+    /// Which worker a report of the spawner is about.
+    pub(crate) tokens: BTreeMap<u64, (usize, WorkerId)>,
+    pub(crate) token_next: u64,
+}
+
+impl Outside {
+    /// A token by which the spawner's reports find this worker.
+    pub(crate) fn token(&mut self, pool: usize, worker: WorkerId) -> u64 {
+        let token = self.token_next;
+        self.token_next += 1;
+        self.tokens.insert(token, (pool, worker));
+        token
+    }
+}

@@ -1,0 +1,36 @@
+//! What workers report to their pool and to the exchanges.
+
+use exchange::{Outcome, RequestId, Slice, WorkerId};
+
+/// One report.
+#[derive(Debug)]
+pub(crate) enum Upward {
+    Answered {
+        id: RequestId,
+        outcome: Outcome,
+    },
+    /// A reply that nobody asked for.
+    Discarded,
+    Released {
+        worker: WorkerId,
+    },
+    /// It never reached the worker.
+    Returned {
+        id: RequestId,
+        body: Slice,
+    },
+    Started {
+        worker: WorkerId,
+    },
+    StartFailed {
+        worker: WorkerId,
+    },
+    Retired {
+        worker: WorkerId,
+    },
+    Ended {
+        worker: WorkerId,
+        expected: bool,
+    },
+    StderrDropped,
+}
