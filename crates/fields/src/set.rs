@@ -253,6 +253,10 @@ impl Fields {
 
     #[inline]
     fn at(&self, place: u32, length: usize) -> &[u8] {
+        // Nothing lies anywhere: what was behind it may be cut off by now.
+        if length == 0 {
+            return b"";
+        }
         let place = place as usize;
         let Some(head) = &self.head else { return &self.bytes[place..place + length] };
         match place.checked_sub(head.len()) {

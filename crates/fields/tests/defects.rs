@@ -196,3 +196,13 @@ fn what_nobody_asked_for_is_told() {
     let names: Vec<_> = fields.unread().map(|field| field.name).collect();
     assert_eq!(names, [b"forgotten"]);
 }
+
+#[test]
+fn an_empty_value_behind_what_was_cut_off_is_still_empty() {
+    let mut fields = Fields::from_iter([("a", "12345678"), ("", "")]);
+    fields.append("b", "");
+    fields.set_value(0, "123456789");
+    fields.remove_at(0);
+    fields.check();
+    assert_eq!(format!("{fields:?}"), r#"[="", b=""]"#);
+}
