@@ -63,6 +63,9 @@ fn bind(listen: &Address) -> io::Result<(Address, Socket)> {
             socket.set_nonblocking(true)?;
             Ok((Address::Unix(path.clone()), Socket::Unix(socket)))
         }
+        Address::Inherited(_) => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, "only listeners can be handed over"))
+        }
     }
 }
 

@@ -199,6 +199,22 @@ impl Calls<'_> {
         self.state.wake(id);
     }
 
+    /// Ends our direction once what is queued was sent; `Data` goes on until the peer's `Eof`, and
+    /// when both have come, `Closed(Clean)` follows. Of a stream that only goes out it is the end.
+    pub fn finish_sending(&mut self, id: StreamId) {
+        let Some(stream) = self.state.stream(id) else { return };
+        if !stream.takes_output() {
+            return;
+        }
+        if stream.direction == Direction::Out {
+            return self.finish(id, None);
+        }
+        stream.marks.set(Marks::SEND_ENDS);
+        if stream.marks.has(Marks::WRITABLE) {
+            self.state.mark_dirty(id);
+        }
+    }
+
     /// Ends the stream at once and silently: nothing is told of it any more, not even `Closed`,
     /// and what was queued is discarded.
     pub fn close(&mut self, stream: StreamId) {

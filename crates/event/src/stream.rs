@@ -61,7 +61,7 @@ pub(crate) enum Phase {
 
 /// Facts about a stream, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks(u16);
+pub(crate) struct Marks(u32);
 
 impl Marks {
     /// The kernel may have bytes for us.
@@ -94,6 +94,10 @@ impl Marks {
     pub(crate) const READY: Self = Self(1 << 13);
     /// Others may share its open file: closing our descriptor does not end its reports.
     pub(crate) const SHARED: Self = Self(1 << 14);
+    /// Our direction is to end once all is sent; the peer's goes on.
+    pub(crate) const SEND_ENDS: Self = Self(1 << 15);
+    /// Our direction has ended.
+    pub(crate) const SEND_ENDED: Self = Self(1 << 16);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
@@ -175,7 +179,17 @@ impl Stream {
     /// Whether the owner may still send.
     pub(crate) fn takes_output(&self) -> bool {
         let open = matches!(self.phase, Phase::Open | Phase::Connecting { finish: false });
-        open && self.direction != Direction::In
+        open && self.direction != Direction::In && !self.marks.has(Marks::SEND_ENDS)
+    }
+
+    /// Whether an end of our direction was asked for and is still to be made.
+    pub(crate) fn ends_sending(&self) -> bool {
+        let asked = self.marks.has(Marks::SEND_ENDS) && !self.marks.has(Marks::SEND_ENDED);
+        match self.phase {
+            Phase::Open => asked,
+            Phase::Flushing => true,
+            _ => false,
+        }
     }
 
     /// Takes note of what the kernel reported. A stream that still connects is asked elsewhere.
@@ -198,6 +212,9 @@ impl Stream {
             Direction::Out => self.break_off(Reason::Reset),
             // A pipe's writer has gone: the end comes behind the bytes, unless nobody takes them.
             Direction::In if !self.marks.has(Marks::PAUSED) => {}
+            // Both directions have ended, one by our own wish: so this is the peer's end alone.
+            Direction::Both
+                if self.marks.has(Marks::SEND_ENDED) && !readiness.any(Readiness::ERROR) => {}
             Direction::In | Direction::Both => self.hang_up(),
         }
         // Behind its end nothing is received any more that would show the reset.

@@ -94,12 +94,17 @@ pub(crate) fn prepare(fd: &Fd) -> io::Result<Medium> {
 
 /// Receives, from a socket or a file.
 pub(crate) fn receive(fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
-    Ok(again(|| match medium {
+    let result = again(|| match medium {
         Medium::Socket => {
             rustix::net::recv(fd, &mut *room, RecvFlags::empty()).map(|(count, _)| count)
         }
         Medium::Pipe | Medium::Other => rustix::io::read(fd, &mut *room),
-    })?)
+    });
+    match result {
+        // What a terminal says at its master's end once the last program has closed its own.
+        Err(Errno::IO) if medium == Medium::Other && rustix::termios::isatty(fd) => Ok(0),
+        result => Ok(result?),
+    }
 }
 
 /// Sends, to a socket or a file, without a signal when nobody reads.

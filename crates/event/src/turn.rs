@@ -180,7 +180,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
         }
         stream.note(readiness);
-        let sends = stream.queued() > 0 || stream.phase == Phase::Flushing;
+        let sends = stream.queued() > 0 || stream.ends_sending();
         if sends && stream.marks.has(Marks::WRITABLE) {
             self.state.mark_dirty(id);
         }

@@ -8,11 +8,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use event::{BindSettings, Epoll, Fd, Loop, LoopSettings, Mailbox};
+use event::{
+    BindSettings, Epoll, Fd, Inherited, Kernel, Loop, LoopSettings, Mailbox, Poll, Select,
+};
 use gateway::metrics::Metrics;
 use gateway::{Access, Mail, Parts, Shard, Threads};
 use serde_json::{Map, Value, json};
-use settings::{Address, Configuration};
+use settings::{Address, Configuration, EventKernel};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::workshop::Handlers;
@@ -68,11 +70,55 @@ impl std::error::Error for DaemonError {}
 /// # Errors
 /// When it cannot start; nothing was served then.
 pub fn serve(configuration: Configuration) -> Result<ExitCode, DaemonError> {
-    let started = (Instant::now(), SystemTime::now());
-    let mut turning: Loop<Epoll, Mail> = Epoll::new()
+    match configuration.daemon.event {
+        EventKernel::Auto | EventKernel::Epoll => serve_on(Epoll::new(), "epoll", configuration),
+        EventKernel::Poll => serve_on(Poll::new(), "poll", configuration),
+        EventKernel::Select => serve_on(Select::new(), "select", configuration),
+    }
+}
+
+/// The one place that is made anew for each kernel.
+fn serve_on<K: Kernel>(
+    kernel: io::Result<K>,
+    name: &'static str,
+    configuration: Configuration,
+) -> Result<ExitCode, DaemonError> {
+    let mut turning: Loop<K, Mail> = kernel
         .and_then(|kernel| Loop::new(kernel, LoopSettings::default()))
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
-    let mailbox = turning.mailbox();
+    let (mut shard, ready) = prepare(configuration, name, turning.mailbox())?;
+    shard.start(&mut turning.calls());
+    announce(&ready);
+    turning
+        .run(&mut shard)
+        .map_err(|error| DaemonError::System("the event loop cannot go on", error))?;
+    let result = shard.result();
+    let clean = result == gateway::DrainResult::default();
+    if !clean {
+        let gateway::DrainResult { cut, unread } = result;
+        tracing::error!(
+            requests = cut,
+            clients = unread,
+            "ended with requests cut off, or replies unread"
+        );
+    }
+    Ok(ExitCode::from(u8::from(!clean)))
+}
+
+/// What is told to whoever started us, once everything is there.
+struct Ready {
+    listeners: Vec<(String, String)>,
+    admin: Option<String>,
+    event: &'static str,
+}
+
+/// Everything but the loop.
+fn prepare(
+    configuration: Configuration,
+    name: &'static str,
+    mailbox: Mailbox<Mail>,
+) -> Result<(Shard, Ready), DaemonError> {
+    let started = (Instant::now(), SystemTime::now());
     let metrics = Arc::new(Metrics::new(&configuration));
     let (sockets, addresses) = bind_all(&configuration)?;
     let spawner = {
@@ -81,7 +127,7 @@ pub fn serve(configuration: Configuration) -> Result<ExitCode, DaemonError> {
             .map_err(DaemonError::Spawner)?
     };
     let admin = configuration.admin.clone();
-    let mut shard = Shard::new(Parts {
+    let shard = Shard::new(Parts {
         configuration,
         sockets,
         workshop: Arc::new(Handlers),
@@ -101,22 +147,8 @@ pub fn serve(configuration: Configuration) -> Result<ExitCode, DaemonError> {
         })
         .transpose()?;
     watch_signals(mailbox)?;
-    shard.start(&mut turning.calls());
-    announce(&addresses, admin.as_ref());
-    turning
-        .run(&mut shard)
-        .map_err(|error| DaemonError::System("the event loop cannot go on", error))?;
-    let result = shard.result();
-    let clean = result == gateway::DrainResult::default();
-    if !clean {
-        let gateway::DrainResult { cut, unread } = result;
-        tracing::error!(
-            requests = cut,
-            clients = unread,
-            "ended with requests cut off, or replies unread"
-        );
-    }
-    Ok(ExitCode::from(u8::from(!clean)))
+    let admin = admin.as_ref().map(ToString::to_string);
+    Ok((shard, Ready { listeners: addresses, admin, event: name }))
 }
 
 fn seed(now: SystemTime) -> u64 {
@@ -126,32 +158,55 @@ fn seed(now: SystemTime) -> u64 {
 
 type Bound = (Vec<(String, Fd)>, Vec<(String, String)>);
 
-/// Binds every listener, and says where.
+/// Binds every listener, or takes the socket that was handed over for it, and says where.
 fn bind_all(configuration: &Configuration) -> Result<Bound, DaemonError> {
+    let mut inherited = event::inherited()
+        .map_err(|error| DaemonError::System("what was handed over cannot be taken", error))?;
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
     for listener in &configuration.listeners {
-        let address = match listener.listen.clone() {
-            Address::Internet(address) => event::Address::Internet(address),
-            Address::Unix(path) => event::Address::Unix(path),
-        };
         let settings = BindSettings { backlog: listener.backlog, ..BindSettings::default() };
-        let (socket, bound) = event::bind(&address, &settings).map_err(|error| {
+        let bound = match &listener.listen {
+            Address::Internet(address) => {
+                event::bind(&event::Address::Internet(*address), &settings)
+            }
+            Address::Unix(path) => event::bind(&event::Address::Unix(path.clone()), &settings),
+            Address::Inherited(name) => handed_over(&mut inherited, name),
+        };
+        let (socket, bound) = bound.map_err(|error| {
             let address = listener.listen.clone();
             DaemonError::Bind { listener: listener.name.clone(), address, error }
         })?;
         addresses.push((listener.name.clone(), bound.to_string()));
         sockets.push((listener.name.clone(), socket));
     }
+    for unused in inherited {
+        tracing::warn!(name = unused.name, "a descriptor was handed over that no listener uses");
+    }
     Ok((sockets, addresses))
 }
 
+/// The socket of this name, once.
+fn handed_over(inherited: &mut Vec<Inherited>, name: &str) -> io::Result<(Fd, event::Address)> {
+    let Some(place) = inherited.iter().position(|one| one.name == name) else {
+        let text = "no descriptor of this name was handed over (see LISTEN_FDNAMES)";
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    };
+    let Inherited { fd, address, .. } = inherited.remove(place);
+    let address = address.ok_or_else(|| {
+        let text = "the descriptor of this name is not a socket that listens";
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })?;
+    Ok((fd, address))
+}
+
 /// The one line on standard output, for whoever started us: `ready {"listeners": …, "admin": …}`.
-fn announce(listeners: &[(String, String)], admin: Option<&Address>) {
-    let listeners: Map<String, Value> =
-        listeners.iter().map(|(name, address)| (name.clone(), json!(address))).collect();
+fn announce(ready: &Ready) {
+    let addresses = |(name, address): &(String, String)| (name.clone(), json!(address));
+    let listeners: Map<String, Value> = ready.listeners.iter().map(addresses).collect();
     let ready = json!({
         "listeners": listeners,
-        "admin": admin.map(ToString::to_string),
+        "admin": ready.admin,
+        "event": ready.event,
         "pid": std::process::id(),
     });
     let mut out = io::stdout().lock();

@@ -199,6 +199,7 @@ fn addresses(sections: &[Section], faults: &mut Vec<Fault>) {
 fn overlap(one: &Address, other: &Address) -> bool {
     match (one, other) {
         (Address::Unix(one), Address::Unix(other)) => one == other,
+        (Address::Inherited(one), Address::Inherited(other)) => one == other,
         (Address::Internet(one), Address::Internet(other)) => {
             let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
             one.port() != 0

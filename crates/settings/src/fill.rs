@@ -18,7 +18,7 @@ pub(crate) fn fill(sections: &[Section]) -> Configuration {
     let of = |name: &'static str| sections.iter().filter(move |section| section.kind.name == name);
     Configuration {
         daemon: of("daemon")
-            .map(|section| Daemon { drain: time(&section.group, "drain") })
+            .map(daemon)
             .next()
             .expect("the walk adds this section where it is missing"),
         admin: of("admin")
@@ -37,6 +37,11 @@ macro_rules! choice {
             other => unreachable!("the table gives {} another kind than {other:?}", $name),
         }
     };
+}
+
+fn daemon(section: &Section) -> Daemon {
+    let group = &section.group;
+    Daemon { drain: time(group, "drain"), event: choice!(group, "event", EventKernel) }
 }
 
 fn listener(section: &Section) -> Listener {

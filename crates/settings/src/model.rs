@@ -25,6 +25,21 @@ pub struct Configuration {
 pub struct Daemon {
     /// How long a drain may take before it is cut.
     pub drain: Duration,
+    /// What its loops wait with.
+    pub event: EventKernel,
+}
+
+/// What the loops of the daemon wait for the kernel with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKernel {
+    /// The best of this system.
+    Auto,
+    /// epoll.
+    Epoll,
+    /// poll.
+    Poll,
+    /// select.
+    Select,
 }
 
 /// The admin address (`[admin]`).
@@ -41,6 +56,9 @@ pub enum Address {
     Internet(SocketAddr),
     /// A Unix socket, written `unix:/path`.
     Unix(PathBuf),
+    /// A listening socket that whoever starts the daemon hands over under this name, as systemd
+    /// does; written `fd:NAME`.
+    Inherited(String),
 }
 
 impl fmt::Display for Address {
@@ -48,6 +66,7 @@ impl fmt::Display for Address {
         match self {
             Self::Internet(address) => address.fmt(f),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Inherited(name) => write!(f, "fd:{name}"),
         }
     }
 }

@@ -8,7 +8,8 @@ mod table;
 use std::time::Duration;
 
 use crate::{
-    Framing, HalfClose, LastLine, OnConflict, Protocol, Record, ReplyStyle, Schedule, Sync,
+    EventKernel, Framing, HalfClose, LastLine, OnConflict, Protocol, Record, ReplyStyle, Schedule,
+    Sync,
 };
 
 pub(crate) use table::SECTIONS;
@@ -164,6 +165,8 @@ pub(crate) enum Choice {
     Record(Record),
     Sync(Sync),
     OnConflict(OnConflict),
+    /// Of `event`.
+    EventKernel(EventKernel),
 }
 
 /// The section of this name.

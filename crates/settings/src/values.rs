@@ -105,10 +105,13 @@ fn not_a_number(text: &str, digits: &str, what: &str) -> Bad {
     }
 }
 
-/// `127.0.0.1:7000`, `[::1]:7000`, `:7000`, `localhost:7000`, `unix:/path`.
+/// `127.0.0.1:7000`, `[::1]:7000`, `:7000`, `localhost:7000`, `unix:/path`, `fd:NAME`.
 pub(crate) fn address(text: &str) -> Result<Address, Bad> {
     if let Some(path) = text.strip_prefix("unix:") {
         return unix(path);
+    }
+    if let Some(name) = text.strip_prefix("fd:") {
+        return inherited(name);
     }
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(Address::Internet(address));
@@ -132,6 +135,18 @@ pub(crate) fn address(text: &str) -> Result<Address, Bad> {
         Bad::because(format!("has the port `{port}`, which is not a number from 0 to 65535"))
     })?;
     Ok(Address::Internet(SocketAddr::new(ip, port)))
+}
+
+/// systemd allows names of up to 255 printable characters without a colon.
+fn inherited(name: &str) -> Result<Address, Bad> {
+    if name.is_empty() {
+        return Err(Bad::because("has no name").mend("write \"fd:NAME\", as in LISTEN_FDNAMES"));
+    }
+    let printable = name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
+    if !printable || name.len() > 255 {
+        return Err(Bad::because("has a name that nothing can be handed over by"));
+    }
+    Ok(Address::Inherited(name.to_owned()))
 }
 
 fn without_port(text: &str) -> Bad {
@@ -299,6 +314,7 @@ mod tests {
             ("[::]:65535", "[::]:65535"),
             ("unix:/run/x.sock", "unix:/run/x.sock"),
             ("unix:x:1", "unix:x:1"),
+            ("fd:web", "fd:web"),
         ];
         for (text, meant) in cases {
             assert_eq!(address(text).map(|address| address.to_string()), Ok(meant.to_owned()));

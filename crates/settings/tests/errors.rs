@@ -253,6 +253,7 @@ fn an_address_that_cannot_be_read_is_told_why() {
         ),
         ("/run/x", "is not an address", "write \"unix:/run/x\""),
         ("unix:", "has no path", "write \"unix:/run/roadstead.sock\""),
+        ("fd:", "has no name", "write \"fd:NAME\", as in LISTEN_FDNAMES"),
         ("", "is empty", ""),
     ];
     for (address, why, mend) in cases {

@@ -36,7 +36,7 @@ fn address(text: &str) -> Address {
 
 fn example() -> Configuration {
     Configuration {
-        daemon: Daemon { drain: Duration::from_secs(30) },
+        daemon: Daemon { drain: Duration::from_secs(30), event: EventKernel::Auto },
         admin: Some(Admin { listen: address("127.0.0.1:7070") }),
         listeners: vec![Listener {
             name: "hits".into(),
@@ -133,6 +133,7 @@ fn every_option_can_be_given() {
     let configuration = read(
         r#"
         daemon.drain = "0s"
+        daemon.event = "select"
         [listener.main]
         listen = "unix:run/main.sock"
         pool = "echo"
@@ -177,6 +178,7 @@ fn every_option_can_be_given() {
     );
     let listener = &configuration.listeners[0];
     assert_eq!(configuration.daemon.drain, Duration::ZERO);
+    assert_eq!(configuration.daemon.event, EventKernel::Select);
     assert_eq!(listener.listen, Address::Unix("run/main.sock".into()));
     assert_eq!((listener.reply, listener.half_close), (ReplyStyle::Status, HalfClose::Left));
     assert_eq!(listener.last_line, LastLine::Accept);

@@ -122,6 +122,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             if queued == 0 {
                 self.end_direction(id);
             }
+        } else if queued == 0 && stream.ends_sending() {
+            self.end_sending(id);
         } else if queued <= stream.limits.send_low && stream.marks.take(Marks::HIGH) {
             stream.marks.set(Marks::DRAINED);
         }
@@ -170,9 +172,29 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             return stream.end(Reason::Clean);
         }
         let Some(fd) = &stream.fd else { return };
+        if stream.marks.has(Marks::SEND_ENDED) {
+            stream.phase = Phase::Lingering;
+            return;
+        }
         match self.kernel.shut(fd) {
             Ok(()) => stream.phase = Phase::Lingering,
             Err(error) => stream.end(reason_of(&error)),
+        }
+    }
+
+    /// All is sent: ends our direction alone, and the stream only when the peer's end was told.
+    fn end_sending(&mut self, id: StreamId) {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
+        let Some(fd) = &stream.fd else { return };
+        // Only a socket has two directions that end apart; a terminal's ends with it.
+        if stream.medium == Medium::Socket
+            && let Err(error) = self.kernel.shut(fd)
+        {
+            return stream.break_off(reason_of(&error));
+        }
+        stream.marks.set(Marks::SEND_ENDED);
+        if stream.marks.has(Marks::EOF_TOLD) {
+            stream.end(Reason::Clean);
         }
     }
 }

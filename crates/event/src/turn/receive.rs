@@ -70,7 +70,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     fn tell_eof<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
         stream.marks.set(Marks::EOF_TOLD);
-        if stream.direction == Direction::In {
+        if stream.direction == Direction::In || stream.marks.has(Marks::SEND_ENDED) {
             stream.end(Reason::Clean);
         }
         self.tell(owner, Event::Eof { stream: id });

@@ -1,8 +1,10 @@
 //! Listeners and connects.
 
+use std::cell::RefCell;
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 
 use event::{
     Address, BindSettings, Fd, Kernel, ListenerId, LoopSettings, Reason, StreamId, StreamLimits,
@@ -164,4 +166,55 @@ pub(crate) fn unix_sockets_accept_and_connect(kernel: impl Kernel) {
     drop(far);
     let second = accepted(&bench.owner.seen);
     bench.until("an end", |seen| second.iter().any(|of| seen.contains(&Seen::Eof(*of))));
+}
+
+pub(crate) fn connecting_can_be_given_up_by_a_deadline(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    // A backlog of nothing takes one connection; to the others the system does not even answer.
+    let settings = BindSettings { backlog: 0, ..BindSettings::default() };
+    let (_listener, bound) =
+        bind(&Address::Internet(([127, 0, 0, 1], 0).into()), &settings).unwrap();
+    let streams: Vec<_> =
+        (0..4).map(|_| bench.calls().connect(&bound, StreamLimits::default())).collect();
+    let at = bench.calls().now() + std::time::Duration::from_millis(20);
+    for &stream in &streams {
+        bench.calls().deadline(stream, GIVE_UP, Some(at));
+    }
+    let connected = Rc::new(RefCell::new(Vec::new()));
+    bench.react({
+        let connected = Rc::clone(&connected);
+        move |calls, seen| match seen {
+            Seen::Connected(stream) => {
+                connected.borrow_mut().push(*stream);
+                calls.deadline(*stream, GIVE_UP, None);
+            }
+            Seen::Deadline(stream, _) => calls.close(*stream),
+            _ => {}
+        }
+    });
+    let ended = |seen: &[Seen]| {
+        let given_up = seen.iter().filter(|seen| matches!(seen, Seen::Deadline(..))).count();
+        given_up + connected.borrow().len() == streams.len()
+    };
+    bench.until("all answers", ended);
+    assert!(connected.borrow().len() < streams.len(), "the backlog took them all");
+    assert_eq!(bench.calls().streams(), connected.borrow().len(), "the others are gone");
+}
+
+const GIVE_UP: event::DeadlineName = event::DeadlineName(0);
+
+pub(crate) fn our_direction_can_end_before_connected(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Internet(listener.local_addr().unwrap());
+    let stream = bench.calls().connect(&address, StreamLimits::default());
+    bench.calls().finish_sending(stream);
+    bench.until_seen(&Seen::Connected(stream));
+    bench.settle();
+    let (mut far, _) = listener.accept().unwrap();
+    assert_eq!(far.read(&mut [0]).unwrap(), 0);
+    write(&far, b"heard all the same");
+    bench.until_seen(&Seen::Data(stream, b"heard all the same".to_vec(), false));
+    drop(far);
+    assert_eq!(bench.until_closed(stream), Reason::Clean);
 }

@@ -263,3 +263,61 @@ pub(crate) fn stopping_sends_what_was_queued(kernel: impl Kernel) {
     far.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"stopping");
 }
+
+pub(crate) fn our_direction_ends_while_the_peers_goes_on(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, mut far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        bench.calls().send_bytes(stream, b"all I have to say");
+        bench.calls().finish_sending(stream);
+        assert_eq!(bench.calls().send_bytes(stream, b"more"), 0);
+        bench.settle();
+        let mut said = String::new();
+        far.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "all I have to say");
+        for part in ["go", "on"] {
+            write(&far, part.as_bytes());
+            bench.until_seen(&Seen::Data(stream, part.into(), false));
+        }
+        far.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(bench.until_closed(stream), Reason::Clean);
+        let ending = [Seen::Eof(stream), Seen::Closed(stream, Reason::Clean)];
+        assert_eq!(bench.take_seen()[2..], ending);
+    }
+}
+
+pub(crate) fn both_directions_end_in_either_order(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, mut far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        far.shutdown(Shutdown::Write).unwrap();
+        bench.until_seen(&Seen::Eof(stream));
+        let sent = pattern(600_000);
+        bench.calls().send_bytes(stream, &sent);
+        bench.calls().finish_sending(stream);
+        bench.calls().finish_sending(stream);
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            far.read_to_end(&mut all).unwrap();
+            all
+        });
+        assert_eq!(bench.until_closed(stream), Reason::Clean);
+        assert!(reader.join().unwrap() == sent);
+    }
+}
+
+pub(crate) fn finishing_after_our_direction_ended_discards_the_rest(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        bench.calls().finish_sending(stream);
+        bench.settle();
+        bench.calls().finish(stream, None);
+        write(&far, b"nobody wants it");
+        bench.settle();
+        assert_eq!(bench.owner.seen, []);
+        drop(far);
+        assert_eq!(bench.until_closed(stream), Reason::Clean);
+        bench.take_seen();
+    }
+}

@@ -13,6 +13,7 @@ mod mail;
 mod pipes;
 mod receiving;
 mod sending;
+mod terminals;
 mod time;
 mod torture;
 
@@ -40,7 +41,9 @@ macro_rules! all_of_it_over {
                 connecting_sends_what_was_queued_before,
                 connecting_to_nobody_ends_with_the_reason,
                 finishing_before_connected_still_sends,
-                unix_sockets_accept_and_connect;
+                unix_sockets_accept_and_connect,
+                connecting_can_be_given_up_by_a_deadline,
+                our_direction_can_end_before_connected;
             receiving:
                 data_and_fin_in_one_report,
                 fin_alone,
@@ -69,7 +72,10 @@ macro_rules! all_of_it_over {
                 closing_is_silent,
                 closing_a_sibling_reported_in_the_same_batch,
                 an_old_id_never_reaches_its_successor,
-                stopping_sends_what_was_queued;
+                stopping_sends_what_was_queued,
+                our_direction_ends_while_the_peers_goes_on,
+                both_directions_end_in_either_order,
+                finishing_after_our_direction_ended_discards_the_rest;
             sending:
                 a_slow_reader_gets_everything_in_order,
                 many_small_sends_leave_in_one_call,
@@ -83,6 +89,9 @@ macro_rules! all_of_it_over {
                 a_slow_reader_of_a_pipe_gets_everything,
                 what_cannot_be_waited_for_is_refused,
                 a_shared_descriptor_stops_reporting_once_closed;
+            terminals:
+                a_terminal_speaks_both_ways_and_ends_with_its_program,
+                a_terminal_takes_no_more_than_its_program_reads;
             time:
                 nothing_fires_early_and_each_fires_once,
                 deadlines_end_with_their_stream,

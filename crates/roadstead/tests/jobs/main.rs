@@ -12,6 +12,7 @@ mod daemon;
 mod commands;
 mod drain;
 mod examples;
+mod kernels;
 mod lines;
 #[cfg(feature = "plants")]
 mod plants;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::{Choice, Default, Kind, Of, Opt, Section, Short, Word};
 use crate::{
-    Framing, HalfClose, LastLine, OnConflict, Protocol, Record, ReplyStyle, Schedule, Sync,
+    EventKernel, Framing, HalfClose, LastLine, OnConflict, Protocol, Record, ReplyStyle, Schedule,
+    Sync,
 };
 
 const MIB: u64 = 1 << 20;
@@ -52,17 +53,7 @@ use Default::{Inner, Is, None as Nothing, Required};
 
 /// Every section.
 pub(crate) const SECTIONS: &[Section] = &[
-    Section {
-        name: "daemon",
-        named: false,
-        about: "The daemon as a whole.",
-        options: &[any(
-            "drain",
-            time_or_zero(),
-            Is("30s"),
-            "How long a drain may take before it is cut.",
-        )],
-    },
+    Section { name: "daemon", named: false, about: "The daemon as a whole.", options: DAEMON },
     Section {
         name: "admin",
         named: false,
@@ -82,6 +73,11 @@ pub(crate) const SECTIONS: &[Section] = &[
                 a `database`.",
         options: POOL,
     },
+];
+
+const DAEMON: &[Opt] = &[
+    any("drain", time_or_zero(), Is("30s"), "How long a drain may take before it is cut."),
+    any("event", Kind::Word(EVENT), Is("auto"), "What its loops wait for the kernel with."),
 ];
 
 const LISTENER: &[Opt] = &[
@@ -297,6 +293,25 @@ const INSERT: &[Opt] = &[
         Kind::Word(ON_CONFLICT),
         Is("refuse"),
         "What happens when the row is there already.",
+    ),
+];
+
+const EVENT: &[Word] = &[
+    word("auto", Choice::EventKernel(EventKernel::Auto), "The best of this system: epoll."),
+    word(
+        "epoll",
+        Choice::EventKernel(EventKernel::Epoll),
+        "No cost for connections that are idle.",
+    ),
+    word(
+        "poll",
+        Choice::EventKernel(EventKernel::Poll),
+        "Every turn costs a look at every connection.",
+    ),
+    word(
+        "select",
+        Choice::EventKernel(EventKernel::Select),
+        "As `poll`, and a client that leaves while it is not read is noticed within a second.",
     ),
 ];
 

@@ -1,0 +1,151 @@
+//! Descriptors that whoever started the process handed over, as systemd does for a socket unit.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::OFlags;
+use rustix::io::FdFlags;
+use rustix::net::sockopt;
+
+use crate::{Address, Fd};
+
+/// The first descriptor that is handed over.
+const FIRST: RawFd = 3;
+/// More than anybody hands over; a larger number is a mistake.
+const COUNT_MAX: RawFd = 10_000;
+
+/// Whether they were taken.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// One descriptor that was handed over.
+#[derive(Debug)]
+pub struct Inherited {
+    /// Its name in `LISTEN_FDNAMES`; `unknown` when it has none, as systemd has it.
+    pub name: String,
+    /// The descriptor, non-blocking, and closed in programs that are started.
+    pub fd: Fd,
+    /// Where it listens or is bound, when it is a socket of a kind that [`Address`] knows.
+    pub address: Option<Address>,
+}
+
+/// The descriptors that were handed over to this process (`LISTEN_PID`, `LISTEN_FDS`,
+/// `LISTEN_FDNAMES`), in their order. They are handed out once: a second call finds none.
+///
+/// The variables stay set, for changing them is not safe beside other threads; they name this
+/// process, so that no other takes them for its own.
+///
+/// # Errors
+/// When the variables contradict what is open.
+pub fn inherited() -> io::Result<Vec<Inherited>> {
+    let variable = |name: &str| std::env::var_os(name);
+    let said = Said {
+        process: variable("LISTEN_PID"),
+        count: variable("LISTEN_FDS"),
+        names: variable("LISTEN_FDNAMES"),
+    };
+    let names = said.names_for(std::process::id())?;
+    if names.is_empty() || TAKEN.swap(true, Ordering::Relaxed) {
+        return Ok(Vec::new());
+    }
+    (FIRST..).zip(names).map(|(number, name)| take(number, name)).collect()
+}
+
+/// What the variables say.
+struct Said<T> {
+    process: Option<T>,
+    count: Option<T>,
+    names: Option<T>,
+}
+
+impl<T: AsRef<OsStr>> Said<T> {
+    /// The names of the descriptors that are for this process, one each.
+    fn names_for(&self, process: u32) -> io::Result<Vec<String>> {
+        let (Some(of), Some(count)) = (&self.process, &self.count) else { return Ok(Vec::new()) };
+        if number(of.as_ref(), "LISTEN_PID")? != i64::from(process) {
+            return Ok(Vec::new());
+        }
+        let count = number(count.as_ref(), "LISTEN_FDS")?;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|&count| count <= COUNT_MAX.unsigned_abs() as usize)
+            .ok_or_else(|| invalid(format!("LISTEN_FDS is {count}")))?;
+        let Some(names) = &self.names else { return Ok(vec!["unknown".to_owned(); count]) };
+        let names = names.as_ref().to_string_lossy();
+        let names: Vec<String> = names.split(':').map(str::to_owned).collect();
+        if names.len() != count {
+            let text = format!("LISTEN_FDNAMES has {} names for {count} descriptors", names.len());
+            return Err(invalid(text));
+        }
+        Ok(names)
+    }
+}
+
+fn number(text: &OsStr, of: &str) -> io::Result<i64> {
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| invalid(format!("{of} is no number")))
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+#[expect(unsafe_code, reason = "nothing but a number tells of an inherited descriptor")]
+fn take(number: RawFd, name: String) -> io::Result<Inherited> {
+    // SAFETY: it was handed over to this process and so is ours alone: the swap above lets it be
+    // taken once. If it is not open after all, the next line says so before anything is done.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    if let Err(error) = rustix::io::fcntl_setfd(&fd, FdFlags::CLOEXEC) {
+        // Not ours to close: it may be somebody else's by then.
+        std::mem::forget(fd);
+        let text = format!("descriptor {number} (`{name}`) was said to be handed over: {error}");
+        return Err(invalid(text));
+    }
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
+    let address = address(&fd);
+    if matches!(address, Some(Address::Internet(_))) {
+        // As for our own listeners: what is accepted inherits it. A datagram socket has none.
+        let _ = sockopt::set_tcp_nodelay(&fd, true);
+    }
+    Ok(Inherited { name, fd: fd.into(), address })
+}
+
+/// Where a socket is bound.
+pub(crate) fn address(fd: &OwnedFd) -> Option<Address> {
+    use std::os::unix::ffi::OsStrExt;
+    let any = rustix::net::getsockname(fd).ok()?;
+    if let Ok(internet) = std::net::SocketAddr::try_from(any.clone()) {
+        return Some(Address::Internet(internet));
+    }
+    let unix = rustix::net::SocketAddrUnix::try_from(any).ok()?;
+    let path = OsStr::from_bytes(unix.path_bytes()?);
+    Some(Address::Unix(path.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said<'a>(process: &'a str, count: &'a str, names: Option<&'a str>) -> Said<&'a str> {
+        Said { process: Some(process), count: Some(count), names }
+    }
+
+    #[test]
+    fn names_are_those_of_this_process_only() {
+        assert_eq!(said("7", "2", Some("web:admin")).names_for(7).unwrap(), ["web", "admin"]);
+        assert_eq!(said("7", "2", None).names_for(7).unwrap(), ["unknown", "unknown"]);
+        assert!(said("7", "2", None).names_for(8).unwrap().is_empty());
+        let nothing: Said<&str> = Said { process: None, count: None, names: None };
+        assert!(nothing.names_for(7).unwrap().is_empty());
+    }
+
+    #[test]
+    fn contradictions_are_errors() {
+        for (count, names) in [("2", Some("web")), ("-1", None), ("x", None), ("99999", None)] {
+            assert!(said("7", count, names).names_for(7).is_err(), "{count} {names:?}");
+        }
+        assert!(said("me", "1", None).names_for(7).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! The main job on every kernel, chosen by configuration alone, and sockets that are handed over.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+use rusqlite::Connection;
+
+use crate::daemon::{BINARY, Daemon, folder, main_job, worker_program};
+
+const CLIENTS: usize = 40;
+const EACH: usize = 25;
+
+/// Runs the main job and returns how many epoll instances the daemon had.
+fn main_job_on(kernel: &str) -> usize {
+    let folder = folder();
+    let parse = format!("{}workers = 3\n", worker_program(&[]));
+    let job = main_job(folder.path(), &parse, "batch = { rows = 100, wait = \"2ms\" }\n");
+    let job = format!("[daemon]\nevent = \"{kernel}\"\n{job}");
+    let daemon = Daemon::serve(folder.path(), &job);
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| daemon.connect()).collect();
+    for round in 0..EACH {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let id = round * CLIENTS + number;
+            client.send(format!("{id} 1700000000000000 /a/{id} 200\n"));
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            assert_eq!(client.line(), format!("ok {}", round * CLIENTS + number), "{kernel}");
+        }
+    }
+    let database = Connection::open(folder.path().join("hits.db")).unwrap();
+    let stored: i64 =
+        database.query_row("select count(distinct id) from hits", [], |row| row.get(0)).unwrap();
+    assert_eq!(usize::try_from(stored), Ok(CLIENTS * EACH), "{kernel}");
+    let open = fs::read_dir(format!("/proc/{}/fd", daemon.pid())).unwrap();
+    open.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())
+        .filter(|target| target.to_string_lossy().contains("eventpoll"))
+        .count()
+}
+
+#[test]
+fn the_main_job_runs_on_every_kernel_by_configuration_alone() {
+    let [auto, epoll, poll, select] = ["auto", "epoll", "poll", "select"].map(main_job_on);
+    assert_eq!(auto, epoll, "auto is epoll here");
+    assert_eq!([poll, select], [epoll - 1; 2], "those of other rooms alone are left");
+}
+
+/// The main job behind a socket that is handed over as `hits`.
+fn write_job(folder: &std::path::Path) {
+    let own = "[listener.main]\nlisten = \"127.0.0.1:0\"";
+    let job = main_job(folder, &worker_program(&[]), "");
+    assert!(job.contains(own));
+    let job = job.replace(own, "[listener.main]\nlisten = \"fd:hits\"");
+    fs::write(folder.join("roadstead.toml"), job).unwrap();
+}
+
+/// As systemd does it: the variables name the process that reads them.
+const HAND_OVER: &str = "exec 4</dev/null 3<&$1
+export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=hits:other
+exec \"$0\" serve roadstead.toml";
+
+#[test]
+fn a_listener_takes_the_socket_that_is_handed_over_under_its_name() {
+    let folder = folder();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    // It connects before there is a daemon, and loses nothing.
+    let mut early = TcpStream::connect(address).unwrap();
+    early.write_all(b"1 1700000000000000 /early 200\n").unwrap();
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();
+    write_job(folder.path());
+    let mut command = Command::new("bash");
+    command.current_dir(folder.path()).args(["-c", HAND_OVER, BINARY]);
+    command.arg(socket.as_raw_fd().to_string());
+    let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+    drop(socket);
+    assert_eq!(daemon.address(), address.to_string());
+    let mut reply = String::new();
+    BufReader::new(&early).read_line(&mut reply).unwrap();
+    assert_eq!(reply, "ok 1\n");
+    assert_eq!(daemon.connect().ask("2 1700000000000000 /late 200"), "ok 2");
+}
+
+#[test]
+fn a_socket_that_nobody_hands_over_is_an_error_at_the_start() {
+    let folder = folder();
+    write_job(folder.path());
+    let mut command = Command::new(BINARY);
+    command.current_dir(folder.path()).args(["serve", "roadstead.toml"]);
+    let Err(told) = Daemon::start(&mut command, folder.path()) else { panic!("it started") };
+    assert!(told.contains("fd:hits") && told.contains("LISTEN_FDNAMES"), "{told}");
+}
