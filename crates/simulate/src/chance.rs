@@ -1,0 +1,96 @@
+//! The one source of chance of a world.
+
+use std::time::Duration;
+
+/// Numbers from a seed (splitmix64): the same seed, the same numbers, on every machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is at least 1.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        let end = u64::try_from(end.max(1)).unwrap_or(u64::MAX);
+        usize::try_from(self.next() % end).expect("it is below a usize")
+    }
+
+    /// A number from `first` to `last`, both included.
+    pub(crate) fn between(&mut self, first: usize, last: usize) -> usize {
+        first + self.below(last.saturating_sub(first) + 1)
+    }
+
+    /// True so many times in a thousand.
+    pub(crate) fn in_1000(&mut self, times: u32) -> bool {
+        self.next() % 1000 < u64::from(times)
+    }
+
+    /// A time from `first` to `last`; short ones are as likely as long ones of ten times the length.
+    pub(crate) fn time(&mut self, first: Duration, last: Duration) -> Duration {
+        let (first, last) = (nanos(first).max(1), nanos(last).max(1));
+        let octaves = u64::from((last / first).max(1).ilog2());
+        let octave = self.next() % (octaves + 1);
+        let base = first.saturating_mul(1 << octave);
+        Duration::from_nanos((base + self.next() % base).min(last.max(first)))
+    }
+
+    /// One of these.
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+
+    /// One of these, as often as its weight says.
+    pub(crate) fn weighted<T: Copy>(&mut self, from: &[(u32, T)]) -> T {
+        let total: u32 = from.iter().map(|(weight, _)| weight).sum();
+        let mut left = self.next() % u64::from(total.max(1));
+        for (weight, value) in from {
+            let weight = u64::from(*weight);
+            if left < weight {
+                return *value;
+            }
+            left -= weight;
+        }
+        from[from.len() - 1].1
+    }
+
+    /// Brings a list into another order.
+    pub(crate) fn shuffle<T>(&mut self, list: &mut [T]) {
+        for place in (1..list.len()).rev() {
+            list.swap(place, self.below(place + 1));
+        }
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers_within_their_ranges() {
+        let (mut one, mut other) = (Chance::new(7), Chance::new(7));
+        let (first, last) = (Duration::from_micros(3), Duration::from_secs(2));
+        for _ in 0..10_000 {
+            assert_eq!(one.next(), other.next());
+            let time = one.time(first, last);
+            assert_eq!(time, other.time(first, last));
+            assert!(time >= first && time <= last, "{time:?}");
+            assert_eq!(one.between(3, 5), other.between(3, 5));
+        }
+        let drawn: Vec<_> = (0..100).map(|_| one.weighted(&[(1, 'a'), (0, 'b')])).collect();
+        assert!(drawn.iter().all(|&it| it == 'a'));
+    }
+}

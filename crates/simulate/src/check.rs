@@ -1,0 +1,367 @@
+//! What a client may hold the gateway to, checked after a run.
+//!
+//! - Reply number n of a client is the answer to its own line number n: what a worker really said
+//!   to it, or a coded end; or the connection ended.
+//! - What was acknowledged is stored, as often as it was acknowledged and not more often than it
+//!   was sent on; what was refused or failed is not stored; nothing is stored that nobody sent.
+//! - Nothing is given to a second program once a byte of it reached one.
+//! - Who did nothing wrong, and to whom nothing happened, has all its replies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use exchange::{Cause, Verdict};
+
+use crate::clients::{Client, End, Leaving, LineKind};
+use crate::scenario::{Finish, Job};
+use crate::store::id_of;
+use crate::world::World;
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said<'a> {
+    Answer(&'a [u8]),
+    Ended(Cause),
+    /// A worker's own refusal.
+    Refused(&'a [u8]),
+    Nonsense,
+}
+
+/// Requests by how they ended, for the report of many runs.
+pub(crate) type Ends = BTreeMap<&'static str, u64>;
+
+/// What programs were given and what they said to it.
+#[derive(Debug, Default)]
+struct Truth {
+    /// The lines that programs said to a request, by the request.
+    replies: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
+    /// All lines that programs said.
+    said: Vec<Vec<u8>>,
+    /// The lines that the kernel took whole for a program.
+    heard: BTreeSet<Vec<u8>>,
+    /// Programs that the kernel took something of a request for, by its id.
+    given: BTreeMap<u64, u32>,
+    /// Lines of programs that become a row of this id.
+    rows: BTreeMap<u64, u32>,
+}
+
+impl Truth {
+    fn of(world: &World) -> Self {
+        let mut truth = Self::default();
+        for program in &world.programs {
+            let mut said = lines(&program.said).0.into_iter();
+            let (given, begun) = lines(&program.given);
+            for line in given {
+                if let Some(id) = id_of(line) {
+                    *truth.given.entry(id).or_default() += 1;
+                }
+                truth.heard.insert(line.to_vec());
+                if let Some(reply) = said.next() {
+                    truth.replies.entry(line.to_vec()).or_default().push(reply.to_vec());
+                }
+            }
+            if begun.contains(&b' ')
+                && let Some(id) = id_of(begun)
+            {
+                *truth.given.entry(id).or_default() += 1;
+            }
+            for line in lines(&program.said).0 {
+                truth.said.push(line.to_vec());
+                if let Some(id) = id_of(line) {
+                    *truth.rows.entry(id).or_default() += 1;
+                }
+            }
+        }
+        truth
+    }
+}
+
+/// Complete lines, and what follows the last of them.
+fn lines(bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    let rest = lines.pop().unwrap_or_default();
+    (lines, rest)
+}
+
+/// Checks everything that can be seen from outside, and counts how requests ended.
+pub(crate) fn check(world: &mut World) -> Ends {
+    let truth = Truth::of(world);
+    let mut ends = Ends::new();
+    let mut found = Vec::new();
+    let mut acknowledged: BTreeMap<u64, u32> = BTreeMap::new();
+    for (id, times) in &truth.given {
+        if *times > 1 {
+            found.push(format!("line {id} was given to {times} programs"));
+        }
+    }
+    for (number, client) in world.clients.iter().enumerate() {
+        let account = Account { world, truth: &truth, number, client };
+        account.check(&mut ends, &mut acknowledged, &mut found);
+    }
+    check_rows(world, &truth, &acknowledged, &mut found);
+    for text in found {
+        world.violation(text);
+    }
+    ends
+}
+
+fn check_rows(
+    world: &World,
+    truth: &Truth,
+    acknowledged: &BTreeMap<u64, u32>,
+    found: &mut Vec<String>,
+) {
+    let mut sent = BTreeSet::new();
+    for client in &world.clients {
+        let mut whole = client.lines.iter().filter(|line| line.end <= client.sent);
+        sent.extend(whole.clone().map(|line| line.id));
+        // A line that was cut off may count as a line.
+        if world.scenario.listeners[client.listener].accepts_last_line {
+            let start = whole.next_back().map_or(0, |line| line.end);
+            sent.extend(id_of(&client.bytes[start..client.sent]));
+        }
+    }
+    for (id, times) in &world.store.rows {
+        if !sent.contains(id) {
+            found.push(format!("row {id} is stored and nobody sent it"));
+        }
+        let most = match world.scenario.job {
+            Job::Main => truth.rows.get(id).copied().unwrap_or_default(),
+            Job::Rows | Job::Programs => 1,
+        };
+        if *times > most {
+            found.push(format!("row {id} is stored {times} times, sent on {most} times"));
+        }
+    }
+    for (id, times) in acknowledged {
+        let stored = world.store.rows.get(id).copied().unwrap_or_default();
+        if stored < *times {
+            found
+                .push(format!("row {id} was acknowledged {times} times and stored {stored} times"));
+        }
+    }
+}
+
+/// One client and what it got.
+struct Account<'a> {
+    world: &'a World,
+    truth: &'a Truth,
+    number: usize,
+    client: &'a Client,
+}
+
+impl Account<'_> {
+    fn check(
+        &self,
+        ends: &mut Ends,
+        acknowledged: &mut BTreeMap<u64, u32>,
+        found: &mut Vec<String>,
+    ) {
+        let Self { client, number, .. } = *self;
+        let (replies, rest) = lines(&client.received);
+        let status = self.world.scenario.listeners[client.listener].status;
+        let keeps = self.world.scenario.listeners[client.listener].keeps_half_closed;
+        let left = client.leaving == Leaving::HalfCloses && !keeps;
+        let cut = left || self.world.scenario.finish != Finish::Calm;
+        if client.end == Some(End::Eof) && !rest.is_empty() && !cut {
+            found.push(format!("client {number} got a reply without its end: {}", shown(rest)));
+        }
+        if replies.len() == 1 && self.said(replies[0], status) == Said::Ended(Cause::Connections) {
+            return self.count(ends, "connections");
+        }
+        for (place, reply) in replies.iter().enumerate() {
+            let Some(line) = client.lines.get(place).filter(|_| place < self.lines_begun()) else {
+                let reply = shown(reply);
+                found.push(format!("client {number} got a reply to nothing: {reply}"));
+                return;
+            };
+            let start = place.checked_sub(1).map_or(0, |before| client.lines[before].end);
+            let bytes = without_end(&client.bytes[start..line.end]);
+            match self.judge(line.id, line.kind, bytes, self.said(reply, status)) {
+                Ok((end, acknowledges)) => {
+                    self.count(ends, end);
+                    if let Some(id) = acknowledges {
+                        *acknowledged.entry(id).or_default() += 1;
+                    }
+                }
+                Err(why) => found.push(format!(
+                    "client {number}, line {} ({:?}): {}: {why}",
+                    line.id,
+                    line.kind,
+                    shown(reply)
+                )),
+            }
+        }
+        self.check_whole(replies.len(), found);
+    }
+
+    /// Lines of which anything was sent.
+    fn lines_begun(&self) -> usize {
+        let ended = self.client.lines.iter().filter(|line| line.end <= self.client.sent).count();
+        let whole = self.client.lines.iter().any(|line| line.end == self.client.sent);
+        ended + usize::from(!whole && self.client.sent > 0)
+    }
+
+    /// Who did nothing wrong has all its replies.
+    fn check_whole(&self, replies: usize, found: &mut Vec<String>) {
+        let Self { client, number, world, .. } = *self;
+        let keeps = world.scenario.listeners[client.listener].keeps_half_closed;
+        let half_closes = client.leaving == Leaving::HalfCloses;
+        let excused = client.excused.is_some()
+            || !world.violations.is_empty()
+            || world.scenario.finish != Finish::Calm
+            || client.reading == crate::clients::Reading::Never
+            || (half_closes && !keeps);
+        if excused {
+            return;
+        }
+        let all = client.lines.len();
+        // Who goes idle in the middle of a line may be sent away without a word.
+        let begun = client.lines.last().is_some_and(|line| line.kind == LineKind::Begun);
+        let least = if begun && !half_closes { all - 1 } else { all };
+        if client.sent < client.bytes.len() || replies < least || client.end == Some(End::Reset) {
+            found.push(format!(
+                "client {number} did nothing wrong and got {replies} replies to {all} lines: {:?}, \
+                 {:?}, {:?}, sent {} of {} bytes",
+                client.end,
+                client.reading,
+                client.leaving,
+                client.sent,
+                client.bytes.len()
+            ));
+        }
+    }
+
+    fn count(&self, ends: &mut Ends, end: &'static str) {
+        *ends.entry(end).or_default() += 1;
+    }
+
+    /// Whether a reply may be the one to this line: how it ended, and the row that it acknowledges.
+    fn judge(
+        &self,
+        id: u64,
+        kind: LineKind,
+        line: &[u8],
+        said: Said<'_>,
+    ) -> Result<(&'static str, Option<u64>), &'static str> {
+        // What a program says unasked may be taken for the answer to a line that is still on its way
+        // to it: then the answer is whatever some program said.
+        let programs = self.world.scenario.job != Job::Rows;
+        let replies = if programs && !self.truth.heard.contains(line) {
+            &self.truth.said
+        } else {
+            self.truth.replies.get(line).map_or(&[][..], Vec::as_slice)
+        };
+        match said {
+            Said::Nonsense => Err("it is no reply at all"),
+            Said::Answer(answer) => {
+                if kind == LineKind::TooLong {
+                    return Err("a line that is too long was answered");
+                }
+                let acknowledged = match self.world.scenario.job {
+                    Job::Programs => {
+                        let told = replies.iter().any(|reply| reply == answer);
+                        return told.then_some(("ok", None)).ok_or("no program said that to it");
+                    }
+                    Job::Rows => Some(id),
+                    Job::Main => replies
+                        .iter()
+                        .filter_map(|reply| id_of(reply))
+                        .find(|id| answer == format!("ok {id}").as_bytes()),
+                };
+                match acknowledged {
+                    Some(id) if answer == format!("ok {id}").as_bytes() => Ok(("ok", Some(id))),
+                    _ => Err("that is not its acknowledgement"),
+                }
+            }
+            Said::Refused(text) => {
+                let told = replies.iter().any(|reply| reply.strip_prefix(b"!") == Some(text));
+                told.then_some(("worker", None)).ok_or("no program refused it so")
+            }
+            Said::Ended(cause) => {
+                let own = replies.iter().filter(|reply| id_of(reply) == Some(id)).count();
+                self.judge_end(id, kind, cause, own).map(|()| (cause.word(), None))
+            }
+        }
+    }
+
+    /// `own`: how many replies to this very line say its own row.
+    fn judge_end(
+        &self,
+        id: u64,
+        kind: LineKind,
+        cause: Cause,
+        own: usize,
+    ) -> Result<(), &'static str> {
+        let world = self.world;
+        match (cause, kind) {
+            (Cause::TooLong, LineKind::TooLong) => return Ok(()),
+            // Who is slow to end a line is refused so, whatever it would have become.
+            (Cause::Incomplete, _) | (Cause::Draining, LineKind::TooLong) => {}
+            (Cause::TooLong, _) => return Err("it is not too long"),
+            (_, LineKind::TooLong) => return Err("it should have been refused as too long"),
+            (Cause::Connections | Cause::NoPool | Cause::Left | Cause::Stalled, _) => {
+                return Err("nobody should be told that");
+            }
+            _ => {}
+        }
+        let given = self.truth.given.contains_key(&id);
+        let alone = world.scenario.job == Job::Programs;
+        let stored = world.store.rows.get(&id).copied().unwrap_or_default();
+        // A program that confuses its answers may have said this row to somebody else's line.
+        let said = self.truth.rows.get(&id).copied().unwrap_or_default();
+        let elsewhere = said.saturating_sub(u32::try_from(own).unwrap_or(u32::MAX));
+        match cause.verdict() {
+            Verdict::Refused if given && alone => Err("it was refused though a program has it"),
+            Verdict::Refused | Verdict::Failed if stored > elsewhere => {
+                Err("it is stored, and its client was told that it is not")
+            }
+            Verdict::Refused | Verdict::Failed | Verdict::Unknown => Ok(()),
+            Verdict::Answered | Verdict::Left => Err("that is no end to tell"),
+        }
+    }
+
+    /// What a line of a reply means.
+    fn said<'b>(&self, reply: &'b [u8], status: bool) -> Said<'b> {
+        let word_of = |text: &[u8], wanted: &[Verdict]| {
+            let word = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+            let mut causes = Cause::ALL.iter().filter(|cause| wanted.contains(&cause.verdict()));
+            causes.find(|cause| cause.word().as_bytes() == word).copied()
+        };
+        let refusal = |text: &'b [u8]| {
+            word_of(text, &[Verdict::Refused]).map_or(Said::Refused(text), Said::Ended)
+        };
+        match (status, reply) {
+            (true, [b'+', answer @ ..]) => Said::Answer(answer),
+            (true, [b'!', text @ ..]) => refusal(text),
+            (true, [b'-', text @ ..]) => word_of(text, &[Verdict::Failed, Verdict::Unknown])
+                .map_or(Said::Nonsense, Said::Ended),
+            (true, _) => Said::Nonsense,
+            // A program that answers alone may say whatever it likes.
+            (false, [b'!', b'n', b'o', b' ', ..]) if self.world.scenario.job == Job::Programs => {
+                Said::Answer(reply)
+            }
+            (false, [b'!', text @ ..]) => {
+                let failed = text.strip_prefix(b"failed ").map(|text| (text, Verdict::Failed));
+                let unknown = text.strip_prefix(b"unknown ").map(|text| (text, Verdict::Unknown));
+                match failed.or(unknown) {
+                    Some((text, verdict)) => {
+                        word_of(text, &[verdict]).map_or(Said::Nonsense, Said::Ended)
+                    }
+                    None => refusal(text),
+                }
+            }
+            (false, answer) => Said::Answer(answer),
+        }
+    }
+}
+
+fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// The beginning of some bytes, for a person.
+fn shown(bytes: &[u8]) -> String {
+    let part = &bytes[..bytes.len().min(60)];
+    format!("\"{}\"", part.escape_ascii())
+}

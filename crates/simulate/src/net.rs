@@ -1,0 +1,486 @@
+//! Descriptors of the gateway, and the connections and pipes behind them.
+//!
+//! Readiness of a descriptor is told as the [`event::Kernel`] trait promises it and no better: a
+//! report comes when something happens to an *armed* direction, and it is armed again only when a
+//! receive or a send has found an end. Some worlds are *eager* and report each arrival, as epoll
+//! does. An end or a reset is always told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::time::Duration;
+
+use event::{Interest, Readiness, Token};
+
+use crate::flow::{Flow, FlowId, Party};
+use crate::plants::Plant;
+use crate::world::{Happening, World};
+
+/// A descriptor of the gateway; numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DescriptorId(pub(crate) usize);
+
+/// A connection of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionId(pub(crate) usize);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connection {
+    pub(crate) listener: DescriptorId,
+    pub(crate) client: usize,
+    /// The gateway's end of it.
+    pub(crate) descriptor: DescriptorId,
+    /// From the client to the gateway, and back.
+    pub(crate) up: FlowId,
+    pub(crate) down: FlowId,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Listener {
+        backlog: VecDeque<ConnectionId>,
+    },
+    Socket(ConnectionId),
+    /// The gateway reads it.
+    PipeIn(FlowId),
+    /// The gateway writes it.
+    PipeOut(FlowId),
+}
+
+#[derive(Debug)]
+pub(crate) struct Descriptor {
+    pub(crate) kind: Kind,
+    pub(crate) open: bool,
+    /// The gateway has had it in its hands.
+    pub(crate) owned: bool,
+    pub(crate) watch: Option<(Token, Interest)>,
+    read_armed: bool,
+    pub(crate) write_armed: bool,
+    /// A send has found no room, and nobody has said since that there is some.
+    pub(crate) blocked: bool,
+    /// It is in the list of those to be reported.
+    queued: bool,
+    /// That the peer has ended was reported.
+    end_told: bool,
+    /// The connection was reset.
+    pub(crate) broken: bool,
+    /// The error of that waits to be received.
+    pub(crate) error: Option<io::ErrorKind>,
+}
+
+/// Why a descriptor is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    Read,
+    Write,
+    End,
+}
+
+#[derive(Debug)]
+pub(crate) struct Net {
+    flows: Vec<Flow>,
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) descriptors: Vec<Descriptor>,
+    /// Real descriptors that stand for simulated ones, by their number.
+    pub(crate) placeholders: BTreeMap<i32, DescriptorId>,
+    reports: Vec<DescriptorId>,
+    /// Reports about what is no longer watched, under their old tokens.
+    stale: Vec<Token>,
+}
+
+impl Net {
+    pub(crate) const fn new() -> Self {
+        Self {
+            flows: Vec::new(),
+            connections: Vec::new(),
+            descriptors: Vec::new(),
+            placeholders: BTreeMap::new(),
+            reports: Vec::new(),
+            stale: Vec::new(),
+        }
+    }
+
+    pub(crate) fn flow(&mut self, id: FlowId) -> &mut Flow {
+        &mut self.flows[id.0]
+    }
+
+    pub(crate) fn add_flow(&mut self, writer: Party, reader: Party, capacity: usize) -> FlowId {
+        self.flows.push(Flow::new(writer, reader, capacity));
+        FlowId(self.flows.len() - 1)
+    }
+
+    pub(crate) fn descriptor(&mut self, id: DescriptorId) -> &mut Descriptor {
+        &mut self.descriptors[id.0]
+    }
+
+    pub(crate) fn add_descriptor(&mut self, kind: Kind) -> DescriptorId {
+        self.descriptors.push(Descriptor {
+            kind,
+            open: true,
+            owned: false,
+            watch: None,
+            read_armed: true,
+            write_armed: true,
+            blocked: false,
+            queued: false,
+            end_told: false,
+            broken: false,
+            error: None,
+        });
+        DescriptorId(self.descriptors.len() - 1)
+    }
+
+    pub(crate) fn connection(&self, id: ConnectionId) -> Connection {
+        self.connections[id.0]
+    }
+
+    /// The flows that the gateway reads and writes through a descriptor.
+    pub(crate) fn flows_of(&self, id: DescriptorId) -> (Option<FlowId>, Option<FlowId>) {
+        match self.descriptors[id.0].kind {
+            Kind::Listener { .. } => (None, None),
+            Kind::Socket(connection) => {
+                let connection = self.connections[connection.0];
+                (Some(connection.up), Some(connection.down))
+            }
+            Kind::PipeIn(flow) => (Some(flow), None),
+            Kind::PipeOut(flow) => (None, Some(flow)),
+        }
+    }
+
+    /// What poll(2) would say of it.
+    fn readiness(&self, id: DescriptorId) -> Readiness {
+        let descriptor = &self.descriptors[id.0];
+        let mut ready = Readiness::NONE;
+        let (input, output) = self.flows_of(id);
+        let socket = matches!(descriptor.kind, Kind::Socket(_));
+        let input = input.map(|flow| &self.flows[flow.0]);
+        let output = output.map(|flow| &self.flows[flow.0]);
+        if let Kind::Listener { backlog } = &descriptor.kind
+            && !backlog.is_empty()
+        {
+            ready |= Readiness::READ;
+        }
+        if let Some(input) = input {
+            if input.ready() > 0 || (input.ended && socket) {
+                ready |= Readiness::READ;
+            }
+            if input.ended {
+                ready |= if socket { Readiness::READ_END } else { Readiness::HANGUP };
+            }
+        }
+        if let Some(output) = output {
+            if output.space() > 0 {
+                ready |= Readiness::WRITE;
+            }
+            if output.deaf && !socket {
+                ready |= Readiness::ERROR;
+            }
+            if output.end_sent && input.is_some_and(|input| input.ended) {
+                ready |= Readiness::HANGUP;
+            }
+        }
+        if descriptor.broken {
+            ready |= Readiness::READ | Readiness::READ_END | Readiness::HANGUP | Readiness::WRITE;
+            if descriptor.error.is_some() {
+                ready |= Readiness::ERROR;
+            }
+        }
+        ready
+    }
+
+    /// Whether somebody has opened it and not closed it.
+    pub(crate) fn open_at_gateway(&self) -> Vec<DescriptorId> {
+        let descriptors = self.descriptors.iter().enumerate();
+        let open = descriptors.filter(|(_, descriptor)| descriptor.open && descriptor.owned);
+        open.map(|(place, _)| DescriptorId(place)).collect()
+    }
+}
+
+impl World {
+    /// How long bytes of a socket are on their way.
+    pub(crate) fn latency(&mut self) -> Duration {
+        let most = self.scenario.latency_max;
+        self.chance.time(Duration::from_micros(5), most)
+    }
+
+    /// Something happened to a descriptor: it is reported if somebody is to know.
+    pub(crate) fn edge(&mut self, id: DescriptorId, edge: Edge) {
+        let eager = self.chance.in_1000(self.scenario.eager);
+        let descriptor = self.net.descriptor(id);
+        if descriptor.watch.is_none() {
+            return;
+        }
+        let due = match edge {
+            // It stays armed until that was really reported.
+            Edge::Read => descriptor.read_armed || eager,
+            Edge::Write => descriptor.write_armed || eager,
+            Edge::End => true,
+        };
+        if due && !std::mem::replace(&mut descriptor.queued, true) {
+            self.net.reports.push(id);
+        }
+    }
+
+    /// A receive found an end: what comes next is reported, and at once what is there already.
+    /// `untrue`: there was more, and the gateway was not told.
+    pub(crate) fn rearm_read(&mut self, id: DescriptorId, untrue: bool) {
+        let Some(input) = self.net.flows_of(id).0 else { return };
+        let flow = self.net.flow(input);
+        let (more, ended) = (flow.ready() > 0, flow.ended);
+        let descriptor = self.net.descriptor(id);
+        descriptor.read_armed = true;
+        let end = ended || descriptor.error.is_some();
+        let again = end && (untrue || !descriptor.end_told || self.chance.in_1000(300));
+        if more || again {
+            self.edge(id, Edge::Read);
+        }
+    }
+
+    /// A send found an end.
+    pub(crate) fn rearm_write(&mut self, id: DescriptorId) {
+        let Some(output) = self.net.flows_of(id).1 else { return };
+        let room = self.net.flow(output).space() > 0;
+        self.net.descriptor(id).write_armed = true;
+        if room {
+            self.edge(id, Edge::Write);
+        }
+    }
+
+    /// Reports from now on, and at once what is there already.
+    pub(crate) fn watch(&mut self, id: DescriptorId, token: Token, interest: Interest) {
+        let descriptor = self.net.descriptor(id);
+        descriptor.watch = Some((token, interest));
+        (descriptor.read_armed, descriptor.write_armed) = (true, true);
+        if matches!(interest, Interest::Stream(_)) && self.net.readiness(id) != Readiness::NONE {
+            self.edge(id, Edge::End);
+        }
+        self.replant_stale_token(token);
+    }
+
+    /// Whether there is something to report.
+    pub(crate) fn has_reports(&self) -> bool {
+        let listener = |descriptor: &Descriptor| match &descriptor.kind {
+            Kind::Listener { backlog } => descriptor.watch.is_some() && !backlog.is_empty(),
+            _ => false,
+        };
+        let told = !self.net.reports.is_empty() || !self.net.stale.is_empty();
+        told || self.net.descriptors.iter().take(4).any(listener)
+    }
+
+    /// Gives what is to be reported, in any order, and sometimes not all at once.
+    pub(crate) fn reports(&mut self, most: usize) -> Vec<(Token, Readiness)> {
+        let mut list = std::mem::take(&mut self.net.reports);
+        self.chance.shuffle(&mut list);
+        let mut left = list.len().saturating_sub(most);
+        if list.len() > 1 && self.chance.in_1000(200) {
+            left = left.max(self.chance.below(list.len()));
+        }
+        let later = list.split_off(list.len() - left);
+        self.net.reports.extend(later);
+        for place in 0..self.net.descriptors.len().min(4) {
+            if matches!(self.net.descriptors[place].kind, Kind::Listener { .. }) {
+                list.push(DescriptorId(place));
+            }
+        }
+        let mut reports: Vec<_> = list.into_iter().filter_map(|id| self.report(id)).collect();
+        for token in std::mem::take(&mut self.net.stale) {
+            reports.push((token, Readiness::READ | Readiness::READ_END | Readiness::HANGUP));
+        }
+        reports
+    }
+
+    fn report(&mut self, id: DescriptorId) -> Option<(Token, Readiness)> {
+        let ready = self.net.readiness(id);
+        let descriptor = self.net.descriptor(id);
+        descriptor.queued = false;
+        let (token, interest) = descriptor.watch?;
+        if ready == Readiness::NONE || !descriptor.open {
+            return None;
+        }
+        let stream = matches!(interest, Interest::Stream(_));
+        if stream && ready.any(Readiness::READ) && self.planted.strikes(Plant::LostEdge) {
+            self.note("PLANT: a report of bytes is lost: descriptor", id.0, 0);
+            self.net.descriptor(id).read_armed = false;
+            return None;
+        }
+        if stream && ready.any(Readiness::WRITE) && self.room_is_waited_for(id) {
+            self.note("PLANT: a report of room is lost: descriptor", id.0, 0);
+            self.net.descriptor(id).write_armed = false;
+            return None;
+        }
+        let descriptor = self.net.descriptor(id);
+        if ready.any(Readiness::READ | Readiness::HANGUP) {
+            descriptor.read_armed = false;
+        }
+        if ready.any(Readiness::WRITE) {
+            descriptor.write_armed = false;
+            descriptor.blocked = false;
+        }
+        descriptor.end_told |= ready.any(Readiness::READ_END | Readiness::HANGUP);
+        self.tell(|| format!("report: descriptor {}, {token:?}, {ready:?}", id.0));
+        Some((token, ready))
+    }
+
+    fn room_is_waited_for(&mut self, id: DescriptorId) -> bool {
+        self.net.descriptors[id.0].blocked && self.planted.strikes(Plant::LostRoom)
+    }
+
+    /// Bytes, or their end, have arrived for the gateway.
+    pub(crate) fn arrived_at_gateway(&mut self, id: DescriptorId, end: bool) {
+        self.edge(id, if end { Edge::End } else { Edge::Read });
+    }
+
+    /// The reader of what the gateway writes has taken some.
+    pub(crate) fn room_at_gateway(&mut self, id: DescriptorId) {
+        if self.net.descriptor(id).open {
+            self.edge(id, Edge::Write);
+        }
+    }
+
+    /// Whoever reads `flow` made room in it.
+    pub(crate) fn made_room(&mut self, flow: FlowId) {
+        match self.net.flow(flow).writer {
+            Party::Gateway(id) => {
+                let delay = self.chance.time(Duration::from_micros(1), Duration::from_micros(500));
+                self.after(delay, Happening::Room(id));
+            }
+            Party::Client(client) => self.client_has_room(client),
+            Party::Program(program) => self.wake_program(program, Duration::from_micros(2)),
+        }
+    }
+
+    /// Bytes came for somebody who had closed: the sender is told by a reset.
+    pub(crate) fn answer_with_reset(&mut self, flow: FlowId) {
+        let delay = self.latency();
+        let flow = self.net.flow(flow);
+        match (flow.reader, flow.writer) {
+            (Party::Client(_), Party::Gateway(id)) => {
+                self.after(delay, Happening::ResetAtGateway(id));
+            }
+            (Party::Gateway(_), Party::Client(client)) => {
+                self.after(delay, Happening::ResetAtClient(client));
+            }
+            _ => {}
+        }
+    }
+
+    /// A connection reaches its listener, or nobody.
+    pub(crate) fn knock(&mut self, id: ConnectionId) {
+        let connection = self.net.connection(id);
+        let listener = self.net.descriptor(connection.listener);
+        if !listener.open {
+            self.note("nobody listens any more: client", connection.client, 0);
+            self.net.descriptor(connection.descriptor).open = false;
+            return self
+                .after(Duration::from_micros(50), Happening::ResetAtClient(connection.client));
+        }
+        if let Kind::Listener { backlog } = &mut listener.kind {
+            backlog.push_back(id);
+        }
+    }
+
+    /// The gateway learns of a reset.
+    pub(crate) fn reset_at_gateway(&mut self, id: DescriptorId) {
+        let descriptor = self.net.descriptor(id);
+        if !descriptor.open || descriptor.broken {
+            return;
+        }
+        descriptor.broken = true;
+        descriptor.error = Some(io::ErrorKind::ConnectionReset);
+        let (input, output) = self.net.flows_of(id);
+        for flow in [input, output].into_iter().flatten() {
+            self.net.flow(flow).cut();
+        }
+        self.note("reset reaches the gateway: descriptor", id.0, 0);
+        self.edge(id, Edge::End);
+    }
+
+    /// The gateway closes a descriptor.
+    pub(crate) fn close(&mut self, id: DescriptorId) {
+        self.note("the gateway closes descriptor", id.0, 0);
+        let stale = self.chance.in_1000(50);
+        let descriptor = self.net.descriptor(id);
+        descriptor.open = false;
+        let watch = descriptor.watch.take();
+        let broken = descriptor.broken;
+        if let (Some((token, Interest::Stream(_))), true) = (watch, stale) {
+            self.net.stale.push(token);
+        }
+        self.forget_stale_token(watch.map(|(token, _)| token));
+        match &mut self.net.descriptor(id).kind {
+            Kind::Listener { backlog } => {
+                for connection in std::mem::take(backlog) {
+                    let connection = self.net.connection(connection);
+                    self.net.descriptor(connection.descriptor).open = false;
+                    let delay = self.latency();
+                    self.after(delay, Happening::ResetAtClient(connection.client));
+                }
+            }
+            Kind::Socket(connection) => {
+                let connection = *connection;
+                if !broken {
+                    self.close_socket(connection);
+                }
+            }
+            Kind::PipeIn(flow) => {
+                let flow = *flow;
+                self.net.flow(flow).leave();
+                self.made_room(flow);
+            }
+            Kind::PipeOut(flow) => {
+                let flow = *flow;
+                self.end_flow(flow);
+            }
+        }
+    }
+
+    /// With bytes unread it is a reset, which may overtake what was sent; else an end behind it.
+    fn close_socket(&mut self, id: ConnectionId) {
+        let connection = self.net.connection(id);
+        let unread = self.net.flow(connection.up).leave();
+        if unread {
+            if self.chance.in_1000(500) {
+                self.net.flow(connection.down).cut();
+            }
+            let delay = self.latency();
+            let at = (self.now + delay).max(self.net.flow(connection.down).last_arrival());
+            self.at(at, Happening::ResetAtClient(connection.client));
+        } else {
+            self.end_flow(connection.down);
+        }
+    }
+
+    /// Ends a flow, unless that was done.
+    pub(crate) fn end_flow(&mut self, id: FlowId) {
+        if self.net.flow(id).end_sent {
+            return;
+        }
+        let delay = self.latency();
+        let at = self.now + delay;
+        let at = self.net.flow(id).put_end(at);
+        self.at(at, Happening::Arrive(id));
+    }
+
+    /// Sends bytes through a flow.
+    pub(crate) fn put(&mut self, id: FlowId, bytes: Vec<u8>, delay: Duration) {
+        let at = self.now + delay;
+        let at = self.net.flow(id).put(bytes, at);
+        self.at(at, Happening::Arrive(id));
+    }
+
+    /// The planted bug: a report of what was closed is told of what has its place now.
+    fn replant_stale_token(&mut self, token: Token) {
+        let place = token.number() & u64::from(u32::MAX);
+        if self.planted.old_places.contains(&place) && self.planted.strikes(Plant::StaleToken) {
+            self.note("PLANT: an old report is told of a new stream", 0, 0);
+            self.net.stale.push(token);
+        }
+    }
+
+    fn forget_stale_token(&mut self, token: Option<Token>) {
+        if let Some(token) = token
+            && self.planted.plant == Some(Plant::StaleToken)
+        {
+            self.planted.old_places.insert(token.number() & u64::from(u32::MAX));
+        }
+    }
+}

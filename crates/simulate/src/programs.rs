@@ -1,0 +1,520 @@
+//! Programs on pipes, and the spawner that starts and stops them.
+//!
+//! A program reads lines and answers each with a line, in their order; its *nature* says where it
+//! goes wrong. What it was given and what it said is kept, for the checker: the answer to a
+//! program's n-th request is the n-th line that it said, whatever that is.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use gateway::Mail;
+use spawn::{Command, Exit, Pipes, Report, Spawn, StartError, Status, Stop};
+
+use crate::flow::{FlowId, Party};
+use crate::net::{DescriptorId, Kind};
+use crate::world::Happening;
+use crate::world::{Moment, Shared, World};
+
+/// How a program behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nature {
+    /// It answers each line.
+    Good,
+    /// It takes longer than it may, now and then.
+    Slow,
+    /// It says some answers twice.
+    Twice,
+    /// It exits with a request in its hands, sometimes in the middle of the answer.
+    Quits,
+    /// It stops answering.
+    Mute,
+    /// It speaks though nothing was asked.
+    Chatty,
+    /// It closes its output and lives on.
+    Hides,
+    /// It closes its input and lives on.
+    Refuses,
+    /// It says more than one answer may be long.
+    Floods,
+    /// It ignores the end of its input and every request to end.
+    Stubborn,
+    /// It exits as soon as it was started.
+    StillBorn,
+    /// It exits, and somebody it started holds its pipes open.
+    LeavesChild,
+}
+
+const FAULTY: &[Nature] = &[
+    Nature::Slow,
+    Nature::Twice,
+    Nature::Quits,
+    Nature::Mute,
+    Nature::Chatty,
+    Nature::Hides,
+    Nature::Refuses,
+    Nature::Floods,
+    Nature::Stubborn,
+    Nature::StillBorn,
+    Nature::LeavesChild,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Starting,
+    Running,
+    Exited,
+    Reported,
+}
+
+/// Something that a program will say or do.
+#[derive(Clone, Debug)]
+enum Act {
+    Say(Vec<u8>),
+    Exit,
+    CloseOutput,
+    CloseInput,
+}
+
+#[derive(Debug)]
+pub(crate) struct Program {
+    token: u64,
+    nature: Nature,
+    life: Life,
+    status: Status,
+    killed_early: bool,
+    stdin: FlowId,
+    stdout: FlowId,
+    stderr: FlowId,
+    /// Read and not yet a line.
+    begun: Vec<u8>,
+    /// Complete lines that it has read.
+    pub(crate) heard: Vec<Vec<u8>>,
+    /// What it has written, all of it.
+    pub(crate) said: Vec<u8>,
+    /// What the kernel took for it, whether it has read that or not.
+    pub(crate) given: Vec<u8>,
+    acts: VecDeque<(Moment, Act)>,
+    unwritten: VecDeque<u8>,
+    /// Bytes for standard error.
+    complaint: usize,
+    input_over: bool,
+    /// The moment for which it is called.
+    called: Option<Moment>,
+    /// Requests until it goes wrong.
+    patience: usize,
+    pipes: Option<Pipes>,
+}
+
+impl Program {
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(self.life, Life::Starting | Life::Running)
+    }
+}
+
+/// The spawner of a world.
+#[derive(Debug)]
+pub(crate) struct Cradle {
+    shared: Shared,
+    /// A descriptor of the system; its copies stand for the simulated pipes.
+    placeholder: OwnedFd,
+}
+
+impl Cradle {
+    pub(crate) fn new(shared: Shared) -> std::io::Result<Self> {
+        Ok(Self { shared, placeholder: File::open("/dev/null")?.into() })
+    }
+
+    fn stand_in(&self, world: &mut World, kind: Kind) -> Option<(OwnedFd, DescriptorId)> {
+        let fd = self.placeholder.try_clone().ok()?;
+        let id = world.net.add_descriptor(kind);
+        world.net.placeholders.insert(fd.as_raw_fd(), id);
+        Some((fd, id))
+    }
+}
+
+impl Spawn for Cradle {
+    fn start(&mut self, token: u64, _command: Command) {
+        let mut world = self.shared.lock();
+        let number = world.programs.len();
+        let capacity = world.scenario.pipe;
+        let program = Party::Program(number);
+        // Whoever holds the other end is known once there is a descriptor.
+        let nobody = Party::Gateway(DescriptorId(0));
+        let stdin = world.net.add_flow(nobody, program, capacity);
+        let stdout = world.net.add_flow(program, nobody, capacity);
+        let stderr = world.net.add_flow(program, nobody, capacity);
+        let ends = [Kind::PipeOut(stdin), Kind::PipeIn(stdout), Kind::PipeIn(stderr)];
+        let mut held = Vec::new();
+        for (kind, flow) in ends.into_iter().zip([stdin, stdout, stderr]) {
+            let Some((fd, id)) = self.stand_in(&mut world, kind) else { break };
+            let ours = Party::Gateway(id);
+            let flow = world.net.flow(flow);
+            if flow.reader == program {
+                flow.writer = ours;
+            } else {
+                flow.reader = ours;
+            }
+            held.push(fd);
+        }
+        let mut held = held.into_iter();
+        let pipes = match (held.next(), held.next(), held.next()) {
+            (Some(stdin), Some(stdout), Some(stderr)) => Some(Pipes { stdin, stdout, stderr }),
+            _ => None,
+        };
+        let nature = world.nature();
+        let patience = world.chance.below(12);
+        let delay = world.chance.time(Duration::from_micros(100), Duration::from_millis(20));
+        world.note("a program is started: program", number, 0);
+        world.tell(|| format!("program {number} will be {nature:?} after {patience} lines"));
+        world.programs.push(Program {
+            token,
+            nature,
+            life: Life::Starting,
+            status: Status::Code(0),
+            killed_early: false,
+            stdin,
+            stdout,
+            stderr,
+            begun: Vec::new(),
+            heard: Vec::new(),
+            said: Vec::new(),
+            given: Vec::new(),
+            acts: VecDeque::new(),
+            unwritten: VecDeque::new(),
+            complaint: 0,
+            input_over: false,
+            called: None,
+            patience,
+            pipes,
+        });
+        world.after(delay, Happening::ProgramStarts(number));
+    }
+
+    fn stop(&mut self, token: u64, how: Stop) {
+        let mut world = self.shared.lock();
+        let found = world.programs.iter().rposition(|program| program.token == token);
+        if let Some(number) = found {
+            let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(2));
+            world.after(delay, Happening::Signal(number, how));
+        }
+    }
+}
+
+impl World {
+    fn nature(&mut self) -> Nature {
+        let faulty = self.scenario.faulty_programs;
+        if self.fault(faulty) { self.chance.pick(FAULTY) } else { Nature::Good }
+    }
+
+    /// Its start is done, well or not.
+    pub(crate) fn program_starts(&mut self, number: usize) {
+        let fails = self.fault(40);
+        let program = &mut self.programs[number];
+        let token = program.token;
+        let pipes = program.pipes.take();
+        let Some(pipes) = pipes.filter(|_| !fails) else {
+            program.life = Life::Reported;
+            self.note("a program cannot be started: program", number, 0);
+            let error = StartError::NotFound { program: "worker".to_owned(), path: None };
+            return self.post(Mail::Program(Report::StartFailed { token, error }));
+        };
+        program.life = Life::Running;
+        let killed = program.killed_early;
+        let born_dead = program.nature == Nature::StillBorn;
+        let chatty = program.nature == Nature::Chatty && program.patience.is_multiple_of(2);
+        self.note("a program runs: program", number, 0);
+        let pid = u32::try_from(1000 + number).unwrap_or(u32::MAX);
+        self.post(Mail::Program(Report::Started { token, pid, pipes }));
+        if killed {
+            return self.exit(number, Status::Signal(9));
+        }
+        if born_dead {
+            let delay = self.chance.time(Duration::from_micros(10), Duration::from_millis(50));
+            self.plan(number, delay, Act::Exit);
+        }
+        if chatty {
+            let delay = self.chance.time(Duration::from_micros(10), Duration::from_secs(1));
+            self.plan(number, delay, Act::Say(b"hello, I am ready\n".to_vec()));
+        }
+        self.wake_program(number, Duration::ZERO);
+    }
+
+    /// Lets a program do something later, behind what it will do before.
+    fn plan(&mut self, number: usize, delay: Duration, act: Act) {
+        let program = &mut self.programs[number];
+        let behind = program.acts.back().map_or(Moment::ZERO, |(at, _)| *at);
+        let at = (self.now + delay).max(behind);
+        program.acts.push_back((at, act));
+        self.call_program(number, at);
+    }
+
+    /// A program is called no later than at `at`.
+    fn call_program(&mut self, number: usize, at: Moment) {
+        let program = &mut self.programs[number];
+        if program.called.is_none_or(|called| called > at || called < self.now) {
+            program.called = Some(at);
+            self.at(at, Happening::Program(number));
+        }
+    }
+
+    pub(crate) fn wake_program(&mut self, number: usize, delay: Duration) {
+        self.call_program(number, self.now + delay);
+    }
+
+    /// It reads, does what is due, and writes.
+    pub(crate) fn program_acts(&mut self, number: usize) {
+        if self.programs[number].called.is_some_and(|called| called <= self.now) {
+            self.programs[number].called = None;
+        }
+        if self.programs[number].life != Life::Running {
+            return;
+        }
+        self.program_reads(number);
+        while self.programs[number].life == Life::Running {
+            let due = self.programs[number].acts.front().map(|(at, _)| *at);
+            match due {
+                Some(at) if at <= self.now => self.do_next(number),
+                Some(at) => {
+                    self.call_program(number, at);
+                    break;
+                }
+                None => break,
+            }
+        }
+        if self.programs[number].life == Life::Running {
+            self.program_writes(number);
+        }
+    }
+
+    fn do_next(&mut self, number: usize) {
+        let Some((_, act)) = self.programs[number].acts.pop_front() else { return };
+        match act {
+            Act::Say(bytes) => self.programs[number].unwritten.extend(bytes),
+            Act::Exit => {
+                self.program_writes(number);
+                if self.programs[number].life == Life::Running {
+                    let code = i32::from(self.programs[number].nature != Nature::Good);
+                    self.exit(number, Status::Code(code));
+                }
+            }
+            Act::CloseOutput => {
+                self.program_writes(number);
+                let stdout = self.programs[number].stdout;
+                self.end_flow(stdout);
+            }
+            Act::CloseInput => self.close_stdin(number),
+        }
+    }
+
+    fn close_stdin(&mut self, number: usize) {
+        let stdin = self.programs[number].stdin;
+        self.net.flow(stdin).leave();
+        if let Party::Gateway(id) = self.net.flow(stdin).writer {
+            self.edge(id, crate::net::Edge::End);
+        }
+    }
+
+    fn program_reads(&mut self, number: usize) {
+        let stdin = self.programs[number].stdin;
+        let flow = self.net.flow(stdin);
+        if flow.deaf {
+            return;
+        }
+        let (ready, ended) = (flow.ready(), flow.ended);
+        if ready > 0 {
+            let most = if self.chance.in_1000(200) { self.chance.between(1, ready) } else { ready };
+            let bytes = self.net.flow(stdin).take_some(most);
+            self.note("a program reads: program, bytes", number, bytes.len());
+            self.programs[number].begun.extend(bytes);
+            self.made_room(stdin);
+            if most < ready {
+                self.wake_program(number, Duration::from_micros(5));
+            }
+        }
+        while let Some(end) = self.programs[number].begun.iter().position(|byte| *byte == b'\n') {
+            let rest = self.programs[number].begun.split_off(end + 1);
+            let mut line = std::mem::replace(&mut self.programs[number].begun, rest);
+            line.pop();
+            self.answer(number, line);
+        }
+        let over = ended && self.net.flow(stdin).ready() == 0;
+        if over && !std::mem::replace(&mut self.programs[number].input_over, true) {
+            self.note("a program sees the end of its input: program", number, 0);
+            if !matches!(self.programs[number].nature, Nature::Stubborn) {
+                self.plan(number, Duration::from_micros(50), Act::Exit);
+            }
+        }
+    }
+
+    /// A line was read: what comes of it is planned.
+    fn answer(&mut self, number: usize, line: Vec<u8>) {
+        let most = self.scenario.work_max;
+        let mut delay = self.chance.time(Duration::from_micros(5), most);
+        let refuses = self.chance.in_1000(self.scenario.refusals);
+        let mut reply = if refuses { [b"!no ", &line[..]].concat() } else { line.clone() };
+        reply.push(b'\n');
+        let program = &mut self.programs[number];
+        program.heard.push(line);
+        let wrong = program.patience == 0;
+        program.patience = program.patience.saturating_sub(1);
+        let nature = if wrong { program.nature } else { Nature::Good };
+        if self.chance.in_1000(20) {
+            self.programs[number].complaint += 200;
+        }
+        match nature {
+            Nature::Good | Nature::Stubborn | Nature::StillBorn => {}
+            Nature::Mute => return,
+            Nature::Slow => {
+                if self.chance.in_1000(400) {
+                    let deadline = self.scenario.deadline;
+                    delay = self.chance.time(deadline / 8, deadline * 2);
+                }
+            }
+            Nature::Twice => {
+                if self.chance.in_1000(500) {
+                    reply = reply.repeat(2);
+                }
+            }
+            Nature::Quits => {
+                let kept = self.chance.below(reply.len());
+                reply.truncate(if self.chance.in_1000(500) { 0 } else { kept });
+                self.plan(number, delay, Act::Say(reply));
+                return self.plan(number, Duration::ZERO, Act::Exit);
+            }
+            Nature::Chatty => {
+                self.plan(number, delay, Act::Say(reply));
+                let later = self.chance.time(Duration::from_micros(1), Duration::from_millis(500));
+                return self.plan(number, later, Act::Say(b"by the way\n".to_vec()));
+            }
+            Nature::Hides => {
+                self.plan(number, delay, Act::Say(reply));
+                return self.plan(number, Duration::ZERO, Act::CloseOutput);
+            }
+            Nature::Refuses => {
+                self.plan(number, delay, Act::CloseInput);
+            }
+            Nature::Floods => {
+                let size = self.scenario.reply_max * 2 + 100;
+                reply = vec![b'x'; size];
+                self.programs[number].complaint += 5000;
+            }
+            Nature::LeavesChild => {
+                self.plan(number, delay, Act::Say(reply));
+                return self.plan(number, Duration::ZERO, Act::Exit);
+            }
+        }
+        self.plan(number, delay, Act::Say(reply));
+    }
+
+    fn program_writes(&mut self, number: usize) {
+        let (stdout, stderr) = (self.programs[number].stdout, self.programs[number].stderr);
+        let out = self.net.flow(stdout);
+        let (space, gone, ended) = (out.space(), out.deaf, out.end_sent);
+        if ended {
+            self.programs[number].unwritten.clear();
+        }
+        let count = space.min(self.programs[number].unwritten.len());
+        if gone && !self.programs[number].unwritten.is_empty() {
+            self.note("a program writes to nobody: program", number, 0);
+            return self.exit(number, Status::Signal(13));
+        }
+        if count > 0 {
+            let whole = !self.chance.in_1000(200);
+            let count = if whole { count } else { self.chance.between(1, count) };
+            let bytes: Vec<u8> = self.programs[number].unwritten.drain(..count).collect();
+            self.programs[number].said.extend(&bytes);
+            self.note("a program writes: program, bytes", number, bytes.len());
+            let delay = self.chance.time(Duration::from_nanos(500), Duration::from_micros(200));
+            self.put(stdout, bytes, delay);
+            if !whole {
+                self.wake_program(number, Duration::from_micros(30));
+            }
+        }
+        let complaint = self.programs[number].complaint;
+        let err = self.net.flow(stderr);
+        let count = complaint.min(err.space());
+        if count > 0 && !err.end_sent && !err.deaf {
+            self.programs[number].complaint -= count;
+            let line: Vec<u8> = b"something is odd\n".iter().copied().cycle().take(count).collect();
+            self.put(stderr, line, Duration::from_micros(5));
+        }
+    }
+
+    /// A signal reaches it.
+    pub(crate) fn signal(&mut self, number: usize, how: Stop) {
+        let program = &mut self.programs[number];
+        match (program.life, how) {
+            (Life::Starting, _) => program.killed_early = true,
+            (Life::Running, Stop::Term) if program.nature == Nature::Stubborn => {}
+            (Life::Running, Stop::Term) => self.exit(number, Status::Signal(15)),
+            (Life::Running, Stop::Kill) => self.exit(number, Status::Signal(9)),
+            (Life::Exited | Life::Reported, _) => {}
+        }
+    }
+
+    /// It ends. Its pipes close, unless somebody it started holds them.
+    fn exit(&mut self, number: usize, status: Status) {
+        self.note("a program exits: program", number, 0);
+        let program = &mut self.programs[number];
+        program.life = Life::Exited;
+        program.status = status;
+        program.acts.clear();
+        program.unwritten.clear();
+        let held = program.nature == Nature::LeavesChild && status != Status::Lost;
+        let release = if held { Duration::from_secs(8) } else { Duration::ZERO };
+        self.close_stdin(number);
+        if held {
+            self.after(release, Happening::PipesReleased(number));
+        } else {
+            self.release_pipes(number);
+        }
+        let delay = self.chance.time(Duration::from_micros(1), Duration::from_millis(10));
+        self.after(delay, Happening::ProgramReported(number));
+    }
+
+    /// Nobody holds its output open any more.
+    pub(crate) fn release_pipes(&mut self, number: usize) {
+        let (stdout, stderr) = (self.programs[number].stdout, self.programs[number].stderr);
+        self.end_flow(stdout);
+        self.end_flow(stderr);
+    }
+
+    /// Its end becomes known.
+    pub(crate) fn report_exit(&mut self, number: usize) {
+        let program = &mut self.programs[number];
+        if program.life != Life::Exited {
+            return;
+        }
+        program.life = Life::Reported;
+        let (token, status) = (program.token, program.status);
+        let exit =
+            Exit { status, core: false, user: Duration::ZERO, system: Duration::ZERO, rss_max: 0 };
+        self.note("the end of a program is reported: program", number, 0);
+        self.post(Mail::Program(Report::Exited { token, exit }));
+    }
+
+    /// The keeper is lost, and all programs with it.
+    pub(crate) fn lose_keeper(&mut self) {
+        self.note("the keeper is lost", 0, 0);
+        self.post(Mail::Program(Report::KeeperLost));
+        for number in 0..self.programs.len() {
+            match self.programs[number].life {
+                Life::Running => self.exit(number, Status::Lost),
+                Life::Exited => {}
+                Life::Starting | Life::Reported => continue,
+            }
+            self.report_exit(number);
+        }
+        self.post(Mail::Program(Report::KeeperBack));
+    }
+
+    /// The kernel took bytes of the gateway for a program.
+    pub(crate) fn gateway_wrote(&mut self, id: DescriptorId, bytes: &[u8]) {
+        let Kind::PipeOut(flow) = self.net.descriptor(id).kind else { return };
+        if let Party::Program(number) = self.net.flow(flow).reader {
+            self.programs[number].given.extend_from_slice(bytes);
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! One run: a world from a seed, the gateway in it, and the check behind it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
+
+use event::{Fd, Loop, LoopSettings};
+use gateway::metrics::Metrics;
+use gateway::{Mail, Parts, Shard, Status};
+use settings::{Configuration, Source};
+
+use crate::check::{self, Ends};
+use crate::kernel::Simulated;
+use crate::net::Kind;
+use crate::plants::{Plant, Planted};
+use crate::programs::Cradle;
+use crate::scenario::{Finish, Scenario};
+use crate::store::Tables;
+use crate::threads::{self, Lockstep};
+use crate::world::{Happening, Moment, Shared, World};
+
+/// Turns of a loop in one run at most.
+const TURNS_MAX: u64 = 400_000;
+/// How long the work may take, in the world's time.
+const WORK_MAX: Duration = Duration::from_secs(900);
+/// How long a gateway that nobody asks anything may take until it is at rest, and until it answers
+/// again.
+const REST_MAX: Duration = Duration::from_secs(60);
+const RECOVER_MAX: Duration = Duration::from_secs(200);
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Everything follows from it.
+    pub seed: u64,
+    /// A defect under the loop.
+    pub plant: Option<Plant>,
+    /// Tell on standard output what happens.
+    pub told: bool,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// One number for all that happened, and how many things that were.
+    pub digest: (u64, u64),
+    /// What was seen that must not be.
+    pub violations: Vec<String>,
+    /// How requests ended.
+    pub ends: Ends,
+    /// Turns of the loop.
+    pub turns: u64,
+    /// How long the run took in the world.
+    pub lasted: Duration,
+    /// Programs that were started, and threads.
+    pub programs: usize,
+}
+
+/// Runs the world of a seed to its end.
+#[must_use]
+pub fn run(options: Options) -> Report {
+    let scenario = Scenario::new(options.seed);
+    let planted = Planted {
+        plant: options.plant,
+        chances: usize::try_from(options.seed % 23).unwrap_or_default(),
+        ..Planted::default()
+    };
+    let world = World::new(options.seed, scenario, planted, options.told);
+    let shared = Shared::new(world);
+    let mut turns = 0;
+    let ran = catch_unwind(AssertUnwindSafe(|| Run::new(&shared, options.seed)?.go(&mut turns)));
+    threads::end_all(&shared);
+    let mut world = shared.lock();
+    match ran {
+        Ok(Ok(())) => {}
+        Ok(Err(text)) => world.violation(text),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            world.violation(format!("a panic: {}", text.unwrap_or_default()));
+        }
+    }
+    let ends = check::check(&mut world);
+    Report {
+        seed: options.seed,
+        digest: world.digest(),
+        violations: std::mem::take(&mut world.violations),
+        ends,
+        turns,
+        lasted: world.now,
+        programs: world.programs.len(),
+    }
+}
+
+struct Run {
+    shared: Shared,
+    turning: Loop<Simulated, Mail>,
+    shard: Option<Shard>,
+    stopped: bool,
+    turns: u64,
+}
+
+impl Run {
+    fn new(shared: &Shared, seed: u64) -> Result<Self, String> {
+        let (text, budgets) = {
+            let world = shared.lock();
+            world.tell(|| format!("{:#?}", world.scenario));
+            (world.scenario.text.clone(), world.scenario.budgets)
+        };
+        let configuration = configuration(text)?;
+        let [events_max, accept_budget, mail_budget, read_budget] = budgets;
+        let settings = LoopSettings {
+            events_max,
+            accept_budget,
+            mail_budget,
+            read_budget,
+            ..LoopSettings::default()
+        };
+        let turning = Loop::new(Simulated::new(shared.clone()), settings);
+        let mut turning = turning.map_err(|error| error.to_string())?;
+        let mailbox = turning.mailbox();
+        let mut sockets = Vec::new();
+        let origin = {
+            let mut world = shared.lock();
+            world.mailbox = Some(mailbox.clone());
+            for listener in &configuration.listeners {
+                let kind = Kind::Listener { backlog: std::collections::VecDeque::new() };
+                let id = world.net.add_descriptor(kind);
+                world.net.descriptor(id).owned = true;
+                let number = u32::try_from(id.0).unwrap_or_default();
+                sockets.push((listener.name.clone(), Fd::simulated(number)));
+            }
+            world.origin
+        };
+        let mut shard = Shard::new(Parts {
+            metrics: Arc::new(Metrics::new(&configuration)),
+            configuration,
+            sockets,
+            workshop: Arc::new(Tables(shared.clone())),
+            spawner: Box::new(Cradle::new(shared.clone()).map_err(|error| error.to_string())?),
+            runner: Box::new(Lockstep(shared.clone())),
+            mailbox,
+            started: (origin, UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
+            seed,
+        })
+        .map_err(|error| error.to_string())?;
+        shard.start(&mut turning.calls());
+        let shared = shared.clone();
+        Ok(Self { shared, turning, shard: Some(shard), stopped: false, turns: 0 })
+    }
+
+    fn go(mut self, turns: &mut u64) -> Result<(), String> {
+        self.populate();
+        let finish = self.shared.lock().scenario.finish;
+        let ran = match finish {
+            Finish::Calm => self.go_calmly(),
+            Finish::Early(at) => self.turn_until(at).and_then(|()| self.drain()),
+            Finish::Crash(at) => self.turn_until(at).and_then(|()| self.crash()),
+        };
+        *turns = self.turns;
+        ran
+    }
+
+    /// All clients and faults that there will be.
+    fn populate(&self) {
+        let mut world = self.shared.lock();
+        let (clients, listeners) = (world.scenario.clients, world.scenario.listeners.len());
+        for _ in 0..clients {
+            let listener = world.chance.below(listeners);
+            let after = world.chance.time(Duration::from_micros(100), Duration::from_secs(5));
+            world.add_client(listener, after, false);
+        }
+        for _ in 0..world.scenario.cuts {
+            let after = world.chance.time(Duration::from_millis(1), Duration::from_secs(10));
+            world.after(after, Happening::Cut);
+        }
+        if world.scenario.keeper_lost {
+            let after = world.chance.time(Duration::from_millis(1), Duration::from_secs(10));
+            world.after(after, Happening::KeeperLost);
+        }
+    }
+
+    /// One turn, and a sweep behind it.
+    fn turn(&mut self, wait_max: Option<Duration>) -> Result<(), String> {
+        self.turns += 1;
+        if self.turns > TURNS_MAX {
+            return Err(format!("more than {TURNS_MAX} turns"));
+        }
+        let Some(shard) = &mut self.shard else { return Ok(()) };
+        let going = self.turning.turn(shard, wait_max).map_err(|error| error.to_string())?;
+        self.stopped |= !going;
+        shard.check();
+        let world = self.shared.lock();
+        if world.at_rest && !world.violations.is_empty() {
+            return Err("the run cannot go on".to_owned());
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Moment {
+        self.shared.lock().now
+    }
+
+    fn turn_until(&mut self, at: Moment) -> Result<(), String> {
+        while self.now() < at && !self.stopped {
+            let left = at - self.now();
+            self.turn(Some(left))?;
+        }
+        Ok(())
+    }
+
+    fn go_calmly(&mut self) -> Result<(), String> {
+        while !self.clients_are_done() {
+            if self.now() > WORK_MAX {
+                return Err("the clients are not done".to_owned());
+            }
+            self.turn(Some(Duration::from_secs(1)))?;
+        }
+        self.shared.lock().calm = true;
+        self.come_to_rest()?;
+        self.recover()?;
+        self.come_to_rest()?;
+        self.drain()
+    }
+
+    fn clients_are_done(&self) -> bool {
+        let world = self.shared.lock();
+        world.clients.iter().all(crate::clients::Client::is_done)
+    }
+
+    /// Nobody asks anything any more: no exchange may be left, no slot in use, nobody connected.
+    fn come_to_rest(&mut self) -> Result<(), String> {
+        let begun = self.now();
+        loop {
+            let status = self.status()?;
+            let connections: u32 = status.listeners.iter().map(|it| it.connections).sum();
+            let queued: u32 = status.pools.iter().map(|pool| pool.queued).sum();
+            let workers = status.pools.iter().flat_map(|pool| &pool.workers);
+            let in_flight: usize = workers.map(|worker| worker.in_flight).sum();
+            if connections == 0 && queued == 0 && in_flight == 0 && status.exchanges == 0 {
+                return Ok(());
+            }
+            if self.now() - begun > REST_MAX {
+                return Err(format!("after {REST_MAX:?} without any client: {status:?}"));
+            }
+            let at = self.now() + Duration::from_millis(500);
+            self.turn_until(at)?;
+        }
+    }
+
+    fn status(&mut self) -> Result<Status, String> {
+        let place = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&place);
+        let reply = move |status| {
+            *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
+        };
+        self.shared.lock().post(Mail::Status(Box::new(reply)));
+        for _ in 0..10_000 {
+            self.turn(Some(Duration::from_millis(1)))?;
+            if let Some(status) = place.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return Ok(status);
+            }
+        }
+        Err("nobody answers the question for the status".to_owned())
+    }
+
+    /// Nothing goes wrong any more: before long a request must be answered.
+    fn recover(&mut self) -> Result<(), String> {
+        let begun = self.now();
+        loop {
+            let client = self.shared.lock().add_client(0, Duration::from_millis(1), true);
+            while !self.shared.lock().clients[client].is_done() {
+                if self.now() - begun > RECOVER_MAX * 2 {
+                    return Err("a client of calm times is not done".to_owned());
+                }
+                self.turn(Some(Duration::from_secs(1)))?;
+            }
+            let (reply, answered) = {
+                let world = self.shared.lock();
+                let reply = String::from_utf8_lossy(&world.clients[client].received).into_owned();
+                let answered = !reply.starts_with(['!', '-']) && reply.ends_with('\n');
+                (reply, answered)
+            };
+            if answered {
+                return Ok(());
+            }
+            if self.now() - begun > RECOVER_MAX {
+                return Err(format!("{RECOVER_MAX:?} after the last fault still: {reply:?}"));
+            }
+            let at = self.now() + Duration::from_secs(2);
+            self.turn_until(at)?;
+        }
+    }
+
+    /// The end in good order; whatever is left in time must be nothing.
+    fn drain(&mut self) -> Result<(), String> {
+        let begun = self.now();
+        let within = {
+            let mut world = self.shared.lock();
+            world.happen(Happening::Drain);
+            world.scenario.drain
+        };
+        while !self.stopped {
+            if self.now() - begun > within + Duration::from_secs(30) {
+                return Err(format!("not at its end {:?} after the drain", self.now() - begun));
+            }
+            self.turn(None)?;
+            if self.shared.lock().at_rest && !self.stopped {
+                return Err("the loop sleeps for ever in its drain".to_owned());
+            }
+        }
+        // The loop's clock is read once a turn, and its ticks are of a millisecond.
+        let in_time = self.now() - begun + Duration::from_millis(10) < within;
+        let Some(shard) = self.shard.take() else { return Ok(()) };
+        let cut = shard.result().cut;
+        let streams = self.turning.calls().streams();
+        drop(shard);
+        if in_time {
+            self.expect_nothing(cut, streams)?;
+        }
+        self.fade();
+        Ok(())
+    }
+
+    fn expect_nothing(&self, cut: usize, streams: usize) -> Result<(), String> {
+        let world = self.shared.lock();
+        let alive = world.programs.iter().filter(|program| program.is_alive()).count();
+        let threads = world.threads.running();
+        let open = world.net.open_at_gateway().len();
+        // A connection that is refused is not waited for.
+        let refuses = world.scenario.listeners.iter().any(|it| it.connections_max < 100);
+        let left = if refuses { 0 } else { streams + open };
+        if cut + alive + threads + left == 0 {
+            return Ok(());
+        }
+        Err(format!(
+            "a drain in good time leaves {cut} requests, {streams} streams, {alive} programs, \
+             {threads} threads, {open} descriptors"
+        ))
+    }
+
+    /// The daemon is no more from one moment to the next. What it had sent still arrives.
+    fn crash(&mut self) -> Result<(), String> {
+        self.shared.lock().note("the daemon crashes", 0, 0);
+        self.shared.crash();
+        drop(self.shard.take());
+        threads::end_all(&self.shared);
+        self.fade();
+        Ok(())
+    }
+
+    /// The process has ended: its descriptors are closed, and what is on its way arrives.
+    fn fade(&self) {
+        let mut world = self.shared.lock();
+        world.mailbox = None;
+        for id in world.net.open_at_gateway() {
+            world.close(id);
+        }
+        let until = world.now + Duration::from_secs(60);
+        while let Some(happening) = world.next(Some(until)) {
+            match happening {
+                Happening::Thread(_) => {}
+                happening => world.happen(happening),
+            }
+        }
+    }
+}
+
+fn configuration(text: String) -> Result<Configuration, String> {
+    let source = Source { name: "simulated.toml".to_owned(), text };
+    settings::parse(&source, &|_| None).map_err(|faults| format!("{faults:?}"))
+}
+
+/// What stands on the command line to see a run again.
+#[must_use]
+pub fn replay(seed: u64, plant: Option<Plant>) -> String {
+    let plant = plant.map_or_else(String::new, |plant| format!("SIMULATE_PLANT={} ", plant.word()));
+    format!("SIMULATE_SEED={seed} {plant}cargo test -p roadstead-simulate -- --nocapture replay")
+}

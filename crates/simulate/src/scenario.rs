@@ -1,0 +1,220 @@
+//! What a seed stands for: the configuration of the gateway, and how bad the world is.
+
+use std::time::Duration;
+
+use crate::chance::Chance;
+
+/// What the gateway is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Programs answer.
+    Programs,
+    /// Programs read lines, and their replies become rows.
+    Main,
+    /// Lines become rows.
+    Rows,
+}
+
+/// How the run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// After all clients, in good order.
+    Calm,
+    /// In good order, in the middle of the work.
+    Early(Duration),
+    /// The daemon crashes in the middle of the work.
+    Crash(Duration),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ListenerFacts {
+    pub(crate) line_max: usize,
+    pub(crate) status: bool,
+    pub(crate) accepts_last_line: bool,
+    pub(crate) keeps_half_closed: bool,
+    pub(crate) connections_max: usize,
+}
+
+/// Everything that is decided before a world begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) job: Job,
+    pub(crate) finish: Finish,
+    pub(crate) text: String,
+    pub(crate) listeners: Vec<ListenerFacts>,
+    pub(crate) clients: usize,
+    pub(crate) lines_max: usize,
+    /// How much goes wrong, from 0 to 10.
+    pub(crate) trouble: u32,
+    /// In a thousand: programs that go wrong, refusals, early reports, short calls, empty calls.
+    pub(crate) faulty_programs: u32,
+    pub(crate) refusals: u32,
+    pub(crate) eager: u32,
+    pub(crate) short: u32,
+    pub(crate) again: u32,
+    pub(crate) latency_max: Duration,
+    pub(crate) work_max: Duration,
+    pub(crate) commit_max: Duration,
+    pub(crate) deadline: Duration,
+    pub(crate) reply_max: usize,
+    /// Bytes that pipes and sockets hold.
+    pub(crate) pipe: usize,
+    pub(crate) socket_receive: usize,
+    pub(crate) socket_send: usize,
+    pub(crate) cuts: usize,
+    pub(crate) keeper_lost: bool,
+    /// The loop's own limits: events, accepts and mails a turn, and bytes of one stream.
+    pub(crate) budgets: [usize; 4],
+    pub(crate) drain: Duration,
+}
+
+impl Scenario {
+    pub(crate) fn new(seed: u64) -> Self {
+        let chance = &mut Chance::new(seed);
+        let job = chance.pick(&[Job::Programs, Job::Main, Job::Main, Job::Rows]);
+        let trouble = chance.pick(&[0, 1, 5, 10]);
+        let early = chance.time(Duration::from_millis(5), Duration::from_secs(15));
+        let finish = chance.weighted(&[
+            (70, Finish::Calm),
+            (15, Finish::Early(early)),
+            (15, Finish::Crash(early)),
+        ]);
+        let deadline = chance.time(Duration::from_millis(500), Duration::from_secs(4));
+        let line_max = chance.pick(&[100, 300, 2000]);
+        let listeners: Vec<_> =
+            (0..chance.between(1, 2)).map(|_| listener(chance, line_max)).collect();
+        let reply_max = line_max * 2 + 100;
+        let drain = chance.time(Duration::from_millis(200), Duration::from_secs(60));
+        let mut scenario = Self {
+            job,
+            finish,
+            text: String::new(),
+            listeners,
+            clients: chance.between(1, 14),
+            lines_max: chance.pick(&[2, 8, 30, 80]),
+            trouble,
+            faulty_programs: chance.pick(&[0, 200, 500]),
+            refusals: chance.pick(&[0, 0, 60]),
+            eager: chance.pick(&[0, 0, 300, 1000]),
+            short: chance.pick(&[0, 50, 500, 950]),
+            again: chance.pick(&[0, 20, 200]),
+            latency_max: chance.pick(&[
+                Duration::from_micros(100),
+                Duration::from_millis(2),
+                Duration::from_millis(80),
+            ]),
+            work_max: chance.pick(&[
+                Duration::from_micros(200),
+                Duration::from_millis(5),
+                Duration::from_millis(100),
+            ]),
+            commit_max: chance.pick(&[Duration::from_millis(1), Duration::from_millis(60)]),
+            deadline,
+            reply_max,
+            pipe: chance.pick(&[64, 1000, 65_536]),
+            socket_receive: chance.pick(&[50, 1000, 65_536]),
+            socket_send: chance.pick(&[50, 1000, 65_536]),
+            cuts: if trouble > 0 { chance.below(4) } else { 0 },
+            keeper_lost: trouble > 0 && chance.in_1000(60),
+            budgets: [
+                chance.pick(&[1, 4, 1024]),
+                chance.pick(&[1, 64]),
+                chance.pick(&[1, 3, 1024]),
+                chance.pick(&[1, 600, 256 << 10]),
+            ],
+            drain,
+        };
+        if scenario.latency_max > Duration::from_millis(10) {
+            // A line must still come through within the listener's `read`.
+            scenario.socket_receive = scenario.socket_receive.max(1000);
+            scenario.socket_send = scenario.socket_send.max(1000);
+        }
+        scenario.text = scenario.configuration(chance);
+        scenario
+    }
+
+    /// The configuration, as an operator would write it.
+    fn configuration(&self, chance: &mut Chance) -> String {
+        let (job, first) = match self.job {
+            Job::Programs => (self.programs(chance, None), "work"),
+            Job::Main => (self.programs(chance, Some("store")) + &self.store(chance), "work"),
+            Job::Rows => (self.store(chance), "store"),
+        };
+        let mut text = format!("[daemon]\ndrain = \"{}ms\"\n", self.drain.as_millis());
+        for (place, facts) in self.listeners.iter().enumerate() {
+            text += &format!(
+                "\n[listener.l{place}]\nlisten = \"127.0.0.1:{}\"\npool = \"{first}\"\n\
+                 reply = \"{}\"\nlast_line = \"{}\"\nhalf_close = \"{}\"\n\
+                 connections_max = {}\nline_max = {}\nin_flight_max = {}\n\
+                 reply_held_max = {}\nsend_max = {}\nidle = \"{}s\"\nread = \"{}s\"\n\
+                 write_stall = \"{}s\"\n",
+                7000 + place,
+                if facts.status { "status" } else { "plain" },
+                if facts.accepts_last_line { "accept" } else { "refuse" },
+                if facts.keeps_half_closed { "keep" } else { "left" },
+                facts.connections_max,
+                facts.line_max,
+                chance.pick(&[1, 2, 7, 64]),
+                chance.pick(&[300, 1000, 1 << 20]),
+                chance.pick(&[64 << 10, 1 << 20]),
+                chance.between(10, 30),
+                chance.between(5, 20),
+                chance.between(8, 30),
+            );
+        }
+        text + &job
+    }
+
+    fn programs(&self, chance: &mut Chance, then: Option<&str>) -> String {
+        let mut text = format!(
+            "\n[pool.work]\nprogram = [\"worker\"]\npipeline = {}\nreply_max = {}\ngrace = \"{}ms\"\n\
+             settle = \"{}ms\"\n",
+            chance.pick(&[1, 1, 2, 8]),
+            self.reply_max,
+            chance.pick(&[50, 500, 2000]),
+            chance.pick(&[0, 100, 1000]),
+        );
+        if let Some(then) = then {
+            text += &format!("then = \"{then}\"\n");
+        }
+        text + &self.pool(chance)
+    }
+
+    fn store(&self, chance: &mut Chance) -> String {
+        let text = format!(
+            "\n[pool.store]\ndatabase = \"sqlite:rows.db\"\nack = \"ok {{id}}\"\n\
+             insert = {{ table = \"rows\", columns = [\"id\"] }}\n\
+             batch = {{ rows = {}, wait = \"{}ms\" }}\n",
+            chance.pick(&[1, 3, 1000]),
+            chance.pick(&[0, 0, 2, 50]),
+        );
+        text + &self.pool(chance)
+    }
+
+    fn pool(&self, chance: &mut Chance) -> String {
+        let min = chance.between(1, 3);
+        let max = min + chance.below(4);
+        format!(
+            "workers = {{ min = {min}, max = {max}, spare = {}, idle = \"{}ms\", grow_after = \
+             \"{}ms\" }}\nqueue = {{ length = {}, wait = \"{}ms\" }}\nschedule = \"{}\"\n\
+             deadline = \"{}ms\"\n",
+            chance.below(max.min(2)),
+            chance.pick(&[100, 2000, 30_000]),
+            chance.pick(&[1, 10, 100]),
+            chance.pick(&[1, 5, 1000]),
+            chance.between(500, 4000),
+            chance.pick(&["round-robin", "least-outstanding"]),
+            self.deadline.as_millis(),
+        )
+    }
+}
+
+fn listener(chance: &mut Chance, line_max: usize) -> ListenerFacts {
+    ListenerFacts {
+        line_max,
+        status: chance.in_1000(500),
+        accepts_last_line: chance.in_1000(300),
+        keeps_half_closed: chance.in_1000(850),
+        connections_max: chance.pick(&[2, 1000, 1000]),
+    }
+}

@@ -1,0 +1,256 @@
+//! Threads of handlers, in lockstep.
+//!
+//! They are threads of the system, for a handler blocks; but only one thread of a world runs at a
+//! time, the one that has the *baton*. The loop's thread gives it away when the moment of a
+//! handler's next step has come, and waits until it comes back:
+//!
+//! ```text
+//!   Waiting(time) ◀── pass(time) ─┐      ┌── Arrived: a batch or the end was found
+//!        │ go_on                  │      │ go_on        ▲
+//!        ▼                        │      ▼              │ handed
+//!     Running ────────────────────┴───────── rests ──▶ Resting, in the gateway's `recv`
+//!        └── the body has returned ──▶ Ended
+//! ```
+//!
+//! What a thread does between its last step and `recv` is to send mail; how many, its handler
+//! knows, and the loop's thread goes on when so many are there.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use gateway::Runner;
+
+use crate::world::{Happening, Shared};
+
+/// How often the loop's thread looks whether a thread has come to its rest: many seconds.
+const LOOKS_MAX: u32 = 20_000_000;
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Until the loop's thread gives it the baton, after so long.
+    Waiting(Duration),
+    /// It has found what it was handed, and waits for the baton.
+    Arrived,
+    Running,
+    /// In `recv`, once the mailbox holds so many messages.
+    Resting {
+        mail: usize,
+    },
+    Ended,
+}
+
+#[derive(Debug)]
+struct Baton {
+    place: Mutex<Place>,
+    moved: Condvar,
+}
+
+impl Baton {
+    fn lock(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, place: Place) {
+        *self.lock() = place;
+        self.moved.notify_all();
+    }
+
+    /// Waits until it is somewhere else than where `still` says.
+    fn wait_while(&self, still: impl Fn(Place) -> bool) -> Place {
+        let mut place = self.lock();
+        while still(*place) {
+            place = self.moved.wait(place).unwrap_or_else(PoisonError::into_inner);
+        }
+        *place
+    }
+}
+
+#[derive(Debug)]
+struct Thread {
+    name: String,
+    baton: Arc<Baton>,
+    handle: Option<JoinHandle<()>>,
+    /// Something was put where it finds it.
+    handed: bool,
+}
+
+/// All threads of a world, in the order of their starts.
+#[derive(Debug, Default)]
+pub(crate) struct Threads(Vec<Thread>);
+
+impl Threads {
+    /// Threads that have not ended.
+    pub(crate) fn running(&self) -> usize {
+        self.0.iter().filter(|thread| *thread.baton.lock() != Place::Ended).count()
+    }
+}
+
+thread_local! {
+    /// The seat of this thread, if it is one of a world.
+    static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
+}
+
+/// A thread's place in its world.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    pub(crate) shared: Shared,
+    baton: Arc<Baton>,
+}
+
+/// The daemon has crashed: this thread is no more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crashed;
+
+impl Seat {
+    /// The seat of the thread that calls.
+    pub(crate) fn of_this_thread() -> Self {
+        let seat = SEAT.with_borrow(Clone::clone);
+        seat.expect("handlers of a world run on its threads")
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, time: Duration) -> Result<(), Crashed> {
+        self.wait(Place::Waiting(time))
+    }
+
+    /// It found a batch or the end, and waits for its turn.
+    pub(crate) fn arrive(&self) -> Result<(), Crashed> {
+        self.wait(Place::Arrived)
+    }
+
+    fn wait(&self, place: Place) -> Result<(), Crashed> {
+        if self.shared.crashed() {
+            return Err(Crashed);
+        }
+        self.baton.set(place);
+        self.baton.wait_while(|place| place != Place::Running && !self.shared.crashed());
+        if self.shared.crashed() { Err(Crashed) } else { Ok(()) }
+    }
+
+    /// It sends so many messages more and then rests.
+    pub(crate) fn rest(&self, messages: usize) {
+        let mail = self.shared.lock().mail_waiting() + messages;
+        self.baton.set(Place::Resting { mail });
+    }
+
+    /// Whether it has the baton.
+    pub(crate) fn is_running(&self) -> bool {
+        *self.baton.lock() == Place::Running
+    }
+}
+
+/// Starts threads into a world.
+#[derive(Debug)]
+pub(crate) struct Lockstep(pub(crate) Shared);
+
+impl Runner for Lockstep {
+    fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+        let mut world = self.0.lock();
+        if world.fault(20) {
+            world.note("no thread is to be had", 0, 0);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let place = Place::Waiting(Duration::ZERO);
+        let baton = Arc::new(Baton { place: Mutex::new(place), moved: Condvar::new() });
+        let seat = Seat { shared: self.0.clone(), baton: Arc::clone(&baton) };
+        let handle = std::thread::Builder::new().name(name.clone()).spawn(move || {
+            let shared = seat.shared.clone();
+            let baton = Arc::clone(&seat.baton);
+            let turn = baton.wait_while(|place| place != Place::Running && !shared.crashed());
+            SEAT.set(Some(seat));
+            if turn == Place::Running {
+                body();
+            }
+            baton.set(Place::Ended);
+        })?;
+        world.threads.0.push(Thread { name, baton, handle: Some(handle), handed: false });
+        let number = world.threads.0.len() - 1;
+        let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(5));
+        world.note("a thread starts: thread", number, 0);
+        world.after(delay, Happening::Thread(number));
+        Ok(())
+    }
+
+    fn handed(&mut self, name: &str) {
+        let mut world = self.0.lock();
+        let found = world.threads.0.iter_mut().rev().find(|thread| thread.name == name);
+        if let Some(thread) = found {
+            thread.handed = true;
+        }
+    }
+}
+
+/// Threads that were handed something arrive where they wait for their turn, in the order of their
+/// starts.
+pub(crate) fn settle(shared: &Shared) {
+    let mut world = shared.lock();
+    for number in 0..world.threads.0.len() {
+        let thread = &mut world.threads.0[number];
+        if !thread.handed {
+            continue;
+        }
+        // It does not need the world to get there.
+        let place = thread.baton.wait_while(|place| matches!(place, Place::Resting { .. }));
+        if place != Place::Arrived {
+            continue;
+        }
+        thread.handed = false;
+        let delay = world.chance.time(Duration::from_micros(1), Duration::from_millis(1));
+        world.note("a thread has found something: thread", number, 0);
+        world.after(delay, Happening::Thread(number));
+    }
+}
+
+/// Gives a thread the baton and waits until it comes back. The loop must be asleep.
+pub(crate) fn go_on(shared: &Shared, number: usize) {
+    let baton = {
+        let mut world = shared.lock();
+        world.note("a thread goes on: thread", number, 0);
+        Arc::clone(&world.threads.0[number].baton)
+    };
+    baton.set(Place::Running);
+    match baton.wait_while(|place| place == Place::Running) {
+        Place::Waiting(time) => shared.lock().after(time, Happening::Thread(number)),
+        Place::Resting { mail } => {
+            let bell = shared.bell();
+            let mut looked = 0;
+            // The loop sleeps, so the first of the messages rings; if it does not, that is seen.
+            while shared.lock().mail_waiting() < mail || !bell.is_settled() {
+                looked += 1;
+                if looked > LOOKS_MAX {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+        Place::Running | Place::Arrived => unreachable!("only who rests finds something"),
+        Place::Ended => {
+            let handle = shared.lock().threads.0[number].handle.take();
+            if let Some(handle) = handle {
+                // Its handler's panics are caught; there is nothing to learn from it.
+                drop(handle.join());
+            }
+        }
+    }
+}
+
+/// The daemon is no more, and its threads with it.
+pub(crate) fn end_all(shared: &Shared) {
+    shared.crash();
+    let handles: Vec<_> = {
+        let mut world = shared.lock();
+        world.threads.0.iter_mut().map(|it| (Arc::clone(&it.baton), it.handle.take())).collect()
+    };
+    for (baton, handle) in handles {
+        // Under the lock, so that one who has just looked is not missed.
+        drop(baton.lock());
+        baton.moved.notify_all();
+        if let Some(handle) = handle {
+            drop(handle.join());
+        }
+    }
+}

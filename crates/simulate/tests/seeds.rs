@@ -1,0 +1,106 @@
+//! Worlds from many seeds, and one from a given seed, told.
+#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use simulate::{Options, Plant, Report, replay, run};
+
+/// Seeds that are run when nobody asks for others.
+const SEEDS: Range<u64> = 0..2000;
+/// Failures shown of one run of many seeds.
+const SHOWN_MAX: usize = 10;
+
+fn plant() -> Option<Plant> {
+    let word = std::env::var("SIMULATE_PLANT").ok()?;
+    Some(Plant::of_word(&word).expect("SIMULATE_PLANT names no plant"))
+}
+
+fn number(name: &str) -> Option<u64> {
+    Some(std::env::var(name).ok()?.parse().expect("a number is expected"))
+}
+
+/// Runs seeds on all cores; each world stands alone. Stops soon after the first failure if asked.
+fn run_all(seeds: Range<u64>, plant: Option<Plant>, stop_at_first: bool) -> Vec<Report> {
+    let next = AtomicU64::new(seeds.start);
+    let failed = AtomicU64::new(0);
+    let reports = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    let stop = stop_at_first && failed.load(Ordering::Relaxed) > 0;
+                    if seed >= seeds.end || stop {
+                        return;
+                    }
+                    let report = run(Options { seed, plant, told: false });
+                    failed.fetch_add(u64::from(!report.violations.is_empty()), Ordering::Relaxed);
+                    reports.lock().unwrap().push(report);
+                }
+            });
+        }
+    });
+    let mut reports = reports.into_inner().unwrap();
+    reports.sort_by_key(|report| report.seed);
+    reports
+}
+
+#[test]
+fn nobody_is_wronged_in_any_world() {
+    let plant = plant();
+    let from = number("SIMULATE_FROM").unwrap_or(SEEDS.start);
+    let count = number("SIMULATE_COUNT").unwrap_or(SEEDS.end - SEEDS.start);
+    let begun = Instant::now();
+    let reports = run_all(from..from + count, plant, std::env::var("SIMULATE_FIRST").is_ok());
+    let took = begun.elapsed();
+    let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
+    for report in &reports {
+        for (end, count) in &report.ends {
+            *ends.entry(end).or_default() += count;
+        }
+    }
+    let turns: u64 = reports.iter().map(|report| report.turns).sum();
+    let lasted: f64 = reports.iter().map(|report| report.lasted.as_secs_f64()).sum();
+    println!(
+        "{} worlds, {turns} turns, {:.0} h of their time, in {took:.1?} ({:.0} a second)",
+        reports.len(),
+        lasted / 3600.0,
+        reports.len() as f64 / took.as_secs_f64()
+    );
+    println!("requests ended: {ends:?}");
+    let failed: Vec<_> = reports.iter().filter(|report| !report.violations.is_empty()).collect();
+    for report in failed.iter().take(SHOWN_MAX) {
+        println!("\nseed {}:", report.seed);
+        for text in &report.violations {
+            println!("  {text}");
+        }
+        println!("  {}", replay(report.seed, plant));
+    }
+    let seeds: Vec<u64> = failed.iter().map(|report| report.seed).collect();
+    assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {seeds:?}", failed.len());
+}
+
+/// With `SIMULATE_SEED`, tells all that happens in that world.
+#[test]
+fn replay_of_a_seed() {
+    let Some(seed) = number("SIMULATE_SEED") else { return };
+    let report = run(Options { seed, plant: plant(), told: true });
+    println!("seed {seed}: {report:#?}");
+    assert!(report.violations.is_empty(), "somebody is wronged");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_world() {
+    for seed in 0..200 {
+        let options = Options { seed: seed * 31, plant: None, told: false };
+        let (one, other) = (run(options), run(options));
+        assert_eq!(one.digest, other.digest, "seed {}", options.seed);
+        assert_eq!(one.ends, other.ends);
+    }
+}
