@@ -7,9 +7,9 @@ use std::path::Path;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, sockopt};
 
-use crate::system::{family, stream_socket};
+use crate::system::{family, socket, stream_socket};
 use crate::{Address, Fd};
 
 /// How to bind.
@@ -49,11 +49,28 @@ pub fn bind(address: &Address, settings: &BindSettings) -> io::Result<(Fd, Addre
             let (socket, bound) = bind_internet(address, settings)?;
             (socket, Address::Internet(bound))
         }
-        Address::Unix(path) => (bind_unix(path)?, address.clone()),
+        Address::Unix(path) => (bind_unix(path, SocketType::STREAM)?, address.clone()),
     };
     let backlog = i32::try_from(settings.backlog).unwrap_or(i32::MAX);
     rustix::net::listen(&socket, backlog)?;
     Ok((socket.into(), bound))
+}
+
+/// Binds a datagram socket, for [`crate::Calls::datagram`], and returns it with the address that
+/// it got. Files of Unix sockets are treated as by [`bind`].
+///
+/// # Errors
+/// What the system says, as [`bind`] does.
+pub fn bind_datagrams(address: &Address) -> io::Result<(Fd, Address)> {
+    match address {
+        Address::Internet(address) => {
+            let socket = socket(family(address), SocketType::DGRAM)?;
+            rustix::net::bind(&socket, address)?;
+            let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+            Ok((socket.into(), Address::Internet(bound)))
+        }
+        Address::Unix(path) => Ok((bind_unix(path, SocketType::DGRAM)?.into(), address.clone())),
+    }
 }
 
 fn bind_internet(
@@ -69,9 +86,9 @@ fn bind_internet(
     Ok((socket, SocketAddr::try_from(bound)?))
 }
 
-fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
+fn bind_unix(path: &Path, kind: SocketType) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
-    let socket = stream_socket(AddressFamily::UNIX)?;
+    let socket = socket(AddressFamily::UNIX, kind)?;
     match rustix::net::bind(&socket, &address) {
         Err(Errno::ADDRINUSE) if is_stale(path, &address)? => {
             rustix::fs::unlink(path)?;

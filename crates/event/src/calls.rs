@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use block::Slice;
 
+use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
 use crate::state::{Counts, Key, Opening, State};
 use crate::stream::{LINGER, Marks, Phase, Stream};
 use crate::wheel::Alarm;
 use crate::{
-    Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, Reason, StreamId,
+    Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, Reason, SocketId, StreamId,
     StreamLimits, TimerId,
 };
 
@@ -219,6 +220,42 @@ impl Calls<'_> {
     /// and what was queued is discarded.
     pub fn close(&mut self, stream: StreamId) {
         if !self.state.remove_stream(stream) {
+            self.state.counts.stale += 1;
+        }
+    }
+}
+
+/// Datagrams.
+impl Calls<'_> {
+    /// Takes over a datagram socket, as [`crate::bind_datagrams`] makes it. Every datagram comes as
+    /// `Datagram`.
+    pub fn datagram(&mut self, fd: Fd) -> SocketId {
+        let (index, generation) = self.state.sockets.insert(Datagrams::new(fd));
+        let id = SocketId { index, generation };
+        self.state.work.sockets_opening.push(id);
+        id
+    }
+
+    /// Sends one datagram, at the end of the turn. False when it was not taken: the socket has
+    /// gone, 1024 datagrams wait already, or `to` has no name. True promises nothing more; one that
+    /// the kernel refuses, and one to a Unix socket that is full, is counted as lost.
+    #[must_use = "a datagram that was not taken is lost"]
+    pub fn send_datagram(&mut self, socket: SocketId, to: &Origin, bytes: &[u8]) -> bool {
+        let Some(place) = self.state.socket(socket) else { return false };
+        if place.waiting.len() >= WAITING_MAX || *to == Origin::NOWHERE {
+            return false;
+        }
+        place.waiting.push_back((to.clone(), Slice::copy_of(bytes)));
+        // While the kernel has no room, its report will bring the socket back.
+        if place.writable {
+            self.state.mark_socket_dirty(socket);
+        }
+        true
+    }
+
+    /// Closes the socket at once; what waited to be sent is discarded.
+    pub fn close_datagrams(&mut self, socket: SocketId) {
+        if !self.state.remove_socket(socket) {
             self.state.counts.stale += 1;
         }
     }

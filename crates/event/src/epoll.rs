@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::kernel::{Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
 use crate::system::{self, Alarm};
-use crate::{Address, Direction, Fd, Peer};
+use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// Linux, by epoll.
 pub struct Epoll {
@@ -115,6 +115,18 @@ impl Kernel for Epoll {
 
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         system::shut(fd)
+    }
+
+    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
+        system::prepare_datagrams(fd)
+    }
+
+    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
+        system::receive_datagram(fd, room)
+    }
+
+    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
+        system::send_datagram(fd, to, bytes)
     }
 }
 

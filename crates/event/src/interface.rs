@@ -93,6 +93,22 @@ pub enum Event<'a, M> {
         /// Which timer.
         timer: TimerId,
     },
+    /// One datagram came in. What the owner does not keep of it is gone.
+    Datagram {
+        /// By which socket.
+        socket: SocketId,
+        /// From whom; the answer goes there.
+        from: &'a crate::Origin,
+        /// All of it.
+        bytes: &'a [u8],
+    },
+    /// A descriptor is no datagram socket, or cannot be waited for. It is closed and its id gone.
+    DatagramsFailed {
+        /// Which socket.
+        socket: SocketId,
+        /// What the kernel said.
+        error: io::ErrorKind,
+    },
     /// A message from another thread.
     Mail(M),
 }
@@ -248,6 +264,10 @@ id! {
 id! {
     /// One listener.
     ListenerId
+}
+id! {
+    /// One datagram socket.
+    SocketId
 }
 id! {
     /// One timer that belongs to no stream.

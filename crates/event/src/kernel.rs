@@ -6,7 +6,7 @@ use std::ops::{BitOr, BitOrAssign};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{Address, Direction, Fd, Peer};
+use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// What the loop asks of a kernel. [`crate::Epoll`] is the real one.
 ///
@@ -62,6 +62,24 @@ pub trait Kernel {
 
     /// Ends our direction of a socket.
     fn shut(&mut self, fd: &Fd) -> io::Result<()>;
+
+    /// Makes a datagram socket from elsewhere non-blocking; any other descriptor is refused.
+    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
+        let _ = fd;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Receives one datagram and tells its whole length, which may be more than there was room.
+    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
+        let _ = (fd, room);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Sends one datagram, whole or not at all.
+    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
+        let _ = (fd, to, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Gives a descriptor back.
     fn close(&mut self, fd: Fd) {
@@ -126,6 +144,10 @@ impl Token {
         Self((generation as u64) << 32 | 1 << KIND_SHIFT | index as u64)
     }
 
+    pub(crate) const fn datagrams(index: u32, generation: u32) -> Self {
+        Self((generation as u64) << 32 | 2 << KIND_SHIFT | index as u64)
+    }
+
     pub(crate) fn target(self) -> Target {
         let [a, b, c, d, e, f, g, h] = self.0.to_be_bytes();
         let generation = u32::from_be_bytes([a, b, c, d]);
@@ -134,6 +156,7 @@ impl Token {
         match word >> KIND_SHIFT {
             0 => Target::Stream { index, generation },
             1 => Target::Listener { index, generation },
+            2 => Target::Datagrams { index, generation },
             _ => Target::Waker,
         }
     }
@@ -144,6 +167,7 @@ impl Token {
 pub(crate) enum Target {
     Stream { index: u32, generation: u32 },
     Listener { index: u32, generation: u32 },
+    Datagrams { index: u32, generation: u32 },
     Waker,
 }
 
@@ -212,6 +236,8 @@ mod tests {
         assert_eq!(stream, Target::Stream { index, generation });
         let listener = Token::listener(3, 9).target();
         assert_eq!(listener, Target::Listener { index: 3, generation: 9 });
+        let datagrams = Token::datagrams(3, 9).target();
+        assert_eq!(datagrams, Target::Datagrams { index: 3, generation: 9 });
         assert_eq!(Token::WAKER.target(), Target::Waker);
     }
 }

@@ -20,7 +20,7 @@ use rustix::fs::FileType;
 
 use crate::kernel::{Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
 use crate::system::{self, Alarm};
-use crate::{Address, Direction, Fd, Peer};
+use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// A set of descriptors that one level-triggered system call waits for.
 ///
@@ -277,10 +277,34 @@ impl<S: LevelSet> Kernel for Level<S> {
         system::shut(fd)
     }
 
+    fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {
+        system::prepare_datagrams(fd)
+    }
+
+    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
+        let result = system::receive_datagram(fd, room);
+        if would_block(&result) {
+            self.again(fd, Readiness::READ);
+        }
+        result
+    }
+
+    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
+        let result = system::send_datagram(fd, to, bytes);
+        if would_block(&result) {
+            self.again(fd, Readiness::WRITE);
+        }
+        result
+    }
+
     fn close(&mut self, fd: Fd) {
         self.forget(fd.as_fd().as_raw_fd());
         drop(fd);
     }
+}
+
+fn would_block<T>(result: &io::Result<T>) -> bool {
+    result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 /// epoll refuses what cannot be waited for. poll and select say that a regular file is always

@@ -11,6 +11,7 @@ mod readme {}
 mod bind;
 mod calls;
 mod data;
+mod datagram;
 mod epoll;
 mod fd;
 mod inherited;
@@ -29,9 +30,10 @@ mod system;
 mod turn;
 mod wheel;
 
-pub use bind::{BindSettings, bind};
+pub use bind::{BindSettings, bind, bind_datagrams};
 pub use calls::Calls;
 pub use data::Data;
+pub use datagram::Origin;
 pub use epoll::Epoll;
 pub use fd::Fd;
 pub use inherited::{Inherited, inherited};

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use block::Block;
 
+use crate::datagram::Datagrams;
 use crate::listener::Listener;
 use crate::output::Output;
 use crate::slab::Slab;
 use crate::stream::{Marks, Step, Stream};
 use crate::wheel::{Alarm, Wheel};
-use crate::{Address, Fd, ListenerId, LoopSettings, Reason, StreamId, TimerId};
+use crate::{Address, Fd, ListenerId, LoopSettings, Reason, SocketId, StreamId, TimerId};
 
 /// Emptied outputs that are kept for the next stream that sends.
 const OUTPUTS_SPARE_MAX: usize = 256;
@@ -21,6 +22,7 @@ const OUTPUTS_SPARE_MAX: usize = 256;
 pub(crate) struct State {
     pub(crate) streams: Slab<Stream>,
     pub(crate) listeners: Slab<Listener>,
+    pub(crate) sockets: Slab<Datagrams>,
     pub(crate) timers: Slab<Alarm>,
     pub(crate) wheel: Wheel<Key>,
     pub(crate) clock: Clock,
@@ -59,6 +61,14 @@ pub(crate) struct Work {
     pub(crate) listeners: Vec<ListenerId>,
     /// Listeners that could not be watched, to be told.
     pub(crate) failed: Vec<(ListenerId, io::ErrorKind)>,
+    /// Datagram sockets to be watched.
+    pub(crate) sockets_opening: Vec<SocketId>,
+    /// Those that could not be, to be told.
+    pub(crate) sockets_failed: Vec<(SocketId, io::ErrorKind)>,
+    /// Those to receive from in the next turn: they used up this one's budget.
+    pub(crate) sockets_ready: Vec<SocketId>,
+    /// Those to send for.
+    pub(crate) sockets_dirty: Vec<SocketId>,
     /// Descriptors to close, and whether to unwatch them first.
     pub(crate) doomed: Vec<(Fd, bool)>,
 }
@@ -91,6 +101,8 @@ pub struct Counts {
     pub sent: u64,
     /// Deadlines and timers put into a slot of the timing wheel.
     pub filings: u64,
+    /// Datagrams that could not be sent, or were too long to be received.
+    pub datagrams_lost: u64,
     /// Messages read from the mailbox.
     pub mail: u64,
 }
@@ -135,6 +147,7 @@ impl State {
         Self {
             streams: Slab::new(),
             listeners: Slab::new(),
+            sockets: Slab::new(),
             timers: Slab::new(),
             wheel: Wheel::new(),
             clock: Clock::new(now),
@@ -177,6 +190,36 @@ impl State {
             self.work.doomed.push((fd, stream.marks.has(Marks::SHARED)));
         }
         true
+    }
+
+    /// The datagram socket of an id; an id that has gone is counted.
+    pub(crate) fn socket(&mut self, id: SocketId) -> Option<&mut Datagrams> {
+        let socket = self.sockets.get_mut(id.index, id.generation);
+        if socket.is_none() {
+            self.counts.stale += 1;
+        }
+        socket
+    }
+
+    /// Forgets a datagram socket. Its descriptor is closed at the end of the turn.
+    pub(crate) fn remove_socket(&mut self, id: SocketId) -> bool {
+        let Some(socket) = self.sockets.remove(id.index, id.generation) else { return false };
+        self.work.doomed.push((socket.fd, true));
+        true
+    }
+
+    pub(crate) fn postpone_socket(&mut self, id: SocketId) {
+        let Some(socket) = self.sockets.get_mut(id.index, id.generation) else { return };
+        if !std::mem::replace(&mut socket.ready, true) {
+            self.work.sockets_ready.push(id);
+        }
+    }
+
+    pub(crate) fn mark_socket_dirty(&mut self, id: SocketId) {
+        let Some(socket) = self.sockets.get_mut(id.index, id.generation) else { return };
+        if !std::mem::replace(&mut socket.dirty, true) {
+            self.work.sockets_dirty.push(id);
+        }
     }
 
     /// Puts a stream on the list of this turn when it wants a step.
@@ -281,7 +324,8 @@ impl State {
     pub(crate) fn has_work(&self) -> bool {
         let work = &self.work;
         let streams = work.ready.len() + work.later.len() + work.dirty.len();
-        streams + work.failed.len() > 0
+        let sockets = work.sockets_ready.len() + work.sockets_dirty.len();
+        streams + sockets + work.failed.len() + work.sockets_failed.len() > 0
     }
 }
 

@@ -13,7 +13,7 @@ use rustix::net::{
 };
 
 use crate::kernel::{Medium, Wake};
-use crate::{Address, Fd, Peer};
+use crate::{Address, Fd, Origin, Peer};
 
 /// The longest single wait. A loop that waits longer simply waits again.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -120,6 +120,38 @@ pub(crate) fn send(fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result
     })?)
 }
 
+/// Makes a datagram socket non-blocking; refuses what is none.
+pub(crate) fn prepare_datagrams(fd: &Fd) -> io::Result<()> {
+    if sockopt::socket_type(fd)? != SocketType::DGRAM {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(rustix::fs::fcntl_setfl(fd, rustix::fs::fcntl_getfl(fd)? | OFlags::NONBLOCK)?)
+}
+
+/// Receives one datagram. `TRUNC` makes the kernel tell its whole length.
+pub(crate) fn receive_datagram(fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
+    let (_, length, from) = again(|| rustix::net::recvfrom(fd, &mut *room, RecvFlags::TRUNC))?;
+    Ok((length, from.map_or(Origin::NOWHERE, origin)))
+}
+
+/// Sends one datagram.
+pub(crate) fn send_datagram(fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
+    let flags = SendFlags::NOSIGNAL;
+    let sent = again(|| match (to.internet(), to.unix()) {
+        (Some(address), _) => rustix::net::sendto(fd, bytes, flags, &address),
+        (None, Some(address)) => rustix::net::sendto(fd, bytes, flags, address),
+        (None, None) => Err(Errno::DESTADDRREQ),
+    });
+    Ok(sent.map(drop)?)
+}
+
+fn origin(from: SocketAddrAny) -> Origin {
+    if let Ok(internet) = std::net::SocketAddr::try_from(from.clone()) {
+        return internet.into();
+    }
+    SocketAddrUnix::try_from(from).map_or(Origin::NOWHERE, Origin::from)
+}
+
 /// Ends our direction.
 pub(crate) fn shut(fd: &Fd) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
@@ -176,8 +208,12 @@ pub(crate) const fn family(address: &std::net::SocketAddr) -> AddressFamily {
 }
 
 pub(crate) fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    socket(family, SocketType::STREAM)
+}
+
+pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    Ok(rustix::net::socket_with(family, SocketType::STREAM, flags, None)?)
+    Ok(rustix::net::socket_with(family, kind, flags, None)?)
 }
 
 fn in_progress(result: rustix::io::Result<()>) -> io::Result<()> {

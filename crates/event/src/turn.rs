@@ -7,6 +7,7 @@
 //! ```
 
 mod carry;
+mod datagrams;
 mod receive;
 
 use std::collections::VecDeque;
@@ -23,7 +24,7 @@ use crate::stream::{LINGER, Marks, Phase, Stream};
 use crate::wheel::Alarm;
 use crate::{
     DeadlineName, Direction, Event, Interest, ListenerId, LoopSettings, Owner, Peer, Reason,
-    StreamId, StreamLimits, Token,
+    SocketId, StreamId, StreamLimits, Token,
 };
 
 /// One loop, on one thread: it waits for the kernel and tells its [`Owner`] what happened.
@@ -111,10 +112,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         // What was asked for before the loop ran, or between turns.
         self.carry_out();
         self.wait(wait_max)?;
+        self.receive_postponed(owner);
         self.hear_reports(owner);
         self.read_mail(owner);
         self.ring(owner);
         self.rest_failed(owner);
+        self.tell_failed_sockets(owner);
         self.step_ready(owner);
         owner.turn_ends(&mut Calls::new(&mut self.state));
         self.carry_out();
@@ -147,6 +150,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 Target::Waker => {}
                 Target::Listener { index, generation } => {
                     self.accept(owner, ListenerId { index, generation });
+                }
+                Target::Datagrams { index, generation } => {
+                    self.hear_socket(owner, SocketId { index, generation }, report.readiness);
                 }
                 Target::Stream { index, generation } => {
                     self.hear_stream(owner, StreamId { index, generation }, report.readiness);

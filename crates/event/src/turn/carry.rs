@@ -33,6 +33,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 self.open(id, opening);
             }
         }
+        self.carry_out_datagrams();
         if self.state.work.dirty.is_empty() {
             return;
         }

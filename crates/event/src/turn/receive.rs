@@ -15,7 +15,7 @@ use crate::{Direction, Event, Owner, Reason, StreamId};
 const HOLD_COPIED_MAX: usize = CAPACITY_POOLED_MAX / 4;
 /// An offer counts as much against the read budget at least, so that an owner who resumes in every
 /// callback cannot keep the loop.
-const OFFER_COST_MIN: usize = 512;
+pub(super) const OFFER_COST_MIN: usize = 512;
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Takes the steps of a stream until it rests or has used up its budget of this turn.
@@ -193,7 +193,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 }
 
 /// The block into which everybody receives: it stays in the cache.
-fn hot_block(hot: &mut Option<Block>) -> Block {
+pub(super) fn hot_block(hot: &mut Option<Block>) -> Block {
     let mut block = hot.take().unwrap_or_else(|| Block::with_capacity(CAPACITY_POOLED_MAX));
     block.clear();
     block

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::{Address, Fd, Happened, Interest, Kernel, Medium, Peer, Token, Wake};
+use event::{Address, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token, Wake};
 
 /// How far the clock is ahead.
 pub(crate) type Offset = Rc<Cell<Duration>>;
@@ -75,6 +75,18 @@ impl<K: Kernel> Kernel for Ahead<K> {
 
     fn shut(&mut self, fd: &Fd) -> Result<()> {
         self.kernel.shut(fd)
+    }
+
+    fn prepare_datagrams(&mut self, fd: &Fd) -> Result<()> {
+        self.kernel.prepare_datagrams(fd)
+    }
+
+    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> Result<(usize, Origin)> {
+        self.kernel.receive_datagram(fd, room)
+    }
+
+    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> Result<()> {
+        self.kernel.send_datagram(fd, to, bytes)
     }
 
     fn close(&mut self, fd: Fd) {

@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use event::{
-    Calls, Data, DeadlineName, Direction, Event, Fd, Kernel, ListenerId, Loop, LoopSettings, Owner,
-    Reason, StreamId, StreamLimits, TimerId,
+    Calls, Data, DeadlineName, Direction, Event, Fd, Kernel, ListenerId, Loop, LoopSettings,
+    Origin, Owner, Reason, SocketId, StreamId, StreamLimits, TimerId,
 };
 
 /// After this long without what a test waits for, it fails. No test depends on how long it is.
@@ -28,6 +28,8 @@ pub(crate) enum Seen {
     Closed(StreamId, Reason),
     Deadline(StreamId, DeadlineName),
     Timer(TimerId),
+    Datagram(SocketId, Origin, Vec<u8>),
+    DatagramsFailed(SocketId),
     Mail(u32),
 }
 
@@ -99,6 +101,10 @@ impl Owner for Recorder {
             Event::Closed { stream, reason } => Seen::Closed(stream, reason),
             Event::Deadline { stream, name } => Seen::Deadline(stream, name),
             Event::Timer { timer } => Seen::Timer(timer),
+            Event::Datagram { socket, from, bytes } => {
+                Seen::Datagram(socket, from.clone(), bytes.to_vec())
+            }
+            Event::DatagramsFailed { socket, .. } => Seen::DatagramsFailed(socket),
             Event::Mail(mail) => Seen::Mail(mail),
         };
         self.hold_the_law(&seen);

@@ -7,6 +7,7 @@
 
 mod accepting;
 mod ahead;
+mod datagrams;
 mod ending;
 mod harness;
 mod mail;
@@ -92,6 +93,14 @@ macro_rules! all_of_it_over {
             terminals:
                 a_terminal_speaks_both_ways_and_ends_with_its_program,
                 a_terminal_takes_no_more_than_its_program_reads;
+            datagrams:
+                each_datagram_is_one_event_and_its_answer_goes_to_its_sender,
+                the_longest_datagram_passes_whole,
+                unix_datagrams_are_answered_by_name,
+                what_finds_nobody_is_lost_and_the_rest_goes_on,
+                more_datagrams_than_the_budget_come_in_later_turns,
+                a_closed_socket_is_silent_and_refuses,
+                no_more_wait_than_may;
             time:
                 nothing_fires_early_and_each_fires_once,
                 deadlines_end_with_their_stream,

@@ -1,0 +1,154 @@
+//! Datagrams in and out, within the budgets of a turn.
+
+use std::io;
+
+use block::Block;
+
+use super::Loop;
+use super::receive::{OFFER_COST_MIN, hot_block};
+use crate::kernel::{Kernel, Readiness, Token};
+use crate::{Direction, Event, Interest, Owner, SocketId};
+
+/// Datagrams sent for one socket in one turn.
+const SEND_BUDGET: usize = 256;
+
+/// What became of one call to receive.
+enum Received {
+    Datagram(usize, crate::Origin),
+    /// It is gone, and there may be more.
+    Lost,
+    NoMore,
+}
+
+impl<K: Kernel, M: Send + 'static> Loop<K, M> {
+    pub(super) fn hear_socket<O: Owner<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        id: SocketId,
+        readiness: Readiness,
+    ) {
+        let Some(socket) = self.state.socket(id) else { return };
+        let gone = Readiness::HANGUP | Readiness::ERROR;
+        if readiness.any(gone | Readiness::READ) {
+            socket.readable = true;
+        }
+        if readiness.any(gone | Readiness::WRITE) {
+            socket.writable = true;
+            if !socket.waiting.is_empty() {
+                self.state.mark_socket_dirty(id);
+            }
+        }
+        self.receive_datagrams(owner, id);
+    }
+
+    /// Receives and tells, one by one, until there is none or the budget is used up.
+    fn receive_datagrams<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: SocketId) {
+        let mut budget = self.state.settings.read_budget;
+        while let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) {
+            if !socket.readable {
+                return;
+            }
+            if budget == 0 {
+                return self.state.postpone_socket(id);
+            }
+            let mut block = hot_block(&mut self.state.hot);
+            match self.receive_datagram(id, &mut block) {
+                Received::Datagram(length, from) => {
+                    block.advance(length);
+                    let event = Event::Datagram { socket: id, from: &from, bytes: block.filled() };
+                    self.tell(owner, event);
+                    budget = budget.saturating_sub(length.max(OFFER_COST_MIN));
+                }
+                Received::Lost => budget = budget.saturating_sub(OFFER_COST_MIN),
+                Received::NoMore => {}
+            }
+            self.state.hot = Some(block);
+        }
+    }
+
+    fn receive_datagram(&mut self, id: SocketId, block: &mut Block) -> Received {
+        let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) else {
+            return Received::NoMore;
+        };
+        let room = block.spare();
+        self.state.counts.receives += 1;
+        match self.kernel.receive_datagram(&socket.fd, room) {
+            Ok((length, from)) if length <= room.len() => {
+                self.state.counts.received += length as u64;
+                Received::Datagram(length, from)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                socket.readable = false;
+                Received::NoMore
+            }
+            // One too long for any block, or news that one of ours found nobody.
+            Ok(_) | Err(_) => {
+                self.state.counts.datagrams_lost += 1;
+                Received::Lost
+            }
+        }
+    }
+
+    /// Goes on with the sockets that used up their budget in the last turn.
+    pub(super) fn receive_postponed<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        for id in std::mem::take(&mut self.state.work.sockets_ready) {
+            if let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) {
+                socket.ready = false;
+                self.receive_datagrams(owner, id);
+            }
+        }
+    }
+
+    /// Sockets that could not be watched are told, and gone.
+    pub(super) fn tell_failed_sockets<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        while let Some((id, error)) = self.state.work.sockets_failed.pop() {
+            if self.state.remove_socket(id) {
+                self.tell(owner, Event::DatagramsFailed { socket: id, error });
+            }
+        }
+    }
+
+    pub(super) fn carry_out_datagrams(&mut self) {
+        for id in std::mem::take(&mut self.state.work.sockets_opening) {
+            let Some(socket) = self.state.sockets.get(id.index, id.generation) else { continue };
+            let token = Token::datagrams(id.index, id.generation);
+            let interest = Interest::Stream(Direction::Both);
+            let opened = self
+                .kernel
+                .prepare_datagrams(&socket.fd)
+                .and_then(|()| self.kernel.watch(&socket.fd, token, interest));
+            if let Err(error) = opened {
+                self.state.work.sockets_failed.push((id, error.kind()));
+            }
+        }
+        for id in std::mem::take(&mut self.state.work.sockets_dirty) {
+            self.send_datagrams(id);
+        }
+    }
+
+    fn send_datagrams(&mut self, id: SocketId) {
+        let Some(socket) = self.state.sockets.get_mut(id.index, id.generation) else { return };
+        socket.dirty = false;
+        for _ in 0..SEND_BUDGET {
+            let Some((to, bytes)) = socket.waiting.front() else { return };
+            if !socket.writable {
+                return;
+            }
+            self.state.counts.sends += 1;
+            match self.kernel.send_datagram(&socket.fd, to, bytes) {
+                Ok(()) => self.state.counts.sent += bytes.len() as u64,
+                // A full Unix socket at the other end does not become writable at ours: nothing
+                // would tell when to try again, and all who wait behind it would wait with it.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && to.unix().is_none() => {
+                    socket.writable = false;
+                    return;
+                }
+                Err(_) => self.state.counts.datagrams_lost += 1,
+            }
+            socket.waiting.pop_front();
+        }
+        if !socket.waiting.is_empty() {
+            self.state.mark_socket_dirty(id);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Datagrams: one in is one event, one call is one out.
+
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+
+use event::{Address, Kernel, LoopSettings, Origin, SocketId, bind_datagrams};
+
+use crate::harness::{Bench, Seen, pattern};
+
+fn udp<K: Kernel>(bench: &mut Bench<K>) -> (SocketId, UdpSocket) {
+    let any = Address::Internet(([127, 0, 0, 1], 0).into());
+    let (fd, bound) = bind_datagrams(&any).unwrap();
+    let Address::Internet(bound) = bound else { panic!("bound to {bound}") };
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+    far.connect(bound).unwrap();
+    (bench.calls().datagram(fd), far)
+}
+
+/// Answers each datagram with itself, to its sender.
+fn echo<K: Kernel>(bench: &mut Bench<K>) {
+    bench.react(|calls, seen| {
+        if let Seen::Datagram(socket, from, bytes) = seen {
+            assert!(calls.send_datagram(*socket, from, bytes));
+        }
+    });
+}
+
+fn datagrams(seen: &[Seen]) -> Vec<&[u8]> {
+    let bytes = seen.iter().filter_map(|seen| match seen {
+        Seen::Datagram(_, _, bytes) => Some(&bytes[..]),
+        _ => None,
+    });
+    bytes.collect()
+}
+
+pub(crate) fn each_datagram_is_one_event_and_its_answer_goes_to_its_sender(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (_, one) = udp(&mut bench);
+    let two = UdpSocket::bind("127.0.0.1:0").unwrap();
+    two.connect(one.peer_addr().unwrap()).unwrap();
+    echo(&mut bench);
+    // An empty one is one too.
+    for part in [&b"first"[..], b"", b"third"] {
+        one.send(part).unwrap();
+    }
+    two.send(b"of another").unwrap();
+    bench.until("four", |seen| datagrams(seen).len() == 4);
+    assert_eq!(datagrams(&bench.owner.seen), [&b"first"[..], b"", b"third", b"of another"]);
+    bench.settle();
+    let mut room = [0; 100];
+    for part in [&b"first"[..], b"", b"third"] {
+        let length = one.recv(&mut room).unwrap();
+        assert_eq!(&room[..length], part);
+    }
+    let length = two.recv(&mut room).unwrap();
+    assert_eq!(&room[..length], b"of another");
+    // And again, after the socket was found empty.
+    one.send(b"later").unwrap();
+    bench.until("five", |seen| datagrams(seen).len() == 5);
+}
+
+pub(crate) fn the_longest_datagram_passes_whole(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (_, far) = udp(&mut bench);
+    echo(&mut bench);
+    let sent = pattern(65_507);
+    far.send(&sent).unwrap();
+    bench.until("it", |seen| !seen.is_empty());
+    assert!(datagrams(&bench.owner.seen) == [&sent[..]]);
+    bench.settle();
+    let mut room = vec![0; 70_000];
+    let length = far.recv(&mut room).unwrap();
+    assert!(room[..length] == sent[..]);
+}
+
+pub(crate) fn unix_datagrams_are_answered_by_name(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ours");
+    let (fd, _) = bind_datagrams(&Address::Unix(path.clone())).unwrap();
+    let socket = bench.calls().datagram(fd);
+    echo(&mut bench);
+    let theirs = folder.path().join("theirs");
+    let far = UnixDatagram::bind(&theirs).unwrap();
+    far.send_to(b"who am I", &path).unwrap();
+    bench.until("it", |seen| !seen.is_empty());
+    let from = Origin::of(&Address::Unix(theirs.clone())).unwrap();
+    assert_eq!(from.path(), Some(&*theirs));
+    assert_eq!(bench.take_seen(), [Seen::Datagram(socket, from, b"who am I".to_vec())]);
+    bench.settle();
+    let mut room = [0; 100];
+    let length = far.recv(&mut room).unwrap();
+    assert_eq!(&room[..length], b"who am I");
+    // One without a name can speak, and cannot be answered.
+    bench.react(|calls, seen| {
+        if let Seen::Datagram(socket, from, bytes) = seen {
+            assert!(!calls.send_datagram(*socket, from, bytes));
+        }
+    });
+    UnixDatagram::unbound().unwrap().send_to(b"nobody", &path).unwrap();
+    let nobody = Seen::Datagram(socket, Origin::NOWHERE, b"nobody".to_vec());
+    bench.until_seen(&nobody);
+}
+
+pub(crate) fn what_finds_nobody_is_lost_and_the_rest_goes_on(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ours");
+    let (fd, _) = bind_datagrams(&Address::Unix(path)).unwrap();
+    let socket = bench.calls().datagram(fd);
+    let [gone, full, good] = ["gone", "full", "good"].map(|name| folder.path().join(name));
+    let _full = UnixDatagram::bind(&full).unwrap();
+    let far = UnixDatagram::bind(&good).unwrap();
+    let [gone, full, good] =
+        [gone, full, good].map(|path| Origin::of(&Address::Unix(path)).unwrap());
+    assert!(bench.calls().send_datagram(socket, &gone, b"nobody is there"));
+    for _ in 0..1000 {
+        assert!(bench.calls().send_datagram(socket, &full, &[7; 1000]));
+    }
+    assert!(bench.calls().send_datagram(socket, &good, b"still heard"));
+    bench.settle();
+    bench.settle();
+    let mut room = [0; 100];
+    let length = far.recv(&mut room).unwrap();
+    assert_eq!(&room[..length], b"still heard");
+    let lost = bench.events.counts().datagrams_lost;
+    assert!((2..1000).contains(&lost), "{lost} lost");
+}
+
+pub(crate) fn more_datagrams_than_the_budget_come_in_later_turns(kernel: impl Kernel) {
+    let settings = LoopSettings { read_budget: 1000, ..LoopSettings::default() };
+    let mut bench = Bench::with(kernel, settings);
+    let (_, far) = udp(&mut bench);
+    for number in 0..20_u8 {
+        far.send(&[number; 10]).unwrap();
+    }
+    let mut before = 0;
+    while before < 20 {
+        bench.events.turn(&mut bench.owner, None).unwrap();
+        let now = datagrams(&bench.owner.seen).len();
+        assert!(now - before <= 2 * 2, "{} in one turn", now - before);
+        before = now;
+    }
+    let all: Vec<u8> = datagrams(&bench.owner.seen).iter().map(|bytes| bytes[0]).collect();
+    assert_eq!(all, (0..20).collect::<Vec<u8>>());
+}
+
+pub(crate) fn a_closed_socket_is_silent_and_refuses(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (socket, far) = udp(&mut bench);
+    bench.react(|calls, seen| {
+        if let Seen::Datagram(socket, ..) = seen {
+            calls.close_datagrams(*socket);
+        }
+    });
+    far.send(b"one").unwrap();
+    far.send(b"two").unwrap();
+    bench.until("the first", |seen| !seen.is_empty());
+    bench.settle();
+    assert_eq!(bench.owner.seen.len(), 1);
+    let to = Origin::from(far.local_addr().unwrap());
+    assert!(!bench.calls().send_datagram(socket, &to, b"late"));
+    // What is no datagram socket is told, and gone.
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let pipe = bench.calls().datagram(OwnedFd::from(reader).into());
+    bench.until_seen(&Seen::DatagramsFailed(pipe));
+    let (stream, _) = crate::harness::unix();
+    let stream = bench.calls().datagram(stream.into());
+    bench.until_seen(&Seen::DatagramsFailed(stream));
+}
+
+pub(crate) fn no_more_wait_than_may(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (socket, far) = udp(&mut bench);
+    let to = Origin::from(far.local_addr().unwrap());
+    let taken = (0..2000).filter(|_| bench.calls().send_datagram(socket, &to, b"x")).count();
+    assert_eq!(taken, 1024);
+    bench.settle();
+    bench.settle();
+    bench.settle();
+    assert!(bench.calls().send_datagram(socket, &to, b"there is room again"));
+}
