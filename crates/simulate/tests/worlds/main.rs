@@ -1,6 +1,15 @@
 //! Worlds from many seeds, and one from a given seed, told.
+//!
+//! | variable | what it does |
+//! |---|---|
+//! | `SIMULATE_SEED` | `replay_of_a_seed` tells all that happens in the world of that seed |
+//! | `SIMULATE_FROM`, `SIMULATE_COUNT` | other seeds, and how many |
+//! | `SIMULATE_PLANT` | a defect under the loop |
+//! | `SIMULATE_FIRST` | stop at the first world in which somebody is wronged |
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
+
+mod plants;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,6 +21,26 @@ use simulate::{Options, Plant, Report, replay, run};
 
 /// Seeds that are run when nobody asks for others.
 const SEEDS: Range<u64> = 0..2000;
+/// Every way in which a request can end that a client can be told, and which some seed must reach.
+const ENDS: [&str; 17] = [
+    "ok",
+    "toolong",
+    "incomplete",
+    "connections",
+    "full",
+    "waited",
+    "down",
+    "draining",
+    "row",
+    "worker",
+    "database",
+    "reply",
+    "died",
+    "deadline",
+    "commit",
+    "handler",
+    "stopped",
+];
 /// Failures shown of one run of many seeds.
 const SHOWN_MAX: usize = 10;
 
@@ -81,6 +110,10 @@ fn nobody_is_wronged_in_any_world() {
             println!("  {text}");
         }
         println!("  {}", replay(report.seed, plant));
+    }
+    if count >= SEEDS.end - SEEDS.start && plant.is_none() && failed.is_empty() {
+        let missing: Vec<_> = ENDS.iter().filter(|end| !ends.contains_key(*end)).collect();
+        assert!(missing.is_empty(), "no world reaches {missing:?}");
     }
     let seeds: Vec<u64> = failed.iter().map(|report| report.seed).collect();
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {seeds:?}", failed.len());
