@@ -6,8 +6,9 @@
 //!                      └────────── deadline ────────┴──▶ what is left is cut ─┘
 //! ```
 //!
-//! *Asked*: listeners are closed; it lasts to the end of the turn in which the order came. *LastRead*:
-//! one more turn, in which what clients have sent by now is still taken. *Serving*: their lines
+//! *Asked*: it lasts to the end of the turn in which the order came. *LastRead*: one more turn, in which
+//! who has connected is still accepted, and what clients have sent by now is still taken; then
+//! listeners close. *Serving*: their lines
 //! are refused as `!draining`; what was taken is finished, and pools end as soon as nothing can
 //! reach them any more. *Closing*: replies are flushed and clients told the end.
 
@@ -33,7 +34,7 @@ pub(crate) enum Stage {
     Closing,
 }
 
-/// How long a client that takes nothing may keep the daemon from closing.
+/// How long a client that has all its replies may keep its side open before the daemon ends.
 pub(crate) const CLOSING_LINGER: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -191,7 +191,7 @@ impl Programs {
             program.stderr.handle_data(calls.now(), &program.name, data, up);
             return;
         };
-        let said = link.handle_data(worker, data, up);
+        let said = link.handle_data(calls, worker, data, up);
         program.served += said.answers();
         match said {
             Said::Answers(_) => link.arm(calls, deadline),

@@ -18,6 +18,7 @@ use exchange::{Cause, Outcome, Peer, Phase, RequestId, Slice};
 use wire::lines::{Lines, Piece, write_reply};
 
 use crate::core::Core;
+use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Client, SessionId};
 use crate::plan::ListenerPlan;
 
@@ -242,14 +243,11 @@ impl Session {
     }
 
     /// Writes all that is ready, whether there is room or not, and ends the session once it is sent.
-    pub(crate) fn flush_and_finish(
-        &mut self,
-        calls: &mut Calls<'_>,
-        scratch: &mut Vec<u8>,
-        linger: Duration,
-    ) {
+    pub(crate) fn flush_and_finish(&mut self, calls: &mut Calls<'_>, scratch: &mut Vec<u8>) {
         self.flush_below(calls, scratch, usize::MAX);
-        self.finish_within(calls, Some(linger));
+        // One that has all its replies is only told the end; one that has not may read them.
+        let told = calls.queued(self.stream) == 0;
+        self.finish_within(calls, told.then_some(CLOSING_LINGER));
     }
 
     /// `high` itself still has room: the stream tells of output that fell again only when it was

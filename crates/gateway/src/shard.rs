@@ -303,6 +303,9 @@ impl Shard {
             Role::Nobody => {}
             Role::Refused => self.refusing -= 1,
             Role::Session(id) => {
+                if self.drain.stage == Stage::Closing && calls.queued(stream) > 0 {
+                    self.drain.result.unread += 1;
+                }
                 let stalled = reason == Reason::Overrun;
                 self.remove_session(id, if stalled { Cause::Stalled } else { Cause::Left });
             }
@@ -491,7 +494,8 @@ impl Owner for Shard {
             Event::Deadline { stream, name } => self.deadline(calls, stream, name),
             Event::Timer { timer } => self.timer(calls, timer),
             Event::Mail(mail) => self.mail(calls, mail),
-            Event::Connected { .. } => {}
+            // What a shard does not ask for, it is not told.
+            _ => {}
         }
     }
 

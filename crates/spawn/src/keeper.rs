@@ -32,7 +32,7 @@ use crate::channel::{Channel, DESCRIPTORS_MAX, Received};
 use crate::command::Stop;
 use crate::error::{StartError, Step};
 use crate::message::{Notice, Order, Start};
-use crate::system::{self, Fork, Wait};
+use crate::system::{self, Fork, Wait, threads};
 
 mod child;
 mod family;
@@ -104,7 +104,7 @@ fn complain(what: &str) {
 }
 
 fn enter() -> io::Result<Keeper> {
-    let threads = crate::launch::threads()?;
+    let threads = threads()?;
     if threads > 1 {
         return Err(io::Error::other("spawn::init() must be the first thing in main"));
     }

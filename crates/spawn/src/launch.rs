@@ -1,7 +1,5 @@
 //! Starting the keeper: by [`init`] at the top of `main`, and again whenever one is lost.
 
-use std::fs;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -59,7 +57,8 @@ pub fn init() -> Result<(), SpawnError> {
     if DESCRIPTORS.get().is_some() {
         return Ok(());
     }
-    let threads = threads().map_err(SpawnError::system("count threads in /proc/self/task"))?;
+    let threads =
+        crate::system::threads().map_err(SpawnError::system("count threads in /proc/self/task"))?;
     if threads > 1 {
         return Err(SpawnError::ThreadsRunning { threads });
     }
@@ -71,11 +70,6 @@ pub fn init() -> Result<(), SpawnError> {
     *FIRST.lock().unwrap_or_else(PoisonError::into_inner) = Some(keeper);
     DESCRIPTORS.get_or_init(|| limit.current);
     Ok(())
-}
-
-/// How many threads this process has.
-pub(crate) fn threads() -> io::Result<usize> {
-    Ok(fs::read_dir("/proc/self/task")?.count())
 }
 
 impl Keeper {

@@ -208,3 +208,8 @@ pub(crate) fn take_standard_input() -> io::Result<OwnedFd> {
     // SAFETY: `fd` was just opened and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
+
+/// How many threads this process has.
+pub(crate) fn threads() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/task")?.count())
+}

@@ -27,6 +27,13 @@ struct Flight {
     dispatched: Instant,
 }
 
+impl Flight {
+    /// Bytes offered when all of this request was, its line end included.
+    fn end(&self) -> u64 {
+        self.start + self.body.len() as u64 + 1
+    }
+}
+
 /// What a program said in one go. Each carries the number of answers that came before.
 pub(super) enum Said {
     Answers(u64),
@@ -95,20 +102,24 @@ impl Link {
         }
     }
 
+    /// Takes replies for the oldest requests. A line is a reply only when all of its request has
+    /// left us: a program cannot answer what it cannot have read.
     pub(super) fn handle_data(
         &mut self,
+        calls: &Calls<'_>,
         worker: WorkerId,
         data: &mut Data<'_>,
         up: &mut Vec<Upward>,
     ) -> Said {
         let bytes = data.bytes();
+        let accepted = self.accepted(calls);
         let (mut from, mut answers) = (0, 0);
         let said = loop {
             match self.lines.next(bytes, &mut from) {
                 None => break Said::Answers(answers),
                 Some(Piece::TooLong) => break Said::TooLong(answers),
                 Some(Piece::Line(range)) => {
-                    let Some(flight) = self.flights.pop_front() else {
+                    let Some(flight) = self.pop_asked(accepted) else {
                         break Said::Unasked(answers, shown(&bytes[range]));
                     };
                     let id = self.plant_shift(flight.id);
@@ -123,6 +134,12 @@ impl Link {
         let consumed = if data.is_last() { shown } else { self.lines.consume(shown, from) };
         data.consume(consumed);
         said
+    }
+
+    /// The oldest request, if all of it has left us.
+    fn pop_asked(&mut self, accepted: u64) -> Option<Flight> {
+        let asked = self.flights.front().is_some_and(|flight| flight.end() <= accepted);
+        if asked { self.flights.pop_front() } else { None }
     }
 
     /// The planted bug that gives a reply to the next request instead.

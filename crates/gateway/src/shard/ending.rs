@@ -1,24 +1,27 @@
 //! The steps of a drain, as `drain.rs` draws them.
 
 use super::Shard;
-use crate::drain::{CLOSING_LINGER, Stage};
+use crate::drain::Stage;
 use crate::session::Session;
 use event::Calls;
 
 impl Shard {
     pub(super) fn begin_drain(&mut self, calls: &mut Calls<'_>) {
+        self.drain.begin(calls);
+    }
+
+    fn close_listeners(&mut self, calls: &mut Calls<'_>) {
         for listener in &mut self.listeners {
             if let Some(id) = listener.id.take() {
                 calls.close_listener(id);
             }
         }
-        self.drain.begin(calls);
     }
 
     pub(super) fn drain_timer(&mut self, calls: &mut Calls<'_>) {
         if self.drain.stage == Stage::Closing {
             let unread = self.sessions.values().filter(|session| session.is_unread(calls)).count();
-            self.drain.result.unread = unread;
+            self.drain.result.unread += unread;
             return calls.stop();
         }
         self.drain.result.cut = self.core.exchanges.len();
@@ -32,7 +35,7 @@ impl Shard {
         self.drain.close(calls);
         self.hand_out();
         for session in self.sessions.values_mut() {
-            session.flush_and_finish(calls, &mut self.scratch, CLOSING_LINGER);
+            session.flush_and_finish(calls, &mut self.scratch);
         }
         if self.sessions.len() == 0 {
             calls.stop();
@@ -46,6 +49,7 @@ impl Shard {
             Stage::Asked => self.drain.stage = Stage::LastRead,
             Stage::LastRead => {
                 self.drain.stage = Stage::Serving;
+                self.close_listeners(calls);
                 for session in self.sessions.values_mut() {
                     session.refuse_all();
                 }
