@@ -73,7 +73,7 @@ fn check(file: &Path) -> ExitCode {
 }
 
 fn refused(diagnostics: &Diagnostics) -> ExitCode {
-    eprint!("{diagnostics}");
+    eprintln!("{diagnostics}");
     ExitCode::from(EXIT_USAGE)
 }
 
