@@ -31,6 +31,11 @@ pub enum OnConflict {
 pub enum Record {
     /// One JSON object, read as [`fields::json`] says.
     Json,
+    /// One line of values, read as [`fields::tsv`] says: the columns of the insert, or the
+    /// parameters of the statement, in their order and without those of the request itself.
+    Tsv,
+    /// One line of logfmt, read as [`fields::logfmt`] says.
+    Logfmt,
 }
 
 /// What a commit waits for.

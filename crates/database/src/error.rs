@@ -39,6 +39,13 @@ pub enum DatabaseError {
     Columns(&'static str, String),
     /// The statement cannot be used; the text says why.
     Statement(Arc<str>),
+    /// The acknowledgement names a value that a line of TSV does not have.
+    NotInRecord {
+        /// The one that was named.
+        name: String,
+        /// Those that the line has.
+        columns: Vec<String>,
+    },
     /// The acknowledgement is not a template: why, and at which byte, counted from 1.
     Ack(&'static str, usize),
 }
@@ -68,6 +75,9 @@ impl fmt::Display for DatabaseError {
             }
             Self::Columns(why, name) => write!(f, "`insert`: {why} `{name}`"),
             Self::Statement(text) => write!(f, "`statement`: {text}"),
+            Self::NotInRecord { name, columns } => {
+                write!(f, "`ack`: a TSV record has no `{name}`; it has {}", listed(columns))
+            }
             Self::Ack(why, byte) => write!(f, "`ack`: {why} at byte {byte}"),
         }
     }

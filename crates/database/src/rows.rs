@@ -1,13 +1,14 @@
 //! The rows of one batch, read from its requests before the database is touched.
 //!
-//! All records of a batch lie in one [`Fields`] and all acknowledgements in one buffer; both are
-//! kept from batch to batch, so a row costs no allocation.
+//! A record is read into one set of [`Fields`], used again for each; what the statement and the
+//! acknowledgement need of it goes into the [`Cells`] of the batch, and the acknowledgement into
+//! one buffer for all. Everything is kept from batch to batch, so a row costs no allocation.
 
 use std::ops::Range;
 
 use block::{CAPACITY_POOLED_MAX, Slice};
 use exchange::{Cause, Outcome, Phase, Request};
-use fields::{Fields, Value, json};
+use fields::{Fields, Rows as Cells, Schema, Value, json, logfmt, tsv};
 
 use crate::Record;
 use crate::ack::Piece;
@@ -25,6 +26,10 @@ pub(crate) struct Shape {
     pub(crate) record: Record,
     /// What each record must have.
     pub(crate) members: Members,
+    /// The same names as the columns of a batch.
+    pub(crate) schema: Schema,
+    /// Which of the members a line of TSV has, in their order there.
+    pub(crate) columns: Vec<Box<str>>,
     /// One for each parameter of the statement, in its order.
     pub(crate) parameters: Vec<Source>,
     pub(crate) ack: Vec<Piece>,
@@ -44,22 +49,25 @@ struct Row {
 /// The rows of one batch, each known by its number here.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    fields: Fields,
-    /// For each row and member, which of the fields it is.
-    cells: Vec<usize>,
-    members: usize,
+    /// The record that is being read.
+    record: Fields,
+    /// For each member, which field of that record it is.
+    found: Vec<usize>,
+    /// For each row and member, its value.
+    cells: Cells,
     acks: Vec<u8>,
     rows: Vec<Row>,
 }
 
 impl Rows {
-    pub(crate) fn clear(&mut self) {
-        self.fields.clear();
-        self.cells.clear();
+    /// Forgets all rows; those that come are of this shape.
+    pub(crate) fn begin(&mut self, shape: &Shape) {
+        self.record.clear();
+        self.cells.reshape(shape.schema.clone());
         self.acks.clear();
         self.rows.clear();
-        self.fields.shrink_to(KEPT_COUNT_MAX, KEPT_BYTES_MAX);
-        self.cells.shrink_to(KEPT_COUNT_MAX);
+        self.record.shrink_to(KEPT_COUNT_MAX, KEPT_BYTES_MAX);
+        self.cells.shrink_to(KEPT_COUNT_MAX, KEPT_BYTES_MAX);
         self.acks.shrink_to(KEPT_BYTES_MAX);
         self.rows.shrink_to(KEPT_COUNT_MAX);
     }
@@ -78,18 +86,14 @@ impl Rows {
         index: usize,
         request: &Request,
     ) -> Result<(), Outcome> {
-        let first = self.fields.len();
-        match shape.record {
-            Record::Json => json::decode(&mut self.fields, &request.body)
-                .map_err(|error| refused(Cause::Record, &format!("not a JSON record: {error}")))?,
-        }
-        self.members = shape.members.len();
-        let (cells, acks) = (self.cells.len(), self.acks.len());
-        let read =
-            self.find(&shape.members, first).and_then(|()| self.render(shape, cells, request));
-        if let Err(outcome) = read {
-            self.fields.truncate(first);
-            self.cells.truncate(cells);
+        self.decode(shape, &request.body)?;
+        self.find(shape)?;
+        let (row, acks) = (self.cells.len(), self.acks.len());
+        let value = |&index: &usize| self.record.field(index).map_or(Value::Null, |f| f.value);
+        let pushed = self.cells.push(self.found.iter().map(value));
+        pushed.map_err(|error| refused(Cause::Row, &error.to_string()))?;
+        if let Err(outcome) = self.render(shape, row, request) {
+            self.cells.truncate(row);
             self.acks.truncate(acks);
             return Err(outcome);
         }
@@ -98,24 +102,45 @@ impl Rows {
         Ok(())
     }
 
-    /// Notes where the members of the record that starts at field `first` are.
-    fn find(&mut self, members: &Members, first: usize) -> Result<(), Outcome> {
-        let mut hint = first;
-        for name in members.iter() {
-            let bytes = name.as_bytes();
-            let next = self.fields.field(hint).is_some_and(|field| field.name == bytes);
-            let found = if next { Some(hint) } else { self.fields.position_from(bytes, first) };
+    /// Reads a record.
+    fn decode(&mut self, shape: &Shape, body: &[u8]) -> Result<(), Outcome> {
+        let record = &mut self.record;
+        record.clear();
+        let refuse = |text: String| refused(Cause::Record, &text);
+        match shape.record {
+            Record::Json => json::decode(record, body)
+                .map_err(|error| refuse(format!("not a JSON record: {error}"))),
+            Record::Tsv => tsv::decode(record, shape.columns.iter().map(|name| &**name), body)
+                .map_err(|error| refuse(format!("not a TSV record: {error}"))),
+            Record::Logfmt => logfmt::decode(record, body)
+                .map_err(|error| refuse(format!("not a logfmt record: {error}"))),
+        }
+    }
+
+    /// Notes where the members of the record are.
+    fn find(&mut self, shape: &Shape) -> Result<(), Outcome> {
+        let record = &self.record;
+        self.found.clear();
+        let mut hint = 0;
+        for name in shape.members.iter() {
+            let next = record.field(hint).is_some_and(|field| field.name == name.as_bytes());
+            let found = if next { Some(hint) } else { record.position(name) };
             let Some(found) = found else {
                 return Err(refused(Cause::Row, &format!("the record has no `{name}`")));
             };
-            self.cells.push(found);
+            // Which of two was meant cannot be known. The other formats have no name twice.
+            if shape.record == Record::Logfmt && !record.is_unique(name) {
+                let text = format!("not a logfmt record: duplicate name `{name}`");
+                return Err(refused(Cause::Record, &text));
+            }
+            self.found.push(found);
             hint = found + 1;
         }
         Ok(())
     }
 
-    /// Writes the acknowledgement of the row whose cells start at `cells`.
-    fn render(&mut self, shape: &Shape, cells: usize, request: &Request) -> Result<(), Outcome> {
+    /// Writes the acknowledgement of row `row`.
+    fn render(&mut self, shape: &Shape, row: usize, request: &Request) -> Result<(), Outcome> {
         for piece in &shape.ack {
             match piece {
                 Piece::Text(text) => self.acks.extend_from_slice(text.as_bytes()),
@@ -123,8 +148,8 @@ impl Rows {
                 Piece::Value(Source::Client) => push_shown(&mut self.acks, request.peer),
                 Piece::Value(Source::At) => push_shown(&mut self.acks, request.at_us),
                 Piece::Value(Source::Member(member)) => {
-                    let field = self.fields.field(self.cells[cells + member]);
-                    let value = field.and_then(|field| field.value.bytes()).unwrap_or_default();
+                    let value = self.cells.value(row, *member).unwrap_or(Value::Null);
+                    let value = value.bytes_or_empty();
                     if value.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
                         let name = shape.members.iter().nth(*member).unwrap_or_default();
                         let text = format!("`{name}` holds a line end, which its reply cannot");
@@ -144,8 +169,7 @@ impl Rows {
 
     /// What row `row` has for that member.
     pub(crate) fn value(&self, row: usize, member: usize) -> Value<'_> {
-        let field = self.fields.field(self.cells[row * self.members + member]);
-        field.map_or(Value::Null, |field| field.value)
+        self.cells.value(row, member).unwrap_or(Value::Null)
     }
 
     pub(crate) fn is_refused(&self, row: usize) -> bool {

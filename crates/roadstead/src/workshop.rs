@@ -41,6 +41,8 @@ fn options(database: Database) -> SqliteOptions {
         create,
         record: match record {
             Record::Json => database::Record::Json,
+            Record::Tsv => database::Record::Tsv,
+            Record::Logfmt => database::Record::Logfmt,
         },
         ack,
         sync: match sync {

@@ -260,6 +260,10 @@ pub enum OnConflict {
 pub enum Record {
     /// One JSON object.
     Json,
+    /// Values with tabs between, in the order of the columns or parameters.
+    Tsv,
+    /// `name=value` with blanks between.
+    Logfmt,
 }
 
 /// What a commit waits for.

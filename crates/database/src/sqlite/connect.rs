@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use fields::{Case, Schema};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use super::fault::{code_of, text_of};
 use super::link::Link;
 use super::{Setup, statement};
 use crate::rows::Shape;
-use crate::{Action, DatabaseError, Sync};
+use crate::source::{Members, Source};
+use crate::{Action, DatabaseError, Record, Sync};
 
 /// Opens the file and prepares what a handler needs. Waits for locks up to `lock_wait`.
 pub(super) fn connect(setup: &Setup) -> Result<Link, DatabaseError> {
@@ -111,7 +113,34 @@ fn shape_of(setup: &Setup, connection: &Connection) -> Result<Shape, DatabaseErr
     let options = &setup.options;
     let mut members = setup.members.clone();
     let parameters = statement::parameters(&options.action, &prepared, &mut members)?;
-    Ok(Shape { record: options.record, members, parameters, ack: setup.ack.clone() })
+    let columns = columns(&members, &parameters);
+    let absent = members.iter().find(|name| !columns.iter().any(|column| **column == **name));
+    if let (Record::Tsv, Some(name)) = (options.record, absent) {
+        let columns = columns.into_iter().map(String::from).collect();
+        return Err(DatabaseError::NotInRecord { name: name.to_owned(), columns });
+    }
+    let schema = Schema::new(members.iter(), Case::Exact);
+    Ok(Shape {
+        record: options.record,
+        members,
+        schema,
+        columns,
+        parameters,
+        ack: setup.ack.clone(),
+    })
+}
+
+/// The members that are parameters, each once, in the order of the parameters.
+fn columns(members: &Members, parameters: &[Source]) -> Vec<Box<str>> {
+    let mut columns: Vec<Box<str>> = Vec::new();
+    for source in parameters {
+        let Source::Member(member) = source else { continue };
+        let name = members.iter().nth(*member).unwrap_or_default();
+        if !columns.iter().any(|column| **column == *name) {
+            columns.push(name.into());
+        }
+    }
+    columns
 }
 
 fn open_error(path: &Path, error: &Error) -> DatabaseError {

@@ -86,7 +86,7 @@ impl Handler for SqliteHandler {
                 return (0..batch.requests.len()).for_each(|i| outbox.answer(i, outcome.clone()));
             }
         };
-        self.rows.clear();
+        self.rows.begin(link.shape());
         for (index, request) in batch.requests.iter().enumerate() {
             if let Err(outcome) = self.rows.read(link.shape(), index, request) {
                 outbox.answer(index, outcome);

@@ -255,3 +255,20 @@ fn a_client_that_left_is_forgotten_but_its_neighbours_rows_are_stored() {
     until("nothing is on its way", || daemon.metric("roadstead_exchanges", &[]) == 0);
     assert!(rows(folder.path()).contains(&(10, "/stays".to_owned())));
 }
+
+#[test]
+fn records_may_be_lines_of_tsv_or_logfmt() {
+    for (record, line) in [("tsv", "1\t/a"), ("logfmt", "path=/a id=1")] {
+        let folder = folder();
+        let json = direct(folder.path(), "id integer, path text", "");
+        let configuration = json.replace("\"json\"", &format!("\"{record}\""));
+        let daemon = Daemon::serve(folder.path(), &configuration);
+        let mut client = daemon.connect();
+        assert_eq!(client.ask(line), "ok 1", "{record}");
+        let refusal = client.ask("=");
+        assert!(
+            refusal.starts_with(&format!("!record not a {record} record").replace("tsv", "TSV"))
+        );
+        assert_eq!(rows(folder.path()), [(1, "/a".to_owned())], "{record}");
+    }
+}

@@ -348,7 +348,19 @@ const SCHEDULE: &[Word] = &[
 
 const FRAMING: &[Word] = &[word("lines", Choice::Framing(Framing::Lines), "One line each.")];
 
-const RECORD: &[Word] = &[word("json", Choice::Record(Record::Json), "One JSON object.")];
+const RECORD: &[Word] = &[
+    word("json", Choice::Record(Record::Json), "One JSON object."),
+    word(
+        "tsv",
+        Choice::Record(Record::Tsv),
+        "Values with tabs between, in the order of the columns or of the parameters of the statement; `\\N` is NULL.",
+    ),
+    word(
+        "logfmt",
+        Choice::Record(Record::Logfmt),
+        "`name=value` with blanks between; a name alone is NULL.",
+    ),
+];
 
 const SYNC: &[Word] = &[
     word(
