@@ -29,12 +29,13 @@ impl Random {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
-        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).unwrap() % limit
+        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).expect("31 bits fit")
+            % limit
     }
 
     fn byte(&mut self) -> u8 {
         const LIKELY: &[u8] = b"\r\n\t :,=\"\\0123\0{}[]aN\x7f\x80\xff";
-        let any = u8::try_from(self.below(256)).unwrap();
+        let any = u8::try_from(self.below(256)).expect("below 256");
         if self.below(4) == 0 { any } else { LIKELY[self.below(LIKELY.len())] }
     }
 

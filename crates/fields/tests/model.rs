@@ -18,7 +18,7 @@ impl Random {
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         let word = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        usize::try_from(word).unwrap() % limit
+        usize::try_from(word).expect("31 bits fit") % limit
     }
 
     fn name(&mut self) -> Vec<u8> {
@@ -35,7 +35,7 @@ impl Random {
             _ => self.below(30),
         };
         let first = self.below(26);
-        let letter = |index| b'a' + u8::try_from((first + index) % 26).unwrap();
+        let letter = |index| b'a' + u8::try_from((first + index) % 26).expect("below 26");
         Some((0..length).map(letter).collect())
     }
 }
@@ -168,7 +168,7 @@ impl Walk {
                 let empty = self.empty();
                 let mut other = std::mem::replace(&mut self.set, empty);
                 let added = self.set.append("other", "x");
-                self.set.append_all(&mut other).unwrap();
+                self.set.append_all(&mut other).expect("a move is within the limits");
                 assert!(self.set.remove_at(added) && other.is_empty());
                 "append_all"
             }
@@ -198,9 +198,9 @@ impl Walk {
         }
         let mut block = block::Block::with_capacity(lines.len() * (1 + self.random.below(4)));
         block.push(&lines);
-        http1::adopt(&mut self.set, block.freeze()).unwrap();
+        http1::adopt(&mut self.set, block.freeze()).expect("lines are adopted");
         let mut sent = Vec::new();
-        http1::encode(&self.set, &mut sent).unwrap();
+        http1::encode(&self.set, &mut sent).expect("lines are sent");
         assert_eq!(sent, lines, "what was adopted is sent as it came");
     }
 

@@ -1,0 +1,65 @@
+//! Counts what each store asks of the allocator: one line a subject with allocations,
+//! reallocations and bytes that live when a set of 20 members was made, and what a second one in
+//! the same memory adds.
+
+#[path = "measure/subjects.rs"]
+mod subjects;
+
+use std::alloc::System;
+
+use fields::{Case, Fields, Rows, Schema, Value, http1};
+use http::header::HeaderMap;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use subjects::{Classic, Members, Reform, Store, Strings};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn counted<T>(subject: &str, work: impl FnOnce() -> T) -> T {
+    let region = Region::new(ALLOCATOR);
+    let made = work();
+    let change = region.change();
+    let live = change.bytes_allocated as isize - change.bytes_deallocated as isize
+        + change.bytes_reallocated;
+    println!("{subject}\t{}\t{}\t{live}", change.allocations, change.reallocations);
+    made
+}
+
+fn store<S: Store>(members: &Members) {
+    let mut set = counted(S::NAME, || S::fill(members));
+    counted(&format!("{}, filled again", S::NAME), || set.refill(members));
+}
+
+fn main() {
+    let members = subjects::twenty();
+    store::<Fields>(&members);
+    store::<HeaderMap>(&members);
+    store::<Strings>(&members);
+    store::<Classic>(&members);
+    store::<Reform>(&members);
+    let lines = block::Slice::copy_of(&subjects::lines(&members));
+    let adopt = || {
+        let mut set = Fields::pooled_headers();
+        http1::adopt(&mut set, lines.clone()).expect("a head");
+        set
+    };
+    counted("Fields, adopted", adopt).give_back();
+    counted("Fields, adopted, from the pool", adopt).give_back();
+    let tiny = block::Slice::copy_of(&subjects::lines(&subjects::hundred_tiny()));
+    let mut set = Fields::headers();
+    counted("Fields, 100 tiny headers adopted", || {
+        http1::adopt(&mut set, tiny.clone()).expect("a head");
+    });
+    counted("http::HeaderMap, 100 tiny headers", || HeaderMap::fill(&subjects::hundred_tiny()));
+    let names: Vec<_> = (0..20).map(|column| format!("column_{column}")).collect();
+    let schema = Schema::new(&names, Case::Exact);
+    counted("Rows, 1000 x 20 of 22 bytes", || {
+        let mut rows = Rows::with_capacity(schema, 1000, 1000 * 20 * 22);
+        for _ in 0..1000 {
+            rows.push([Value::Bytes(&[b'v'; 22]); 20]).expect("a row");
+        }
+        rows
+    });
+    let thousand = |_| Classic::fill(&members);
+    counted("one allocation a string, 1000 x 20", || (0..1000).map(thousand).collect::<Vec<_>>());
+}

@@ -1,0 +1,11 @@
+//! As `measure`, under mimalloc.
+
+#[path = "measure/main.rs"]
+mod measure;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    measure::main();
+}
