@@ -2,7 +2,19 @@
 //!
 //! What it is: codecs that find messages in received bytes and write replies. What it knows: the
 //! rules and limits of each protocol. What it must never know: a stream, a clock, who answers.
+//!
+//! [`Decoder`] finds frames whatever the [`Framing`], [`envelope`] and [`encode`] put a body into
+//! one, [`write_reply`] writes an outcome as a frame. [`jsonrpc`] looks into frames that are
+//! JSON-RPC messages.
 
 #![forbid(unsafe_code)]
 
+mod decoder;
+mod framing;
+pub mod jsonrpc;
 pub mod lines;
+mod reply;
+
+pub use decoder::{Decoder, Fault, HEAD_MAX, Last, Over, Piece};
+pub use framing::{Envelope, Framing, Unframable, Width, encode, envelope};
+pub use reply::{Asked, Marks, write_reply};

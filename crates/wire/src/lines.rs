@@ -18,8 +18,11 @@
 
 use std::ops::Range;
 
-use exchange::{Outcome, Verdict};
+use exchange::Outcome;
 use memchr::memchr;
+
+use crate::reply;
+pub use crate::reply::Marks;
 
 /// Finds lines in the bytes of one direction of one stream.
 ///
@@ -29,10 +32,19 @@ use memchr::memchr;
 #[derive(Debug)]
 pub struct Lines {
     line_max: usize,
+    /// What ends a line.
+    mark: Mark,
     /// Bytes at the front of the unconsumed rest that hold no line end.
     scanned: usize,
     /// The line at the front was reported as too long and its end has not been seen.
     skipping: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// LF or CRLF.
+    Newline,
+    Nul,
 }
 
 /// What was found.
@@ -48,7 +60,13 @@ impl Lines {
     /// Finds lines of at most `line_max` bytes, line end excluded.
     #[must_use]
     pub const fn new(line_max: usize) -> Self {
-        Self { line_max, scanned: 0, skipping: false }
+        Self { line_max, mark: Mark::Newline, scanned: 0, skipping: false }
+    }
+
+    /// Finds what ends with a NUL, of at most `frame_max` bytes without it.
+    #[must_use]
+    pub(crate) const fn nul(frame_max: usize) -> Self {
+        Self { line_max: frame_max, mark: Mark::Nul, scanned: 0, skipping: false }
     }
 
     /// The piece at `from`, which is moved behind it.
@@ -57,26 +75,31 @@ impl Lines {
             let start = *from;
             let rest = bytes.get(start..)?;
             let searched = self.scanned.min(rest.len());
-            let Some(found) = memchr(b'\n', &rest[searched..]) else {
-                return self.unfinished(rest.len());
+            let (mark, may_have_cr) = match self.mark {
+                Mark::Newline => (b'\n', true),
+                Mark::Nul => (0, false),
             };
-            let newline = searched + found;
+            let Some(found) = memchr(mark, &rest[searched..]) else {
+                return self.unfinished(rest.len(), usize::from(may_have_cr));
+            };
+            let end = searched + found;
             self.scanned = 0;
-            *from = start + newline + 1;
+            *from = start + end + 1;
             if std::mem::take(&mut self.skipping) {
                 continue;
             }
-            let length = newline - usize::from(rest[..newline].ends_with(b"\r"));
+            let has_cr = may_have_cr && rest[..end].ends_with(b"\r");
+            let length = end - usize::from(has_cr);
             let fits = length <= self.line_max;
             return Some(if fits { Piece::Line(start..start + length) } else { Piece::TooLong });
         }
     }
 
     /// Remembers that the `length` bytes of the rest hold no line end.
-    fn unfinished(&mut self, length: usize) -> Option<Piece> {
+    fn unfinished(&mut self, length: usize, mark_ahead: usize) -> Option<Piece> {
         self.scanned = length;
-        // The one byte more may be the CR of a line end that has not come yet.
-        let too_long = length > self.line_max + 1 && !self.skipping;
+        // The bytes more may be the CR of a line end that has not come yet.
+        let too_long = length > self.line_max.saturating_add(mark_ahead) && !self.skipping;
         self.skipping |= too_long;
         too_long.then_some(Piece::TooLong)
     }
@@ -111,46 +134,9 @@ impl Lines {
     }
 }
 
-/// How replies are marked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marks {
-    /// Replies as they are; refusals begin with `!`, what failed or is unknown with `!failed` or
-    /// `!unknown`.
-    Plain,
-    /// Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
-    Status,
-}
-
 /// Writes one reply with its line end behind what `out` holds.
 pub fn write_reply(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
-    match outcome {
-        Outcome::Reply(body) => {
-            if marks == Marks::Status {
-                out.push(b'+');
-            }
-            out.extend_from_slice(body);
-        }
-        Outcome::Ended(end, text) => {
-            let verdict = end.cause.verdict();
-            match (verdict, marks) {
-                (Verdict::Failed | Verdict::Unknown, Marks::Status) => out.push(b'-'),
-                (Verdict::Failed | Verdict::Unknown, Marks::Plain) => {
-                    out.push(b'!');
-                    out.extend_from_slice(verdict.word().as_bytes());
-                    out.push(b' ');
-                }
-                _ => out.push(b'!'),
-            }
-            // A worker's own refusal is passed on in its own words.
-            if end.cause != exchange::Cause::Worker {
-                out.extend_from_slice(end.cause.word().as_bytes());
-                if !text.is_empty() {
-                    out.push(b' ');
-                }
-            }
-            out.extend(text.iter().map(|&byte| if byte == b'\n' { b' ' } else { byte }));
-        }
-    }
+    reply::write_text(out, marks, outcome);
     out.push(b'\n');
 }
 

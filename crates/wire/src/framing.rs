@@ -1,0 +1,331 @@
+//! How frames lie in a stream, and how a body is put into one.
+//!
+//! | framing          | a frame                                            | passed over when too long |
+//! |------------------|----------------------------------------------------|---------------------------|
+//! | `lines`          | bytes, LF; a CR before it belongs to the line end  | up to its LF              |
+//! | `nul`            | bytes, NUL                                         | up to its NUL             |
+//! | `len1` `len2` `len4` | length, big-endian; bytes                      | by its length             |
+//! | `netstring`      | length in decimal, `:`, bytes, `,`                 | by its length             |
+//! | `content-length` | `Content-Length: N` CRLF CRLF, bytes               | by its length             |
+//! | `jsonrpc`        | as `lines`; blank lines mean nothing               | up to its LF              |
+//! | `raw`            | whatever bytes came together                       | never: it is divided      |
+//! | `oneshot`        | all bytes up to the end of the stream              | up to the end             |
+
+use std::fmt;
+
+use memchr::memchr;
+
+use crate::decoder::HEAD_MAX;
+
+/// Bytes of a length prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// Bodies of up to 255 bytes.
+    One,
+    /// Bodies of up to 65,535 bytes.
+    Two,
+    /// Bodies of up to 4,294,967,295 bytes.
+    Four,
+}
+
+impl Width {
+    /// Bytes of the prefix.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+        }
+    }
+
+    /// Bytes of the longest body.
+    #[must_use]
+    pub const fn body_max(self) -> usize {
+        match self {
+            Self::One => u8::MAX as usize,
+            Self::Two => u16::MAX as usize,
+            Self::Four => u32::MAX as usize,
+        }
+    }
+}
+
+/// How frames lie in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Framing {
+    /// One frame a line.
+    Lines,
+    /// A NUL behind each frame.
+    Nul,
+    /// A big-endian length before each frame, as Erlang's `{packet, 1|2|4}`.
+    Len(Width),
+    /// `5:hello,`
+    Netstring,
+    /// The base protocol of the Language Server Protocol.
+    ContentLength,
+    /// One JSON object a line, as the stdio transport of the Model Context Protocol.
+    JsonRpc,
+    /// Bytes as they come, without bounds.
+    Raw,
+    /// The end of the stream ends the one frame.
+    Oneshot,
+}
+
+impl Framing {
+    /// All framings.
+    pub const ALL: &[Self] = &[
+        Self::Lines,
+        Self::Nul,
+        Self::Len(Width::One),
+        Self::Len(Width::Two),
+        Self::Len(Width::Four),
+        Self::Netstring,
+        Self::ContentLength,
+        Self::JsonRpc,
+        Self::Raw,
+        Self::Oneshot,
+    ];
+
+    /// Its word in the configuration.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Lines => "lines",
+            Self::Nul => "nul",
+            Self::Len(Width::One) => "len1",
+            Self::Len(Width::Two) => "len2",
+            Self::Len(Width::Four) => "len4",
+            Self::Netstring => "netstring",
+            Self::ContentLength => "content-length",
+            Self::JsonRpc => "jsonrpc",
+            Self::Raw => "raw",
+            Self::Oneshot => "oneshot",
+        }
+    }
+
+    /// Whether its frames are JSON-RPC messages as a rule, so that refusals are error objects.
+    #[must_use]
+    pub const fn is_json(self) -> bool {
+        matches!(self, Self::JsonRpc | Self::ContentLength)
+    }
+
+    /// Whether the sender closes its direction to end the frame.
+    #[must_use]
+    pub const fn ends_with_stream(self) -> bool {
+        matches!(self, Self::Oneshot)
+    }
+
+    /// Bytes that a [`Decoder`](crate::Decoder) leaves unconsumed at most: the room that a
+    /// stream's hold needs for frames of up to `frame_max` bytes.
+    #[must_use]
+    pub const fn hold_max(self, frame_max: usize) -> usize {
+        let overhead = match self {
+            Self::Lines | Self::JsonRpc => 1,
+            Self::Nul | Self::Oneshot => 0,
+            Self::Len(width) => width.bytes(),
+            Self::Netstring => NETSTRING_DIGITS_MAX + 2,
+            Self::ContentLength => HEAD_MAX,
+            Self::Raw => return 0,
+        };
+        frame_max.saturating_add(overhead)
+    }
+}
+
+/// Digits of the greatest length that a netstring may announce, over its limit or not.
+pub(crate) const NETSTRING_DIGITS_MAX: usize = 19;
+
+/// Why a framing cannot carry a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unframable {
+    /// It holds a line feed, which would end the frame.
+    LineFeed,
+    /// It holds a NUL, which would end the frame.
+    Nul,
+    /// It is longer than the length prefix can say.
+    Length(Width),
+}
+
+impl Unframable {
+    /// One sentence for a refusal.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::LineFeed => "it holds a line feed, which a line cannot carry",
+            Self::Nul => "it holds a NUL, which ends a frame of this framing",
+            Self::Length(Width::One) => "a frame of len1 has at most 255 bytes",
+            Self::Length(Width::Two) => "a frame of len2 has at most 65535 bytes",
+            Self::Length(Width::Four) => "a frame of len4 has at most 4294967295 bytes",
+        }
+    }
+}
+
+impl fmt::Display for Unframable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Unframable {}
+
+/// What goes before and behind a body, so that the body itself need not be copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope {
+    head: [u8; Self::HEAD],
+    head_length: usize,
+    tail: &'static [u8],
+}
+
+impl Envelope {
+    /// `Content-Length: ` with 20 digits and two CRLF.
+    const HEAD: usize = 40;
+
+    const fn new(tail: &'static [u8]) -> Self {
+        Self { head: [0; Self::HEAD], head_length: 0, tail }
+    }
+
+    fn with(mut self, bytes: &[u8]) -> Self {
+        let end = self.head_length + bytes.len();
+        self.head[self.head_length..end].copy_from_slice(bytes);
+        self.head_length = end;
+        self
+    }
+
+    fn with_decimal(self, number: usize) -> Self {
+        let mut digits = [0; 20];
+        let (mut start, mut rest) = (digits.len(), number);
+        loop {
+            start -= 1;
+            digits[start] = b"0123456789"[rest % 10];
+            rest /= 10;
+            if rest == 0 {
+                return self.with(&digits[start..]);
+            }
+        }
+    }
+
+    /// The bytes before the body.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head[..self.head_length]
+    }
+
+    /// The bytes behind the body.
+    #[must_use]
+    pub const fn tail(&self) -> &'static [u8] {
+        self.tail
+    }
+}
+
+/// The envelope in which `framing` carries `body`.
+///
+/// A CR at the end of a line is carried, and a receiver that takes CRLF for a line end, as
+/// [`Decoder`](crate::Decoder) does, takes that one for part of it.
+///
+/// # Errors
+/// When the framing cannot carry this body.
+pub fn envelope(framing: Framing, body: &[u8]) -> Result<Envelope, Unframable> {
+    let length = body.len();
+    match framing {
+        Framing::Lines | Framing::JsonRpc => match memchr(b'\n', body) {
+            Some(_) => Err(Unframable::LineFeed),
+            None => Ok(Envelope::new(b"\n")),
+        },
+        Framing::Nul => match memchr(0, body) {
+            Some(_) => Err(Unframable::Nul),
+            None => Ok(Envelope::new(b"\0")),
+        },
+        Framing::Len(width) if length > width.body_max() => Err(Unframable::Length(width)),
+        Framing::Len(width) => {
+            let prefix = (length as u64).to_be_bytes();
+            Ok(Envelope::new(b"").with(&prefix[prefix.len() - width.bytes()..]))
+        }
+        Framing::Netstring => Ok(Envelope::new(b",").with_decimal(length).with(b":")),
+        Framing::ContentLength => {
+            let head = Envelope::new(b"").with(b"Content-Length: ");
+            Ok(head.with_decimal(length).with(b"\r\n\r\n"))
+        }
+        Framing::Raw | Framing::Oneshot => Ok(Envelope::new(b"")),
+    }
+}
+
+/// Writes `body` as one frame behind what `out` holds.
+///
+/// ```
+/// use wire::{Framing, Unframable, encode};
+///
+/// let mut out = Vec::new();
+/// encode(Framing::Netstring, b"hello", &mut out).unwrap();
+/// assert_eq!(out, b"5:hello,");
+/// assert_eq!(encode(Framing::Lines, b"two\nlines", &mut out), Err(Unframable::LineFeed));
+/// ```
+///
+/// # Errors
+/// When the framing cannot carry this body; nothing is written then.
+pub fn encode(framing: Framing, body: &[u8], out: &mut Vec<u8>) -> Result<(), Unframable> {
+    let envelope = envelope(framing, body)?;
+    out.reserve(envelope.head().len() + body.len() + envelope.tail().len());
+    out.extend_from_slice(envelope.head());
+    out.extend_from_slice(body);
+    out.extend_from_slice(envelope.tail());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_framing_writes_its_frame() {
+        let expected: &[&[u8]] = &[
+            b"hello\n",
+            b"hello\0",
+            b"\x05hello",
+            b"\0\x05hello",
+            b"\0\0\0\x05hello",
+            b"5:hello,",
+            b"Content-Length: 5\r\n\r\nhello",
+            b"hello\n",
+            b"hello",
+            b"hello",
+        ];
+        assert_eq!(expected.len(), Framing::ALL.len());
+        for (framing, expected) in Framing::ALL.iter().zip(expected) {
+            let mut out = b"before".to_vec();
+            encode(*framing, b"hello", &mut out).unwrap();
+            assert_eq!(&out[6..], *expected, "{}", framing.word());
+        }
+    }
+
+    #[test]
+    fn the_greatest_bodies_fit_and_one_byte_more_does_not() {
+        for width in [Width::One, Width::Two] {
+            let mut body = vec![b'x'; width.body_max()];
+            assert!(envelope(Framing::Len(width), &body).is_ok());
+            body.push(b'x');
+            let refused = envelope(Framing::Len(width), &body).unwrap_err();
+            assert_eq!(refused, Unframable::Length(width));
+        }
+    }
+
+    #[test]
+    fn what_would_end_the_frame_is_refused_and_nothing_is_written() {
+        let mut out = Vec::new();
+        for (framing, body, reason) in [
+            (Framing::Lines, &b"a\nb"[..], Unframable::LineFeed),
+            (Framing::JsonRpc, b"{\n}", Unframable::LineFeed),
+            (Framing::Nul, b"a\0", Unframable::Nul),
+        ] {
+            assert_eq!(encode(framing, body, &mut out), Err(reason));
+            assert!(out.is_empty());
+        }
+    }
+
+    #[test]
+    fn lengths_are_written_to_the_last_digit() {
+        for (number, digits) in [(0, "0"), (10, "10"), (usize::MAX, "18446744073709551615")] {
+            assert_eq!(Envelope::new(b"").with_decimal(number).head(), digits.as_bytes());
+        }
+        let greatest = Envelope::new(b"").with(b"Content-Length: ").with_decimal(usize::MAX);
+        assert_eq!(greatest.with(b"\r\n\r\n").head().len(), Envelope::HEAD);
+    }
+}

@@ -1,0 +1,183 @@
+//! JSON-RPC 2.0 messages: where their ids are, so that they can be rewritten and restored.
+//!
+//! Several clients share one server by ids of ours: each request goes out with a tag instead of its
+//! id, and its reply comes back with the id instead of the tag. Nothing else of a message is
+//! touched. [`scan`] reads a message once, without allocating, and tells the places; [`rewrite`] and
+//! [`splice`] put something else there.
+//!
+//! What a shared server would read differently than we do is refused: a member that is there twice
+//! (also when one of them is written with escapes), one whose name differs from a watched one in
+//! case alone (some parsers do not tell them apart), and whatever is not JSON. Otherwise one client
+//! could pass an id by us and get another's reply.
+//!
+//! ```
+//! use wire::jsonrpc::{Kind, rewrite, scan};
+//!
+//! let frame = br#"{"jsonrpc":"2.0","method":"tools/call","id":"a"}"#;
+//! let message = scan(frame).unwrap();
+//! assert_eq!(message.kind(), Kind::Request);
+//! let pieces = rewrite(frame, &message.id.unwrap(), b"41");
+//! assert_eq!(pieces.concat(), br#"{"jsonrpc":"2.0","method":"tools/call","id":41}"#);
+//! ```
+
+use std::ops::Range;
+
+mod error;
+mod fault;
+mod json;
+mod scan;
+
+pub use error::{code, write_error};
+pub use fault::Fault;
+pub use json::DEPTH_MAX;
+pub use scan::scan;
+
+/// Bytes that an id or a token may have, as it is written.
+pub const ID_MAX: usize = 256;
+
+/// Where the parts of a message are that routing needs. A place covers the whole value as it is
+/// written, with its quotes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// A string, a number or `null`.
+    pub id: Option<Range<usize>>,
+    /// A string.
+    pub method: Option<Range<usize>>,
+    /// Any value, normally an object.
+    pub params: Option<Range<usize>>,
+    /// Any value.
+    pub result: Option<Range<usize>>,
+    /// Any value.
+    pub error: Option<Range<usize>>,
+    /// What `params` name.
+    pub tokens: Tokens,
+}
+
+/// Ids and tokens within `params`: each a string, a number or `null`, else it has no place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// `params._meta.progressToken`: where a request wants to hear of its progress (MCP).
+    pub meta_progress: Option<Range<usize>>,
+    /// `params.progressToken`: what `notifications/progress` is about (MCP).
+    pub progress: Option<Range<usize>>,
+    /// `params.requestId`: what `notifications/cancelled` is about (MCP).
+    pub request_id: Option<Range<usize>>,
+    /// `params.id`: what `$/cancelRequest` is about (LSP).
+    pub cancelled_id: Option<Range<usize>>,
+    /// `params.token`: what `$/progress` is about (LSP).
+    pub token: Option<Range<usize>>,
+    /// `params.workDoneToken`: where a request wants to hear of its progress (LSP).
+    pub work_done: Option<Range<usize>>,
+    /// `params.partialResultToken`: where a request wants its result in parts (LSP).
+    pub partial_result: Option<Range<usize>>,
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It has a method and an id.
+    Request,
+    /// It has a method and no id.
+    Notification,
+    /// It has a result or an error.
+    Response,
+}
+
+impl Message {
+    /// What it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match (&self.method, &self.id) {
+            (Some(_), Some(_)) => Kind::Request,
+            (Some(_), None) => Kind::Notification,
+            (None, _) => Kind::Response,
+        }
+    }
+
+    /// Whether its method is this one, however it is written.
+    #[must_use]
+    pub fn is_method(&self, frame: &[u8], name: &str) -> bool {
+        let written = self.method.clone().and_then(|place| frame.get(place));
+        written.is_some_and(|written| json::is_string(written, name))
+    }
+}
+
+/// The frame with something else at one place, in three pieces.
+///
+/// # Panics
+/// When `place` does not lie within the frame, as every place does that [`scan`] found in it.
+#[must_use]
+pub fn rewrite<'a>(frame: &'a [u8], place: &Range<usize>, new: &'a [u8]) -> [&'a [u8]; 3] {
+    [&frame[..place.start], new, &frame[place.end..]]
+}
+
+/// Writes the frame behind what `out` holds, with something else at each of some places, which are
+/// in their order. Line feeds become blanks: in JSON they are white space between two tokens, and
+/// so the message fits in a line.
+///
+/// # Panics
+/// When the places are not in their order or do not lie within the frame.
+pub fn splice(frame: &[u8], edits: &[(Range<usize>, &[u8])], out: &mut Vec<u8>) {
+    let mut from = 0;
+    for (place, new) in edits {
+        write_flat(&frame[from..place.start], out);
+        out.extend_from_slice(new);
+        from = place.end;
+    }
+    write_flat(&frame[from..], out);
+}
+
+fn write_flat(bytes: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(bytes);
+    let mut from = start;
+    while let Some(found) = memchr::memchr(b'\n', &out[from..]) {
+        from += found;
+        out[from] = b' ';
+    }
+}
+
+/// An id or a token of ours, a number that every reader of JSON keeps as it is: LSP allows 31 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(u32);
+
+impl Tag {
+    /// The greatest.
+    pub const MAX: Self = Self(i32::MAX as u32);
+
+    /// This tag, or none above [`Self::MAX`].
+    #[must_use]
+    pub const fn new(number: u32) -> Option<Self> {
+        if number <= Self::MAX.0 { Some(Self(number)) } else { None }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The one after it; after the greatest comes 0.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        if self.0 == Self::MAX.0 { Self(0) } else { Self(self.0 + 1) }
+    }
+
+    /// The tag that is written here, exactly as we write them.
+    #[must_use]
+    pub fn parse(written: &[u8]) -> Option<Self> {
+        let plain = written.iter().all(u8::is_ascii_digit);
+        let leading_zero = written.len() > 1 && written[0] == b'0';
+        let text = std::str::from_utf8(written).ok().filter(|_| plain && !leading_zero)?;
+        Self::new(text.parse().ok()?)
+    }
+}
+
+impl std::fmt::Display for Tag {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

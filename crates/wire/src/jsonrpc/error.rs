@@ -1,0 +1,108 @@
+//! Endings as error objects.
+
+use exchange::{Cause, End};
+
+use crate::reply::Asked;
+
+/// The code of an error object for an ending. Stable: clients match it.
+///
+/// What the message itself is to blame for has the standard's code. The others lie where neither
+/// the standard nor LSP nor MCP has any: -3205x was refused and may be sent again, -3206x was tried
+/// without effect, of -3207x nobody can say.
+#[must_use]
+pub const fn code(cause: Cause) -> i32 {
+    match cause {
+        Cause::Incomplete => -32700,
+        Cause::TooLong | Cause::Record => -32600,
+        Cause::Row => -32602,
+        Cause::Connections => -32050,
+        Cause::Full => -32051,
+        Cause::Waited => -32052,
+        Cause::Down => -32053,
+        Cause::Draining => -32054,
+        Cause::NoPool => -32055,
+        Cause::Worker => -32056,
+        Cause::Database => -32060,
+        Cause::Died => -32070,
+        Cause::Deadline => -32071,
+        Cause::Reply => -32072,
+        Cause::Commit => -32073,
+        Cause::Handler => -32074,
+        Cause::Stopped => -32075,
+        // Nobody is left to read these.
+        Cause::Left => -32800,
+        Cause::Stalled => -32801,
+        Cause::Answered => -32603,
+    }
+}
+
+/// Writes an error object for an ending behind what `out` holds, on one line and without an
+/// envelope. Nothing for [`Asked::Nothing`].
+pub fn write_error(end: End, text: &[u8], asked: Asked<'_>, out: &mut Vec<u8>) {
+    let id = match asked {
+        Asked::Id(id) => id,
+        Asked::Unknown => b"null",
+        Asked::Nothing => return,
+    };
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id);
+    out.extend_from_slice(br#","error":{"code":"#);
+    out.extend_from_slice(code(end.cause).to_string().as_bytes());
+    out.extend_from_slice(br#","message":""#);
+    out.extend_from_slice(end.cause.word().as_bytes());
+    if !text.is_empty() {
+        out.extend_from_slice(b": ");
+        write_escaped(text, out);
+    }
+    out.extend_from_slice(br#"","data":{"cause":""#);
+    out.extend_from_slice(end.cause.word().as_bytes());
+    out.extend_from_slice(br#"","verdict":""#);
+    out.extend_from_slice(end.cause.verdict().word().as_bytes());
+    out.extend_from_slice(br#""}}}"#);
+}
+
+/// Writes text within a string. Controls become blanks, and what is not UTF-8 becomes U+FFFD.
+fn write_escaped(text: &[u8], out: &mut Vec<u8>) {
+    for character in String::from_utf8_lossy(text).chars() {
+        match character {
+            '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
+            '\0'..=' ' => out.push(b' '),
+            other => out.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jsonrpc::scan;
+    use exchange::{Phase, Verdict};
+
+    #[test]
+    fn the_code_tells_the_verdict() {
+        for &cause in Cause::ALL {
+            let expected = match cause.verdict() {
+                Verdict::Refused => -32059..=-32050,
+                Verdict::Failed => -32069..=-32060,
+                Verdict::Unknown => -32079..=-32070,
+                Verdict::Left | Verdict::Answered => continue,
+            };
+            let standard = matches!(code(cause), -32700 | -32600 | -32602);
+            let refused = cause.verdict() == Verdict::Refused;
+            assert!(expected.contains(&code(cause)) || standard && refused, "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn every_text_makes_a_message_on_one_line() {
+        for text in [&b"plain"[..], b"", b"\"\\\n\r\t\0\x7f", b"\xff\xfe", "ü€".as_bytes()] {
+            let mut out = Vec::new();
+            let end = End::new(Cause::Died, Phase::Work);
+            write_error(end, text, Asked::Id(br#""a b""#), &mut out);
+            assert!(!out.contains(&b'\n'));
+            let message = scan(&out).unwrap();
+            assert_eq!(&out[message.id.unwrap()], br#""a b""#);
+            assert!(message.error.is_some());
+        }
+    }
+}

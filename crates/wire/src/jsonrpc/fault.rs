@@ -1,0 +1,69 @@
+//! Why a frame is not a message.
+
+use std::fmt;
+
+/// What is wrong with a frame. Whoever sent it is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not JSON in UTF-8, or more than one value; this is the place.
+    Syntax(usize),
+    /// It has more levels than [`DEPTH_MAX`](super::DEPTH_MAX).
+    Deep,
+    /// It is an array: batches are not taken.
+    Batch,
+    /// It is JSON but no object.
+    NotObject,
+    /// A member is there twice.
+    Twice,
+    /// A member has a watched name in other case.
+    Case,
+    /// The id is not a string, a number or `null`.
+    Id,
+    /// An id or a token has more bytes than [`ID_MAX`](super::ID_MAX).
+    IdLong,
+    /// The method is not a string, or stands beside a result or an error.
+    Method,
+    /// It has neither a method nor a result nor an error, or is a response without an id.
+    Nothing,
+}
+
+impl Fault {
+    /// The code of an error object.
+    #[must_use]
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Syntax(_) => -32700,
+            _ => -32600,
+        }
+    }
+
+    /// One sentence for a refusal.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Syntax(_) => "it is not one JSON value in UTF-8",
+            Self::Deep => "its values are nested too deeply",
+            Self::Batch => "batches are not taken: send one message at a time",
+            Self::NotObject => "a message is a JSON object",
+            Self::Twice => "a member is there twice",
+            Self::Case => "the name of a member is right but for its case",
+            Self::Id => "an id is a string, a number or null",
+            Self::IdLong => "an id or a token has at most 256 bytes",
+            Self::Method => "a method is a string, and stands without a result or an error",
+            Self::Nothing => "a message has a method, or an id and a result or an error",
+        }
+    }
+}
+
+const _: () = assert!(super::ID_MAX == 256, "the text of `Fault::IdLong` says it");
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax(place) => write!(f, "{} (byte {place})", self.text()),
+            _ => f.write_str(self.text()),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,255 @@
+//! A reader of JSON (RFC 8259) that checks and tells places, and keeps nothing.
+
+use std::ops::Range;
+
+use super::Fault;
+
+/// Objects and arrays within each other that a message may have, itself included.
+pub const DEPTH_MAX: usize = 128;
+
+/// A place in a text whose bytes are UTF-8.
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Object,
+    Array,
+    String,
+    Number,
+    Null,
+    Bool,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
+        match std::str::from_utf8(bytes) {
+            Ok(_) => Ok(Self { bytes, at: 0 }),
+            Err(error) => Err(Fault::Syntax(error.valid_up_to())),
+        }
+    }
+
+    /// How far it was read.
+    pub(super) const fn place(&self) -> usize {
+        self.at
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    const fn wrong(&self) -> Fault {
+        Fault::Syntax(self.at)
+    }
+
+    fn blank(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn takes(&mut self, byte: u8) -> bool {
+        let takes = self.peek() == Some(byte);
+        self.at += usize::from(takes);
+        takes
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), Fault> {
+        if self.takes(byte) { Ok(()) } else { Err(self.wrong()) }
+    }
+
+    /// What the value at hand is, by its first byte.
+    pub(super) fn sort(&mut self) -> Result<Sort, Fault> {
+        self.blank();
+        Ok(match self.peek() {
+            Some(b'{') => Sort::Object,
+            Some(b'[') => Sort::Array,
+            Some(b'"') => Sort::String,
+            Some(b'-' | b'0'..=b'9') => Sort::Number,
+            Some(b'n') => Sort::Null,
+            Some(b't' | b'f') => Sort::Bool,
+            _ => return Err(self.wrong()),
+        })
+    }
+
+    /// Nothing but white space is left.
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
+        self.blank();
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.wrong()) }
+    }
+
+    /// Reads the value at hand, which lies within `depth` others, and tells its place.
+    pub(super) fn value(&mut self, depth: usize) -> Result<(Sort, Range<usize>), Fault> {
+        let sort = self.sort()?;
+        let start = self.at;
+        match sort {
+            Sort::Object => self.object(depth, |reader, _| reader.value(depth + 1).map(drop))?,
+            Sort::Array => self.array(depth)?,
+            Sort::String => {
+                self.string()?;
+            }
+            Sort::Number => self.number()?,
+            Sort::Null => self.word(b"null")?,
+            Sort::Bool => self.word(if self.peek() == Some(b't') { b"true" } else { b"false" })?,
+        }
+        Ok((sort, start..self.at))
+    }
+
+    /// Reads the object at hand. `member` gets the name of each as it is written, with its quotes,
+    /// and must read the value.
+    pub(super) fn object(
+        &mut self,
+        depth: usize,
+        mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        self.enter(depth)?;
+        self.blank();
+        if self.takes(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.blank();
+            let name = self.string()?;
+            self.blank();
+            self.expect(b':')?;
+            member(self, &self.bytes[name])?;
+            self.blank();
+            if !self.takes(b',') {
+                return self.expect(b'}');
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<(), Fault> {
+        self.enter(depth)?;
+        self.blank();
+        if self.takes(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value(depth + 1)?;
+            self.blank();
+            if !self.takes(b',') {
+                return self.expect(b']');
+            }
+        }
+    }
+
+    /// Goes over the opening bracket.
+    fn enter(&mut self, depth: usize) -> Result<(), Fault> {
+        self.at += 1;
+        if depth < DEPTH_MAX { Ok(()) } else { Err(Fault::Deep) }
+    }
+
+    fn string(&mut self) -> Result<Range<usize>, Fault> {
+        let start = self.at;
+        self.expect(b'"')?;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(start..self.at);
+                }
+                Some(b'\\') => self.escape()?,
+                Some(0x20..) => self.at += 1,
+                Some(..0x20) | None => return Err(self.wrong()),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => {
+                self.at += 1;
+                for _ in 0..4 {
+                    if !self.peek().is_some_and(|byte| byte.is_ascii_hexdigit()) {
+                        return Err(self.wrong());
+                    }
+                    self.at += 1;
+                }
+            }
+            _ => return Err(self.wrong()),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        self.takes(b'-');
+        if !self.takes(b'0') {
+            self.digits()?;
+        }
+        if self.takes(b'.') {
+            self.digits()?;
+        }
+        if self.takes(b'e') || self.takes(b'E') {
+            let _sign = self.takes(b'+') || self.takes(b'-');
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// At least one.
+    fn digits(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at > start { Ok(()) } else { Err(self.wrong()) }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), Fault> {
+        if self.bytes[self.at..].starts_with(word) {
+            self.at += word.len();
+            return Ok(());
+        }
+        Err(self.wrong())
+    }
+}
+
+/// The characters of a string that was read without fault, with its quotes. Halves of surrogate
+/// pairs that stand alone are U+FFFD.
+pub(super) fn characters(written: &[u8]) -> impl Iterator<Item = char> {
+    let inner = written.get(1..written.len().saturating_sub(1)).unwrap_or_default();
+    let mut rest = std::str::from_utf8(inner).unwrap_or_default().chars();
+    std::iter::from_fn(move || {
+        let first = rest.next()?;
+        if first != '\\' {
+            return Some(first);
+        }
+        Some(match rest.next()? {
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                let unit = (0..4).filter_map(|_| rest.next()?.to_digit(16));
+                let unit = unit.fold(0, |sum, digit| sum << 4 | digit);
+                char::from_u32(unit).unwrap_or('\u{fffd}')
+            }
+            other => other,
+        })
+    })
+}
+
+/// Whether a string, as it is written, is this one. Names outside the basic plane are never asked
+/// for.
+pub(super) fn is_string(written: &[u8], name: &str) -> bool {
+    characters(written).eq(name.chars())
+}
+
+/// Whether a string is this one for readers that do not tell cases apart. Two letters beyond ASCII
+/// fold into it: the long s and the sign of the kelvin.
+pub(super) fn is_alike(written: &[u8], name: &str) -> bool {
+    let fold = |character: char| match character {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    };
+    characters(written).map(fold).eq(name.chars().map(fold))
+}

@@ -1,0 +1,139 @@
+//! Reads a message once and tells where its ids are.
+
+use std::ops::Range;
+
+use super::json::{Reader, Sort, is_alike, is_string};
+use super::{Fault, ID_MAX, Message, Tokens};
+
+type Place = Option<Range<usize>>;
+
+/// Where the parts of the message are that this frame holds.
+///
+/// The whole frame is checked to be JSON in UTF-8. The member `jsonrpc` is not asked for, since some
+/// servers leave it out.
+///
+/// # Errors
+/// When it is not one message, or one that two readers could read differently.
+pub fn scan(frame: &[u8]) -> Result<Message, Fault> {
+    let mut reader = Reader::new(frame)?;
+    match reader.sort()? {
+        Sort::Object => {}
+        Sort::Array => return Err(Fault::Batch),
+        _ => return Err(Fault::NotObject),
+    }
+    let mut message = Message::default();
+    reader.object(0, |reader, name| member(reader, name, &mut message))?;
+    reader.end()?;
+    check(&message)?;
+    Ok(message)
+}
+
+/// A member of the message.
+fn member(reader: &mut Reader<'_>, name: &[u8], message: &mut Message) -> Result<(), Fault> {
+    match strictly(name, &["id", "method", "params", "result", "error"])? {
+        Some("id") => {
+            let (sort, place) = reader.value(1)?;
+            if !is_id(sort) {
+                return Err(Fault::Id);
+            }
+            once(&mut message.id, short(place)?)
+        }
+        Some("method") => {
+            let (sort, place) = reader.value(1)?;
+            if sort != Sort::String {
+                return Err(Fault::Method);
+            }
+            once(&mut message.method, place)
+        }
+        Some("params") => {
+            let place = params(reader, &mut message.tokens)?;
+            once(&mut message.params, place)
+        }
+        Some("result") => once(&mut message.result, reader.value(1)?.1),
+        Some("error") => once(&mut message.error, reader.value(1)?.1),
+        _ => reader.value(1).map(drop),
+    }
+}
+
+fn params(reader: &mut Reader<'_>, tokens: &mut Tokens) -> Result<Range<usize>, Fault> {
+    if reader.sort()? != Sort::Object {
+        return Ok(reader.value(1)?.1);
+    }
+    let start = reader.place();
+    let mut has_meta = false;
+    reader.object(1, |reader, name| {
+        if let Some(name) = strictly(name, &["_meta", "workDoneToken", "partialResultToken"])? {
+            let place = match name {
+                "_meta" if std::mem::replace(&mut has_meta, true) => return Err(Fault::Twice),
+                "_meta" => return meta(reader, tokens),
+                "workDoneToken" => &mut tokens.work_done,
+                _ => &mut tokens.partial_result,
+            };
+            return token(reader, place, 2);
+        }
+        let place = match name {
+            name if is_string(name, "progressToken") => &mut tokens.progress,
+            name if is_string(name, "requestId") => &mut tokens.request_id,
+            name if is_string(name, "id") => &mut tokens.cancelled_id,
+            name if is_string(name, "token") => &mut tokens.token,
+            _ => return reader.value(2).map(drop),
+        };
+        token(reader, place, 2)
+    })?;
+    Ok(start..reader.place())
+}
+
+fn meta(reader: &mut Reader<'_>, tokens: &mut Tokens) -> Result<(), Fault> {
+    if reader.sort()? != Sort::Object {
+        return reader.value(2).map(drop);
+    }
+    reader.object(2, |reader, name| match strictly(name, &["progressToken"])? {
+        Some(_) => token(reader, &mut tokens.meta_progress, 3),
+        None => reader.value(3).map(drop),
+    })
+}
+
+/// Which of the watched names this is; none that is alike in all but case.
+fn strictly<'n>(written: &[u8], names: &[&'n str]) -> Result<Option<&'n str>, Fault> {
+    for name in names {
+        if is_string(written, name) {
+            return Ok(Some(name));
+        }
+        if is_alike(written, name) {
+            return Err(Fault::Case);
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a value that is a token if its sort is one.
+fn token(reader: &mut Reader<'_>, place: &mut Place, depth: usize) -> Result<(), Fault> {
+    let (sort, found) = reader.value(depth)?;
+    if is_id(sort) { once(place, short(found)?) } else { Ok(()) }
+}
+
+const fn is_id(sort: Sort) -> bool {
+    matches!(sort, Sort::String | Sort::Number | Sort::Null)
+}
+
+fn short(place: Range<usize>) -> Result<Range<usize>, Fault> {
+    if place.len() <= ID_MAX { Ok(place) } else { Err(Fault::IdLong) }
+}
+
+fn once(place: &mut Place, found: Range<usize>) -> Result<(), Fault> {
+    match place.replace(found) {
+        None => Ok(()),
+        Some(_) => Err(Fault::Twice),
+    }
+}
+
+/// What belongs together is there.
+fn check(message: &Message) -> Result<(), Fault> {
+    let answers = message.result.is_some() || message.error.is_some();
+    match (&message.method, &message.id) {
+        (Some(_), _) if answers => Err(Fault::Method),
+        (Some(_), _) => Ok(()),
+        (None, Some(_)) if answers => Ok(()),
+        (None, _) => Err(Fault::Nothing),
+    }
+}
