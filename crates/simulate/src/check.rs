@@ -34,10 +34,6 @@ pub(crate) type Ends = BTreeMap<&'static str, u64>;
 struct Truth {
     /// The lines that programs said to a request, by the request.
     replies: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
-    /// All lines that programs said.
-    said: Vec<Vec<u8>>,
-    /// The lines that the kernel took whole for a program.
-    heard: BTreeSet<Vec<u8>>,
     /// Programs that the kernel took something of a request for, by its id.
     given: BTreeMap<u64, u32>,
     /// Lines of programs that become a row of this id.
@@ -54,7 +50,6 @@ impl Truth {
                 if let Some(id) = id_of(line) {
                     *truth.given.entry(id).or_default() += 1;
                 }
-                truth.heard.insert(line.to_vec());
                 if let Some(reply) = said.next() {
                     truth.replies.entry(line.to_vec()).or_default().push(reply.to_vec());
                 }
@@ -65,7 +60,6 @@ impl Truth {
                 *truth.given.entry(id).or_default() += 1;
             }
             for line in lines(&program.said).0 {
-                truth.said.push(line.to_vec());
                 if let Some(id) = id_of(line) {
                     *truth.rows.entry(id).or_default() += 1;
                 }
@@ -243,14 +237,7 @@ impl Account<'_> {
         line: &[u8],
         said: Said<'_>,
     ) -> Result<(&'static str, Option<u64>), &'static str> {
-        // What a program says unasked may be taken for the answer to a line that is still on its way
-        // to it: then the answer is whatever some program said.
-        let programs = self.world.scenario.job != Job::Rows;
-        let replies = if programs && !self.truth.heard.contains(line) {
-            &self.truth.said
-        } else {
-            self.truth.replies.get(line).map_or(&[][..], Vec::as_slice)
-        };
+        let replies = self.truth.replies.get(line).map_or(&[][..], Vec::as_slice);
         match said {
             Said::Nonsense => Err("it is no reply at all"),
             Said::Answer(answer) => {

@@ -16,6 +16,10 @@ use crate::world::{Happening, Moment, Shared, World};
 /// Calls of `wait` without any progress of time after which a loop is said to spin.
 const SPINS_MAX: u32 = 100_000;
 
+/// How often a loop may ask for a descriptor in the second in which none is left: two listeners,
+/// each tried again ten times a second.
+const ASKED_MAX: u32 = 40;
+
 /// A simulated kernel.
 #[derive(Debug)]
 pub(crate) struct Simulated {
@@ -144,10 +148,13 @@ impl Kernel for Simulated {
 
     fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()> {
         self.with(fd, |world, id| {
+            if world.fault(3) {
+                return Err(world.cannot_watch(id));
+            }
             world.note("watched: descriptor", id.0, 0);
             world.watch(id, token, interest);
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     fn unwatch(&mut self, fd: &Fd) -> io::Result<()> {
@@ -241,9 +248,27 @@ impl Simulated {
 }
 
 impl World {
+    /// The system cannot watch one more.
+    fn cannot_watch(&mut self, id: DescriptorId) -> io::Error {
+        self.note("cannot be watched: descriptor", id.0, 0);
+        if let Kind::Socket(connection) = self.net.descriptor(id).kind {
+            let client = self.net.connection(connection).client;
+            self.clients[client].excused = Some("its connection could not be watched");
+        }
+        io::ErrorKind::StorageFull.into()
+    }
+
     fn accept(&mut self, id: DescriptorId) -> io::Result<(Fd, Peer)> {
         if self.fault(4) {
+            let lasts = self.chance.time(Duration::from_millis(1), Duration::from_secs(1));
+            self.net.shortage = (self.now + lasts, 0);
+        }
+        if self.net.shortage.0 > self.now {
+            self.net.shortage.1 += 1;
             self.note("no descriptor is left: listener", id.0, 0);
+            if self.net.shortage.1 == ASKED_MAX {
+                self.violation("the loop does not rest though no descriptor is left".to_owned());
+            }
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let Kind::Listener { backlog } = &mut self.net.descriptor(id).kind else {

@@ -13,7 +13,7 @@ use event::{Interest, Readiness, Token};
 
 use crate::flow::{Flow, FlowId, Party};
 use crate::plants::Plant;
-use crate::world::{Happening, World};
+use crate::world::{Happening, Moment, World};
 
 /// A descriptor of the gateway; numbers are not used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,6 +85,8 @@ pub(crate) struct Net {
     reports: Vec<DescriptorId>,
     /// Reports about what is no longer watched, under their old tokens.
     stale: Vec<Token>,
+    /// No descriptor is to be had until then, and how often one was asked for meanwhile.
+    pub(crate) shortage: (Moment, u32),
 }
 
 impl Net {
@@ -96,6 +98,7 @@ impl Net {
             placeholders: BTreeMap::new(),
             reports: Vec::new(),
             stale: Vec::new(),
+            shortage: (Moment::ZERO, 0),
         }
     }
 
@@ -262,8 +265,7 @@ impl World {
             Kind::Listener { backlog } => descriptor.watch.is_some() && !backlog.is_empty(),
             _ => false,
         };
-        let told = !self.net.reports.is_empty() || !self.net.stale.is_empty();
-        told || self.net.descriptors.iter().take(4).any(listener)
+        !self.net.reports.is_empty() || self.net.descriptors.iter().take(4).any(listener)
     }
 
     /// Gives what is to be reported, in any order, and sometimes not all at once.
@@ -283,7 +285,12 @@ impl World {
         }
         let mut reports: Vec<_> = list.into_iter().filter_map(|id| self.report(id)).collect();
         for token in std::mem::take(&mut self.net.stale) {
-            reports.push((token, Readiness::READ | Readiness::READ_END | Readiness::HANGUP));
+            // Late ones may find somebody else in their place.
+            if self.chance.in_1000(800) {
+                self.net.stale.push(token);
+            } else {
+                reports.push((token, Readiness::READ | Readiness::READ_END | Readiness::HANGUP));
+            }
         }
         reports
     }

@@ -28,6 +28,9 @@ const WORK_MAX: Duration = Duration::from_secs(900);
 const REST_MAX: Duration = Duration::from_secs(60);
 const RECOVER_MAX: Duration = Duration::from_secs(200);
 
+/// How long the end of a gateway at rest may take: the last batch, graces, pipes that others hold.
+const END_MAX: Duration = Duration::from_secs(25);
+
 /// What to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -319,6 +322,11 @@ impl Run {
         drop(shard);
         if in_time {
             self.expect_nothing(cut, streams)?;
+        }
+        let took = self.now() - begun;
+        let calm = self.shared.lock().calm;
+        if calm && took > END_MAX {
+            return Err(format!("the end of a gateway at rest took {took:?}"));
         }
         self.fade();
         Ok(())
