@@ -100,6 +100,34 @@ impl Message {
         let written = self.method.clone().and_then(|place| frame.get(place));
         written.is_some_and(|written| json::is_string(written, name))
     }
+
+    /// The id of the request that this notification cancels (MCP, LSP).
+    #[must_use]
+    pub fn cancels(&self, frame: &[u8]) -> Option<&Range<usize>> {
+        self.about(frame, [Dialect::Mcp.cancel(), Dialect::Lsp.cancel()], |tokens| {
+            [&tokens.request_id, &tokens.cancelled_id]
+        })
+    }
+
+    /// The token of the request whose progress this notification reports (MCP, LSP).
+    #[must_use]
+    pub fn reports(&self, frame: &[u8]) -> Option<&Range<usize>> {
+        self.about(frame, ["notifications/progress", "$/progress"], |tokens| {
+            [&tokens.progress, &tokens.token]
+        })
+    }
+
+    /// The place that belongs to this notification's method.
+    fn about(
+        &self,
+        frame: &[u8],
+        methods: [&str; 2],
+        places: impl Fn(&Tokens) -> [&Option<Range<usize>>; 2],
+    ) -> Option<&Range<usize>> {
+        let is_notification = self.kind() == Kind::Notification;
+        let which = methods.iter().position(|name| is_notification && self.is_method(frame, name));
+        which.and_then(|which| places(&self.tokens)[which].as_ref())
+    }
 }
 
 /// The frame with something else at one place, in three pieces.
@@ -135,6 +163,39 @@ fn write_flat(bytes: &[u8], out: &mut Vec<u8>) {
         from += found;
         out[from] = b' ';
     }
+}
+
+/// How the two protocols on top differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// The Model Context Protocol.
+    Mcp,
+    /// The Language Server Protocol.
+    Lsp,
+}
+
+impl Dialect {
+    /// The method that cancels a request.
+    const fn cancel(self) -> &'static str {
+        match self {
+            Self::Mcp => "notifications/cancelled",
+            Self::Lsp => "$/cancelRequest",
+        }
+    }
+}
+
+/// Writes the notification that cancels the request with this tag, without an envelope. A client's
+/// own is never passed on: another one could have its id.
+pub fn write_cancel(dialect: Dialect, tag: Tag, out: &mut Vec<u8>) {
+    let name = match dialect {
+        Dialect::Mcp => "requestId",
+        Dialect::Lsp => "id",
+    };
+    let method = dialect.cancel();
+    out.extend_from_slice(
+        format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"{name}":{tag}}}}}"#)
+            .as_bytes(),
+    );
 }
 
 /// An id or a token of ours, a number that every reader of JSON keeps as it is: LSP allows 31 bits.

@@ -15,7 +15,7 @@ pub enum Fault {
     NotObject,
     /// A member is there twice.
     Twice,
-    /// A member has a watched name in other case.
+    /// A member has a watched name in other case, or with a NUL behind it.
     Case,
     /// The id is not a string, a number or `null`.
     Id,
@@ -46,7 +46,7 @@ impl Fault {
             Self::Batch => "batches are not taken: send one message at a time",
             Self::NotObject => "a message is a JSON object",
             Self::Twice => "a member is there twice",
-            Self::Case => "the name of a member is right but for its case",
+            Self::Case => "the name of a member is right but for its case or a NUL",
             Self::Id => "an id is a string, a number or null",
             Self::IdLong => "an id or a token has at most 256 bytes",
             Self::Method => "a method is a string, and stands without a result or an error",

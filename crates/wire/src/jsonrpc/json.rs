@@ -243,13 +243,14 @@ pub(super) fn is_string(written: &[u8], name: &str) -> bool {
     characters(written).eq(name.chars())
 }
 
-/// Whether a string is this one for readers that do not tell cases apart. Two letters beyond ASCII
-/// fold into it: the long s and the sign of the kelvin.
+/// Whether a string is this one for readers that do not tell cases apart, or whose strings end at
+/// a NUL. Two letters beyond ASCII fold into it: the long s and the sign of the kelvin.
 pub(super) fn is_alike(written: &[u8], name: &str) -> bool {
     let fold = |character: char| match character {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
         other => other.to_ascii_lowercase(),
     };
-    characters(written).map(fold).eq(name.chars().map(fold))
+    let seen = characters(written).take_while(|&character| character != '\0');
+    seen.map(fold).eq(name.chars().map(fold))
 }

@@ -82,6 +82,7 @@ fn what_two_readers_could_read_differently_is_refused() {
         r#"{"Id":2,"method":"a"}"#,
         r#"{"\u0049D":2,"method":"a"}"#,
         r#"{"method":"a","Method":"b"}"#,
+        r#"{"id":1,"method":"a","id\u0000x":2}"#,
         r#"{"method":"a","paramſ":{}}"#,
         r#"{"method":"a","params":{"_META":{}}}"#,
         r#"{"method":"a","params":{"_meta":{"progre\u017fsTo\u212aen":1}}}"#,
@@ -186,6 +187,44 @@ fn a_method_is_known_however_it_is_written() {
     }
     let frame = br#"{"method":"$\/cancelRequest"}"#;
     assert!(scan(frame).unwrap().is_method(frame, "$/cancelRequest"));
+}
+
+#[test]
+fn what_a_notification_is_about_is_found_by_its_method() {
+    let written = |frame: &str| {
+        let message = scan(frame.as_bytes()).unwrap();
+        let bytes = frame.as_bytes();
+        let place =
+            |place: Option<&Range<usize>>| place.map(|place| frame[place.clone()].to_owned());
+        (place(message.cancels(bytes)), place(message.reports(bytes)))
+    };
+    let two = |cancels: Option<&str>, reports: Option<&str>| {
+        (cancels.map(str::to_owned), reports.map(str::to_owned))
+    };
+    let params = r#"{"requestId":1,"id":2,"progressToken":3,"token":4}"#;
+    for (method, expected) in [
+        ("notifications/cancelled", two(Some("1"), None)),
+        ("$/cancelRequest", two(Some("2"), None)),
+        ("notifications/progress", two(None, Some("3"))),
+        ("$/progress", two(None, Some("4"))),
+        ("notifications/message", two(None, None)),
+    ] {
+        let frame = format!(r#"{{"method":"{method}","params":{params}}}"#);
+        assert_eq!(written(&frame), expected, "{method}");
+        let frame = format!(r#"{{"id":9,"method":"{method}","params":{params}}}"#);
+        assert_eq!(written(&frame), two(None, None), "a request is no notification");
+    }
+}
+
+#[test]
+fn a_cancellation_of_ours_is_one_that_we_would_know() {
+    for dialect in [Dialect::Mcp, Dialect::Lsp] {
+        let mut out = Vec::new();
+        write_cancel(dialect, Tag::new(70).unwrap(), &mut out);
+        let message = scan(&out).unwrap();
+        assert_eq!(message.kind(), Kind::Notification);
+        assert_eq!(&out[message.cancels(&out).unwrap().clone()], b"70");
+    }
 }
 
 #[test]
