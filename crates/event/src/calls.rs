@@ -9,6 +9,7 @@ use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
 use crate::state::{Counts, Key, Opening, State};
 use crate::stream::{LINGER, Marks, Phase, Stream};
+use crate::turn::relay::Relay;
 use crate::wheel::Alarm;
 use crate::{
     Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, Reason, SocketId, StreamId,
@@ -129,6 +130,26 @@ impl Calls<'_> {
         if let Some(stream) = self.state.stream(stream) {
             stream.limits = limits;
         }
+    }
+
+    /// Passes on up to `limit` bytes (none: all) from one stream to another without offering them:
+    /// first those that are held, and by splice where both sides allow it. `Relayed` tells of them;
+    /// when it says that no more come, the rest is offered as `Data` again. Until then nothing else
+    /// should be sent to `to`. False when either stream has gone or has a relay of that kind.
+    pub fn relay(&mut self, from: StreamId, to: StreamId, limit: Option<u64>) -> bool {
+        let takes = self.state.stream(to).is_some_and(|to| to.takes_output());
+        if !takes || from == to || self.state.relays.contains_key(&to) {
+            return false;
+        }
+        let Some(stream) = self.state.stream(from) else { return false };
+        let reads = matches!(stream.phase, Phase::Open | Phase::Connecting { finish: false });
+        if stream.relay.is_some() || !reads || stream.direction == Direction::Out {
+            return false;
+        }
+        stream.relay = Some(Box::new(Relay::new(to, limit.unwrap_or(u64::MAX))));
+        self.state.relays.insert(to, from);
+        self.state.wake(from);
+        true
     }
 
     /// Queues bytes and returns all that is queued now. Above `send_high` the owner should pause

@@ -12,8 +12,8 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::kernel::{Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
-use crate::system::{self, Alarm};
+use crate::kernel::{Conduit, Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
+use crate::system::{self, Alarm, Conduits};
 use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// Linux, by epoll.
@@ -21,6 +21,7 @@ pub struct Epoll {
     epoll: OwnedFd,
     waker: Arc<Alarm>,
     reports: Vec<epoll::Event>,
+    conduits: Conduits,
 }
 
 impl fmt::Debug for Epoll {
@@ -40,7 +41,12 @@ impl Epoll {
         // Edge-triggered, so that the counter need not be read: every write is a new edge.
         let token = EventData::new_u64(Token::WAKER.number());
         epoll::add(&epoll, waker.fd(), token, EventFlags::IN | EventFlags::ET)?;
-        Ok(Self { epoll, waker: Arc::new(waker), reports: Vec::new() })
+        Ok(Self {
+            epoll,
+            waker: Arc::new(waker),
+            reports: Vec::new(),
+            conduits: Conduits::default(),
+        })
     }
 }
 
@@ -115,6 +121,22 @@ impl Kernel for Epoll {
 
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         system::shut(fd)
+    }
+
+    fn conduit(&mut self) -> io::Result<Conduit> {
+        self.conduits.take()
+    }
+
+    fn keep_conduit(&mut self, conduit: Conduit) {
+        self.conduits.keep(conduit);
+    }
+
+    fn splice_in(&mut self, from: &Fd, conduit: &Conduit, length: usize) -> io::Result<usize> {
+        system::splice_in(from, conduit, length)
+    }
+
+    fn splice_out(&mut self, conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
+        system::splice_out(conduit, to, length)
     }
 
     fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {

@@ -93,6 +93,16 @@ pub enum Event<'a, M> {
         /// Which timer.
         timer: TimerId,
     },
+    /// Bytes of a `relay` were accepted by the kernel for the other stream. At most once a turn.
+    Relayed {
+        /// The stream that they came from.
+        stream: StreamId,
+        /// How many since this was told last.
+        count: u64,
+        /// No more come: the limit is reached, this stream's end has come (`Eof` or `Closed`
+        /// follows), or the other stream takes no more; what it did not accept is lost then.
+        done: bool,
+    },
     /// One datagram came in. What the owner does not keep of it is gone.
     Datagram {
         /// By which socket.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::ops::{BitOr, BitOrAssign};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -81,10 +82,40 @@ pub trait Kernel {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Something to splice through. A kernel that cannot splice has none, and relays by a copy.
+    fn conduit(&mut self) -> io::Result<Conduit> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Takes back an empty conduit, for the next who needs one.
+    fn keep_conduit(&mut self, conduit: Conduit) {
+        drop(conduit);
+    }
+
+    /// Moves up to `length` bytes from a stream into an empty conduit; 0 is the end of what the
+    /// peer sends. `InvalidInput`: this stream cannot be spliced.
+    fn splice_in(&mut self, from: &Fd, conduit: &Conduit, length: usize) -> io::Result<usize> {
+        let _ = (from, conduit, length);
+        Err(io::ErrorKind::InvalidInput.into())
+    }
+
+    /// Moves up to `length` of the bytes in a conduit to a stream.
+    fn splice_out(&mut self, conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
+        let _ = (conduit, to, length);
+        Err(io::ErrorKind::InvalidInput.into())
+    }
+
     /// Gives a descriptor back.
     fn close(&mut self, fd: Fd) {
         drop(fd);
     }
+}
+
+/// A pipe through which bytes are spliced from one stream to another.
+#[derive(Debug)]
+pub struct Conduit {
+    pub(crate) reader: OwnedFd,
+    pub(crate) writer: OwnedFd,
 }
 
 /// Wakes a loop from another thread.

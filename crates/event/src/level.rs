@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::FileType;
 
-use crate::kernel::{Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
-use crate::system::{self, Alarm};
+use crate::kernel::{Conduit, Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
+use crate::system::{self, Alarm, Conduits};
 use crate::{Address, Direction, Fd, Origin, Peer};
 
 /// A set of descriptors that one level-triggered system call waits for.
@@ -63,6 +63,7 @@ pub struct Level<S> {
     /// By the number of the descriptor.
     watched: Vec<Option<Watched>>,
     ready: Vec<(RawFd, Readiness)>,
+    conduits: Conduits,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +93,13 @@ impl<S: LevelSet> Level<S> {
     pub fn new() -> io::Result<Self> {
         let (mut set, waker) = (S::new()?, Arc::new(Alarm::new()?));
         set.ask(waker.fd(), Readiness::READ)?;
-        Ok(Self { set, waker, watched: Vec::new(), ready: Vec::new() })
+        Ok(Self {
+            set,
+            waker,
+            watched: Vec::new(),
+            ready: Vec::new(),
+            conduits: Conduits::default(),
+        })
     }
 
     fn place(&mut self, fd: RawFd) -> Option<&mut Watched> {
@@ -275,6 +282,32 @@ impl<S: LevelSet> Kernel for Level<S> {
 
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         system::shut(fd)
+    }
+
+    fn conduit(&mut self) -> io::Result<Conduit> {
+        self.conduits.take()
+    }
+
+    fn keep_conduit(&mut self, conduit: Conduit) {
+        self.conduits.keep(conduit);
+    }
+
+    fn splice_in(&mut self, from: &Fd, conduit: &Conduit, length: usize) -> io::Result<usize> {
+        let result = system::splice_in(from, conduit, length);
+        if would_block(&result) {
+            self.again(from, Readiness::READ);
+        } else if matches!(result, Ok(0)) {
+            self.no_more(from, Readiness::READ);
+        }
+        result
+    }
+
+    fn splice_out(&mut self, conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
+        let result = system::splice_out(conduit, to, length);
+        if would_block(&result) {
+            self.again(to, Readiness::WRITE);
+        }
+        result
     }
 
     fn prepare_datagrams(&mut self, fd: &Fd) -> io::Result<()> {

@@ -38,7 +38,7 @@ pub use epoll::Epoll;
 pub use fd::Fd;
 pub use inherited::{Inherited, inherited};
 pub use interface::*;
-pub use kernel::{Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
+pub use kernel::{Conduit, Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
 pub use level::{Level, LevelSet};
 pub use mail::Mailbox;
 pub use poll::{Poll, PollSet};

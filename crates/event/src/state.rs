@@ -2,6 +2,7 @@
 //!
 //! [`crate::Calls`] writes down here what the owner asks for; the turn carries it out.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,8 @@ pub(crate) struct State {
     pub(crate) streams: Slab<Stream>,
     pub(crate) listeners: Slab<Listener>,
     pub(crate) sockets: Slab<Datagrams>,
+    /// For each stream that is relayed to, the one that its bytes come from.
+    pub(crate) relays: BTreeMap<StreamId, StreamId>,
     pub(crate) timers: Slab<Alarm>,
     pub(crate) wheel: Wheel<Key>,
     pub(crate) clock: Clock,
@@ -148,6 +151,7 @@ impl State {
             streams: Slab::new(),
             listeners: Slab::new(),
             sockets: Slab::new(),
+            relays: BTreeMap::new(),
             timers: Slab::new(),
             wheel: Wheel::new(),
             clock: Clock::new(now),
@@ -178,6 +182,10 @@ impl State {
     /// Forgets a stream and all that it owns. Its descriptor is closed at the end of the turn.
     pub(crate) fn remove_stream(&mut self, id: StreamId) -> bool {
         let Some(stream) = self.streams.remove(id.index, id.generation) else { return false };
+        if let Some(relay) = &stream.relay {
+            self.relays.remove(&relay.to);
+        }
+        self.feed(id, true);
         for alarm in stream.alarms {
             if alarm != Alarm::NONE {
                 self.wheel.remove(alarm);
@@ -281,6 +289,28 @@ impl State {
             }
         }
         queued
+    }
+
+    /// Tells the stream that is relayed to this one what this one has accepted, and whether it has
+    /// room again. `gone`: this one takes no more.
+    pub(crate) fn feed(&mut self, to: StreamId, gone: bool) {
+        let Some(&from) = self.relays.get(&to) else { return };
+        let other = self.streams.get(to.index, to.generation);
+        let (queued, room) = other.map_or((0, false), |other| {
+            let queued = other.queued();
+            (queued, other.marks.has(Marks::WRITABLE) && queued <= other.limits.send_low)
+        });
+        let Some(stream) = self.streams.get_mut(from.index, from.generation) else { return };
+        let Some(relay) = &mut stream.relay else { return };
+        if gone {
+            relay.cut = true;
+        } else if !relay.flies() {
+            let accepted = relay.flying.saturating_sub(queued);
+            relay.flying -= accepted;
+            relay.accepted += accepted as u64;
+        }
+        relay.waits &= !room;
+        self.wake(from);
     }
 
     /// Takes the output of a stream that has sent it all.

@@ -17,6 +17,7 @@ use block::Block;
 
 use crate::kernel::{Medium, Readiness};
 use crate::output::Output;
+use crate::turn::relay::Relay;
 use crate::wheel::Alarm;
 use crate::{DEADLINES_MAX, Direction, Fd, Reason, StreamLimits};
 
@@ -37,6 +38,8 @@ pub(crate) struct Stream {
     pub(crate) hold: Option<Block>,
     /// Bytes to send. None when there are none.
     pub(crate) output: Option<Box<Output>>,
+    /// Where its bytes go unread. None when the owner reads them.
+    pub(crate) relay: Option<Box<Relay>>,
     pub(crate) limits: StreamLimits,
     pub(crate) alarms: [Alarm; ALARMS],
     /// How long `finish` waits, in milliseconds.
@@ -146,6 +149,10 @@ pub(crate) enum Step {
     Receive,
     /// Receive and forget.
     Discard,
+    /// Receive and pass on.
+    Relay,
+    /// Tell `Relayed`.
+    TellRelayed,
     /// Tell `Eof`.
     TellEof,
     /// Tell `Closed` and forget the stream.
@@ -165,6 +172,7 @@ impl Stream {
             marks,
             hold: None,
             output: None,
+            relay: None,
             limits,
             alarms: [Alarm::NONE; ALARMS],
             linger_ms: 0,
@@ -281,6 +289,8 @@ impl Stream {
             _ if self.direction == Direction::Out => Step::Rest,
             Phase::Flushing | Phase::Lingering => self.step_of_finish(),
             Phase::Broken(reason) => match self.step_of_input() {
+                // What was received is still on its way to the other stream.
+                Step::Rest if self.relay.is_some() => Step::Rest,
                 Step::Rest if self.marks.has(Marks::PAUSED) && !self.marks.has(Marks::EOF_TOLD) => {
                     Step::Rest
                 }
@@ -288,6 +298,21 @@ impl Stream {
                 step => step,
             },
             _ => self.step_of_input(),
+        }
+    }
+
+    fn step_of_relay(&self, relay: &Relay) -> Step {
+        if relay.accepted > 0 && relay.waits || self.relay_is_done() {
+            return Step::TellRelayed;
+        }
+        let has_some = self.hold.is_some() || self.marks.has(Marks::READABLE) || relay.flies();
+        let may = has_some && !relay.waits && !self.marks.has(Marks::PAUSED);
+        if may && (relay.left > 0 || relay.flies()) {
+            Step::Relay
+        } else if relay.accepted > 0 {
+            Step::TellRelayed
+        } else {
+            Step::Rest
         }
     }
 
@@ -302,7 +327,15 @@ impl Stream {
         if self.marks.has(Marks::READABLE) { Step::Discard } else { Step::Rest }
     }
 
+    /// Nothing comes any more that was not received yet.
+    pub(crate) fn input_has_ended(&self) -> bool {
+        self.marks.has(Marks::PEER_ENDED) || matches!(self.phase, Phase::Broken(_))
+    }
+
     fn step_of_input(&self) -> Step {
+        if let Some(relay) = &self.relay {
+            return self.step_of_relay(relay);
+        }
         if self.marks.has(Marks::PAUSED) || self.marks.has(Marks::EOF_TOLD) {
             return Step::Rest;
         }

@@ -12,8 +12,9 @@ use rustix::net::{
     SocketAddrUnix, SocketFlags, SocketType, sockopt,
 };
 
-use crate::kernel::{Medium, Wake};
+use crate::kernel::{Conduit, Medium, Wake};
 use crate::{Address, Fd, Origin, Peer};
+use rustix::pipe::{PipeFlags, SpliceFlags};
 
 /// The longest single wait. A loop that waits longer simply waits again.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -150,6 +151,43 @@ fn origin(from: SocketAddrAny) -> Origin {
         return internet.into();
     }
     SocketAddrUnix::try_from(from).map_or(Origin::NOWHERE, Origin::from)
+}
+
+/// Pipes that wait for the next relay.
+#[derive(Debug, Default)]
+pub(crate) struct Conduits(Vec<Conduit>);
+
+/// Spare pipes are kept up to this: an unprivileged user has room for about a thousand in all
+/// (`pipe-user-pages-soft`).
+const CONDUITS_MAX: usize = 16;
+
+impl Conduits {
+    pub(crate) fn take(&mut self) -> io::Result<Conduit> {
+        if let Some(conduit) = self.0.pop() {
+            return Ok(conduit);
+        }
+        let flags = PipeFlags::NONBLOCK | PipeFlags::CLOEXEC;
+        let (reader, writer) = rustix::pipe::pipe_with(flags)?;
+        Ok(Conduit { reader, writer })
+    }
+
+    pub(crate) fn keep(&mut self, conduit: Conduit) {
+        if self.0.len() < CONDUITS_MAX {
+            self.0.push(conduit);
+        }
+    }
+}
+
+/// From a stream into a pipe. Both must be non-blocking, the flag alone does not do.
+pub(crate) fn splice_in(from: &Fd, conduit: &Conduit, length: usize) -> io::Result<usize> {
+    let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+    Ok(again(|| rustix::pipe::splice(from, None, &conduit.writer, None, length, flags))?)
+}
+
+/// From a pipe to a stream.
+pub(crate) fn splice_out(conduit: &Conduit, to: &Fd, length: usize) -> io::Result<usize> {
+    let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
+    Ok(again(|| rustix::pipe::splice(&conduit.reader, None, to, None, length, flags))?)
 }
 
 /// Ends our direction.

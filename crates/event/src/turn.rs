@@ -9,6 +9,7 @@
 mod carry;
 mod datagrams;
 mod receive;
+pub(crate) mod relay;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -190,6 +191,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if sends && stream.marks.has(Marks::WRITABLE) {
             self.state.mark_dirty(id);
         }
+        self.state.feed(id, false);
         self.step(owner, id);
     }
 

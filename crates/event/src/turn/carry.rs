@@ -130,6 +130,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
         self.state.take_spent_output(id);
         self.state.wake(id);
+        self.state.feed(id, false);
     }
 
     fn send(&mut self, id: StreamId) -> io::Result<()> {

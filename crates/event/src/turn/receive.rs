@@ -25,7 +25,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             let step = stream.step();
             let cost = match step {
                 Step::Rest => return,
-                Step::Receive | Step::Discard | Step::Offer { .. } if budget == 0 => {
+                Step::Receive | Step::Discard | Step::Relay | Step::Offer { .. } if budget == 0 => {
                     return self.state.postpone(id);
                 }
                 Step::TellConnected => {
@@ -50,6 +50,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 }
                 Step::Receive => self.receive(owner, id),
                 Step::Discard => self.discard(id),
+                Step::Relay => self.relay(id),
+                Step::TellRelayed => {
+                    self.tell_relayed(owner, id);
+                    0
+                }
                 Step::TellEof => {
                     self.tell_eof(owner, id);
                     0
@@ -211,7 +216,7 @@ fn grown(hold: Block) -> Block {
 
 /// A short read means that the kernel has no more, unless an end is behind what came: then one has
 /// to read until it shows, for no edge will come again.
-fn note_received(stream: &mut Stream, count: usize, room: usize) {
+pub(super) fn note_received(stream: &mut Stream, count: usize, room: usize) {
     let short = count < room && stream.medium != Medium::Other;
     if short && !stream.marks.has(Marks::TO_THE_END) {
         stream.marks.clear(Marks::READABLE);
@@ -219,7 +224,7 @@ fn note_received(stream: &mut Stream, count: usize, room: usize) {
 }
 
 /// Nothing was received: the end, an error, or nothing yet.
-fn note_end(stream: &mut Stream, result: io::Result<usize>) {
+pub(super) fn note_end(stream: &mut Stream, result: io::Result<usize>) {
     match result {
         // After a reset was already noticed by a write, recv returns 0 and not the error: that is
         // no end that the peer meant.

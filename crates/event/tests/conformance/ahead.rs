@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::{Address, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token, Wake};
+use event::{Address, Conduit, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token, Wake};
 
 /// How far the clock is ahead.
 pub(crate) type Offset = Rc<Cell<Duration>>;
@@ -87,6 +87,22 @@ impl<K: Kernel> Kernel for Ahead<K> {
 
     fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> Result<()> {
         self.kernel.send_datagram(fd, to, bytes)
+    }
+
+    fn conduit(&mut self) -> Result<Conduit> {
+        self.kernel.conduit()
+    }
+
+    fn keep_conduit(&mut self, conduit: Conduit) {
+        self.kernel.keep_conduit(conduit);
+    }
+
+    fn splice_in(&mut self, from: &Fd, conduit: &Conduit, length: usize) -> Result<usize> {
+        self.kernel.splice_in(from, conduit, length)
+    }
+
+    fn splice_out(&mut self, conduit: &Conduit, to: &Fd, length: usize) -> Result<usize> {
+        self.kernel.splice_out(conduit, to, length)
     }
 
     fn close(&mut self, fd: Fd) {

@@ -28,6 +28,7 @@ pub(crate) enum Seen {
     Closed(StreamId, Reason),
     Deadline(StreamId, DeadlineName),
     Timer(TimerId),
+    Relayed(StreamId, u64, bool),
     Datagram(SocketId, Origin, Vec<u8>),
     DatagramsFailed(SocketId),
     Mail(u32),
@@ -64,6 +65,7 @@ impl Recorder {
         | &Seen::Eof(stream)
         | &Seen::Drained(stream)
         | &Seen::Hangup(stream)
+        | &Seen::Relayed(stream, ..)
         | &Seen::Closed(stream, _)
         | &Seen::Deadline(stream, _)) = seen
         else {
@@ -73,7 +75,7 @@ impl Recorder {
         let told = self.told.entry(stream).or_default();
         assert!(!told.closed, "{seen:?} after Closed");
         match seen {
-            Seen::Data(..) => assert!(!told.eof, "{seen:?} after Eof"),
+            Seen::Data(..) | Seen::Relayed(..) => assert!(!told.eof, "{seen:?} after Eof"),
             Seen::Eof(_) => assert!(!std::mem::replace(&mut told.eof, true), "two ends"),
             Seen::Hangup(_) => assert!(!std::mem::replace(&mut told.hangup, true), "two hang-ups"),
             Seen::Closed(..) => told.closed = true,
@@ -101,6 +103,7 @@ impl Owner for Recorder {
             Event::Closed { stream, reason } => Seen::Closed(stream, reason),
             Event::Deadline { stream, name } => Seen::Deadline(stream, name),
             Event::Timer { timer } => Seen::Timer(timer),
+            Event::Relayed { stream, count, done } => Seen::Relayed(stream, count, done),
             Event::Datagram { socket, from, bytes } => {
                 Seen::Datagram(socket, from.clone(), bytes.to_vec())
             }

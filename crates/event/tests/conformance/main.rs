@@ -13,6 +13,7 @@ mod harness;
 mod mail;
 mod pipes;
 mod receiving;
+mod relaying;
 mod sending;
 mod terminals;
 mod time;
@@ -101,6 +102,13 @@ macro_rules! all_of_it_over {
                 more_datagrams_than_the_budget_come_in_later_turns,
                 a_closed_socket_is_silent_and_refuses,
                 no_more_wait_than_may;
+            relaying:
+                everything_passes_in_order_until_the_end,
+                a_limit_is_kept_and_the_rest_is_offered,
+                a_slow_reader_holds_the_source_back,
+                a_target_that_leaves_ends_the_relay,
+                pipes_are_relayed_too,
+                what_cannot_be_spliced_is_copied;
             time:
                 nothing_fires_early_and_each_fires_once,
                 deadlines_end_with_their_stream,

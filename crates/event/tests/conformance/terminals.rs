@@ -11,7 +11,7 @@ use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use crate::harness::{Bench, Seen, pattern};
 
 /// Both ends of a terminal that changes no byte.
-fn terminal() -> (OwnedFd, File) {
+pub(crate) fn terminal() -> (OwnedFd, File) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();

@@ -1,0 +1,245 @@
+//! Bytes from one stream to another that nobody needs to read.
+//!
+//! ```text
+//!            what is held, and what one side cannot splice
+//!   from ───────────────── copy ─────────────────► output of `to` ───► kernel
+//!     └──── splice ───► conduit (a pipe) ───── splice ───────────────────┘
+//! ```
+//!
+//! Law: `accepted + flying + left = limit`, where `flying` waits in the output or in the conduit.
+
+use std::io;
+
+use block::{Block, CAPACITY_POOLED_MAX};
+
+use super::Loop;
+use super::receive::{hot_block, note_end, note_received, reason_of};
+use crate::kernel::{Conduit, Kernel, Medium};
+use crate::stream::{Marks, Stream};
+use crate::{Event, Owner, StreamId};
+
+/// Bytes spliced at once: what a pipe holds.
+const SPLICE_MAX: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) to: StreamId,
+    /// Bytes that are still to be received.
+    pub(crate) left: u64,
+    /// Received, and not yet accepted by the other side's kernel.
+    pub(crate) flying: usize,
+    /// Accepted, and not told yet.
+    pub(crate) accepted: u64,
+    /// The other side takes no more, for good.
+    pub(crate) cut: bool,
+    /// The other side has no room now.
+    pub(crate) waits: bool,
+    pub(crate) way: Way,
+}
+
+#[derive(Debug)]
+pub(crate) enum Way {
+    Untried,
+    /// `flying` bytes are in the conduit.
+    Splice(Conduit),
+    Copy,
+}
+
+impl Relay {
+    pub(crate) const fn new(to: StreamId, left: u64) -> Self {
+        Self { to, left, flying: 0, accepted: 0, cut: false, waits: false, way: Way::Untried }
+    }
+
+    /// Bytes are in the conduit, to be spliced on.
+    pub(crate) fn flies(&self) -> bool {
+        matches!(self.way, Way::Splice(_)) && self.flying > 0
+    }
+}
+
+impl<K: Kernel, M: Send + 'static> Loop<K, M> {
+    /// Moves some bytes. Returns what it costs of the budget.
+    pub(super) fn relay(&mut self, id: StreamId) -> usize {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
+        let mut relay = stream.relay.take().expect("only a stream that relays is asked to");
+        let hold = stream.hold.take();
+        let medium = stream.medium;
+        let to = self.state.streams.get(relay.to.index, relay.to.generation);
+        let cost = match (to, hold) {
+            (Some(to), hold) if to.takes_output() => {
+                let splices = [medium, to.medium].iter().all(|medium| *medium != Medium::Other);
+                match hold {
+                    Some(hold) => self.relay_hold(id, &mut relay, hold),
+                    None if relay.flies() => self.splice_out(&mut relay),
+                    None if to.queued() > to.limits.send_low => {
+                        relay.waits = true;
+                        0
+                    }
+                    None if splices && to.queued() == 0 && !matches!(relay.way, Way::Copy) => {
+                        self.splice_in(id, &mut relay)
+                    }
+                    // Only what is spliced needs the way to be free of what was copied.
+                    None if splices && !matches!(relay.way, Way::Copy) => {
+                        relay.waits = true;
+                        0
+                    }
+                    None => self.relay_copy(id, &mut relay),
+                }
+            }
+            (_, hold) => {
+                relay.cut = true;
+                if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
+                    stream.hold = hold;
+                }
+                0
+            }
+        };
+        if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
+            stream.relay = Some(relay);
+        }
+        cost
+    }
+
+    /// First goes what was received already.
+    fn relay_hold(&mut self, id: StreamId, relay: &mut Relay, mut hold: Block) -> usize {
+        let count = hold.len().min(usize::try_from(relay.left).unwrap_or(usize::MAX));
+        self.state.queue(relay.to, |output| output.push_bytes(&hold.filled()[..count]));
+        self.sent_off(relay, count);
+        hold.shift(count);
+        if let Some(stream) = self.state.streams.get_mut(id.index, id.generation)
+            && !hold.is_empty()
+        {
+            stream.hold = Some(hold);
+            stream.marks.set(Marks::OFFER);
+        }
+        count
+    }
+
+    fn sent_off(&mut self, relay: &mut Relay, count: usize) {
+        relay.flying += count;
+        relay.left -= count as u64;
+    }
+
+    fn relay_copy(&mut self, id: StreamId, relay: &mut Relay) -> usize {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
+        let mut block = hot_block(&mut self.state.hot);
+        let room = block.spare();
+        let length = room.len().min(usize::try_from(relay.left).unwrap_or(usize::MAX));
+        let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
+        self.state.counts.receives += 1;
+        match self.kernel.receive(fd, stream.medium, &mut room[..length]) {
+            Ok(count) if count > 0 => {
+                note_received(stream, count, length);
+                self.state.counts.received += count as u64;
+                block.advance(count);
+                self.sent_off(relay, count);
+                if count * 2 >= CAPACITY_POOLED_MAX {
+                    self.state.queue(relay.to, |output| output.push(block.freeze()));
+                } else {
+                    self.state.queue(relay.to, |output| output.push_bytes(block.filled()));
+                    self.state.hot = Some(block);
+                }
+                count
+            }
+            result => {
+                note_end(stream, result);
+                self.state.hot = Some(block);
+                0
+            }
+        }
+    }
+
+    fn splice_in(&mut self, id: StreamId, relay: &mut Relay) -> usize {
+        if matches!(relay.way, Way::Untried) {
+            match self.kernel.conduit() {
+                Ok(conduit) => relay.way = Way::Splice(conduit),
+                Err(_) => relay.way = Way::Copy,
+            }
+        }
+        let Way::Splice(conduit) = &relay.way else { return 0 };
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
+        let length = SPLICE_MAX.min(usize::try_from(relay.left).unwrap_or(SPLICE_MAX));
+        let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
+        self.state.counts.receives += 1;
+        match self.kernel.splice_in(fd, conduit, length) {
+            Ok(count) if count > 0 => {
+                // A short one means nothing here: it ends where the kernel's own buffers do.
+                self.state.counts.received += count as u64;
+                self.sent_off(relay, count);
+                count
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                relay.way = Way::Copy;
+                0
+            }
+            result => {
+                note_end(stream, result);
+                0
+            }
+        }
+    }
+
+    fn splice_out(&mut self, relay: &mut Relay) -> usize {
+        let Way::Splice(conduit) = &relay.way else { return 0 };
+        let Some(to) = self.state.streams.get_mut(relay.to.index, relay.to.generation) else {
+            return 0;
+        };
+        if !to.marks.has(Marks::WRITABLE) {
+            relay.waits = true;
+            return 0;
+        }
+        let fd = to.fd.as_ref().expect("an open stream has a descriptor");
+        self.state.counts.sends += 1;
+        match self.kernel.splice_out(conduit, fd, relay.flying) {
+            Ok(count) => {
+                self.state.counts.sent += count as u64;
+                relay.flying -= count;
+                relay.accepted += count as u64;
+                0
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                to.marks.clear(Marks::WRITABLE);
+                relay.waits = true;
+                0
+            }
+            Err(error) => {
+                to.break_off(reason_of(&error));
+                relay.cut = true;
+                self.state.wake(relay.to);
+                0
+            }
+        }
+    }
+
+    pub(super) fn tell_relayed<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+        let Some(stream) = self.state.stream(id) else { return };
+        let done = stream.relay_is_done();
+        let relay = stream.relay.as_mut().expect("only a stream that relays tells of it");
+        let count = std::mem::take(&mut relay.accepted);
+        if done {
+            self.end_relay(id);
+        }
+        self.tell(owner, Event::Relayed { stream: id, count, done });
+    }
+
+    fn end_relay(&mut self, id: StreamId) {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
+        if let Some(relay) = stream.relay.take() {
+            self.state.relays.remove(&relay.to);
+            if let Way::Splice(conduit) = relay.way
+                && relay.flying == 0
+            {
+                self.kernel.keep_conduit(conduit);
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// Whether a relay has come to its end, as far as accepting goes.
+    pub(crate) fn relay_is_done(&self) -> bool {
+        let Some(relay) = &self.relay else { return false };
+        let nothing_more = relay.left == 0
+            || (self.hold.is_none() && !self.marks.has(Marks::READABLE) && self.input_has_ended());
+        relay.cut || (relay.flying == 0 && nothing_more)
+    }
+}
