@@ -6,8 +6,10 @@
 //!                        against IO::Multiplex with the same programs and the same load
 //!                rows    rows acknowledged a second into SQLite with full sync,
 //!                        against a bare client that commits row by row
+//!   bench fields         what storing and finding names and values takes, against other stores
 //! ```
 
+mod fields;
 mod lines;
 mod load;
 mod page;
@@ -36,6 +38,8 @@ pub(crate) struct BenchArguments {
 enum What {
     /// The main job: lines to programs, rows to SQLite; writes docs/bench-main.md
     Main(MainArguments),
+    /// Stores of names and values; writes docs/bench-fields.md
+    Fields(fields::FieldsArguments),
 }
 
 #[derive(Args, Debug)]
@@ -70,7 +74,10 @@ struct Ground {
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
-    let What::Main(arguments) = &arguments.what;
+    let arguments = match &arguments.what {
+        What::Main(arguments) => arguments,
+        What::Fields(arguments) => return fields::run(workspace, arguments),
+    };
     requirements::provide(requirements::BENCH)?;
     raise_descriptors();
     let ground = prepare(workspace, arguments)?;

@@ -52,6 +52,9 @@ pub(crate) const BENCH: &[Requirement] = &[
     program("strace", "strace"),
 ];
 
+/// What counts instructions.
+pub(crate) const COUNTING: &[Requirement] = &[program("valgrind", "valgrind")];
+
 /// Sees to it that all of them are there, and gives a note on what was done for that.
 pub(crate) fn provide(list: &[Requirement]) -> Result<String, Failure> {
     let missing: Vec<Requirement> = list.iter().copied().filter(|one| !one.is_there()).collect();

@@ -162,8 +162,37 @@ const fn mixed(hash: u64, word: u64) -> u64 {
 pub(crate) fn same(one: &[u8], other: &[u8], case: Case) -> bool {
     match case {
         Case::Exact => one == other,
-        Case::Ignored => one.eq_ignore_ascii_case(other),
+        Case::Ignored => one.len() == other.len() && same_but_for_case(one, other),
     }
+}
+
+/// Compares names of one length eight bytes at a time; the last word overlaps the one before.
+fn same_but_for_case(one: &[u8], other: &[u8]) -> bool {
+    let (Some(last), Some(other_last)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) else {
+        return one.eq_ignore_ascii_case(other);
+    };
+    let words = one.chunks_exact(8).zip(other.chunks_exact(8));
+    let mut different = unlike(*last, *other_last);
+    for (one, other) in words {
+        if let (Ok(one), Ok(other)) = (one.try_into(), other.try_into()) {
+            different |= unlike(one, other);
+        }
+    }
+    different == 0
+}
+
+/// The bits in which two words differ, but for the case of letters.
+#[inline]
+fn unlike(one: [u8; 8], other: [u8; 8]) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let (one, other) = (u64::from_le_bytes(one), u64::from_le_bytes(other));
+    // The high bit of each byte that is a letter: at least `a`, not above `z`, and ASCII.
+    let small = (one | FOLD) & LOW;
+    let from_a = small + ONES * (0x80 - b'a' as u64);
+    let behind_z = small + ONES * (0x80 - b'z' as u64 - 1);
+    let letters = from_a & !behind_z & !one & !LOW;
+    (one ^ other) & !(letters >> 2)
 }
 
 macro_rules! known {
@@ -281,6 +310,21 @@ mod tests {
                 assert_ne!(Tag::of(&other), tag, "{name} at {place}");
             }
         }
+    }
+
+    #[test]
+    fn names_are_compared_as_the_standard_library_does() {
+        for length in [1, 7, 8, 9, 16, 19] {
+            for place in 0..length {
+                for (one, other) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
+                    let (mut first, mut second) = (vec![b'x'; length], vec![b'X'; length]);
+                    (first[place], second[place]) = (one, other);
+                    let expected = first.eq_ignore_ascii_case(&second);
+                    assert_eq!(same(&first, &second, Case::Ignored), expected, "{one} {other}");
+                }
+            }
+        }
+        assert!(!same(b"abc", b"ab", Case::Ignored));
     }
 
     #[test]

@@ -30,12 +30,8 @@ const NAMES: [&str; 20] = [
 ];
 
 pub(crate) fn twenty() -> Members {
-    let value = |index: usize| format!("value number {index:02} of 20").into_bytes();
-    NAMES
-        .iter()
-        .enumerate()
-        .map(|(i, name)| (name.as_bytes().to_vec(), value(i)[..22].to_vec()))
-        .collect()
+    let value = |index: usize| format!("value number {index:02} of 20.").into_bytes();
+    NAMES.iter().enumerate().map(|(i, name)| (name.as_bytes().to_vec(), value(i))).collect()
 }
 
 pub(crate) fn hundred_tiny() -> Members {
