@@ -118,6 +118,16 @@ impl Client {
             .count()
     }
 
+    /// Nobody ends a connection to it that it does not end itself.
+    pub(crate) fn expects_an_echo(&mut self) {
+        let begun = self.lines.last().is_some_and(|line| line.kind == LineKind::Begun);
+        self.leaving = match self.leaving {
+            Leaving::Stays => Leaving::HalfCloses,
+            Leaving::WhenAnswered if begun => Leaving::HalfCloses,
+            leaving => leaving,
+        };
+    }
+
     fn leaves_at(&self) -> Option<Moment> {
         match self.leaving {
             Leaving::Closes(after) | Leaving::Resets(after) | Leaving::Vanishes(after) => {

@@ -8,6 +8,7 @@
 mod chance;
 mod check;
 mod clients;
+mod echo;
 mod flow;
 mod kernel;
 mod net;
@@ -20,4 +21,4 @@ mod threads;
 mod world;
 
 pub use plants::Plant;
-pub use run::{Options, Report, replay, run};
+pub use run::{Options, Report, replay, run, run_echo};

@@ -10,6 +10,7 @@ use gateway::{Mail, Parts, Shard, Status};
 use settings::{Configuration, Source};
 
 use crate::check::{self, Ends};
+use crate::echo;
 use crate::kernel::Simulated;
 use crate::net::Kind;
 use crate::plants::{Plant, Planted};
@@ -61,9 +62,24 @@ pub struct Report {
     pub programs: usize,
 }
 
-/// Runs the world of a seed to its end.
+/// Runs the gateway in the world of a seed to its end.
 #[must_use]
 pub fn run(options: Options) -> Report {
+    let go = |shared: &Shared, turns: &mut u64| Run::new(shared, options.seed)?.go(turns);
+    run_with(options, go, check::check)
+}
+
+/// Runs the loop alone in the world of a seed, under an owner that sends back what it gets.
+#[must_use]
+pub fn run_echo(options: Options) -> Report {
+    run_with(options, |shared, turns| echo::run(shared, options.seed, turns), echo::check)
+}
+
+fn run_with(
+    options: Options,
+    go: impl FnOnce(&Shared, &mut u64) -> Result<(), String>,
+    check: fn(&mut World) -> Ends,
+) -> Report {
     let scenario = Scenario::new(options.seed);
     let planted = Planted {
         plant: options.plant,
@@ -73,7 +89,7 @@ pub fn run(options: Options) -> Report {
     let world = World::new(options.seed, scenario, planted, options.told);
     let shared = Shared::new(world);
     let mut turns = 0;
-    let ran = catch_unwind(AssertUnwindSafe(|| Run::new(&shared, options.seed)?.go(&mut turns)));
+    let ran = catch_unwind(AssertUnwindSafe(|| go(&shared, &mut turns)));
     threads::end_all(&shared);
     let mut world = shared.lock();
     match ran {
@@ -85,7 +101,7 @@ pub fn run(options: Options) -> Report {
             world.violation(format!("a panic: {}", text.unwrap_or_default()));
         }
     }
-    let ends = check::check(&mut world);
+    let ends = check(&mut world);
     Report {
         seed: options.seed,
         digest: world.digest(),
@@ -383,7 +399,10 @@ fn configuration(text: String) -> Result<Configuration, String> {
 
 /// What stands on the command line to see a run again.
 #[must_use]
-pub fn replay(seed: u64, plant: Option<Plant>) -> String {
+pub fn replay(seed: u64, plant: Option<Plant>, echo: bool) -> String {
     let plant = plant.map_or_else(String::new, |plant| format!("SIMULATE_PLANT={} ", plant.word()));
-    format!("SIMULATE_SEED={seed} {plant}cargo test -p roadstead-simulate -- --nocapture replay")
+    let echo = if echo { "SIMULATE_ECHO=1 " } else { "" };
+    format!(
+        "SIMULATE_SEED={seed} {echo}{plant}cargo test -p roadstead-simulate -- --nocapture replay"
+    )
 }

@@ -5,6 +5,7 @@
 //! | `SIMULATE_SEED` | `replay_of_a_seed` tells all that happens in the world of that seed |
 //! | `SIMULATE_FROM`, `SIMULATE_COUNT` | other seeds, and how many |
 //! | `SIMULATE_PLANT` | a defect under the loop |
+//! | `SIMULATE_ECHO` | `replay_of_a_seed` runs the loop alone |
 //! | `SIMULATE_FIRST` | stop at the first world in which somebody is wronged |
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
@@ -17,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use simulate::{Options, Plant, Report, replay, run};
+use simulate::{Options, Plant, Report, replay, run, run_echo};
 
 /// Seeds that are run when nobody asks for others.
 const SEEDS: Range<u64> = 0..2000;
@@ -54,7 +55,12 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs seeds on all cores; each world stands alone. Stops soon after the first failure if asked.
-fn run_all(seeds: Range<u64>, plant: Option<Plant>, stop_at_first: bool) -> Vec<Report> {
+fn run_all(
+    seeds: Range<u64>,
+    plant: Option<Plant>,
+    stop_at_first: bool,
+    run: fn(Options) -> Report,
+) -> Vec<Report> {
     let next = AtomicU64::new(seeds.start);
     let failed = AtomicU64::new(0);
     let reports = Mutex::new(Vec::new());
@@ -86,7 +92,7 @@ fn nobody_is_wronged_in_any_world() {
     let from = number("SIMULATE_FROM").unwrap_or(SEEDS.start);
     let count = number("SIMULATE_COUNT").unwrap_or(SEEDS.end - SEEDS.start);
     let begun = Instant::now();
-    let reports = run_all(from..from + count, plant, std::env::var("SIMULATE_FIRST").is_ok());
+    let reports = run_all(from..from + count, plant, std::env::var("SIMULATE_FIRST").is_ok(), run);
     let took = begun.elapsed();
     let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
     for report in &reports {
@@ -103,26 +109,43 @@ fn nobody_is_wronged_in_any_world() {
         reports.len() as f64 / took.as_secs_f64()
     );
     println!("requests ended: {ends:?}");
+    let failed = tell(&reports, plant, false);
+    if count >= SEEDS.end - SEEDS.start && plant.is_none() && failed.is_empty() {
+        let missing: Vec<_> = ENDS.iter().filter(|end| !ends.contains_key(*end)).collect();
+        assert!(missing.is_empty(), "no world reaches {missing:?}");
+    }
+    assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
+}
+
+#[test]
+fn an_echo_gives_everything_back_in_any_world() {
+    let plant = plant();
+    let from = number("SIMULATE_FROM").unwrap_or(SEEDS.start);
+    let count = number("SIMULATE_COUNT").unwrap_or(SEEDS.end - SEEDS.start);
+    let reports = run_all(from..from + count, plant, false, run_echo);
+    let failed = tell(&reports, plant, true);
+    assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
+}
+
+/// Says what went wrong, and gives the seeds in which it did.
+fn tell(reports: &[Report], plant: Option<Plant>, echo: bool) -> Vec<u64> {
     let failed: Vec<_> = reports.iter().filter(|report| !report.violations.is_empty()).collect();
     for report in failed.iter().take(SHOWN_MAX) {
         println!("\nseed {}:", report.seed);
         for text in &report.violations {
             println!("  {text}");
         }
-        println!("  {}", replay(report.seed, plant));
+        println!("  {}", replay(report.seed, plant, echo));
     }
-    if count >= SEEDS.end - SEEDS.start && plant.is_none() && failed.is_empty() {
-        let missing: Vec<_> = ENDS.iter().filter(|end| !ends.contains_key(*end)).collect();
-        assert!(missing.is_empty(), "no world reaches {missing:?}");
-    }
-    let seeds: Vec<u64> = failed.iter().map(|report| report.seed).collect();
-    assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {seeds:?}", failed.len());
+    failed.iter().map(|report| report.seed).collect()
 }
 
 /// With `SIMULATE_SEED`, tells all that happens in that world.
 #[test]
 fn replay_of_a_seed() {
     let Some(seed) = number("SIMULATE_SEED") else { return };
+    let echo = std::env::var("SIMULATE_ECHO").is_ok();
+    let run = if echo { run_echo } else { run };
     let report = run(Options { seed, plant: plant(), told: true });
     println!("seed {seed}: {report:#?}");
     assert!(report.violations.is_empty(), "somebody is wronged");

@@ -1,0 +1,251 @@
+//! The loop alone in the same worlds: an owner that uses all that streams offer, and sends back
+//! what it gets.
+//!
+//! It consumes in parts or takes them, leaves a rest and asks for it again, pauses and resumes by
+//! deadlines, pauses while its output is above the high mark, closes or waits at a hang-up. The law
+//! of the order of events is held at every one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use event::{
+    Calls, Data, DeadlineName, Event, Fd, Loop, LoopSettings, Owner, StreamId, StreamLimits,
+};
+use gateway::Mail;
+
+use crate::chance::Chance;
+use crate::check::Ends;
+use crate::clients::{Client, End, Leaving, Reading};
+use crate::kernel::Simulated;
+use crate::net::Kind;
+use crate::world::{Shared, World};
+
+/// When a stream goes on that rests; when one is given up that nobody uses.
+const GO_ON: DeadlineName = DeadlineName(0);
+const IDLE: DeadlineName = DeadlineName(1);
+const IDLE_MAX: Duration = Duration::from_secs(60);
+const TURNS_MAX: u64 = 400_000;
+const LIMITS: StreamLimits =
+    StreamLimits { hold_max: 1 << 20, send_high: 900, send_low: 200, send_max: 1 << 20 };
+
+/// What was told of a stream.
+#[derive(Debug, Default)]
+struct Told {
+    eof: bool,
+    hangup: bool,
+    /// Its output is above the high mark.
+    clogged: bool,
+    resting: bool,
+}
+
+struct Echo {
+    chance: Chance,
+    streams: BTreeMap<StreamId, Told>,
+    violations: Vec<String>,
+    given_up: usize,
+}
+
+impl Echo {
+    fn told(&mut self, stream: StreamId, what: &str) -> &mut Told {
+        if !self.streams.contains_key(&stream) {
+            self.violations.push(format!("{what} of {stream:?}, which is no more"));
+        }
+        self.streams.entry(stream).or_default()
+    }
+
+    fn data(&mut self, calls: &mut Calls<'_>, stream: StreamId, data: &mut Data<'_>) {
+        calls.deadline(stream, IDLE, Some(calls.now() + IDLE_MAX));
+        let length = data.bytes().len();
+        let told = self.told(stream, "Data");
+        let (eof, resting) = (told.eof, told.resting || told.clogged);
+        if eof || length == 0 {
+            self.violations.push(format!("Data of {stream:?} behind its end, or without bytes"));
+        }
+        if resting {
+            self.violations.push(format!("Data of {stream:?} though it is paused"));
+        }
+        let rests = self.chance.in_1000(300);
+        let count = if rests { self.chance.below(length + 1) } else { length };
+        let queued = if self.chance.in_1000(500) {
+            calls.send(stream, data.take(count))
+        } else {
+            let queued = calls.send_bytes(stream, &data.bytes()[..count]);
+            data.consume(count);
+            queued
+        };
+        let clogged = count > 0 && queued > LIMITS.send_high;
+        if rests || clogged {
+            // Without a pause the rest comes again with the next bytes, or when it is asked for.
+            let pauses = clogged || data.is_last() || self.chance.in_1000(700);
+            let told = self.told(stream, "Data");
+            told.clogged = clogged;
+            told.resting = rests && pauses;
+            if pauses {
+                calls.pause(stream);
+            }
+            if rests {
+                let pause =
+                    self.chance.time(Duration::from_micros(100), Duration::from_millis(300));
+                calls.deadline(stream, GO_ON, Some(calls.now() + pause));
+            }
+        }
+    }
+
+    /// A rest is over, or there is room again.
+    fn go_on(&mut self, calls: &mut Calls<'_>, stream: StreamId) {
+        let told = self.told(stream, "Deadline or Drained");
+        if !told.clogged && !told.resting {
+            calls.resume(stream);
+        }
+    }
+}
+
+impl Owner for Echo {
+    type Mail = Mail;
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Mail>) {
+        match event {
+            Event::Accepted { stream, .. } => {
+                if self.streams.insert(stream, Told::default()).is_some() {
+                    self.violations.push(format!("{stream:?} was accepted twice"));
+                }
+                calls.limits(stream, LIMITS);
+                calls.deadline(stream, IDLE, Some(calls.now() + IDLE_MAX));
+            }
+            Event::Data { stream, mut data } => self.data(calls, stream, &mut data),
+            Event::Eof { stream } => {
+                let told = self.told(stream, "Eof");
+                let (again, paused) = (told.eof, told.resting || told.clogged);
+                told.eof = true;
+                if again || paused {
+                    self.violations.push(format!("Eof of {stream:?} twice, or though it pauses"));
+                }
+                calls.finish(stream, None);
+            }
+            Event::Drained { stream } => {
+                calls.deadline(stream, IDLE, Some(calls.now() + IDLE_MAX));
+                self.told(stream, "Drained").clogged = false;
+                self.go_on(calls, stream);
+            }
+            Event::Hangup { stream } => {
+                if std::mem::replace(&mut self.told(stream, "Hangup").hangup, true) {
+                    self.violations.push(format!("Hangup of {stream:?} twice"));
+                }
+                if self.chance.in_1000(500) {
+                    calls.close(stream);
+                    self.streams.remove(&stream);
+                }
+            }
+            Event::Closed { stream, .. } => {
+                self.told(stream, "Closed");
+                self.streams.remove(&stream);
+            }
+            Event::Deadline { stream, name: GO_ON } => {
+                self.told(stream, "Deadline").resting = false;
+                self.go_on(calls, stream);
+            }
+            Event::Deadline { stream, .. } => {
+                self.told(stream, "Deadline");
+                self.given_up += 1;
+                calls.close(stream);
+                self.streams.remove(&stream);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs an echo in the world until all its clients are done and forgotten.
+pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), String> {
+    let [events_max, accept_budget, mail_budget, read_budget] = shared.lock().scenario.budgets;
+    let settings = LoopSettings {
+        events_max,
+        accept_budget,
+        mail_budget,
+        read_budget,
+        ..LoopSettings::default()
+    };
+    let mut turning =
+        Loop::new(Simulated::new(shared.clone()), settings).map_err(|error| error.to_string())?;
+    let listener = {
+        let mut world = shared.lock();
+        world.mailbox = Some(turning.mailbox());
+        let listener = world.net.add_descriptor(Kind::Listener { backlog: VecDeque::new() });
+        world.net.descriptor(listener).owned = true;
+        for _ in 0..world.scenario.clients {
+            let after = world.chance.time(Duration::from_micros(100), Duration::from_secs(5));
+            let client = world.add_client(0, after, false);
+            world.clients[client].expects_an_echo();
+        }
+        u32::try_from(listener.0).unwrap_or_default()
+    };
+    turning.calls().accept_from(Fd::simulated(listener));
+    let mut owner = Echo {
+        chance: Chance::new(!seed),
+        streams: BTreeMap::new(),
+        violations: Vec::new(),
+        given_up: 0,
+    };
+    loop {
+        *turns += 1;
+        turning
+            .turn(&mut owner, Some(Duration::from_secs(1)))
+            .map_err(|error| error.to_string())?;
+        let streams = turning.calls().streams();
+        let mut world = shared.lock();
+        for text in owner.violations.drain(..) {
+            world.violation(text);
+        }
+        if streams != owner.streams.len() {
+            return Err(format!("{streams} streams, but {} are known", owner.streams.len()));
+        }
+        let done = world.clients.iter().all(Client::is_done);
+        let gone = world.clients.iter().filter(|client| may_be_given_up(client)).count();
+        if owner.given_up > gone {
+            world.violation("a stream was given up whose client was there".to_owned());
+        }
+        if !world.violations.is_empty() || (done && streams == 0) {
+            break;
+        }
+        if *turns > TURNS_MAX {
+            return Err(format!("{streams} streams are left after {TURNS_MAX} turns"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing may ever come of a client any more.
+fn may_be_given_up(client: &Client) -> bool {
+    let vanishes = matches!(client.leaving, Leaving::Vanishes(_));
+    client.excused.is_some() || client.reading == Reading::Never || vanishes
+}
+
+/// Everybody got back what it sent: the beginning of it, or all.
+pub(crate) fn check(world: &mut World) -> Ends {
+    let mut found = Vec::new();
+    for (number, client) in world.clients.iter().enumerate() {
+        let (sent, got) = (&client.bytes[..client.sent], &client.received);
+        if !sent.starts_with(got) {
+            found.push(format!("client {number} got something else than it had sent"));
+        }
+        let wants_all = matches!(client.leaving, Leaving::HalfCloses | Leaving::WhenAnswered);
+        let excused = client.excused.is_some()
+            || !world.violations.is_empty()
+            || client.reading == Reading::Never
+            || !wants_all;
+        let whole = got.len() == client.bytes.len() && client.end != Some(End::Reset);
+        if !excused && !whole {
+            found.push(format!(
+                "client {number} did nothing wrong and got {} of {} bytes back: {:?}, {:?}",
+                got.len(),
+                client.bytes.len(),
+                client.end,
+                client.leaving
+            ));
+        }
+    }
+    for text in found {
+        world.violation(text);
+    }
+    Ends::new()
+}
