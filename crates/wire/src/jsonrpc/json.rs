@@ -237,15 +237,28 @@ pub(super) fn characters(written: &[u8]) -> impl Iterator<Item = char> {
     })
 }
 
+/// The inside of a string that is written in ASCII without escapes, as nearly all names are.
+fn plain(written: &[u8]) -> Option<&[u8]> {
+    let inner = written.get(1..written.len().saturating_sub(1))?;
+    let is_plain = inner.iter().all(|&byte| byte.is_ascii() && byte != b'\\');
+    is_plain.then_some(inner)
+}
+
 /// Whether a string, as it is written, is this one. Names outside the basic plane are never asked
 /// for.
 pub(super) fn is_string(written: &[u8], name: &str) -> bool {
+    if let Some(inner) = plain(written) {
+        return inner == name.as_bytes();
+    }
     characters(written).eq(name.chars())
 }
 
 /// Whether a string is this one for readers that do not tell cases apart, or whose strings end at
 /// a NUL. Two letters beyond ASCII fold into it: the long s and the sign of the kelvin.
 pub(super) fn is_alike(written: &[u8], name: &str) -> bool {
+    if let Some(inner) = plain(written) {
+        return inner.eq_ignore_ascii_case(name.as_bytes());
+    }
     let fold = |character: char| match character {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
