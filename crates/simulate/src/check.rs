@@ -9,8 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exchange::{Cause, Verdict};
+use exchange::{Cause, Outcome, Verdict};
 
+use crate::asks::{Ask, NOWHERE};
 use crate::clients::{Client, End, Leaving, LineKind};
 use crate::scenario::{Finish, Job};
 use crate::store::id_of;
@@ -28,6 +29,45 @@ enum Said<'a> {
 
 /// Requests by how they ended, for the report of many runs.
 pub(crate) type Ends = BTreeMap<&'static str, u64>;
+
+/// Who asks from within is told once, and the truth.
+fn check_ask(
+    judge: Judge<'_>,
+    ask: &Ask,
+    ends: &mut Ends,
+    acknowledged: &mut BTreeMap<u64, u32>,
+    found: &mut Vec<String>,
+) {
+    let Some(asked_at) = ask.asked_at else { return };
+    let world = judge.world;
+    let outcomes = ask.outcomes();
+    let calm = world.scenario.finish == Finish::Calm && world.violations.is_empty();
+    let due = calm && world.drain_at.is_some_and(|drain_at| drain_at > asked_at);
+    if outcomes.len() > 1 || (due && outcomes.is_empty()) {
+        found.push(format!("request {} from within was told {outcomes:?}", ask.id));
+    }
+    for outcome in outcomes {
+        let said = match &outcome {
+            Outcome::Reply(body) => Said::Answer(body),
+            Outcome::Ended(end, text) if end.cause == Cause::Worker => Said::Refused(text),
+            Outcome::Ended(end, _) => Said::Ended(end.cause),
+        };
+        let judged = if ask.pool == NOWHERE && outcome.end().cause == Cause::NoPool {
+            Ok(("nopool", None))
+        } else {
+            judge.line(ask.id, LineKind::Whole, &ask.line, said)
+        };
+        match judged {
+            Ok((end, row)) => {
+                *ends.entry(end).or_default() += 1;
+                if let Some(id) = row {
+                    *acknowledged.entry(id).or_default() += 1;
+                }
+            }
+            Err(why) => found.push(format!("request {} from within: {outcome:?}: {why}", ask.id)),
+        }
+    }
+}
 
 /// What programs were given and what they said to it.
 #[derive(Debug, Default)]
@@ -87,9 +127,13 @@ pub(crate) fn check(world: &mut World) -> Ends {
             found.push(format!("line {id} was given to {times} programs"));
         }
     }
+    let judge = Judge { world, truth: &truth };
     for (number, client) in world.clients.iter().enumerate() {
-        let account = Account { world, truth: &truth, number, client };
+        let account = Account { judge, world, number, client };
         account.check(&mut ends, &mut acknowledged, &mut found);
+    }
+    for ask in &world.asks {
+        check_ask(judge, ask, &mut ends, &mut acknowledged, &mut found);
     }
     check_rows(world, &truth, &acknowledged, &mut found);
     for text in found {
@@ -104,7 +148,7 @@ fn check_rows(
     acknowledged: &BTreeMap<u64, u32>,
     found: &mut Vec<String>,
 ) {
-    let mut sent = BTreeSet::new();
+    let mut sent: BTreeSet<u64> = world.asks.iter().map(|ask| ask.id).collect();
     for client in &world.clients {
         let mut whole = client.lines.iter().filter(|line| line.end <= client.sent);
         sent.extend(whole.clone().map(|line| line.id));
@@ -137,10 +181,91 @@ fn check_rows(
 
 /// One client and what it got.
 struct Account<'a> {
+    judge: Judge<'a>,
     world: &'a World,
-    truth: &'a Truth,
     number: usize,
     client: &'a Client,
+}
+
+/// Knows what the answer to a line may be.
+#[derive(Clone, Copy)]
+struct Judge<'a> {
+    world: &'a World,
+    truth: &'a Truth,
+}
+
+impl Judge<'_> {
+    /// Whether a reply may be the one to this line: how it ended, and the row that it acknowledges.
+    fn line(
+        &self,
+        id: u64,
+        kind: LineKind,
+        line: &[u8],
+        said: Said<'_>,
+    ) -> Result<(&'static str, Option<u64>), &'static str> {
+        let replies = self.truth.replies.get(line).map_or(&[][..], Vec::as_slice);
+        match said {
+            Said::Nonsense => Err("it is no reply at all"),
+            Said::Answer(answer) => {
+                if kind == LineKind::TooLong {
+                    return Err("a line that is too long was answered");
+                }
+                let acknowledged = match self.world.scenario.job {
+                    Job::Programs => {
+                        let told = replies.iter().any(|reply| reply == answer);
+                        return told.then_some(("ok", None)).ok_or("no program said that to it");
+                    }
+                    Job::Rows => Some(id),
+                    Job::Main => replies
+                        .iter()
+                        .filter_map(|reply| id_of(reply))
+                        .find(|id| answer == format!("ok {id}").as_bytes()),
+                };
+                match acknowledged {
+                    Some(id) if answer == format!("ok {id}").as_bytes() => Ok(("ok", Some(id))),
+                    _ => Err("that is not its acknowledgement"),
+                }
+            }
+            Said::Refused(text) => {
+                let told = replies.iter().any(|reply| reply.strip_prefix(b"!") == Some(text));
+                told.then_some(("worker", None)).ok_or("no program refused it so")
+            }
+            Said::Ended(cause) => {
+                let own = replies.iter().filter(|reply| id_of(reply) == Some(id)).count();
+                self.end(id, kind, cause, own).map(|()| (cause.word(), None))
+            }
+        }
+    }
+
+    /// `own`: how many replies to this very line say its own row.
+    fn end(&self, id: u64, kind: LineKind, cause: Cause, own: usize) -> Result<(), &'static str> {
+        let world = self.world;
+        match (cause, kind) {
+            (Cause::TooLong, LineKind::TooLong) => return Ok(()),
+            // Who is slow to end a line is refused so, whatever it would have become.
+            (Cause::Incomplete, _) | (Cause::Draining, LineKind::TooLong) => {}
+            (Cause::TooLong, _) => return Err("it is not too long"),
+            (_, LineKind::TooLong) => return Err("it should have been refused as too long"),
+            (Cause::Connections | Cause::NoPool | Cause::Left | Cause::Stalled, _) => {
+                return Err("nobody should be told that");
+            }
+            _ => {}
+        }
+        let given = self.truth.given.contains_key(&id);
+        let alone = world.scenario.job == Job::Programs;
+        let stored = world.store.rows.get(&id).copied().unwrap_or_default();
+        // A program that confuses its answers may have said this row to somebody else's line.
+        let said = self.truth.rows.get(&id).copied().unwrap_or_default();
+        let elsewhere = said.saturating_sub(u32::try_from(own).unwrap_or(u32::MAX));
+        match cause.verdict() {
+            Verdict::Refused if given && alone => Err("it was refused though a program has it"),
+            Verdict::Refused | Verdict::Failed if stored > elsewhere => {
+                Err("it is stored, and its client was told that it is not")
+            }
+            Verdict::Refused | Verdict::Failed | Verdict::Unknown => Ok(()),
+            Verdict::Answered | Verdict::Left => Err("that is no end to tell"),
+        }
+    }
 }
 
 impl Account<'_> {
@@ -170,7 +295,7 @@ impl Account<'_> {
             };
             let start = place.checked_sub(1).map_or(0, |before| client.lines[before].end);
             let bytes = without_end(&client.bytes[start..line.end]);
-            match self.judge(line.id, line.kind, bytes, self.said(reply, status)) {
+            match self.judge.line(line.id, line.kind, bytes, self.said(reply, status)) {
                 Ok((end, acknowledges)) => {
                     self.count(ends, end);
                     if let Some(id) = acknowledges {
@@ -227,84 +352,6 @@ impl Account<'_> {
 
     fn count(&self, ends: &mut Ends, end: &'static str) {
         *ends.entry(end).or_default() += 1;
-    }
-
-    /// Whether a reply may be the one to this line: how it ended, and the row that it acknowledges.
-    fn judge(
-        &self,
-        id: u64,
-        kind: LineKind,
-        line: &[u8],
-        said: Said<'_>,
-    ) -> Result<(&'static str, Option<u64>), &'static str> {
-        let replies = self.truth.replies.get(line).map_or(&[][..], Vec::as_slice);
-        match said {
-            Said::Nonsense => Err("it is no reply at all"),
-            Said::Answer(answer) => {
-                if kind == LineKind::TooLong {
-                    return Err("a line that is too long was answered");
-                }
-                let acknowledged = match self.world.scenario.job {
-                    Job::Programs => {
-                        let told = replies.iter().any(|reply| reply == answer);
-                        return told.then_some(("ok", None)).ok_or("no program said that to it");
-                    }
-                    Job::Rows => Some(id),
-                    Job::Main => replies
-                        .iter()
-                        .filter_map(|reply| id_of(reply))
-                        .find(|id| answer == format!("ok {id}").as_bytes()),
-                };
-                match acknowledged {
-                    Some(id) if answer == format!("ok {id}").as_bytes() => Ok(("ok", Some(id))),
-                    _ => Err("that is not its acknowledgement"),
-                }
-            }
-            Said::Refused(text) => {
-                let told = replies.iter().any(|reply| reply.strip_prefix(b"!") == Some(text));
-                told.then_some(("worker", None)).ok_or("no program refused it so")
-            }
-            Said::Ended(cause) => {
-                let own = replies.iter().filter(|reply| id_of(reply) == Some(id)).count();
-                self.judge_end(id, kind, cause, own).map(|()| (cause.word(), None))
-            }
-        }
-    }
-
-    /// `own`: how many replies to this very line say its own row.
-    fn judge_end(
-        &self,
-        id: u64,
-        kind: LineKind,
-        cause: Cause,
-        own: usize,
-    ) -> Result<(), &'static str> {
-        let world = self.world;
-        match (cause, kind) {
-            (Cause::TooLong, LineKind::TooLong) => return Ok(()),
-            // Who is slow to end a line is refused so, whatever it would have become.
-            (Cause::Incomplete, _) | (Cause::Draining, LineKind::TooLong) => {}
-            (Cause::TooLong, _) => return Err("it is not too long"),
-            (_, LineKind::TooLong) => return Err("it should have been refused as too long"),
-            (Cause::Connections | Cause::NoPool | Cause::Left | Cause::Stalled, _) => {
-                return Err("nobody should be told that");
-            }
-            _ => {}
-        }
-        let given = self.truth.given.contains_key(&id);
-        let alone = world.scenario.job == Job::Programs;
-        let stored = world.store.rows.get(&id).copied().unwrap_or_default();
-        // A program that confuses its answers may have said this row to somebody else's line.
-        let said = self.truth.rows.get(&id).copied().unwrap_or_default();
-        let elsewhere = said.saturating_sub(u32::try_from(own).unwrap_or(u32::MAX));
-        match cause.verdict() {
-            Verdict::Refused if given && alone => Err("it was refused though a program has it"),
-            Verdict::Refused | Verdict::Failed if stored > elsewhere => {
-                Err("it is stored, and its client was told that it is not")
-            }
-            Verdict::Refused | Verdict::Failed | Verdict::Unknown => Ok(()),
-            Verdict::Answered | Verdict::Left => Err("that is no end to tell"),
-        }
     }
 
     /// What a line of a reply means.

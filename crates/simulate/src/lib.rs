@@ -5,6 +5,7 @@
 //! What it knows: how each of them may misbehave, and what a client may hold the gateway to. What
 //! it must never know: a real clock, a real socket, anything that another run would do otherwise.
 
+mod asks;
 mod chance;
 mod check;
 mod clients;

@@ -191,6 +191,10 @@ impl Run {
             let after = world.chance.time(Duration::from_micros(100), Duration::from_secs(5));
             world.add_client(listener, after, false);
         }
+        for _ in 0..world.scenario.asks {
+            let at = world.chance.time(Duration::from_micros(100), Duration::from_secs(8));
+            world.add_ask(at);
+        }
         for _ in 0..world.scenario.cuts {
             let after = world.chance.time(Duration::from_millis(1), Duration::from_secs(10));
             world.after(after, Happening::Cut);
@@ -319,6 +323,9 @@ impl Run {
         let within = {
             let mut world = self.shared.lock();
             world.happen(Happening::Drain);
+            if let (Some(again), false) = (world.scenario.drain_again, world.calm) {
+                world.after(again, Happening::Drain);
+            }
             world.scenario.drain
         };
         while !self.stopped {
@@ -331,7 +338,12 @@ impl Run {
             }
         }
         // The loop's clock is read once a turn, and its ticks are of a millisecond.
-        let in_time = self.now() - begun + Duration::from_millis(10) < within;
+        // Ordered again, the end comes at once and leaves what there is.
+        let again = {
+            let world = self.shared.lock();
+            !world.calm && world.scenario.drain_again.is_some()
+        };
+        let in_time = !again && self.now() - begun + Duration::from_millis(10) < within;
         let Some(shard) = self.shard.take() else { return Ok(()) };
         let cut = shard.result().cut;
         let streams = self.turning.calls().streams();

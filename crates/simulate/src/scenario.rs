@@ -15,6 +15,16 @@ pub(crate) enum Job {
     Rows,
 }
 
+impl Job {
+    /// The pool that requests come to.
+    pub(crate) const fn first_pool(self) -> &'static str {
+        match self {
+            Self::Programs | Self::Main => "work",
+            Self::Rows => "store",
+        }
+    }
+}
+
 /// How the run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finish {
@@ -62,6 +72,9 @@ pub(crate) struct Scenario {
     pub(crate) socket_receive: usize,
     pub(crate) socket_send: usize,
     pub(crate) cuts: usize,
+    pub(crate) asks: usize,
+    /// The end is ordered again after so long: at once.
+    pub(crate) drain_again: Option<Duration>,
     pub(crate) keeper_lost: bool,
     /// The loop's own limits: events, accepts and mails a turn, and bytes of one stream.
     pub(crate) budgets: [usize; 4],
@@ -122,6 +135,10 @@ impl Scenario {
                 chance.pick(&[1, 3, 1024]),
                 chance.pick(&[1, 600, 256 << 10]),
             ],
+            asks: chance.pick(&[0, 0, 1, 6]),
+            drain_again: chance
+                .in_1000(100)
+                .then(|| chance.time(Duration::from_millis(1), Duration::from_secs(3))),
             drain,
         };
         if scenario.latency_max > Duration::from_millis(10) {
@@ -135,11 +152,12 @@ impl Scenario {
 
     /// The configuration, as an operator would write it.
     fn configuration(&self, chance: &mut Chance) -> String {
-        let (job, first) = match self.job {
-            Job::Programs => (self.programs(chance, None), "work"),
-            Job::Main => (self.programs(chance, Some("store")) + &self.store(chance), "work"),
-            Job::Rows => (self.store(chance), "store"),
+        let job = match self.job {
+            Job::Programs => self.programs(chance, None),
+            Job::Main => self.programs(chance, Some("store")) + &self.store(chance),
+            Job::Rows => self.store(chance),
         };
+        let first = self.job.first_pool();
         let mut text = format!("[daemon]\ndrain = \"{}ms\"\n", self.drain.as_millis());
         for (place, facts) in self.listeners.iter().enumerate() {
             text += &format!(

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use event::{Mailbox, Wake};
 use gateway::Mail;
 
+use crate::asks::Ask;
 use crate::chance::Chance;
 use crate::clients::Client;
 use crate::flow::{FlowId, Party};
@@ -53,6 +54,8 @@ pub(crate) enum Happening {
     ProgramReported(usize),
     /// Somebody else who held a program's pipes open lets go of them.
     PipesReleased(usize),
+    /// Somebody in the gateway's own process asks.
+    Ask(usize),
     /// A handler's thread goes on.
     Thread(usize),
     /// The keeper of the programs is lost.
@@ -147,11 +150,14 @@ pub(crate) struct World {
     pub(crate) scenario: Scenario,
     pub(crate) net: Net,
     pub(crate) clients: Vec<Client>,
+    pub(crate) asks: Vec<Ask>,
     pub(crate) programs: Vec<Program>,
     pub(crate) threads: Threads,
     pub(crate) store: Store,
     pub(crate) mailbox: Option<Mailbox<Mail>>,
     pub(crate) planted: Planted,
+    /// When the end was ordered.
+    pub(crate) drain_at: Option<Moment>,
     /// No more faults are made.
     pub(crate) calm: bool,
     /// The gateway sleeps and nothing will ever happen again.
@@ -180,11 +186,13 @@ impl World {
             chance: Chance::new(seed ^ 0x51b1_a7e0),
             net: Net::new(),
             clients: Vec::new(),
+            asks: Vec::new(),
             programs: Vec::new(),
             threads: Threads::default(),
             store: Store::default(),
             mailbox: None,
             planted,
+            drain_at: None,
             calm: false,
             at_rest: false,
             violations: Vec::new(),
@@ -312,10 +320,12 @@ impl World {
             Happening::Signal(program, how) => self.signal(program, how),
             Happening::ProgramReported(program) => self.report_exit(program),
             Happening::PipesReleased(program) => self.release_pipes(program),
+            Happening::Ask(number) => self.ask(number),
             Happening::KeeperLost => self.lose_keeper(),
             Happening::Cut => self.cut_somebody(),
             Happening::Drain => {
                 self.note("somebody orders the end", 0, 0);
+                self.drain_at.get_or_insert(self.now);
                 self.post(Mail::Drain);
             }
             Happening::Thread(_) => unreachable!("threads go on outside of the lock"),

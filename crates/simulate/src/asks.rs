@@ -1,0 +1,57 @@
+//! Requests from within the gateway's own process.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use exchange::{Outcome, Slice};
+use gateway::Mail;
+
+use crate::world::{Happening, Moment, World};
+
+/// The name of a pool that is not there.
+pub(crate) const NOWHERE: &str = "nowhere";
+
+/// One request and what came of it.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) id: u64,
+    pub(crate) line: Vec<u8>,
+    pub(crate) pool: &'static str,
+    pub(crate) asked_at: Option<Moment>,
+    outcomes: Arc<Mutex<Vec<Outcome>>>,
+}
+
+impl Ask {
+    /// What was told of it; more than one outcome must not be.
+    pub(crate) fn outcomes(&self) -> Vec<Outcome> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl World {
+    /// A request that will be made at `at`.
+    pub(crate) fn add_ask(&mut self, at: Moment) {
+        let number = self.asks.len();
+        let id = u64::try_from(number).expect("few requests") + 9_000_000;
+        let line = format!("{id} from within").into_bytes();
+        let pool = self.scenario.job.first_pool();
+        let pool = if self.chance.in_1000(100) { NOWHERE } else { pool };
+        self.asks.push(Ask { id, line, pool, asked_at: None, outcomes: Arc::default() });
+        self.at(at, Happening::Ask(number));
+    }
+
+    pub(crate) fn ask(&mut self, number: usize) {
+        if self.mailbox.is_none() {
+            return;
+        }
+        self.note("asks from within: request", number, 0);
+        let ask = &mut self.asks[number];
+        ask.asked_at = Some(self.now);
+        let outcomes = Arc::clone(&ask.outcomes);
+        let reply = move |outcome| {
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+        };
+        let line = Slice::from(&ask.line[..]);
+        let pool = ask.pool.to_owned();
+        self.post(Mail::Ask { pool, line, reply: Box::new(reply) });
+    }
+}
