@@ -46,3 +46,8 @@ pub use reuse::{POOLED_BYTES_MAX, POOLED_FIELDS_MAX, POOLED_SETS_MAX};
 pub use rows::{ROWS_BYTES_MAX, Row, RowError, Rows, Schema};
 pub use set::{Fields, Format, Iter, Lookup, Stats};
 pub use value::{Field, Value};
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
