@@ -26,7 +26,7 @@ const TURNS_MAX: u64 = 400_000;
 const WORK_MAX: Duration = Duration::from_secs(900);
 /// How long a gateway that nobody asks anything may take until it is at rest, and until it answers
 /// again.
-const REST_MAX: Duration = Duration::from_secs(60);
+const REST_MAX: Duration = Duration::from_secs(90);
 const RECOVER_MAX: Duration = Duration::from_secs(200);
 
 /// How long the end of a gateway at rest may take: the last batch, graces, pipes that others hold.

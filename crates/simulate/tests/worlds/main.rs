@@ -21,7 +21,7 @@ use std::time::Instant;
 use simulate::{Options, Plant, Report, replay, run, run_echo};
 
 /// Seeds that are run when nobody asks for others.
-const SEEDS: Range<u64> = 0..2000;
+const SEEDS: Range<u64> = 0..4000;
 /// Every way in which a request can end that a client can be told, and which some seed must reach.
 const ENDS: [&str; 17] = [
     "ok",
