@@ -4,6 +4,27 @@
 //! [`gateway::Shard`] on the real [`event::Loop`]; everything that happens follows from one seed.
 //! What it knows: how each of them may misbehave, and what a client may hold the gateway to. What
 //! it must never know: a real clock, a real socket, anything that another run would do otherwise.
+//!
+//! `cargo test -p roadstead-simulate` runs some thousand seeds. Where somebody is wronged it says
+//! who, and the one command that tells all that happened in that world:
+//!
+//! ```text
+//! SIMULATE_SEED=26 cargo test -p roadstead-simulate -- --nocapture replay
+//! ```
+//!
+//! The seams are those of the real house: [`event::Kernel`], [`spawn::Spawn`], [`gateway::Runner`]
+//! and the seed and clock that a shard is given. Handlers run on threads of the system, one at a
+//! time, passed a baton at each of their steps; real descriptors of `/dev/null` stand for the pipes
+//! of programs, which the gateway must be able to own.
+//!
+//! ```
+//! let options = simulate::Options { seed: 7, plant: None, told: false };
+//! let (one, other) = (simulate::run(options), simulate::run(options));
+//! assert!(one.violations.is_empty());
+//! assert_eq!(one.digest, other.digest);
+//! ```
+
+#![forbid(unsafe_code)]
 
 mod asks;
 mod chance;
