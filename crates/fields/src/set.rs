@@ -217,6 +217,7 @@ impl Fields {
         self.clear();
         self.form = Form::Lines;
         self.dead = head.len();
+        self.entries.reserve((head.len() / LINE_LENGTH + 8).min(self.limits.fields as usize));
         if is_worth_keeping(&head) {
             self.head = Some(head);
         } else {
@@ -284,9 +285,12 @@ impl Fields {
     /// The number of the first field of that name at `from` or behind it.
     #[inline]
     fn find(&self, name: &[u8], tag: Tag, case: Case, from: usize) -> Option<usize> {
-        if self.mask & tag.bit() == 0 {
-            return None;
-        }
+        // Most names that are asked for are absent, and this is all that it costs to see that.
+        if self.mask & tag.bit() == 0 { None } else { self.search(name, tag, case, from) }
+    }
+
+    #[inline(never)]
+    fn search(&self, name: &[u8], tag: Tag, case: Case, from: usize) -> Option<usize> {
         let fits = |entry: &Entry| {
             entry.tag == tag
                 && entry.name_length() == name.len()
@@ -487,6 +491,9 @@ impl<'a> Run<'a> {
         }
     }
 }
+
+/// Bytes of a line, roughly: how many entries are made room for when lines are adopted.
+const LINE_LENGTH: usize = 32;
 
 /// Blocks of this size or smaller are kept whatever part of them is used.
 const SMALL_BLOCK: usize = 4096;
