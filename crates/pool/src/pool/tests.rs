@@ -110,6 +110,7 @@ impl Yard {
 
     fn returned(&mut self, number: u32) -> Ticket {
         let ticket = self.pool.handle_returned(self.now, Job(number, 10));
+        self.pool.handle_time(self.now);
         self.follow();
         ticket
     }

@@ -375,6 +375,7 @@ impl Naive {
         }
         let since = self.waiting.first().map_or(self.now, |first| first.since);
         let ticket = self.pool.handle_returned(self.now, job);
+        self.pool.handle_time(self.now);
         self.fates[job.id] = Fate::Waiting;
         self.tickets.push((ticket, job.id));
         self.waiting.insert(0, Waiting { job, since, ticket });
