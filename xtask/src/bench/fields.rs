@@ -50,6 +50,8 @@ pub(super) fn run(workspace: &Workspace, arguments: &FieldsArguments) -> Result<
         command.args(args);
         shell::output(command)
     };
+    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = loads.split(' ').next().unwrap_or_default();
     let memory = measure("measure_memory", &[])?;
     eprintln!("measuring under glibc");
     let glibc = lines(&measure("measure", &["time", &rounds])?)?;
@@ -57,7 +59,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &FieldsArguments) -> Result<
     let mimalloc = lines(&measure("measure_mimalloc", &["time", &rounds])?)?;
     let instructions = instructions(workspace)?;
     let command = format!("cargo xtask bench fields --rounds {rounds}");
-    let page = page(&command, &page::machine(), &memory, [&glibc, &mimalloc], instructions);
+    let page = page(&command, &page::machine(), &memory, [&glibc, &mimalloc], instructions, load);
     println!("{page}");
     if !arguments.dry {
         fs::write(workspace.root.join("docs/bench-fields.md"), page)
@@ -106,6 +108,7 @@ fn page(
     memory: &str,
     allocators: [&[Line]; 2],
     instructions: f64,
+    load: &str,
 ) -> String {
     let Machine { cores, kernel, date, perl: _ } = machine;
     let mut text = format!(
@@ -116,6 +119,9 @@ fn page(
          round, so their ratios count. {cores} cores cannot show all of the contention in malloc that the\n\
          authors of the original saw on 32.\n"
     );
+    text.push_str(&format!(
+        "Load of the machine over the minute before: {load}; above 1 the times are doubtful.\n"
+    ));
     for (begin, heading) in TASKS {
         text.push_str(&format!("\n## {heading}\n\n"));
         text.push_str(
@@ -183,7 +189,7 @@ mod tests {
             date: "2026-01-02".to_owned(),
             perl: String::new(),
         };
-        let page = page("command", &machine, "Fields\t2\t0\t1020", [&all, &all], 9.5);
+        let page = page("command", &machine, "Fields\t2\t0\t1020", [&all, &all], 9.5, "0.10");
         for part in [
             "| kept | 1 | Fields | 2.0 (1.0–3.0) | 2.0 (1.0–3.0) |",
             "| a row | 30 | Rows | 5.0 (4.0–6.0) |",
