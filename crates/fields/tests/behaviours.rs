@@ -1,5 +1,5 @@
-//! What programs rely on in the store that this one follows, case by case. The numbers are those
-//! of its own test file; wording and calls are ours.
+//! What programs rely on in the store that this one follows, topic by topic. The numbers follow
+//! the topics of its test file, not each of its cases; wording and calls are ours.
 
 use fields::{Case, Fields, Value};
 
