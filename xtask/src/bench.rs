@@ -7,8 +7,12 @@
 //!                rows    rows acknowledged a second into SQLite with full sync,
 //!                        against a bare client that commits row by row
 //!   bench fields         what storing and finding names and values takes, against other stores
+//!   bench loop   an echo of 64 bytes by the loop over each kernel, against a bare loop over epoll,
+//!                mio, libevent and IO::Multiplex
 //! ```
 
+mod echo;
+mod echo_page;
 mod fields;
 mod lines;
 mod load;
@@ -27,6 +31,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statistics::Pairs;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArguments {
@@ -40,6 +45,21 @@ enum What {
     Main(MainArguments),
     /// Stores of names and values; writes docs/bench-fields.md
     Fields(fields::FieldsArguments),
+    /// The event loop: an echo at 1 to 9500 connections; writes docs/bench-loop.md
+    Loop(LoopArguments),
+}
+
+#[derive(Args, Debug)]
+struct LoopArguments {
+    /// Rounds of each shape
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Milliseconds that are measured in each round
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..))]
+    milliseconds: u64,
+    /// Show the tables without writing the page
+    #[arg(long)]
+    dry: bool,
 }
 
 #[derive(Args, Debug)]
@@ -74,10 +94,40 @@ struct Ground {
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
-    let arguments = match &arguments.what {
-        What::Main(arguments) => arguments,
-        What::Fields(arguments) => return fields::run(workspace, arguments),
-    };
+    match &arguments.what {
+        What::Main(arguments) => run_main(workspace, arguments),
+        What::Fields(arguments) => fields::run(workspace, arguments),
+        What::Loop(arguments) => run_loop(workspace, arguments),
+    }
+}
+
+fn run_loop(workspace: &Workspace, arguments: &LoopArguments) -> Result<(), Failure> {
+    raise_descriptors();
+    let peers = echo::peers(workspace)?;
+    let folder = workspace.target.join("bench");
+    let window = Duration::from_millis(arguments.milliseconds);
+    let mut shapes = Vec::new();
+    for shape in echo::SHAPES {
+        shapes.push(echo::measure(&peers, *shape, arguments.rounds, window, &folder)?);
+        println!("{}", shapes.last().map(echo_page::table).unwrap_or_default());
+    }
+    if !arguments.dry {
+        let LoopArguments { rounds, milliseconds, .. } = arguments;
+        let command =
+            format!("cargo xtask bench loop --rounds {rounds} --milliseconds {milliseconds}");
+        let text = echo_page::page(&command, &page::machine(), &shapes);
+        fs::write(workspace.root.join("docs/bench-loop.md"), text)
+            .map_err(|error| Failure::new(format!("docs/bench-loop.md: {error}")))?;
+        println!("wrote docs/bench-loop.md");
+    }
+    let missed: Vec<String> = echo_page::goals(&shapes)
+        .into_iter()
+        .filter_map(|(goal, met)| (!met).then(|| format!("missed: {goal}")))
+        .collect();
+    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+}
+
+fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH)?;
     raise_descriptors();
     let ground = prepare(workspace, arguments)?;

@@ -21,6 +21,8 @@ enum Probe {
     Program,
     /// A module that Perl can load.
     PerlModule,
+    /// A header of C.
+    Header,
     /// Netcat as OpenBSD has it: the traditional one has no `-N`.
     Netcat,
 }
@@ -55,6 +57,15 @@ pub(crate) const BENCH: &[Requirement] = &[
 /// What counts instructions.
 pub(crate) const COUNTING: &[Requirement] = &[program("valgrind", "valgrind")];
 
+/// What `cargo xtask bench loop` needs.
+pub(crate) const BENCH_LOOP: &[Requirement] = &[
+    program("perl", "perl"),
+    perl_module("IO::Multiplex", "libio-multiplex-perl"),
+    program("strace", "strace"),
+    program("cc", "gcc"),
+    Requirement { name: "event2/event.h", package: "libevent-dev", probe: Probe::Header },
+];
+
 /// Sees to it that all of them are there, and gives a note on what was done for that.
 pub(crate) fn provide(list: &[Requirement]) -> Result<String, Failure> {
     let missing: Vec<Requirement> = list.iter().copied().filter(|one| !one.is_there()).collect();
@@ -86,6 +97,7 @@ impl Requirement {
                 .stderr(Stdio::null())
                 .status()
                 .is_ok_and(|status| status.success()),
+            Probe::Header => Path::new("/usr/include").join(self.name).exists(),
             Probe::Netcat => Command::new(self.name).arg("-h").output().is_ok_and(|output| {
                 [output.stdout, output.stderr]
                     .iter()

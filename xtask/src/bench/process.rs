@@ -18,6 +18,32 @@ pub(super) fn cpu_ns(process: u32) -> io::Result<u64> {
     Ok(sum)
 }
 
+/// Bytes of anonymous memory that a process has resident.
+pub(super) fn memory(process: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = number(line.and_then(|line| line.trim().split(' ').next()));
+    kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other("no RssAnon in /proc/PID/status"))
+}
+
+/// Ticks of the clock that a process has spent outside the kernel, and within.
+pub(super) fn user_and_system(process: u32) -> io::Result<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let mut ticks = rest.split_whitespace().skip(11).map(|word| number(Some(word)));
+    match (ticks.next().flatten(), ticks.next().flatten()) {
+        (Some(user), Some(system)) => Ok((user, system)),
+        _ => Err(io::Error::other("no times in /proc/PID/stat")),
+    }
+}
+
+/// Whether somebody traces a process.
+pub(super) fn is_traced(process: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let tracer = text.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() != "0")
+}
+
 /// Bytes that a process has written so far, to anything.
 pub(super) fn written(process: u32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/io"))?;

@@ -45,7 +45,7 @@ pub(super) struct Quartiles {
 }
 
 impl Quartiles {
-    fn of(samples: &[f64]) -> Self {
+    pub(super) fn of(samples: &[f64]) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         Self { low: at(&sorted, 1), median: at(&sorted, 2), high: at(&sorted, 3) }

@@ -1,0 +1,39 @@
+//! An echo by the loop, over the kernel that its argument names; measured by `xtask bench loop`.
+
+use event::{
+    Address, BindSettings, Calls, Epoll, Event, Kernel, Loop, LoopSettings, Owner, Poll, Select,
+};
+
+struct Echo;
+
+impl Owner for Echo {
+    type Mail = ();
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+        match event {
+            Event::Data { stream, mut data } => {
+                calls.send_bytes(stream, data.bytes());
+                data.consume(data.bytes().len());
+            }
+            Event::Eof { stream } => calls.finish(stream, None),
+            _ => {}
+        }
+    }
+}
+
+fn serve(kernel: impl Kernel) -> std::io::Result<()> {
+    let any = Address::Internet(([127, 0, 0, 1], 0).into());
+    let (listener, bound) = event::bind(&any, &BindSettings::default())?;
+    println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
+    let mut events = Loop::new(kernel, LoopSettings::default())?;
+    events.calls().accept_from(listener);
+    events.run(&mut Echo)
+}
+
+fn main() -> std::io::Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        Some("poll") => serve(Poll::new()?),
+        Some("select") => serve(Select::new()?),
+        _ => serve(Epoll::new()?),
+    }
+}
