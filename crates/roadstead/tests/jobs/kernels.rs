@@ -57,7 +57,7 @@ fn write_job(folder: &std::path::Path) {
 }
 
 /// As systemd does it: the variables name the process that reads them.
-const HAND_OVER: &str = "exec 4</dev/null 3<&$1
+const HAND_OVER: &str = "exec 3<&$1 4</dev/null
 export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=hits:other
 exec \"$0\" serve roadstead.toml";
 
