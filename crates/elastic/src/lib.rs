@@ -8,4 +8,4 @@ mod policy;
 mod sizing;
 
 pub use policy::{Advice, Load, Policy};
-pub use sizing::Sizing;
+pub use sizing::{QUEUE_GROWS_ABOVE, Sizing};

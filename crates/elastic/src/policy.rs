@@ -3,7 +3,8 @@
 //! **Growing.** What `min` and `spare` want is started at once. Beyond that a worker is started
 //! when the oldest waiting request waited for `grow_after`, and again every `grow_after` while
 //! the pressure lasts, each step twice the step before. No step starts more than the waiting
-//! requests could use, those that are still starting counted.
+//! requests could use, those that are still starting counted. With `grow_above` the length of the
+//! queue is a reason as well: each request beyond it is worth a worker at once.
 //!
 //! **Shrinking.** A worker is *surplus* beyond `max(min, busy + spare)`. Which worker that is
 //! depends on the schedule (round robin lets none of them rest), so the policy does not look at
@@ -106,9 +107,17 @@ impl Policy {
         self.step = self.step.min(self.sizing.grow_step_max);
     }
 
+    /// Takes notice of a load without acting on it: when to ask [`advise`](Self::advise), `now` if
+    /// it has something to say already. For pools whose load changes on one thread and whose
+    /// workers are started and ended by another.
+    pub fn observe(&mut self, now: Instant, load: &Load) -> Option<Instant> {
+        self.note(now, load);
+        if self.missing(load) > 0 { Some(now) } else { self.next_time(load) }
+    }
+
     /// What to do now, at `now`, which never goes back.
     pub fn advise(&mut self, now: Instant, load: &Load) -> Advice {
-        self.observe(now, load);
+        self.note(now, load);
         let missing = self.missing(load);
         if missing > 0 {
             return Advice::Start(missing);
@@ -140,14 +149,18 @@ impl Policy {
         self.sizing.max.saturating_sub(load.present()).min(load.room)
     }
 
-    /// How many are missing at once: for `min`, for `spare`, and the first one for a request
-    /// that no worker could ever answer.
+    /// How many are missing at once: for `min`, for `spare`, for a queue that is too long, and the
+    /// first one for a request that no worker could ever answer.
     fn missing(&self, load: &Load) -> u32 {
         let coming = load.ready().saturating_add(load.starting);
         let for_min = self.sizing.min.saturating_sub(coming);
         let for_spare = self.sizing.spare.saturating_sub(load.idle.saturating_add(load.starting));
         let for_first = u32::from(coming == 0 && load.waiting > 0);
-        for_min.max(for_spare).max(for_first).min(self.room(load))
+        let for_queue = self
+            .sizing
+            .grow_above
+            .map_or(0, |above| load.waiting.saturating_sub(above).saturating_sub(load.starting));
+        for_min.max(for_spare).max(for_queue).max(for_first).min(self.room(load))
     }
 
     /// How many more may be starting because requests wait.
@@ -187,7 +200,7 @@ impl Policy {
     }
 
     /// Brings `surplus` up to date.
-    fn observe(&mut self, now: Instant, load: &Load) {
+    fn note(&mut self, now: Instant, load: &Load) {
         let needed = self.sizing.min.max(load.busy.saturating_add(self.sizing.spare));
         let surplus = if load.may_shrink { load.ready().saturating_sub(needed) } else { 0 };
         let surplus = usize::try_from(surplus).unwrap_or(usize::MAX);

@@ -34,14 +34,16 @@ enum Event {
 }
 
 fn sizing() -> impl Strategy<Value = Sizing> {
-    (0..8_u32, 1..24_u32, 0..6_u32, 0..400_u64, 0..50_u64, 1..9_u32).prop_map(
-        |(min, max, spare, idle, grow_after, grow_step_max)| Sizing {
+    let grow_above = proptest::option::of(0..6_u32);
+    (0..8_u32, 1..24_u32, 0..6_u32, 0..400_u64, 0..50_u64, 1..9_u32, grow_above).prop_map(
+        |(min, max, spare, idle, grow_after, grow_step_max, grow_above)| Sizing {
             min: min.min(max),
             max,
             spare,
             idle: Duration::from_millis(idle),
             grow_after: Duration::from_millis(grow_after),
             grow_step_max,
+            grow_above,
         },
     )
 }
@@ -170,7 +172,9 @@ impl Farm {
         let coming = self.busy + self.idle + self.starting;
         let wanted = sizing.min.saturating_sub(coming);
         let spare = sizing.spare.saturating_sub(self.idle + self.starting);
-        if wanted.max(spare) == 0 && coming > 0 {
+        let queued = u32::try_from(self.waiting.len()).expect("few wait");
+        let queue = sizing.grow_above.map_or(0, |above| queued.saturating_sub(above));
+        if wanted.max(spare).max(queue.saturating_sub(self.starting)) == 0 && coming > 0 {
             let oldest = self.waiting[0];
             assert!(self.now - oldest >= sizing.grow_after, "grown before somebody waited");
             assert!(self.starting + count <= sizing.grow_step_max, "no more than may be starting");

@@ -199,7 +199,7 @@ pub(crate) fn pool(
             (1, HANDLER_SETTLE, WorkersPlan::Handlers { factory, deadline })
         }
     };
-    let settings::Workers { min, max, spare, idle, grow_after } = workers;
+    let settings::Workers { min, max, spare, idle, grow_after, grow_above } = workers;
     let settings::Queue { length, bytes, wait } = queue;
     let settings::Batch { rows, bytes: batch_bytes, wait: batch_wait } = batch;
     let pool = pool::Settings {
@@ -210,7 +210,15 @@ pub(crate) fn pool(
             settings::Schedule::RoundRobin => pool::Schedule::RoundRobin,
             settings::Schedule::LeastOutstanding => pool::Schedule::LeastOutstanding,
         },
-        sizing: elastic::Sizing { min, max, spare, idle, grow_after, grow_step_max: GROW_STEP_MAX },
+        sizing: elastic::Sizing {
+            min,
+            max,
+            spare,
+            idle,
+            grow_after,
+            grow_step_max: GROW_STEP_MAX,
+            grow_above,
+        },
         backoff: pool::BackoffSettings {
             first: BACKOFF_FIRST,
             max: BACKOFF_MAX,

@@ -13,14 +13,16 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn sizing() -> impl Strategy<Value = elastic::Sizing> {
-    (0..5_u32, 1..7_u32, 0..3_u32, 0..300_u64, 0..30_u64, 1..5_u32).prop_map(
-        |(min, max, spare, idle, grow_after, grow_step_max)| elastic::Sizing {
+    let grow_above = proptest::option::of(0..4_u32);
+    (0..5_u32, 1..7_u32, 0..3_u32, 0..300_u64, 0..30_u64, 1..5_u32, grow_above).prop_map(
+        |(min, max, spare, idle, grow_after, grow_step_max, grow_above)| elastic::Sizing {
             min: min.min(max),
             max,
             spare,
             idle: Duration::from_millis(idle),
             grow_after: Duration::from_millis(grow_after),
             grow_step_max,
+            grow_above,
         },
     )
 }

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use crate::Address;
 use crate::diagnostics::{Fault, Trust};
 use crate::nearest::nearest;
-use crate::options::Of;
+use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
+use crate::{Address, Preset};
 
 /// Adds a fault for every rule that is broken.
 pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
@@ -82,9 +82,16 @@ fn action(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// `min` and `spare` lie within `max`.
+/// `min` and `spare` lie within `max`; a static number is one.
 fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
     let Some(max) = workers.number("max") else { return };
+    if let (Some(Value::Word(Choice::Preset(Preset::Static))), Some(min), Some(place)) =
+        (workers.value("preset"), workers.number("min"), workers.place("preset"))
+        && min < max
+    {
+        let message = format!("a static number of workers is one, and not {min} to {max}");
+        faults.push(Fault::at(place, message).mend("give `max` alone, or remove `preset`"));
+    }
     for name in ["min", "spare"] {
         let Some(number) = workers.number(name) else { continue };
         if number <= max {

@@ -130,6 +130,7 @@ fn workers(group: &Group) -> Workers {
         spare: count(group, "spare"),
         idle: time(group, "idle"),
         grow_after: time(group, "grow_after"),
+        grow_above: group.find("grow_above").map(|_| count(group, "grow_above")),
     }
 }
 

@@ -288,6 +288,23 @@ pub struct Workers {
     pub idle: Duration,
     /// A request that waited so long is a reason to start another worker.
     pub grow_after: Duration,
+    /// More waiting requests than this are a reason to start workers at once; none: only age is.
+    pub grow_above: Option<u32>,
+}
+
+/// A rule for the number of workers that people know by a name: other defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// The defaults of the table.
+    Elastic,
+    /// Always the same number.
+    Static,
+    /// Some are kept ready before they are needed.
+    Prefork,
+    /// None until somebody asks.
+    OnDemand,
+    /// Grows with the length of the queue.
+    Queue,
 }
 
 /// How many requests may wait, and how long.

@@ -8,8 +8,8 @@ mod table;
 use std::time::Duration;
 
 use crate::{
-    EventKernel, Framing, HalfClose, LastLine, OnConflict, Protocol, Record, ReplyStyle, Schedule,
-    Sync,
+    EventKernel, Framing, HalfClose, LastLine, OnConflict, Preset, Protocol, Record, ReplyStyle,
+    Schedule, Sync,
 };
 
 pub(crate) use table::SECTIONS;
@@ -165,6 +165,7 @@ pub(crate) enum Choice {
     Record(Record),
     Sync(Sync),
     OnConflict(OnConflict),
+    Preset(Preset),
     /// Of `event`.
     EventKernel(EventKernel),
 }

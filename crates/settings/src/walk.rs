@@ -18,7 +18,12 @@ use crate::nearest::nearest;
 use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
-use crate::{Address, Target};
+use crate::{Address, Preset, Target};
+
+/// Workers that `preset = "prefork"` keeps free.
+const PREFORK_SPARE: u64 = 2;
+/// Requests that may wait before `preset = "queue"` grows.
+const QUEUE_GROWS_ABOVE: u64 = 3;
 
 /// A section that was found.
 #[derive(Debug)]
@@ -78,6 +83,16 @@ impl Group {
         match self.value(name) {
             Some(Value::Number(number)) => Some(*number),
             _ => None,
+        }
+    }
+
+    /// Sets a number that was not given.
+    fn presume(&mut self, name: &'static str, number: u64) {
+        let value = Some(Value::Number(number));
+        match self.options.iter_mut().find(|(option, _)| *option == name) {
+            Some((_, found)) if found.place.is_some() => {}
+            Some((_, found)) => found.value = value,
+            None => self.options.push((name, Found { value, place: None })),
         }
     }
 
@@ -247,10 +262,11 @@ impl Walk<'_> {
         // A `min` above the default of `max` is no contradiction that anybody wrote.
         if let (Some(min), Some(max)) = (group.number("min"), group.number("max"))
             && max < min
-            && group.place("max").is_none()
-            && let Some((_, found)) = group.options.iter_mut().find(|(name, _)| *name == "max")
         {
-            found.value = Some(Value::Number(min));
+            group.presume("max", min);
+        }
+        if let Some(Value::Word(Choice::Preset(preset))) = group.value("preset") {
+            preset_defaults(*preset, group);
         }
     }
 
@@ -367,6 +383,26 @@ impl Walk<'_> {
             Some(home) => fault.mend(format!("it is an option of {home}")),
             None => fault.mend("begin with a section like `[listener.main]`"),
         });
+    }
+}
+
+/// The numbers of workers that a preset stands for, where they were not given.
+fn preset_defaults(preset: Preset, group: &mut Group) {
+    match preset {
+        Preset::Elastic => {}
+        Preset::Static => {
+            let only_min = group.place("min").is_some() && group.place("max").is_none();
+            let (from, to) = if only_min { ("min", "max") } else { ("max", "min") };
+            if let Some(number) = group.number(from) {
+                group.presume(to, number);
+            }
+        }
+        Preset::Prefork => {
+            let max = group.number("max").unwrap_or(PREFORK_SPARE);
+            group.presume("spare", PREFORK_SPARE.min(max));
+        }
+        Preset::OnDemand => group.presume("min", 0),
+        Preset::Queue => group.presume("grow_above", QUEUE_GROWS_ABOVE),
     }
 }
 

@@ -83,6 +83,7 @@ fn programs() -> Pool {
             spare: 2,
             idle: Duration::from_secs(30),
             grow_after: Duration::from_millis(10),
+            grow_above: None,
         },
         queue: queue(),
         schedule: Schedule::RoundRobin,
@@ -114,6 +115,7 @@ fn database() -> Pool {
             spare: 0,
             idle: Duration::from_secs(30),
             grow_after: Duration::from_millis(10),
+            grow_above: None,
         },
         queue: queue(),
         schedule: Schedule::RoundRobin,
@@ -208,6 +210,27 @@ fn every_option_can_be_given() {
     assert_eq!(database.create.as_deref(), Some("create table if not exists hits (at)"));
     assert_eq!((database.ack.as_str(), database.sync), ("ok {id}", Sync::Normal));
     assert_eq!(database.lock_wait, Duration::from_secs(1));
+}
+
+#[test]
+fn a_preset_changes_what_is_not_given() {
+    let workers = |text: &str| {
+        let text = format!("[pool.a]\nprogram = [\"cat\"]\nworkers = {{ {text} }}\n");
+        let workers = read(&text).pools[0].workers;
+        (workers.min, workers.max, workers.spare, workers.grow_above)
+    };
+    assert_eq!(workers("preset = \"elastic\""), (1, 4, 0, None));
+    assert_eq!(workers("preset = \"static\""), (4, 4, 0, None));
+    assert_eq!(workers("preset = \"static\", max = 9"), (9, 9, 0, None));
+    assert_eq!(workers("preset = \"static\", min = 9"), (9, 9, 0, None));
+    assert_eq!(workers("preset = \"prefork\""), (1, 4, 2, None));
+    assert_eq!(workers("preset = \"prefork\", max = 1"), (1, 1, 1, None));
+    assert_eq!(workers("preset = \"prefork\", spare = 3"), (1, 4, 3, None));
+    assert_eq!(workers("preset = \"on-demand\", max = 7"), (0, 7, 0, None));
+    assert_eq!(workers("preset = \"on-demand\", min = 2"), (2, 4, 0, None));
+    assert_eq!(workers("preset = \"queue\""), (1, 4, 0, Some(3)));
+    assert_eq!(workers("preset = \"queue\", grow_above = 5"), (1, 4, 0, Some(5)));
+    assert_eq!(workers("min = 0"), (0, 4, 0, None));
 }
 
 #[test]

@@ -70,6 +70,7 @@ const FILE: &[Section] = &[
             ("workers.max", "20", Count),
             ("workers.spare", "2", Count),
             ("workers.idle", "\"30s\"", Time),
+            ("workers.preset", "\"prefork\"", Word),
             ("queue", "{ length = 100, bytes = \"1MiB\", wait = \"2s\" }", Table),
             ("pipeline", "8", Count),
             ("schedule", "\"least-outstanding\"", Word),
@@ -234,8 +235,8 @@ fn wrong_type(kind: Kind, choice: &mut Choice) -> &'static str {
 
 fn unreadable((key, _, kind): Opt, choice: &mut Choice) -> &'static str {
     let among: &[&str] = match kind {
-        // The only count that may be zero.
-        Count if key == "workers.spare" => &["-1", "99999999999"],
+        // The counts that may be zero.
+        Count if key == "workers.spare" || key == "workers.min" => &["-1", "99999999999"],
         Count => &["0", "-1", "99999999999", "0x7fffffffffffffff"],
         Size => &["0", "-5", "\"64KB\"", "\"many\"", "\"1024GiB\"", "\"5\"", "\"\""],
         Time => &["\"5\"", "\"5 s\"", "\"soon\"", "\"-5s\"", "\"25h\"", "\"1d\"", "\"\""],

@@ -20,6 +20,7 @@ const SIZING: Sizing = Sizing {
     idle: Duration::from_secs(30),
     grow_after: Duration::from_millis(10),
     grow_step_max: 16,
+    grow_above: None,
 };
 
 /// A policy and what it looks at.
@@ -304,4 +305,33 @@ fn durations_beyond_all_time_mean_never() {
     farm.load = Load { idle: 9, room: 9, may_shrink: true, ..Load::default() };
     assert_eq!(farm.follow(), 0);
     assert_eq!(farm.policy.next_time(&farm.load), None);
+}
+
+#[test]
+fn a_queue_that_is_too_long_is_a_reason_at_once() {
+    let mut farm = Farm::settled(Sizing { grow_above: Some(3), grow_after: ms(50), ..SIZING });
+    farm.busy(2);
+    farm.pressure(3);
+    assert_eq!(farm.follow(), 0, "three may wait");
+    farm.pressure(4);
+    assert_eq!(farm.follow(), 1);
+    farm.pressure(9);
+    assert_eq!(farm.follow(), 5, "one is starting, five more are worth it");
+    farm.pressure(1000);
+    assert_eq!(farm.follow(), 92, "and never beyond `max`");
+}
+
+#[test]
+fn an_observer_is_told_when_to_ask_and_changes_nothing() {
+    let mut farm = Farm::settled(SIZING);
+    farm.busy(2);
+    assert_eq!(farm.policy.observe(farm.now, &farm.load), None);
+    farm.pressure(5);
+    let due = Some(farm.now + SIZING.grow_after);
+    assert_eq!(farm.policy.observe(farm.now, &farm.load), due);
+    assert_eq!(farm.policy.observe(farm.now, &farm.load), due);
+    assert_eq!(farm.wait(), 1);
+    let mut farm = Farm::new(SIZING);
+    assert_eq!(farm.policy.observe(farm.now, &farm.load), Some(farm.now), "`min` is missing");
+    assert_eq!(farm.follow(), 2);
 }

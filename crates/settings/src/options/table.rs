@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{Choice, Default, Kind, Of, Opt, Section, Short, Word};
 use crate::{
-    EventKernel, Framing, HalfClose, LastLine, OnConflict, Protocol, Record, ReplyStyle, Schedule,
-    Sync,
+    EventKernel, Framing, HalfClose, LastLine, OnConflict, Preset, Protocol, Record, ReplyStyle,
+    Schedule, Sync,
 };
 
 const MIB: u64 = 1 << 20;
@@ -241,7 +241,13 @@ const POOL: &[Opt] = &[
 ];
 
 const WORKERS: &[Opt] = &[
-    any("min", count(1, 10_000), Is("1"), "Never fewer."),
+    any(
+        "preset",
+        Kind::Word(PRESET),
+        Is("elastic"),
+        "Other defaults for what is not given; docs/design/elastic.md says which to take when.",
+    ),
+    any("min", count(0, 10_000), Is("1"), "Never fewer; 0: none until somebody asks."),
     any(
         "max",
         count(1, 10_000),
@@ -265,6 +271,37 @@ const WORKERS: &[Opt] = &[
         time_or_zero(),
         Is("10ms"),
         "A request that waited so long is a reason to start another worker.",
+    ),
+    any(
+        "grow_above",
+        count(0, 1_000_000),
+        Nothing,
+        "More waiting requests than this are a reason to start workers at once; without it only \
+         their age is.",
+    ),
+];
+
+const PRESET: &[Word] = &[
+    word("elastic", Choice::Preset(Preset::Elastic), "The defaults of this table."),
+    word(
+        "static",
+        Choice::Preset(Preset::Static),
+        "Always as many as `max`, or as `min` when only that is given.",
+    ),
+    word(
+        "prefork",
+        Choice::Preset(Preset::Prefork),
+        "`spare = 2`, or `max` where that is less: some are ready before they are needed.",
+    ),
+    word(
+        "on-demand",
+        Choice::Preset(Preset::OnDemand),
+        "`min = 0`: none until somebody asks, and none again after `idle`.",
+    ),
+    word(
+        "queue",
+        Choice::Preset(Preset::Queue),
+        "`grow_above = 3`: grows as soon as more than three requests wait.",
     ),
 ];
 

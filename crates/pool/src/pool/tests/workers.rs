@@ -3,8 +3,12 @@
 use super::*;
 
 fn elastic(min: u32, max: u32, spare: u32) -> Settings {
-    let sizing =
-        elastic::Sizing { min, max, spare, idle: ms(30_000), grow_after: ms(10), grow_step_max: 8 };
+    let sizing = elastic::Sizing {
+        grow_step_max: 8,
+        idle: ms(30_000),
+        grow_after: ms(10),
+        ..elastic::Sizing::prefork(min, max, spare)
+    };
     Settings { sizing, ..Settings::default() }
 }
 
