@@ -42,7 +42,7 @@ pub(crate) fn parse(template: &str, members: &mut Members) -> Result<Vec<Piece>,
                 if !text.is_empty() {
                     pieces.push(Piece::Text(std::mem::take(&mut text).into()));
                 }
-                pieces.push(Piece::Value(members.source(name)));
+                pieces.push(Piece::Value(members.source(name)?));
                 while letters.next().is_some_and(|(_, passed)| passed != '}') {}
             }
             _ => text.push(letter),

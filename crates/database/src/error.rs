@@ -37,6 +37,8 @@ pub enum DatabaseError {
     },
     /// An `insert` without columns, or with a name that is empty, doubled or holds a NUL.
     Columns(&'static str, String),
+    /// A name of a value that is longer than a record can have one.
+    NameLength(String),
     /// The statement cannot be used; the text says why.
     Statement(Arc<str>),
     /// The acknowledgement names a value that a line of TSV does not have.
@@ -53,6 +55,13 @@ pub enum DatabaseError {
 impl fmt::Display for DatabaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NameLength(name) => write!(
+                f,
+                "a name may have {} bytes, and `{}…` has {}",
+                fields::Limits::MAX.name,
+                name.chars().take(20).collect::<String>(),
+                name.len()
+            ),
             Self::NotAFile(path) => {
                 write!(f, "`{}` is not a file: a database needs a path", path.display())
             }

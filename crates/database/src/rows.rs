@@ -1,18 +1,20 @@
 //! The rows of one batch, read from its requests before the database is touched.
 //!
-//! A record is read into one set of [`Fields`], used again for each; what the statement and the
-//! acknowledgement need of it goes into the [`Cells`] of the batch, and the acknowledgement into
-//! one buffer for all. Everything is kept from batch to batch, so a row costs no allocation.
+//! A record is indexed in its block by one set of [`Fields`], used again for each; what the
+//! statement and the acknowledgement need of it is copied once, into the [`Cells`] of the batch,
+//! and the acknowledgement into one buffer for all. Everything is kept from batch to batch, so a
+//! row costs no allocation.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use block::{CAPACITY_POOLED_MAX, Slice};
 use exchange::{Cause, Outcome, Phase, Request};
-use fields::{Fields, Rows as Cells, Schema, Value, json, logfmt, tsv};
+use fields::{Fields, RowError, Rows as Cells, Schema, Value, json, logfmt, tsv};
 
 use crate::Record;
 use crate::ack::Piece;
-use crate::source::{Members, Source};
+use crate::source::Source;
 use crate::text::one_line;
 
 /// Bytes of records or acknowledgements that are kept from one batch to the next at most.
@@ -24,15 +26,20 @@ const KEPT_COUNT_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) record: Record,
-    /// What each record must have.
-    pub(crate) members: Members,
-    /// The same names as the columns of a batch.
-    pub(crate) schema: Schema,
+    /// What each record must have: the columns of a batch.
+    pub(crate) members: Schema,
     /// Which of the members a line of TSV has, in their order there.
     pub(crate) columns: Vec<Box<str>>,
     /// One for each parameter of the statement, in its order.
     pub(crate) parameters: Vec<Source>,
     pub(crate) ack: Vec<Piece>,
+}
+
+impl Shape {
+    /// The name of a member, for people.
+    fn name(&self, member: usize) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.members.name(member).unwrap_or_default())
+    }
 }
 
 /// A request that became a row.
@@ -51,8 +58,6 @@ struct Row {
 pub(crate) struct Rows {
     /// The record that is being read.
     record: Fields,
-    /// For each member, which field of that record it is.
-    found: Vec<usize>,
     /// For each row and member, its value.
     cells: Cells,
     acks: Vec<u8>,
@@ -63,7 +68,7 @@ impl Rows {
     /// Forgets all rows; those that come are of this shape.
     pub(crate) fn begin(&mut self, shape: &Shape) {
         self.record.clear();
-        self.cells.reshape(shape.schema.clone());
+        self.cells.reshape(shape.members.clone());
         self.acks.clear();
         self.rows.clear();
         self.record.shrink_to(KEPT_COUNT_MAX, KEPT_BYTES_MAX);
@@ -87,11 +92,11 @@ impl Rows {
         request: &Request,
     ) -> Result<(), Outcome> {
         self.decode(shape, &request.body)?;
-        self.find(shape)?;
         let (row, acks) = (self.cells.len(), self.acks.len());
-        let value = |&index: &usize| self.record.field(index).map_or(Value::Null, |f| f.value);
-        let pushed = self.cells.push(self.found.iter().map(value));
-        pushed.map_err(|error| refused(Cause::Row, &error.to_string()))?;
+        let pushed = self.cells.push_record(&self.record);
+        // Lets the block go, which would else be held until the next record.
+        self.record.clear();
+        pushed.map_err(|error| not_a_row(shape, error))?;
         if let Err(outcome) = self.render(shape, row, request) {
             self.cells.truncate(row);
             self.acks.truncate(acks);
@@ -102,41 +107,18 @@ impl Rows {
         Ok(())
     }
 
-    /// Reads a record.
-    fn decode(&mut self, shape: &Shape, body: &[u8]) -> Result<(), Outcome> {
+    /// Indexes a record where it lies.
+    fn decode(&mut self, shape: &Shape, body: &Slice) -> Result<(), Outcome> {
         let record = &mut self.record;
-        record.clear();
         let refuse = |text: String| refused(Cause::Record, &text);
         match shape.record {
-            Record::Json => json::decode(record, body)
+            Record::Json => json::adopt(record, body)
                 .map_err(|error| refuse(format!("not a JSON record: {error}"))),
-            Record::Tsv => tsv::decode(record, shape.columns.iter().map(|name| &**name), body)
+            Record::Tsv => tsv::adopt(record, shape.columns.iter().map(|name| &**name), body)
                 .map_err(|error| refuse(format!("not a TSV record: {error}"))),
-            Record::Logfmt => logfmt::decode(record, body)
+            Record::Logfmt => logfmt::adopt(record, body)
                 .map_err(|error| refuse(format!("not a logfmt record: {error}"))),
         }
-    }
-
-    /// Notes where the members of the record are.
-    fn find(&mut self, shape: &Shape) -> Result<(), Outcome> {
-        let record = &self.record;
-        self.found.clear();
-        let mut hint = 0;
-        for name in shape.members.iter() {
-            let next = record.field(hint).is_some_and(|field| field.name == name.as_bytes());
-            let found = if next { Some(hint) } else { record.position(name) };
-            let Some(found) = found else {
-                return Err(refused(Cause::Row, &format!("the record has no `{name}`")));
-            };
-            // Which of two was meant cannot be known. The other formats have no name twice.
-            if shape.record == Record::Logfmt && !record.is_unique(name) {
-                let text = format!("not a logfmt record: duplicate name `{name}`");
-                return Err(refused(Cause::Record, &text));
-            }
-            self.found.push(found);
-            hint = found + 1;
-        }
-        Ok(())
     }
 
     /// Writes the acknowledgement of row `row`.
@@ -151,7 +133,7 @@ impl Rows {
                     let value = self.cells.value(row, *member).unwrap_or(Value::Null);
                     let value = value.bytes_or_empty();
                     if value.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
-                        let name = shape.members.iter().nth(*member).unwrap_or_default();
+                        let name = shape.name(*member);
                         let text = format!("`{name}` holds a line end, which its reply cannot");
                         return Err(refused(Cause::Row, &text));
                     }
@@ -211,6 +193,21 @@ impl Rows {
 fn push_shown(to: &mut Vec<u8>, value: impl std::fmt::Display) {
     use std::io::Write as _;
     write!(to, "{value}").expect("a buffer takes what is written to it");
+}
+
+/// How a request ends whose record does not give each member one value. JSON has no name twice and
+/// TSV no names, so only logfmt can leave open which of two was meant.
+fn not_a_row(shape: &Shape, error: RowError) -> Outcome {
+    match error {
+        RowError::Absent { column } => {
+            refused(Cause::Row, &format!("the record has no `{}`", shape.name(column)))
+        }
+        RowError::Repeated { column } => {
+            let text = format!("not a logfmt record: duplicate name `{}`", shape.name(column));
+            refused(Cause::Record, &text)
+        }
+        RowError::Bytes | RowError::Values { .. } => refused(Cause::Row, &error.to_string()),
+    }
 }
 
 fn refused(cause: Cause, text: &str) -> Outcome {

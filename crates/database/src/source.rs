@@ -1,5 +1,9 @@
 //! Where a parameter or a part of the acknowledgement takes its value.
 
+use fields::{Fields, Value};
+
+use crate::DatabaseError;
+
 /// Names that stand for the request itself. A record cannot give them another value.
 const OF_REQUEST: [(&str, Source); 3] =
     [("_id", Source::Id), ("_client", Source::Client), ("_at", Source::At)];
@@ -19,23 +23,20 @@ pub(crate) enum Source {
 
 /// The names that are taken from each record, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Members(Vec<Box<str>>);
+pub(crate) struct Members(Fields);
 
 impl Members {
     /// The source that `name` stands for, noting it when the record must have it.
-    pub(crate) fn source(&mut self, name: &str) -> Source {
+    pub(crate) fn source(&mut self, name: &str) -> Result<Source, DatabaseError> {
         if let Some((_, source)) = OF_REQUEST.iter().find(|(reserved, _)| *reserved == name) {
-            return *source;
+            return Ok(*source);
         }
-        let known = self.0.iter().position(|known| **known == *name);
-        Source::Member(known.unwrap_or_else(|| {
-            self.0.push(name.into());
-            self.0.len() - 1
-        }))
+        let member = self.0.try_append_if_absent(name, Value::Null);
+        member.map(Source::Member).map_err(|_| DatabaseError::NameLength(name.to_owned()))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|name| &**name)
+        self.0.names().map(|name| std::str::from_utf8(name).expect("each was text"))
     }
 }
 
@@ -46,10 +47,17 @@ mod tests {
     #[test]
     fn a_name_is_noted_once_and_the_names_of_the_request_never() {
         let mut members = Members::default();
-        assert_eq!(members.source("a"), Source::Member(0));
-        assert_eq!(members.source("_id"), Source::Id);
-        assert_eq!(members.source("b"), Source::Member(1));
-        assert_eq!(members.source("a"), Source::Member(0));
+        assert_eq!(members.source("a"), Ok(Source::Member(0)));
+        assert_eq!(members.source("_id"), Ok(Source::Id));
+        assert_eq!(members.source("b"), Ok(Source::Member(1)));
+        assert_eq!(members.source("a"), Ok(Source::Member(0)));
         assert_eq!(members.iter().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_name_that_no_record_can_have_is_told() {
+        let error = Members::default().source(&"a".repeat(1 << 16)).unwrap_err();
+        let said = "a name may have 65535 bytes, and `aaaaaaaaaaaaaaaaaaaa…` has 65536";
+        assert_eq!(error.to_string(), said);
     }
 }

@@ -1,7 +1,10 @@
 //! The variables of CGI (RFC 3875): `NAME=value`, each ended by NUL, as an environment lies in
 //! memory; and what header fields are called among them.
 
+use block::Slice;
+
 use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written};
+use crate::set::Filling;
 use crate::{Case, FieldError, Fields, Lookup, known};
 
 /// Appends `NAME=value` and NUL for each field. A NULL one is left out: it is not set.
@@ -31,24 +34,36 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
 /// # Errors
 /// When one has no name, no `=` or no end; nothing is added then.
 pub fn decode(fields: &mut Fields, bytes: &[u8]) -> Result<(), DecodeError> {
-    whole(fields, |fields| {
-        let mut place = 0;
-        while place < bytes.len() {
-            let length = bytes[place..].iter().position(|&byte| byte == 0);
-            let fail = |reason| DecodeError::at(place, reason);
-            let end = place
-                + length.ok_or_else(|| DecodeError::at(bytes.len(), DecodeReason::Unended))?;
-            let pair = &bytes[place..end];
-            let sign = pair.iter().position(|&byte| byte == b'=').unwrap_or(0);
-            if sign == 0 {
-                return Err(fail(DecodeReason::Name));
-            }
-            let added = fields.try_append(&pair[..sign], &pair[sign + 1..]);
-            added.map_err(|error| fail(DecodeReason::Limit(error)))?;
-            place = end + 1;
+    whole(fields, |fields| read(fields, bytes))
+}
+
+/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
+/// are indexed where they lie. A thin part of a large block is
+/// copied out of it instead.
+///
+/// # Errors
+/// As [`decode`]; `fields` is then empty.
+pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
+    fields.adopt_record(record, read)
+}
+
+fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
+    let mut place = 0;
+    while place < bytes.len() {
+        let length = bytes[place..].iter().position(|&byte| byte == 0);
+        let fail = |reason| DecodeError::at(place, reason);
+        let end =
+            place + length.ok_or_else(|| DecodeError::at(bytes.len(), DecodeReason::Unended))?;
+        let pair = &bytes[place..end];
+        let sign = pair.iter().position(|&byte| byte == b'=').unwrap_or(0);
+        if sign == 0 {
+            return Err(fail(DecodeReason::Name));
         }
-        Ok(())
-    })
+        let added = fields.add(&pair[..sign], pair[sign + 1..].into());
+        added.map_err(|error| fail(DecodeReason::Limit(error)))?;
+        place = end + 1;
+    }
+    Ok(())
 }
 
 /// Adds the variables that stand for header fields to `to`: `HTTP_` and the name in capitals with

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::set::Filling;
 use crate::{FieldError, Fields};
 
 /// A field that a format has no way to say. What was written to is as it was before.
@@ -96,13 +97,13 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-/// Runs `read` on `fields` and takes back what it added when it fails.
+/// Lets `read` add to `fields` and takes back what it added when it fails.
 pub(crate) fn whole<E>(
     fields: &mut Fields,
-    read: impl FnOnce(&mut Fields) -> Result<(), E>,
+    read: impl FnOnce(&mut Filling<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let before = fields.len();
-    let result = read(fields);
+    let result = read(&mut Filling::copying(fields));
     if result.is_err() {
         fields.truncate(before);
     }

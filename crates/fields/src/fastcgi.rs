@@ -1,7 +1,10 @@
 //! The name-value pairs of FastCGI (specification 1.0, §3.4): both lengths, one byte each up to
 //! 127, else four with the highest bit set; then both texts.
 
+use block::Slice;
+
 use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written};
+use crate::set::Filling;
 use crate::{Fields, Lookup};
 
 /// Appends the pair of each field.
@@ -36,21 +39,33 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
 /// # Ok::<(), fields::DecodeError>(())
 /// ```
 pub fn decode(fields: &mut Fields, bytes: &[u8]) -> Result<(), DecodeError> {
-    whole(fields, |fields| {
-        let unended = DecodeError::at(bytes.len(), DecodeReason::Unended);
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let start = bytes.len() - rest.len();
-            let name = take_length(&mut rest).ok_or(unended)?;
-            let value = take_length(&mut rest).ok_or(unended)?;
-            let (name, behind) = rest.split_at_checked(name).ok_or(unended)?;
-            let (value, behind) = behind.split_at_checked(value).ok_or(unended)?;
-            let added = fields.try_append(name, value);
-            added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
-            rest = behind;
-        }
-        Ok(())
-    })
+    whole(fields, |fields| read(fields, bytes))
+}
+
+/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
+/// are indexed where they lie. A thin part of a large block is
+/// copied out of it instead.
+///
+/// # Errors
+/// As [`decode`]; `fields` is then empty.
+pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
+    fields.adopt_record(record, read)
+}
+
+fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
+    let unended = DecodeError::at(bytes.len(), DecodeReason::Unended);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let start = bytes.len() - rest.len();
+        let name = take_length(&mut rest).ok_or(unended)?;
+        let value = take_length(&mut rest).ok_or(unended)?;
+        let (name, behind) = rest.split_at_checked(name).ok_or(unended)?;
+        let (value, behind) = behind.split_at_checked(value).ok_or(unended)?;
+        let added = fields.add(name, value.into());
+        added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
+        rest = behind;
+    }
+    Ok(())
 }
 
 /// Marks a length of four bytes.

@@ -13,11 +13,14 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use block::Slice;
 use serde_core::Deserializer as _;
 use serde_core::de::{DeserializeSeed, MapAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
+use crate::codec::whole;
+use crate::set::Filling;
 use crate::{FieldError, Fields, Lookup, Unfit, UnfitReason, Value};
 
 /// Members of one object at most. Looking for duplicates costs the square of them.
@@ -82,12 +85,18 @@ impl std::error::Error for JsonError {}
 /// # Ok::<(), json::JsonError>(())
 /// ```
 pub fn decode(fields: &mut Fields, text: &[u8]) -> Result<(), JsonError> {
-    let first = fields.len();
-    let read = read(fields, text);
-    if read.is_err() {
-        fields.truncate(first);
-    }
-    read
+    whole(fields, |fields| read(fields, text))
+}
+
+/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
+/// are indexed where they lie; only what is escaped is copied, and
+/// `true` and `false`. A thin part of a large block is
+/// copied out of it instead.
+///
+/// # Errors
+/// As [`decode`]; `fields` is then empty.
+pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), JsonError> {
+    fields.adopt_record(record, read)
 }
 
 /// Appends one JSON object with all fields in their order; numbers stand as they are.
@@ -129,12 +138,12 @@ fn push_number(out: &mut Vec<u8>, digits: &[u8]) -> Option<()> {
     is_number.then(|| out.extend_from_slice(raw.get().as_bytes()))
 }
 
-fn read(fields: &mut Fields, text: &[u8]) -> Result<(), JsonError> {
+fn read(fields: &mut Filling<'_>, text: &[u8]) -> Result<(), JsonError> {
     let text = std::str::from_utf8(text)
         .map_err(|error| JsonError { reason: JsonReason::Utf8, byte: error.valid_up_to() + 1 })?;
     let fault = RefCell::new(None);
     let mut deserializer = Deserializer::from_str(text);
-    let object = Object { first: fields.len(), text, fields, fault: &fault };
+    let object = Object { first: fields.set.len(), text, fields: fields.again(), fault: &fault };
     deserializer
         .deserialize_map(object)
         .and_then(|()| deserializer.end())
@@ -148,7 +157,7 @@ struct Object<'a> {
     /// How many fields were there before this object.
     first: usize,
     text: &'a str,
-    fields: &'a mut Fields,
+    fields: Filling<'a>,
     fault: &'a Fault,
 }
 
@@ -160,12 +169,12 @@ impl Object<'_> {
 
     /// Refuses the field opened last when another of this object has its name.
     fn check_name<E: serde_core::de::Error>(&self, byte: usize) -> Result<(), E> {
-        let last = self.fields.len() - 1;
+        let last = self.fields.set.len() - 1;
         if last - self.first == MEMBERS_MAX {
             return Err(self.fail(JsonReason::Members, byte));
         }
-        let name = self.fields.field(last).map(|field| field.name).unwrap_or_default();
-        if self.fields.position_from(name, self.first) == Some(last) {
+        let name = self.fields.set.field(last).map(|field| field.name).unwrap_or_default();
+        if self.fields.set.position_from(name, self.first) == Some(last) {
             return Ok(());
         }
         let name = String::from_utf8_lossy(name).into_owned().into();
@@ -182,7 +191,7 @@ impl Object<'_> {
                 self.fields.fill(Value::Bytes(inner))
             }
             [b'"', ..] => {
-                let fill = Text { fields: self.fields, fill: true };
+                let fill = Text { fields: self.fields.again(), fill: true };
                 return fill.deserialize(&mut Deserializer::from_str(raw)).map_err(|error| {
                     let inner = syntax(raw, &error);
                     self.fail(inner.reason, byte + inner.byte - 1)
@@ -203,7 +212,7 @@ impl<'de> Visitor<'de> for Object<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        while map.next_key_seed(Text { fields: self.fields, fill: false })?.is_some() {
+        while map.next_key_seed(Text { fields: self.fields.again(), fill: false })?.is_some() {
             let raw: &'de RawValue = map.next_value()?;
             // The name was checked after its value only because serde does not tell where it stands.
             let byte = raw.get().as_ptr().addr() - self.text.as_ptr().addr() + 1;
@@ -216,7 +225,7 @@ impl<'de> Visitor<'de> for Object<'_> {
 
 /// A JSON string that becomes a name, or the value of the field opened last.
 struct Text<'a> {
-    fields: &'a mut Fields,
+    fields: Filling<'a>,
     fill: bool,
 }
 
@@ -235,7 +244,7 @@ impl Visitor<'_> for Text<'_> {
         f.write_str("a string")
     }
 
-    fn visit_str<E: serde_core::de::Error>(self, text: &str) -> Result<(), E> {
+    fn visit_str<E: serde_core::de::Error>(mut self, text: &str) -> Result<(), E> {
         let added = if self.fill {
             self.fields.fill(Value::Bytes(text.as_bytes()))
         } else {

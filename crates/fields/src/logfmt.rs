@@ -2,7 +2,10 @@
 //! quoted, in which `\"`, `\\`, `\n`, `\r` and `\t` stand for what they do in most languages. A
 //! name without `=` is NULL, one with nothing behind it is empty. Values are bytes, never numbers.
 
+use block::Slice;
+
 use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, whole, written};
+use crate::set::Filling;
 use crate::{Fields, Lookup, Value};
 
 /// Appends all fields with a blank between, without a line end.
@@ -67,32 +70,44 @@ const fn is_bare(byte: u8) -> bool {
 /// # Ok::<(), fields::DecodeError>(())
 /// ```
 pub fn decode(fields: &mut Fields, line: &[u8]) -> Result<(), DecodeError> {
-    whole(fields, |fields| {
-        let mut place = 0;
-        let mut unescaped = Vec::new();
-        loop {
-            place += count(&line[place..], |byte| matches!(byte, b' ' | b'\t'));
-            let start = place;
-            let Some(_) = line.get(start) else { return Ok(()) };
-            place += count(&line[start..], is_bare);
-            if place == start {
-                return Err(DecodeError::at(start, DecodeReason::Name));
-            }
-            let name = &line[start..place];
-            let value = match line.get(place) {
-                Some(b'=') => {
-                    place += 1;
-                    value(line, &mut place, &mut unescaped)?
-                }
-                _ => Value::Null,
-            };
-            if !matches!(line.get(place), None | Some(b' ' | b'\t')) {
-                return Err(DecodeError::at(place, DecodeReason::Mark));
-            }
-            let added = fields.try_append(name, value);
-            added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
+    whole(fields, |fields| read(fields, line))
+}
+
+/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
+/// are indexed where they lie; only what is escaped is copied. A thin part of a large block is
+/// copied out of it instead.
+///
+/// # Errors
+/// As [`decode`]; `fields` is then empty.
+pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
+    fields.adopt_record(record, read)
+}
+
+fn read(fields: &mut Filling<'_>, line: &[u8]) -> Result<(), DecodeError> {
+    let mut place = 0;
+    let mut unescaped = Vec::new();
+    loop {
+        place += count(&line[place..], |byte| matches!(byte, b' ' | b'\t'));
+        let start = place;
+        let Some(_) = line.get(start) else { return Ok(()) };
+        place += count(&line[start..], is_bare);
+        if place == start {
+            return Err(DecodeError::at(start, DecodeReason::Name));
         }
-    })
+        let name = &line[start..place];
+        let value = match line.get(place) {
+            Some(b'=') => {
+                place += 1;
+                value(line, &mut place, &mut unescaped)?
+            }
+            _ => Value::Null,
+        };
+        if !matches!(line.get(place), None | Some(b' ' | b'\t')) {
+            return Err(DecodeError::at(place, DecodeReason::Mark));
+        }
+        let added = fields.add(name, value);
+        added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
+    }
 }
 
 fn count(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> usize {
@@ -109,6 +124,12 @@ fn value<'a>(
         let start = *place;
         *place += count(&line[start..], is_bare);
         return Ok(Value::Bytes(&line[start..*place]));
+    }
+    let start = *place + 1;
+    let plain = count(&line[start..], |byte| !matches!(byte, b'"' | b'\\'));
+    if line.get(start + plain) == Some(&b'"') {
+        *place = start + plain + 1;
+        return Ok(Value::Bytes(&line[start..start + plain]));
     }
     unescaped.clear();
     loop {

@@ -1,7 +1,10 @@
 //! Netstrings: `LENGTH:BYTES,` for each name and each value in turn; and the head of SCGI, one
 //! netstring of names and values that end with NUL.
 
+use block::Slice;
+
 use crate::codec::{DecodeError, DecodeReason, Unfit, UnfitReason, push_count, whole, written};
+use crate::set::Filling;
 use crate::{Fields, Lookup, Value};
 
 /// Digits of a length at most; more would pass what a set holds.
@@ -38,17 +41,29 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
 /// # Errors
 /// When they are none, or a name has no value; nothing is added then.
 pub fn decode(fields: &mut Fields, bytes: &[u8]) -> Result<(), DecodeError> {
-    whole(fields, |fields| {
-        let mut place = 0;
-        while place < bytes.len() {
-            let start = place;
-            let name = take(bytes, &mut place)?;
-            let value = take(bytes, &mut place)?;
-            let added = fields.try_append(name, value);
-            added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
-        }
-        Ok(())
-    })
+    whole(fields, |fields| read(fields, bytes))
+}
+
+/// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
+/// are indexed where they lie. A thin part of a large block is
+/// copied out of it instead.
+///
+/// # Errors
+/// As [`decode`]; `fields` is then empty.
+pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), DecodeError> {
+    fields.adopt_record(record, read)
+}
+
+fn read(fields: &mut Filling<'_>, bytes: &[u8]) -> Result<(), DecodeError> {
+    let mut place = 0;
+    while place < bytes.len() {
+        let start = place;
+        let name = take(bytes, &mut place)?;
+        let value = take(bytes, &mut place)?;
+        let added = fields.add(name, value.into());
+        added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
+    }
+    Ok(())
 }
 
 /// Appends one netstring with all names and values, each ended by NUL.
@@ -98,7 +113,7 @@ pub fn decode_scgi(fields: &mut Fields, bytes: &[u8]) -> Result<usize, DecodeErr
             if name.is_empty() {
                 return Err(DecodeError::at(start, DecodeReason::Name));
             }
-            let added = fields.try_append(name, value);
+            let added = fields.add(name, value.into());
             added.map_err(|error| DecodeError::at(start, DecodeReason::Limit(error)))?;
         }
         Ok(())

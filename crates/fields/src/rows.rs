@@ -48,6 +48,12 @@ impl Schema {
         self.0.names()
     }
 
+    /// The name of column number `column`.
+    #[must_use]
+    pub fn name(&self, column: usize) -> Option<&[u8]> {
+        self.0.field(column).map(|field| field.name)
+    }
+
     /// The number of the first column of that name.
     #[must_use]
     pub fn position(&self, name: &(impl AsName + ?Sized)) -> Option<usize> {
@@ -67,6 +73,16 @@ pub enum RowError {
         /// Values, or how many were looked at.
         found: usize,
     },
+    /// The record has nothing under the name of this column.
+    Absent {
+        /// The number of the column, counted from 0.
+        column: usize,
+    },
+    /// The record has the name of this column more than once; which is meant cannot be known.
+    Repeated {
+        /// The number of the column, counted from 0.
+        column: usize,
+    },
 }
 
 impl fmt::Display for RowError {
@@ -74,6 +90,8 @@ impl fmt::Display for RowError {
         match self {
             Self::Bytes => write!(f, "rows of more than {ROWS_BYTES_MAX} bytes"),
             Self::Values { wanted, found } => write!(f, "{found} values for {wanted} columns"),
+            Self::Absent { column } => write!(f, "nothing for column {column}"),
+            Self::Repeated { column } => write!(f, "more than one value for column {column}"),
         }
     }
 }
@@ -96,33 +114,81 @@ impl std::error::Error for RowError {}
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     schema: Schema,
+    cells: Cells,
+    /// Rows; told apart from the cells because there may be no column.
+    count: usize,
+}
+
+/// Values behind each other.
+#[derive(Clone, Debug, Default)]
+struct Cells {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     kinds: Vec<u64>,
-    /// Rows; told apart from the cells because there may be no column.
-    count: usize,
 }
 
 /// Cells whose kinds lie in one word.
 const KINDS_A_WORD: usize = 32;
 
+impl Cells {
+    fn push(&mut self, value: Value<'_>) -> Result<(), RowError> {
+        let bytes = value.bytes_or_empty();
+        if bytes.len() > ROWS_BYTES_MAX - self.bytes.len() {
+            return Err(RowError::Bytes);
+        }
+        self.bytes.extend_from_slice(bytes);
+        let (word, shift) = place(self.ends.len());
+        if word == self.kinds.len() {
+            self.kinds.push(0);
+        }
+        let bits = match value.kind() {
+            Kind::Bytes => 0,
+            Kind::Number => 1,
+            Kind::Null => 2,
+        };
+        self.kinds[word] = self.kinds[word] & !(3 << shift) | bits << shift;
+        let end = u32::try_from(self.bytes.len()).expect("room was checked against 32 bits");
+        self.ends.push(end);
+        Ok(())
+    }
+
+    #[inline]
+    fn value(&self, cell: usize) -> Value<'_> {
+        let start = if cell == 0 { 0 } else { self.ends[cell - 1] as usize };
+        let bytes = &self.bytes[start..self.ends[cell] as usize];
+        let (word, shift) = place(cell);
+        match self.kinds[word] >> shift & 3 {
+            0 => Value::Bytes(bytes),
+            1 => Value::Number(bytes),
+            _ => Value::Null,
+        }
+    }
+
+    fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.kinds.truncate(count.div_ceil(KINDS_A_WORD));
+        self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+    }
+}
+
 impl Rows {
     /// No rows of this shape.
     #[must_use]
     pub const fn new(schema: Schema) -> Self {
-        Self { schema, bytes: Vec::new(), ends: Vec::new(), kinds: Vec::new(), count: 0 }
+        let cells = Cells { bytes: Vec::new(), ends: Vec::new(), kinds: Vec::new() };
+        Self { schema, cells, count: 0 }
     }
 
     /// No rows of this shape, with room for `rows` with `bytes` of values in all.
     #[must_use]
     pub fn with_capacity(schema: Schema, rows: usize, bytes: usize) -> Self {
-        let cells = rows.saturating_mul(schema.len());
-        Self {
+        let count = rows.saturating_mul(schema.len());
+        let cells = Cells {
             bytes: Vec::with_capacity(bytes),
-            ends: Vec::with_capacity(cells),
-            kinds: Vec::with_capacity(cells.div_ceil(KINDS_A_WORD)),
-            ..Self::new(schema)
-        }
+            ends: Vec::with_capacity(count),
+            kinds: Vec::with_capacity(count.div_ceil(KINDS_A_WORD)),
+        };
+        Self { schema, cells, count: 0 }
     }
 
     /// Adds a row with these values, one for each column, and returns its number.
@@ -135,44 +201,61 @@ impl Rows {
     ) -> Result<usize, RowError> {
         let wanted = self.schema.len();
         let mut found = 0;
-        let mut fault = None;
         for value in values {
             found += 1;
-            let bytes = value.bytes_or_empty();
-            if found > wanted {
-                break;
+            let pushed = if found > wanted { Ok(()) } else { self.cells.push(value) };
+            if pushed.is_err() || found > wanted {
+                self.truncate(self.count);
+                return Err(pushed.err().unwrap_or(RowError::Values { wanted, found }));
             }
-            if bytes.len() > ROWS_BYTES_MAX - self.bytes.len() {
-                fault = Some(RowError::Bytes);
-                break;
-            }
-            self.bytes.extend_from_slice(bytes);
-            self.add_cell(value.kind());
         }
         if found != wanted {
-            fault = fault.or(Some(RowError::Values { wanted, found }));
-        }
-        if let Some(fault) = fault {
             self.truncate(self.count);
-            return Err(fault);
+            return Err(RowError::Values { wanted, found });
         }
         self.count += 1;
         Ok(self.count - 1)
     }
 
-    fn add_cell(&mut self, kind: Kind) {
-        let (word, shift) = place(self.ends.len());
-        if word == self.kinds.len() {
-            self.kinds.push(0);
+    /// Adds a row with what `record` has under the names of the columns, whatever else it has,
+    /// and returns its number. Names are compared as the schema says.
+    ///
+    /// # Errors
+    /// When a column has no value there or more than one, or when there are too many bytes.
+    ///
+    /// ```
+    /// use fields::{Case, Fields, RowError, Rows, Schema, Value};
+    ///
+    /// let mut rows = Rows::new(Schema::new(["at", "path"], Case::Exact));
+    /// let mut record = Fields::from_iter([("path", "/"), ("user", "x"), ("at", "17")]);
+    /// assert_eq!(rows.push_record(&record), Ok(0));
+    /// assert_eq!(rows.value(0, 0), Some(Value::Bytes(b"17")));
+    /// record.append("path", "/other");
+    /// assert_eq!(rows.push_record(&record), Err(RowError::Repeated { column: 1 }));
+    /// ```
+    pub fn push_record(&mut self, record: &Fields) -> Result<usize, RowError> {
+        let names = &self.schema.0;
+        // Only a record with more fields than there are columns can have one of them twice.
+        let spare = record.len() > names.len();
+        let mut next = 0;
+        for column in 0..names.len() {
+            let pushed = match record.position_like(names, column, next) {
+                None => Err(RowError::Absent { column }),
+                Some(_) if spare && record.is_repeated_like(names, column) => {
+                    Err(RowError::Repeated { column })
+                }
+                Some(place) => {
+                    next = place + 1;
+                    self.cells.push(record.value_at(place))
+                }
+            };
+            if let Err(error) = pushed {
+                self.truncate(self.count);
+                return Err(error);
+            }
         }
-        let bits = match kind {
-            Kind::Bytes => 0,
-            Kind::Number => 1,
-            Kind::Null => 2,
-        };
-        self.kinds[word] = self.kinds[word] & !(3 << shift) | bits << shift;
-        let end = u32::try_from(self.bytes.len()).expect("room was checked against 32 bits");
-        self.ends.push(end);
+        self.count += 1;
+        Ok(self.count - 1)
     }
 
     /// The names of the columns.
@@ -200,15 +283,7 @@ impl Rows {
         if row >= self.count || column >= self.schema.len() {
             return None;
         }
-        let cell = row * self.schema.len() + column;
-        let start = if cell == 0 { 0 } else { self.ends[cell - 1] as usize };
-        let bytes = &self.bytes[start..self.ends[cell] as usize];
-        let (word, shift) = place(cell);
-        Some(match self.kinds[word] >> shift & 3 {
-            0 => Value::Bytes(bytes),
-            1 => Value::Number(bytes),
-            _ => Value::Null,
-        })
+        Some(self.cells.value(row * self.schema.len() + column))
     }
 
     /// Row number `row`, counted from 0.
@@ -225,10 +300,7 @@ impl Rows {
     /// Forgets all rows but the first `count`.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
-        let cells = self.count * self.schema.len();
-        self.ends.truncate(cells);
-        self.kinds.truncate(cells.div_ceil(KINDS_A_WORD));
-        self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+        self.cells.truncate(self.count * self.schema.len());
     }
 
     /// Forgets all rows and keeps the memory.
@@ -244,17 +316,17 @@ impl Rows {
 
     /// Gives memory back, down to room for `cells` cells and `bytes` bytes or what is used.
     pub fn shrink_to(&mut self, cells: usize, bytes: usize) {
-        self.ends.shrink_to(cells);
-        self.kinds.shrink_to(cells.div_ceil(KINDS_A_WORD));
-        self.bytes.shrink_to(bytes);
+        self.cells.ends.shrink_to(cells);
+        self.cells.kinds.shrink_to(cells.div_ceil(KINDS_A_WORD));
+        self.cells.bytes.shrink_to(bytes);
     }
 
     /// Bytes of memory held, used or not.
     #[must_use]
     pub const fn bytes_held(&self) -> usize {
-        self.bytes.capacity()
-            + self.ends.capacity() * size_of::<u32>()
-            + self.kinds.capacity() * size_of::<u64>()
+        self.cells.bytes.capacity()
+            + self.cells.ends.capacity() * size_of::<u32>()
+            + self.cells.kinds.capacity() * size_of::<u64>()
     }
 }
 

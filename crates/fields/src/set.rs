@@ -3,11 +3,13 @@
 //! This file knows the two parts of the memory, what an entry points to, and what is dead; its
 //! children read, write, combine and show without touching a position.
 
+mod adopt;
 mod combine;
 mod read;
 mod show;
 mod write;
 
+pub(crate) use adopt::{Filling, Place};
 pub use combine::Iter;
 pub use read::{Lookup, Stats};
 pub use show::Format;
@@ -211,34 +213,6 @@ impl Fields {
         self.bytes.reserve_exact(bytes);
     }
 
-    /// Forgets all fields and takes `head`, of which nothing is indexed yet. For codecs, which add
-    /// what they find by [`Self::adopt_line`].
-    pub(crate) fn adopt(&mut self, head: Slice) {
-        self.clear();
-        self.form = Form::Lines;
-        self.dead = head.len();
-        self.entries.reserve((head.len() / LINE_LENGTH + 8).min(self.limits.fields as usize));
-        if is_worth_keeping(&head) {
-            self.head = Some(head);
-        } else {
-            self.bytes.extend_from_slice(&head);
-        }
-    }
-
-    /// Adds a field that lies as a line in what was adopted, checked by the caller: the name and
-    /// the value by their positions, the end of the line in `end`.
-    pub(crate) fn adopt_line(&mut self, name: Place, value: Place, end: usize, tag: Tag) {
-        self.dead -= end - name.start;
-        self.mask |= tag.bit();
-        self.entries.push(Entry {
-            name: position(name.start),
-            value: position(value.start),
-            length_and_marks: position(value.length) | LINE,
-            name_length: short(name.length),
-            tag,
-        });
-    }
-
     fn head_length(&self) -> usize {
         self.head.as_ref().map_or(0, |head| head.len())
     }
@@ -406,7 +380,10 @@ impl Fields {
 
     /// Copies what is alive into a buffer of at least `capacity`, in the order of the fields.
     fn compact(&mut self, capacity: usize) {
-        let mut to = Vec::with_capacity(capacity);
+        // Where all that is alive was adopted, the buffer of the set is free.
+        let mut to =
+            if self.bytes.is_empty() { std::mem::take(&mut self.bytes) } else { Vec::new() };
+        to.reserve_exact(capacity);
         let mut mask = 0;
         let mut entries = std::mem::take(&mut self.entries);
         for entry in &mut entries {
@@ -452,6 +429,13 @@ impl Fields {
         assert!(live <= self.limits.bytes as usize);
     }
 
+    fn room_for_field(&self, name: usize, value: usize, extra: usize) -> Result<(), FieldError> {
+        if self.entries.len() >= self.limits.fields as usize {
+            return Err(FieldError::Fields(self.limits.fields));
+        }
+        self.room_for(name, value, name + value + extra)
+    }
+
     fn room_for(&self, name: usize, value: usize, more: usize) -> Result<(), FieldError> {
         let Limits { fields: _, bytes, name: name_max, value: value_max } = self.limits;
         if name > name_max as usize {
@@ -465,13 +449,6 @@ impl Fields {
         }
         Ok(())
     }
-}
-
-/// Where some bytes of an adopted block lie.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) start: usize,
-    pub(crate) length: usize,
 }
 
 /// Lines that lie behind each other.
@@ -492,18 +469,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Bytes of a line, roughly: how many entries are made room for when lines are adopted.
-const LINE_LENGTH: usize = 32;
-
-/// Blocks of this size or smaller are kept whatever part of them is used.
-const SMALL_BLOCK: usize = 4096;
-
-/// A block is kept alive only by a head that fills half of it, or when it is small; what waits in
-/// a set must not pin memory that nobody counts.
-fn is_worth_keeping(head: &Slice) -> bool {
-    head.held() <= SMALL_BLOCK || head.len() >= head.held() / 2
-}
-
 fn position(place: usize) -> u32 {
     u32::try_from(place).expect("limits keep positions far below 32 bits")
 }
@@ -511,6 +476,3 @@ fn position(place: usize) -> u32 {
 fn short(length: usize) -> u16 {
     u16::try_from(length).expect("limits keep names within 16 bits")
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,7 +2,11 @@
 //! NULL, and `\t`, `\n`, `\r`, `\\` stand for a tab, a line feed, a carriage return and a
 //! backslash. The names are not in the line; reader and writer agree on them.
 
+use block::Slice;
+
 use crate::codec::{DecodeError, DecodeReason, whole};
+use crate::name::AsName;
+use crate::set::Filling;
 use crate::{FieldError, Fields, Lookup, Value};
 
 /// Appends the values of all fields, without a line end.
@@ -42,17 +46,31 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) {
 /// assert_eq!(fields.get("user"), Some(Value::Null));
 /// # Ok::<(), fields::DecodeError>(())
 /// ```
-pub fn decode<'n>(
+pub fn decode<N: AsName>(
     fields: &mut Fields,
-    names: impl IntoIterator<Item = &'n str>,
+    names: impl IntoIterator<Item = N>,
     line: &[u8],
 ) -> Result<(), DecodeError> {
     whole(fields, |fields| read(fields, names.into_iter(), line))
 }
 
-fn read<'n>(
+/// As [`decode`], in place: `fields` is emptied and keeps the block, in which values are indexed
+/// where they lie; names are copied, and so is what is escaped. A thin part of a large block is
+/// copied out of it instead.
+///
+/// # Errors
+/// As [`decode`]; `fields` is then empty.
+pub fn adopt<N: AsName>(
     fields: &mut Fields,
-    mut names: impl Iterator<Item = &'n str>,
+    names: impl IntoIterator<Item = N>,
+    record: &Slice,
+) -> Result<(), DecodeError> {
+    fields.adopt_record(record, |fields, line| read(fields, names.into_iter(), line))
+}
+
+fn read<N: AsName>(
+    fields: &mut Filling<'_>,
+    mut names: impl Iterator<Item = N>,
     line: &[u8],
 ) -> Result<(), DecodeError> {
     let mut unescaped = Vec::new();
@@ -72,7 +90,7 @@ fn read<'n>(
         let end = length.map_or(line.len(), |length| start + length);
         let value = value(&line[start..end], start, &mut unescaped)?;
         let limit = |error: FieldError| DecodeError::at(start, DecodeReason::Limit(error));
-        fields.try_append(name, value).map_err(limit)?;
+        fields.add(name.as_name(), value).map_err(limit)?;
         found += 1;
         next = names.next();
         match (&next, length) {

@@ -119,15 +119,8 @@ fn shape_of(setup: &Setup, connection: &Connection) -> Result<Shape, DatabaseErr
         let columns = columns.into_iter().map(String::from).collect();
         return Err(DatabaseError::NotInRecord { name: name.to_owned(), columns });
     }
-    let schema = Schema::new(members.iter(), Case::Exact);
-    Ok(Shape {
-        record: options.record,
-        members,
-        schema,
-        columns,
-        parameters,
-        ack: setup.ack.clone(),
-    })
+    let members = Schema::new(members.iter(), Case::Exact);
+    Ok(Shape { record: options.record, members, columns, parameters, ack: setup.ack.clone() })
 }
 
 /// The members that are parameters, each once, in the order of the parameters.

@@ -121,12 +121,12 @@ pub(super) fn parameters(
 ) -> Result<Vec<Source>, DatabaseError> {
     match action {
         Action::Insert { columns, .. } => {
-            Ok(columns.iter().map(|column| members.source(column)).collect())
+            columns.iter().map(|column| members.source(column)).collect()
         }
         Action::Statement(_) => (1..=statement.parameter_count())
             .map(|index| match statement.parameter_name(index) {
                 Some(name) if name.len() > 1 && !name.starts_with('?') => {
-                    Ok(members.source(&name[1..]))
+                    members.source(&name[1..])
                 }
                 _ => {
                     let text = format!("parameter {index} has no name; write it as `:name`");

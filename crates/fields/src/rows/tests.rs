@@ -33,6 +33,23 @@ fn a_row_of_another_length_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn a_record_gives_each_column_the_one_value_of_its_name() {
+    let mut rows = Rows::new(Schema::new(["id", "Path"], Case::Ignored));
+    let record = |fields: &[(&str, &str)]| Fields::from_iter(fields.iter().copied());
+    assert_eq!(rows.push_record(&record(&[("x", "0"), ("PATH", "/"), ("ID", "1")])), Ok(0));
+    let absent = rows.push_record(&record(&[("id", "1"), ("paths", "/")])).unwrap_err();
+    assert_eq!(absent.to_string(), "nothing for column 1");
+    for twice in [["id", "path", "Id"], ["Id", "id", "path"], ["path", "id", "ID"]] {
+        let error = rows.push_record(&record(&twice.map(|name| (name, "v")))).unwrap_err();
+        assert_eq!(error.to_string(), "more than one value for column 0", "{twice:?}");
+    }
+    let other = record(&[("id", "2"), ("x", "1"), ("x", "2"), ("path", "")]);
+    assert_eq!(rows.push_record(&other), Ok(1), "what no column wants may be there twice");
+    let shown: Vec<_> = rows.iter().map(|row| format!("{row:?}")).collect();
+    assert_eq!(shown, [r#"[id="1", Path="/"]"#, r#"[id="2", Path=""]"#]);
+}
+
+#[test]
 fn rows_without_columns_are_counted() {
     let mut rows = Rows::new(Schema::default());
     rows.push([]).unwrap();

@@ -1,7 +1,7 @@
 //! Looking fields up.
 
 use super::{Entry, Fields, READ};
-use crate::name::AsName;
+use crate::name::{AsName, same};
 use crate::{Case, Field, Value, glob};
 
 /// What can be read like a set of fields: [`Fields`] and the [`Row`](crate::Row) of a batch.
@@ -156,9 +156,8 @@ impl Fields {
         case: Case,
     ) -> impl DoubleEndedIterator<Item = Value<'a>> {
         let (bytes, tag) = (name.as_name(), name.tag());
-        let wanted = move |entry: &&Entry| {
-            entry.tag == tag && crate::name::same(self.name_of(**entry), bytes, case)
-        };
+        let wanted =
+            move |entry: &&Entry| entry.tag == tag && same(self.name_of(**entry), bytes, case);
         self.entries.iter().filter(wanted).map(|entry| self.read(*entry).value)
     }
 
@@ -178,6 +177,32 @@ impl Fields {
     #[must_use]
     pub fn position_with(&self, name: &(impl AsName + ?Sized), case: Case) -> Option<usize> {
         self.find(name.as_name(), name.tag(), case, 0)
+    }
+
+    /// The number of a field that has the name of field number `index` of `names`, compared as
+    /// `names` does: the one at `hint` if it has, else the first.
+    pub(crate) fn position_like(&self, names: &Self, index: usize, hint: usize) -> Option<usize> {
+        let wanted = *names.entries.get(index)?;
+        let name = names.name_of(wanted);
+        let fits =
+            |entry: &Entry| entry.tag == wanted.tag && same(self.name_of(*entry), name, names.case);
+        if self.entries.get(hint).is_some_and(fits) {
+            return Some(hint);
+        }
+        self.find(name, wanted.tag, names.case, 0)
+    }
+
+    /// True when more than one field has the name of field number `index` of `names`.
+    pub(crate) fn is_repeated_like(&self, names: &Self, index: usize) -> bool {
+        let Some(&wanted) = names.entries.get(index) else { return false };
+        let (name, tag, case) = (names.name_of(wanted), wanted.tag, names.case);
+        let first = self.find(name, tag, case, 0);
+        first.and_then(|first| self.find(name, tag, case, first + 1)).is_some()
+    }
+
+    /// The value of field number `index`; NULL when there is none.
+    pub(crate) fn value_at(&self, index: usize) -> Value<'_> {
+        self.entries.get(index).map_or(Value::Null, |entry| self.read(*entry).value)
     }
 
     /// True when there is a field of that name.

@@ -63,11 +63,8 @@ impl Fields {
     ) -> Result<usize, FieldError> {
         let (kind, value) = self.accepted(name, value)?;
         let extra = if self.form == Form::Lines { LINE_EXTRA } else { 0 };
-        self.room_for(name.len(), value.len(), name.len() + value.len() + extra)?;
+        self.room_for_field(name.len(), value.len(), extra)?;
         let index = self.entries.len();
-        if index >= self.limits.fields as usize {
-            return Err(FieldError::Fields(self.limits.fields));
-        }
         let mut entry = Entry {
             name: position(self.used()),
             value: 0,
@@ -135,7 +132,12 @@ impl Fields {
         Ok(true)
     }
 
-    fn change(&mut self, index: usize, old: Entry, value: Value<'_>) -> Result<(), FieldError> {
+    pub(super) fn change(
+        &mut self,
+        index: usize,
+        old: Entry,
+        value: Value<'_>,
+    ) -> Result<(), FieldError> {
         let (kind, value) = self.accepted(self.name_of(old), value)?;
         let more = value.len().saturating_sub(old.value_length());
         // A field that was NULL becomes a line.
@@ -401,18 +403,6 @@ impl Fields {
         if self.bytes.capacity() > bytes && bytes_used < self.bytes.capacity() / 4 {
             self.bytes.shrink_to(bytes);
         }
-    }
-
-    /// Adds a field that is NULL until it is [filled](Self::fill).
-    pub(crate) fn open(&mut self, name: &[u8]) -> Result<(), FieldError> {
-        self.add(name, Tag::of(name), Value::Null).map(|_| ())
-    }
-
-    /// Gives the field opened last its value.
-    pub(crate) fn fill(&mut self, value: Value<'_>) -> Result<(), FieldError> {
-        let last =
-            self.entries.len().checked_sub(1).expect("a field is opened before it is filled");
-        self.change(last, self.entries[last], value)
     }
 
     /// The value of the first field of that name, which counts as asked for from now on.
