@@ -11,6 +11,7 @@
 
 mod decoder;
 mod framing;
+pub mod http1;
 pub mod jsonrpc;
 pub mod lines;
 mod reply;

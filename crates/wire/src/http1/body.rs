@@ -1,0 +1,178 @@
+//! Tells the bytes of a body from what follows, and says which of them may go on as they lie.
+
+use super::chunked::{Chunked, Kind, Span};
+use super::{Limits, Refusal};
+
+/// How long a body is, as its head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyKind {
+    /// There is none.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// In chunks, the last of which is empty.
+    Chunked,
+    /// Up to the end of the stream. Of replies only.
+    UntilEnd,
+}
+
+impl BodyKind {
+    /// Whether there may be a body: one of no bytes is none.
+    #[must_use]
+    pub const fn is_some(self) -> bool {
+        !matches!(self, Self::None | Self::Length(0))
+    }
+}
+
+/// What becomes of the bytes at the front.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// So many go on as they lie.
+    pub pass: usize,
+    /// So many behind them belong to the body and must not go on.
+    pub drop: usize,
+}
+
+/// The body that is being received.
+///
+/// The caller shows what it has and forgets what it is told, until [`Self::is_done`]; bytes that
+/// are left then belong to the next message. Where nothing can be told, because a trailer has not
+/// ended, it shows them again with the next ones.
+#[derive(Debug)]
+pub struct Body {
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Done,
+    Length { left: u64 },
+    Chunked(Chunked),
+    UntilEnd { left: u64 },
+}
+
+impl Body {
+    /// The body behind a head that says so.
+    #[must_use]
+    pub fn new(kind: BodyKind, limits: &Limits) -> Self {
+        let state = match kind {
+            BodyKind::None | BodyKind::Length(0) => State::Done,
+            BodyKind::Length(left) => State::Length { left },
+            BodyKind::Chunked => State::Chunked(Chunked::new(limits)),
+            BodyKind::UntilEnd => State::UntilEnd { left: limits.body },
+        };
+        Self { state }
+    }
+
+    /// No body.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { state: State::Done }
+    }
+
+    /// Whether all of it was shown.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    /// What the bytes at the front are, one kind at a time. None when there is nothing more to
+    /// tell.
+    ///
+    /// # Errors
+    /// When they break a rule or pass a limit.
+    pub fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Span>, Refusal> {
+        let span = match &mut self.state {
+            State::Done => return Ok(None),
+            State::Length { left } => Span { kind: Kind::Data, length: counted(left, bytes.len()) },
+            State::UntilEnd { left } => {
+                let length = counted(left, bytes.len());
+                if length < bytes.len() {
+                    return Err(Refusal::BodyTooLong);
+                }
+                Span { kind: Kind::Data, length }
+            }
+            State::Chunked(chunked) => match chunked.next(bytes, limits)? {
+                Some(span) => span,
+                None => return Ok(None),
+            },
+        };
+        let done = match &self.state {
+            State::Length { left } => *left == 0,
+            State::Chunked(chunked) => chunked.is_done(),
+            State::Done | State::UntilEnd { .. } => false,
+        };
+        if done {
+            self.state = State::Done;
+        }
+        Ok((span.length > 0).then_some(span))
+    }
+
+    /// How many of the bytes at the front may go on as they lie, framing and all, towards a peer of
+    /// HTTP/1.1.
+    ///
+    /// # Errors
+    /// When they break a rule or pass a limit.
+    pub fn run(&mut self, bytes: &[u8], limits: &Limits) -> Result<Run, Refusal> {
+        let mut run = Run::default();
+        while let Some(rest) = bytes.get(run.pass..).filter(|rest| !rest.is_empty()) {
+            let Some(span) = self.next(rest, limits)? else { break };
+            if span.kind == Kind::Drop {
+                run.drop = span.length;
+                break;
+            }
+            run.pass += span.length;
+        }
+        Ok(run)
+    }
+
+    /// How many bytes to come can go on unseen.
+    #[must_use]
+    pub const fn ahead(&self) -> u64 {
+        match &self.state {
+            State::Done => 0,
+            State::Length { left } | State::UntilEnd { left } => *left,
+            State::Chunked(chunked) => chunked.ahead(),
+        }
+    }
+
+    /// So many bytes went on unseen.
+    ///
+    /// # Panics
+    /// When there were fewer [ahead](Self::ahead): what follows would be read as another message.
+    pub fn passed(&mut self, count: u64) {
+        assert!(count <= self.ahead(), "no more goes on unseen than lies ahead");
+        match &mut self.state {
+            State::Done => {}
+            State::Length { left } => {
+                *left -= count;
+                if *left == 0 {
+                    self.state = State::Done;
+                }
+            }
+            State::UntilEnd { left } => *left -= count,
+            State::Chunked(chunked) => chunked.passed(count),
+        }
+    }
+
+    /// The stream has ended.
+    ///
+    /// # Errors
+    /// When that is not where the body ends.
+    pub fn end(&mut self) -> Result<(), Refusal> {
+        match self.state {
+            State::Done | State::UntilEnd { .. } => {
+                self.state = State::Done;
+                Ok(())
+            }
+            State::Length { .. } | State::Chunked(_) => Err(Refusal::Truncated),
+        }
+    }
+}
+
+/// Takes at most so many off what is left, and says how many that were.
+pub(super) fn counted(left: &mut u64, shown: usize) -> usize {
+    let length = usize::try_from(*left).unwrap_or(usize::MAX).min(shown);
+    *left -= length as u64;
+    length
+}

@@ -1,0 +1,206 @@
+//! A body in chunks (RFC 9112 §7.1), byte by byte where it is framing and at once where it is data.
+//!
+//! ```text
+//!   1a;ext CR LF data… CR LF … 0 CR LF name: value CR LF CR LF
+//!   Size   └Drop  Data           Last   Trailer           FinalLf
+//! ```
+
+use super::body::counted;
+use super::grammar::{text_length, token_length};
+use super::{Limits, Refusal};
+use memchr::memchr;
+
+/// Trailers that may go on: what is only known when the body has been made. Any other could be
+/// taken for a field of the head by somebody who merges them.
+const TRAILERS: [&[u8]; 5] =
+    [b"content-digest", b"repr-digest", b"server-timing", b"grpc-status", b"grpc-message"];
+
+const DIGITS_MAX: u8 = 16;
+
+/// What some bytes of a body are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The body itself.
+    Data,
+    /// Framing and trailers that may go on as they lie.
+    Frame,
+    /// What must not go on: extensions, trailers that are not allowed.
+    Drop,
+}
+
+/// The bytes at the front are of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// What they are.
+    pub kind: Kind,
+    /// How many.
+    pub length: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Size { digits: u8 },
+    Extension,
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    Trailer,
+    Done,
+}
+
+#[derive(Debug)]
+pub(super) struct Chunked {
+    at: At,
+    /// The size that is being read, then what is left of the chunk.
+    left: u64,
+    /// Bytes of data that may still come.
+    body: u64,
+    extension: usize,
+    extensions: usize,
+    trailers: usize,
+}
+
+impl Chunked {
+    pub(super) const fn new(limits: &Limits) -> Self {
+        Self {
+            at: At::Size { digits: 0 },
+            left: 0,
+            body: limits.body,
+            extension: limits.extension,
+            extensions: limits.extensions,
+            trailers: limits.trailers,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.at == At::Done
+    }
+
+    /// What is left of the data of the chunk: its framing is always seen.
+    pub(super) const fn ahead(&self) -> u64 {
+        if matches!(self.at, At::Data) { self.left } else { 0 }
+    }
+
+    pub(super) const fn passed(&mut self, count: u64) {
+        self.left -= count;
+        if self.left == 0 {
+            self.at = At::DataCr;
+        }
+    }
+
+    /// None when nothing can be told before more is shown.
+    pub(super) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Span>, Refusal> {
+        let span = |kind, length| Ok(Some(Span { kind, length }));
+        match self.at {
+            At::Data if !bytes.is_empty() => {
+                let length = counted(&mut self.left, bytes.len());
+                if self.left == 0 {
+                    self.at = At::DataCr;
+                }
+                span(Kind::Data, length)
+            }
+            At::Trailer => self.trailer(bytes),
+            At::Extension if !bytes.is_empty() => match self.extension(bytes)? {
+                0 => self.next(bytes, limits),
+                length => span(Kind::Drop, length),
+            },
+            _ => match self.frame(bytes, limits)? {
+                0 if matches!(self.at, At::Extension | At::Trailer) && !bytes.is_empty() => {
+                    self.next(bytes, limits)
+                }
+                0 => Ok(None),
+                length => span(Kind::Frame, length),
+            },
+        }
+    }
+
+    /// Reads sizes and line ends up to data, an extension, or the trailers.
+    fn frame(&mut self, bytes: &[u8], limits: &Limits) -> Result<usize, Refusal> {
+        for (place, &byte) in bytes.iter().enumerate() {
+            self.at = match (self.at, byte) {
+                (At::Size { digits }, _) if byte.is_ascii_hexdigit() => self.digit(digits, byte)?,
+                (At::Size { digits: 1.. }, b'\r') => At::SizeLf,
+                (At::Size { digits: 1.. }, b';') => {
+                    self.extension = limits.extension;
+                    At::Extension
+                }
+                (At::Size { .. }, _) => return Err(Refusal::ChunkSize),
+                (At::SizeLf, b'\n') if self.left == 0 => At::Trailer,
+                (At::SizeLf, b'\n') => self.begin()?,
+                (At::DataCr, b'\r') => At::DataLf,
+                (At::DataLf, b'\n') => At::Size { digits: 0 },
+                (At::SizeLf | At::DataCr | At::DataLf, _) => return Err(Refusal::ChunkEnd),
+                (At::Extension | At::Data | At::Trailer | At::Done, _) => return Ok(place),
+            };
+            match self.at {
+                // The semicolon belongs to the extension.
+                At::Extension => return Ok(place),
+                At::Data | At::Trailer => return Ok(place + 1),
+                _ => {}
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn digit(&mut self, digits: u8, byte: u8) -> Result<At, Refusal> {
+        let value = match byte {
+            b'0'..=b'9' => byte - b'0',
+            _ => (byte | 0x20) - b'a' + 10,
+        };
+        if digits == DIGITS_MAX || self.left >> 60 > 0 {
+            return Err(Refusal::ChunkSize);
+        }
+        self.left = self.left << 4 | u64::from(value);
+        Ok(At::Size { digits: digits + 1 })
+    }
+
+    /// A chunk begins: is there room for it?
+    fn begin(&mut self) -> Result<At, Refusal> {
+        self.body = self.body.checked_sub(self.left).ok_or(Refusal::BodyTooLong)?;
+        Ok(At::Data)
+    }
+
+    /// How many bytes at the front belong to the extensions.
+    fn extension(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
+        let length = text_length(bytes);
+        if length > self.extension.min(self.extensions) {
+            return Err(Refusal::ChunkExtension);
+        }
+        self.extension -= length;
+        self.extensions -= length;
+        match bytes.get(length) {
+            None => Ok(length),
+            // The line end goes on, as all framing.
+            Some(b'\r') => {
+                self.at = At::Size { digits: 1 };
+                Ok(length)
+            }
+            Some(_) => Err(Refusal::ChunkExtension),
+        }
+    }
+
+    /// One line of the trailers, or the empty one behind them. None while it is not whole.
+    fn trailer(&mut self, bytes: &[u8]) -> Result<Option<Span>, Refusal> {
+        let Some(end) = memchr(b'\n', bytes) else {
+            return if bytes.len() > self.trailers { Err(Refusal::Trailers) } else { Ok(None) };
+        };
+        let Some(line) = bytes[..end].strip_suffix(b"\r") else { return Err(Refusal::LineFeed) };
+        let length = end + 1;
+        if line.is_empty() {
+            self.at = At::Done;
+            return Ok(Some(Span { kind: Kind::Frame, length }));
+        }
+        self.trailers = self.trailers.checked_sub(length).ok_or(Refusal::Trailers)?;
+        let name = token_length(line);
+        if name == 0 || line.get(name) != Some(&b':') {
+            return Err(Refusal::Trailers);
+        }
+        if text_length(&line[name..]) < line.len() - name {
+            return Err(Refusal::Trailers);
+        }
+        let allowed = TRAILERS.iter().any(|one| one.eq_ignore_ascii_case(&line[..name]));
+        let kind = if allowed { Kind::Frame } else { Kind::Drop };
+        Ok(Some(Span { kind, length }))
+    }
+}

@@ -1,0 +1,265 @@
+//! What a proxy changes in a head that it passes on: what concerned one connection goes, the
+//! framing gets its canonical spelling, and what is said of the client is said by us.
+
+use std::net::IpAddr;
+
+use fields::{Fields, Name, Value, known};
+
+use super::encode::{decimal, write_decimal};
+use super::grammar::elements;
+use super::{BodyKind, Connection, ReplyHead, RequestHead, Version};
+
+/// As it is spelled where we write it.
+const CONTENT_LENGTH: Name = Name::new("Content-Length");
+const FORWARDED_HOST: Name = Name::new("x-forwarded-host");
+const FORWARDED_PORT: Name = Name::new("x-forwarded-port");
+const REAL_IP: Name = Name::new("x-real-ip");
+const HTTP2_SETTINGS: Name = Name::new("http2-settings");
+
+/// Which fields tell the server who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// None; what a client says of itself goes all the same.
+    Nothing,
+    /// `X-Forwarded-For`, `-Proto` and `-Host`.
+    Legacy,
+    /// `Forwarded` of RFC 7239.
+    Standard,
+}
+
+/// Who asked, for the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Via {
+    /// Which fields tell of it.
+    pub fields: Forwarded,
+    /// Whether what the client says of those before it is believed and kept.
+    pub trusted: bool,
+    /// The address of the client; none on a Unix socket.
+    pub client: Option<IpAddr>,
+    /// The client came over TLS.
+    pub secure: bool,
+}
+
+/// How the body of a reply goes to its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// As it comes, framing and all.
+    Verbatim,
+    /// In chunks of ours: the server ends it by its end, and this client can be told better.
+    Chunked,
+    /// Its data alone, and the connection ends behind it: the client knows no chunks.
+    Data,
+}
+
+impl RequestHead {
+    /// Makes it a head for the server: nothing that concerned the client's connection is left, and
+    /// nothing that only we may say. What we say is written by [`Self::encode`].
+    pub fn prepare(&mut self, via: &Via) {
+        let upgrade = self.upgrade;
+        strip(&mut self.fields, self.connection, upgrade);
+        canonical(&mut self.fields, self.body);
+        if via.fields != Forwarded::Nothing && via.trusted {
+            return;
+        }
+        for name in [&known::X_FORWARDED_FOR, &known::X_FORWARDED_PROTO, &known::FORWARDED] {
+            drop_field(&mut self.fields, name);
+        }
+        for name in [&FORWARDED_HOST, &FORWARDED_PORT, &REAL_IP] {
+            drop_field(&mut self.fields, name);
+        }
+    }
+
+    /// Appends the head as it goes to the server, with another target if there is one, and `host`
+    /// where the client named none.
+    pub fn encode(&self, target: Option<&[u8]>, host: &[u8], via: &Via, out: &mut Vec<u8>) {
+        match target {
+            None if self.line_goes_on() => {
+                out.extend_from_slice(&self.line[..self.target.end + " HTTP/1.1\r\n".len()]);
+            }
+            _ => {
+                let target = target.unwrap_or_else(|| self.path_and_query());
+                let slash: &[u8] = match target.first() {
+                    Some(b'/') => b" ",
+                    Some(b'*') if target.len() == 1 => b" ",
+                    _ => b" /",
+                };
+                for part in [self.method_bytes(), slash, target, b" HTTP/1.1\r\n"] {
+                    out.extend_from_slice(part);
+                }
+            }
+        }
+        super::encode::lines(&self.fields, out);
+        if !self.fields.contains(&known::HOST) {
+            super::encode::line(b"Host", host, out);
+        }
+        if self.upgrade {
+            out.extend_from_slice(b"Connection: upgrade\r\n");
+        }
+        self.write_framing(out);
+        self.write_via(via, out);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    fn write_framing(&self, out: &mut Vec<u8>) {
+        if self.body == BodyKind::Chunked {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+    }
+
+    fn write_via(&self, via: &Via, out: &mut Vec<u8>) {
+        match via.fields {
+            Forwarded::Nothing => {}
+            Forwarded::Legacy => self.write_legacy(via, out),
+            Forwarded::Standard => {
+                out.extend_from_slice(b"Forwarded: for=");
+                write_for(via.client, out);
+                out.extend_from_slice(if via.secure { b";proto=https" } else { b";proto=http" });
+                if !self.host().is_empty() {
+                    out.extend_from_slice(b";host=\"");
+                    out.extend_from_slice(self.host());
+                    out.push(b'"');
+                }
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    fn write_legacy(&self, via: &Via, out: &mut Vec<u8>) {
+        if let Some(client) = via.client {
+            out.extend_from_slice(b"X-Forwarded-For: ");
+            write_address(client, out);
+            out.extend_from_slice(b"\r\n");
+        }
+        if !self.fields.contains(&known::X_FORWARDED_PROTO) {
+            let line: &[u8] = if via.secure {
+                b"X-Forwarded-Proto: https\r\n"
+            } else {
+                b"X-Forwarded-Proto: http\r\n"
+            };
+            out.extend_from_slice(line);
+        }
+        if !self.host().is_empty() && !self.fields.contains(&FORWARDED_HOST) {
+            super::encode::line(b"X-Forwarded-Host", self.host(), out);
+        }
+    }
+}
+
+impl ReplyHead {
+    /// Makes it a head for the client, and says how the body behind it is sent.
+    pub fn prepare(&mut self, client: Version) -> Sending {
+        let upgrade = self.status == 101;
+        strip(&mut self.fields, self.connection, upgrade);
+        if self.describes_body() {
+            return Sending::Verbatim;
+        }
+        canonical(&mut self.fields, self.body);
+        match (self.body, client) {
+            (BodyKind::Chunked, Version::Http10) => Sending::Data,
+            (BodyKind::UntilEnd, Version::Http11) => Sending::Chunked,
+            _ => Sending::Verbatim,
+        }
+    }
+
+    /// Appends the head as it goes to the client. `keep_alive` says whether we go on with the
+    /// client's connection.
+    pub fn encode(&self, sending: Sending, client: Version, keep_alive: bool, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"HTTP/1.1");
+        out.extend_from_slice(&self.head[8..self.line_end]);
+        out.extend_from_slice(b"\r\n");
+        super::encode::lines(&self.fields, out);
+        let chunked = match sending {
+            Sending::Chunked => true,
+            Sending::Verbatim => self.body == BodyKind::Chunked,
+            Sending::Data => false,
+        };
+        if chunked {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        if self.status == 101 {
+            out.extend_from_slice(b"Connection: upgrade\r\n");
+        } else if self.status >= 200 {
+            super::encode::connection(client, keep_alive, out);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Removes what concerns one connection only, and what `Connection` names besides.
+fn strip(fields: &mut Fields, connection: Connection, upgrade: bool) {
+    if connection.names {
+        let listed: Vec<u8> = fields
+            .get_all(&known::CONNECTION)
+            .filter_map(Value::bytes)
+            .flat_map(|value| [value, b","].concat())
+            .collect();
+        for name in elements(&listed) {
+            if !(upgrade && name.eq_ignore_ascii_case(b"upgrade")) {
+                fields.remove(name);
+            }
+        }
+    }
+    for name in [&known::CONNECTION, &known::KEEP_ALIVE, &known::PROXY_CONNECTION, &known::TE] {
+        drop_field(fields, name);
+    }
+    drop_field(fields, &known::TRAILER);
+    drop_field(fields, &HTTP2_SETTINGS);
+    if !upgrade {
+        drop_field(fields, &known::UPGRADE);
+    }
+}
+
+#[inline]
+fn drop_field(fields: &mut Fields, name: &Name) {
+    if fields.contains(name) {
+        fields.remove(name);
+    }
+}
+
+/// Leaves one `Content-Length` in canonical spelling where the body has a length, and no
+/// `Transfer-Encoding`: that is written anew.
+fn canonical(fields: &mut Fields, body: BodyKind) {
+    drop_field(fields, &known::TRANSFER_ENCODING);
+    let BodyKind::Length(length) = body else {
+        drop_field(fields, &known::CONTENT_LENGTH);
+        return;
+    };
+    let (digits, start) = decimal(length);
+    let is_canonical = fields.get(&known::CONTENT_LENGTH).and_then(Value::bytes)
+        == Some(&digits[start..])
+        && fields.is_unique(&known::CONTENT_LENGTH);
+    if !is_canonical {
+        // The limits hold: what stood there was at least as long.
+        let _ = fields.try_insert(&CONTENT_LENGTH, &digits[start..]);
+    }
+}
+
+/// A node of RFC 7239 §6: an IPv6 address in brackets and quotes.
+fn write_for(client: Option<IpAddr>, out: &mut Vec<u8>) {
+    match client {
+        Some(IpAddr::V6(_)) => {
+            out.extend_from_slice(b"\"[");
+            client.into_iter().for_each(|address| write_address(address, out));
+            out.extend_from_slice(b"]\"");
+        }
+        Some(address) => write_address(address, out),
+        None => out.extend_from_slice(b"unknown"),
+    }
+}
+
+/// An address as text. IPv4 by hand: this is done for every request.
+fn write_address(address: IpAddr, out: &mut Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => {
+            for (place, octet) in address.octets().into_iter().enumerate() {
+                if place > 0 {
+                    out.push(b'.');
+                }
+                write_decimal(u64::from(octet), out);
+            }
+        }
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(mapped) => write_address(IpAddr::V4(mapped), out),
+            None => out.extend_from_slice(address.to_string().as_bytes()),
+        },
+    }
+}

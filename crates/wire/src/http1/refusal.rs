@@ -1,0 +1,137 @@
+//! Why a message is refused: one table of reasons, each with its word, status and rule.
+//!
+//! The words are stable: logs, metrics and tests match them.
+
+use std::fmt;
+
+/// The rule that a reason belongs to; the numbers are those of `docs/http1.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rule(pub u8);
+
+macro_rules! refusals {
+    ($($name:ident $word:literal $status:literal $rule:literal $text:literal),+ $(,)?) => {
+        /// Why a message is refused. Whoever sent it is to blame, and nothing behind it is read.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Refusal {
+            $(#[doc = $text] $name),+
+        }
+
+        impl Refusal {
+            /// All reasons, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The word in logs and metrics.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$name => $word),+ }
+            }
+
+            /// The status of the answer to a request that is refused for it. A reply that is
+            /// refused becomes a 502, whatever the reason.
+            #[must_use]
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$name => $status),+ }
+            }
+
+            /// The rule that it breaks.
+            #[must_use]
+            pub const fn rule(self) -> Rule {
+                match self { $(Self::$name => Rule($rule)),+ }
+            }
+
+            /// One sentence for a person.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text),+ }
+            }
+        }
+    };
+}
+
+refusals! {
+    LengthAndCoding "length-and-coding" 400 1
+        "Content-Length and Transfer-Encoding stand in one head.",
+    Coding "coding" 501 2
+        "A transfer coding other than one `chunked` is not implemented here.",
+    CodingRepeated "coding-repeated" 400 2
+        "Transfer-Encoding stands in a head more than once, or lists more than one coding.",
+    CodingVersion "coding-in-1.0" 400 2
+        "HTTP/1.0 has no Transfer-Encoding.",
+    Length "length" 400 3
+        "Content-Length is not a number of digits alone, or out of all bounds.",
+    Lengths "lengths" 400 3
+        "Content-Length stands in a head twice with different values.",
+    ChunkSize "chunk-size" 400 4
+        "The size of a chunk is 1 to 16 hexadecimal digits and nothing else.",
+    ChunkEnd "chunk-end" 400 4
+        "Behind a chunk and behind its size stands CR LF.",
+    ChunkExtension "chunk-extension" 400 4
+        "The extensions of a chunk are too long or hold a control character.",
+    LineFeed "bare-lf" 400 5
+        "A line ends with LF alone.",
+    CarriageReturn "bare-cr" 400 5
+        "A CR stands without its LF.",
+    Control "control" 400 6
+        "The value of a field holds a control character.",
+    FieldName "field-name" 400 6
+        "The name of a field is empty or not a token with the colon right behind it.",
+    Folded "folded" 400 6
+        "A line begins with a blank, as if it continued the one before.",
+    NoColon "no-colon" 400 8
+        "A line of the head has no colon.",
+    RequestLine "request-line" 400 9
+        "A request line is a method, a target and a version with one blank between them.",
+    Method "method" 400 9
+        "A method is a token of at most 32 characters.",
+    Target "target" 400 9
+        "A target is a path, an address, or `*` for OPTIONS, of visible ASCII without a fragment.",
+    Version "version" 505 9
+        "The version is HTTP/1.0 or HTTP/1.1.",
+    Connect "connect" 501 9
+        "CONNECT is not served here.",
+    NoHost "no-host" 400 10
+        "A request of HTTP/1.1 has a Host.",
+    HostTwice "host-twice" 400 10
+        "Host stands in a head more than once.",
+    Host "host" 400 10
+        "Host is a name or an address, and a port if need be.",
+    HostTarget "host-target" 400 10
+        "Host is not the one that the target names.",
+    Expect "expect" 417 14
+        "Nothing but `100-continue` can be expected.",
+    UpgradeBody "upgrade-body" 400 15
+        "A request with a body asks for another protocol.",
+    Switched "switched" 502 15
+        "The server changes the protocol, which nobody asked for.",
+    Connection "connection" 400 17
+        "Connection names a field without which the message has no meaning.",
+    StatusLine "status-line" 502 18
+        "A status line is a version, three digits and a reason with one blank between them.",
+    Interim "interim" 502 18
+        "There are too many replies of status 1xx before the final one.",
+    Truncated "truncated" 400 18
+        "The end came before the body was whole.",
+    LineTooLong "line-too-long" 414 20
+        "The request line is longer than the limit.",
+    HeadTooLong "head-too-long" 431 20
+        "The head is longer than the limit.",
+    TooManyFields "too-many-fields" 431 20
+        "The head has more fields than the limit.",
+    FieldTooLong "field-too-long" 431 20
+        "The name or the value of a field is longer than the limit.",
+    Cookies "cookies" 431 20
+        "There are more cookies than the limit.",
+    BodyTooLong "body-too-long" 413 20
+        "The body is longer than the limit.",
+    Trailers "trailers" 431 20
+        "The trailers are longer than the limit, or hold what no field may.",
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Refusal {}

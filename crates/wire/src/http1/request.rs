@@ -1,0 +1,283 @@
+//! The head of a request.
+
+use std::ops::Range;
+
+use exchange::Slice;
+use fields::{Fields, Limits as FieldLimits, Value, http1, known};
+
+use super::grammar::{is_authority, target_length, token_length};
+use super::head::Found;
+use super::semantics::{self, Connection, Version};
+use super::{BodyKind, Limits, Refusal};
+
+/// Characters of a method.
+const METHOD_MAX: usize = 32;
+
+/// What a request wants done, as far as a proxy has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET
+    Get,
+    /// HEAD: its reply has no body, whatever the head of it says.
+    Head,
+    /// POST
+    Post,
+    /// PUT
+    Put,
+    /// DELETE
+    Delete,
+    /// OPTIONS
+    Options,
+    /// TRACE
+    Trace,
+    /// Any other token.
+    Other,
+}
+
+impl Method {
+    fn of(token: &[u8]) -> Self {
+        match token {
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"OPTIONS" => Self::Options,
+            b"TRACE" => Self::Trace,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether the request may be made again without harm (RFC 9110 §9.2.2).
+    #[must_use]
+    pub const fn is_idempotent(self) -> bool {
+        !matches!(self, Self::Post | Self::Other)
+    }
+}
+
+/// A request without its body.
+#[derive(Debug)]
+pub struct RequestHead {
+    pub(super) line: Slice,
+    pub(super) method: Method,
+    /// Places in `line`.
+    pub(super) method_end: usize,
+    pub(super) target: Range<usize>,
+    /// Where the path begins in the target; at its end for an address without one.
+    path: usize,
+    /// The address in an absolute target.
+    authority: Range<usize>,
+    /// The version that the client spoke.
+    pub version: Version,
+    /// The lines of the head, in their order and spelling.
+    pub fields: Fields,
+    /// What is behind the head.
+    pub body: BodyKind,
+    /// What becomes of the connection.
+    pub connection: Connection,
+    /// The client waits for a `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+    /// The client asks for another protocol on this connection.
+    pub upgrade: bool,
+}
+
+impl RequestHead {
+    /// Reads the head that [`HeadScan`](super::HeadScan) found, which is all of `head`.
+    ///
+    /// # Errors
+    /// When it breaks a rule or passes a limit.
+    pub fn read(head: Slice, found: &Found, limits: &Limits) -> Result<Self, Refusal> {
+        let line = &head[..found.line];
+        let method_end = token_length(line);
+        if method_end == 0 || method_end > METHOD_MAX {
+            return Err(Refusal::Method);
+        }
+        let start = method_end + 1;
+        let end = start + target_length(line.get(start..).unwrap_or_default());
+        if line[method_end..].first() != Some(&b' ') || line.get(end) != Some(&b' ') {
+            return Err(wrong_line(line, method_end, end));
+        }
+        let version = Version::read(&line[end + 1..])?;
+        let method = Method::of(&line[..method_end]);
+        let target = Target::read(&line[start..end], method, &line[..method_end])?;
+
+        let lines = head.slice(found.line + 2..head.len() - 2);
+        let mut fields = Fields::pooled_headers().with_limits(FieldLimits {
+            fields: limits.fields,
+            bytes: u32::try_from(limits.head).unwrap_or(u32::MAX),
+            ..FieldLimits::default()
+        });
+        if let Err(error) = http1::adopt(&mut fields, lines.clone()) {
+            return Err(semantics::reason_of(error, &lines));
+        }
+        let mut request = Self {
+            method,
+            method_end,
+            target: start..end,
+            path: start + target.path,
+            authority: start + target.authority.start..start + target.authority.end,
+            version,
+            body: BodyKind::None,
+            connection: semantics::connection(&fields, version)?,
+            expects_continue: false,
+            upgrade: false,
+            line: head,
+            fields,
+        };
+        request.check_host()?;
+        request.check_body(limits)?;
+        request.check_rest(limits)?;
+        Ok(request)
+    }
+
+    fn check_host(&self) -> Result<(), Refusal> {
+        let Some(host) = self.fields.get(&known::HOST).and_then(Value::bytes) else {
+            return if self.version == Version::Http11 { Err(Refusal::NoHost) } else { Ok(()) };
+        };
+        if !self.fields.is_unique(&known::HOST) {
+            return Err(Refusal::HostTwice);
+        }
+        if !is_authority(host) {
+            return Err(Refusal::Host);
+        }
+        let named = &self.line[self.authority.clone()];
+        if !named.is_empty() && !named.eq_ignore_ascii_case(host) {
+            return Err(Refusal::HostTarget);
+        }
+        Ok(())
+    }
+
+    fn check_body(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        self.body = semantics::framing(&self.fields, self.version)?.unwrap_or(BodyKind::None);
+        match self.body {
+            BodyKind::Length(length) if length > limits.body => Err(Refusal::BodyTooLong),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_rest(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        if let Some(expected) = self.fields.get(&known::EXPECT).and_then(Value::bytes) {
+            let is_known = expected.eq_ignore_ascii_case(b"100-continue");
+            if !is_known || !self.fields.is_unique(&known::EXPECT) {
+                return Err(Refusal::Expect);
+            }
+            // Of HTTP/1.0 it means nothing (RFC 9110 §10.1.1).
+            self.expects_continue = self.version == Version::Http11 && self.body.is_some();
+        }
+        if self.fields.contains(&known::UPGRADE) {
+            self.upgrade = self.connection.upgrade && self.version == Version::Http11;
+            if self.upgrade && self.body.is_some() {
+                return Err(Refusal::UpgradeBody);
+            }
+        }
+        if self.fields.contains(&known::COOKIE) {
+            let cookies = self.fields.get_all(&known::COOKIE).filter_map(Value::bytes);
+            let pairs: usize = cookies.map(|one| 1 + memchr::memchr_iter(b';', one).count()).sum();
+            if pairs > limits.cookies {
+                return Err(Refusal::Cookies);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the request wants done.
+    #[must_use]
+    pub const fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The method as it was spelled.
+    #[must_use]
+    pub fn method_bytes(&self) -> &[u8] {
+        &self.line[..self.method_end]
+    }
+
+    /// The request line as it came, for logs.
+    #[must_use]
+    pub fn line_bytes(&self) -> &[u8] {
+        &self.line[..self.target.end + " HTTP/1.1".len()]
+    }
+
+    /// The target as it goes on: path and query. Of an address without a path it is empty, and `*`
+    /// of OPTIONS is itself.
+    #[must_use]
+    pub fn path_and_query(&self) -> &[u8] {
+        &self.line[self.path..self.target.end]
+    }
+
+    /// The path, without the query.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        let both = self.path_and_query();
+        memchr::memchr(b'?', both).map_or(both, |mark| &both[..mark])
+    }
+
+    /// The query behind its `?`, if there is one.
+    #[must_use]
+    pub fn query(&self) -> Option<&[u8]> {
+        let both = self.path_and_query();
+        memchr::memchr(b'?', both).map(|mark| &both[mark + 1..])
+    }
+
+    /// The host that the request is for, with its port: of the target, or else of `Host`. Empty for
+    /// a request of HTTP/1.0 that names none.
+    #[must_use]
+    pub fn host(&self) -> &[u8] {
+        let named = &self.line[self.authority.clone()];
+        if !named.is_empty() {
+            return named;
+        }
+        self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default()
+    }
+
+    /// Whether the request line can go on as it came.
+    pub(super) fn line_goes_on(&self) -> bool {
+        self.path == self.target.start && self.version == Version::Http11
+    }
+
+    /// Gives the memory back to this thread's pool.
+    pub fn recycle(self) {
+        self.fields.give_back();
+    }
+}
+
+/// What is wrong with a line that is not divided as it should be.
+fn wrong_line(line: &[u8], method_end: usize, target_end: usize) -> Refusal {
+    match (line.get(method_end), line.get(target_end)) {
+        (Some(b' '), Some(&byte)) if byte != b'\t' => Refusal::Target,
+        (None | Some(b' ' | b'\t'), _) => Refusal::RequestLine,
+        _ => Refusal::Method,
+    }
+}
+
+/// Where things lie in a target.
+struct Target {
+    path: usize,
+    authority: Range<usize>,
+}
+
+impl Target {
+    fn read(target: &[u8], method: Method, name: &[u8]) -> Result<Self, Refusal> {
+        if name == b"CONNECT" {
+            return Err(Refusal::Connect);
+        }
+        match target {
+            [] => return Err(Refusal::RequestLine),
+            [b'/', ..] => return Ok(Self { path: 0, authority: 0..0 }),
+            b"*" if method == Method::Options => return Ok(Self { path: 0, authority: 0..0 }),
+            _ => {}
+        }
+        let scheme = ["http://", "https://"].into_iter().find(|scheme| {
+            target
+                .get(..scheme.len())
+                .is_some_and(|front| front.eq_ignore_ascii_case(scheme.as_bytes()))
+        });
+        let start = scheme.ok_or(Refusal::Target)?.len();
+        let rest = &target[start..];
+        let length = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+        if !is_authority(&rest[..length]) {
+            return Err(Refusal::Target);
+        }
+        Ok(Self { path: start + length, authority: start..start + length })
+    }
+}

@@ -1,0 +1,136 @@
+//! What the fields of a head say about the message and the connection, for both directions.
+
+use fields::{FieldError, Fields, Value, http1::HeadReason, known};
+
+use super::grammar::elements;
+use super::{BodyKind, Refusal};
+
+/// The version of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    Http11,
+}
+
+impl Version {
+    /// The version that these 8 bytes name.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+        match bytes {
+            b"HTTP/1.1" => Ok(Self::Http11),
+            b"HTTP/1.0" => Ok(Self::Http10),
+            _ => Err(Refusal::Version),
+        }
+    }
+}
+
+/// What a message says of its connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// The sender goes on with this connection after the message.
+    pub keep_alive: bool,
+    /// `upgrade` is named.
+    pub upgrade: bool,
+    /// Fields are named that must not go on.
+    pub(super) names: bool,
+}
+
+/// Why lines are no head, in the words of this protocol.
+pub(super) fn reason_of(error: fields::http1::HeadError, lines: &[u8]) -> Refusal {
+    match error.reason {
+        HeadReason::Name if lines.get(error.byte) == Some(&b'\r') => Refusal::NoColon,
+        HeadReason::Name => Refusal::FieldName,
+        HeadReason::Continued => Refusal::Folded,
+        HeadReason::Control => Refusal::Control,
+        HeadReason::LineFeed => Refusal::LineFeed,
+        HeadReason::CarriageReturn => Refusal::CarriageReturn,
+        // The scan found the end of each line.
+        HeadReason::Unended => Refusal::CarriageReturn,
+        HeadReason::Limit(FieldError::Fields(_)) => Refusal::TooManyFields,
+        HeadReason::Limit(FieldError::Bytes(_)) => Refusal::HeadTooLong,
+        HeadReason::Limit(_) => Refusal::FieldTooLong,
+    }
+}
+
+/// Reads `Connection`.
+pub(super) fn connection(fields: &Fields, version: Version) -> Result<Connection, Refusal> {
+    let mut read = Connection { keep_alive: version == Version::Http11, ..Connection::default() };
+    if !fields.contains(&known::CONNECTION) {
+        return Ok(read);
+    }
+    let (mut close, mut keep) = (false, false);
+    for value in fields.get_all(&known::CONNECTION).filter_map(Value::bytes) {
+        for element in elements(value) {
+            if element.eq_ignore_ascii_case(b"close") {
+                close = true;
+            } else if element.eq_ignore_ascii_case(b"keep-alive") {
+                keep = true;
+            } else if element.eq_ignore_ascii_case(b"upgrade") {
+                read.upgrade = true;
+            } else if is_essential(element) {
+                return Err(Refusal::Connection);
+            } else {
+                read.names = true;
+            }
+        }
+    }
+    read.keep_alive = !close && (keep || version == Version::Http11);
+    Ok(read)
+}
+
+/// Fields that no `Connection` may name: without them the message means something else.
+fn is_essential(name: &[u8]) -> bool {
+    let essential: [&[u8]; 5] =
+        [b"host", b"content-length", b"transfer-encoding", b"cookie", b"authorization"];
+    essential.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// How long the body is, as far as `Content-Length` and `Transfer-Encoding` say. None when neither
+/// is there.
+pub(super) fn framing(fields: &Fields, version: Version) -> Result<Option<BodyKind>, Refusal> {
+    let coded = fields.contains(&known::TRANSFER_ENCODING);
+    let Some(first) = fields.get(&known::CONTENT_LENGTH) else {
+        return if coded { coding(fields, version).map(Some) } else { Ok(None) };
+    };
+    if coded {
+        return Err(Refusal::LengthAndCoding);
+    }
+    let length = length(first)?;
+    for other in fields.get_all(&known::CONTENT_LENGTH).skip(1) {
+        if self::length(other)? != length {
+            return Err(Refusal::Lengths);
+        }
+    }
+    Ok(Some(BodyKind::Length(length)))
+}
+
+fn coding(fields: &Fields, version: Version) -> Result<BodyKind, Refusal> {
+    if version == Version::Http10 {
+        return Err(Refusal::CodingVersion);
+    }
+    if !fields.is_unique(&known::TRANSFER_ENCODING) {
+        return Err(Refusal::CodingRepeated);
+    }
+    let value = fields.get(&known::TRANSFER_ENCODING).and_then(Value::bytes).unwrap_or_default();
+    if value.eq_ignore_ascii_case(b"chunked") {
+        Ok(BodyKind::Chunked)
+    } else if value.contains(&b',') {
+        Err(Refusal::CodingRepeated)
+    } else {
+        Err(Refusal::Coding)
+    }
+}
+
+/// Digits only, at most 2⁶³ − 1: some read it as a signed number.
+fn length(value: Value<'_>) -> Result<u64, Refusal> {
+    let digits = value.bytes().unwrap_or_default();
+    let mut number: u64 = 0;
+    for &digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        let next = number.checked_mul(10).and_then(|ten| ten.checked_add(u64::from(value)));
+        number = next.filter(|_| value < 10).ok_or(Refusal::Length)?;
+    }
+    let fits = !digits.is_empty() && number <= i64::MAX.unsigned_abs();
+    if fits { Ok(number) } else { Err(Refusal::Length) }
+}

@@ -1,0 +1,86 @@
+//! The machines against the rules, one test a rule, for requests and for replies; then what holds
+//! for all messages however they are cut.
+
+mod bodies;
+mod cut;
+mod forwarded;
+mod replies;
+mod requests;
+
+use exchange::Slice;
+
+use super::*;
+
+/// Reads a request as a session does.
+fn request(bytes: &[u8]) -> Result<(RequestHead, usize), Refusal> {
+    request_within(bytes, &Limits::REQUEST)
+}
+
+fn request_within(bytes: &[u8], limits: &Limits) -> Result<(RequestHead, usize), Refusal> {
+    let found = HeadScan::default().next(bytes, limits)?.expect("the head is whole");
+    let head = Slice::copy_of(&bytes[found.head.clone()]);
+    RequestHead::read(head, &found, limits).map(|head| (head, found.head.end))
+}
+
+/// Why a request is refused, in its head or in its body.
+fn refused(bytes: &[u8]) -> Refusal {
+    match request(bytes) {
+        Err(refusal) => refusal,
+        Ok((head, end)) => body_refused(&mut Body::new(head.body, &Limits::REQUEST), &bytes[end..]),
+    }
+}
+
+fn body_refused(body: &mut Body, mut bytes: &[u8]) -> Refusal {
+    loop {
+        match body.run(bytes, &Limits::REQUEST) {
+            Err(refusal) => return refusal,
+            Ok(run) if run == Run::default() => return body.end().unwrap_err(),
+            Ok(run) => bytes = &bytes[run.pass + run.drop..],
+        }
+    }
+}
+
+const GET: Asked = Asked { method: Method::Get, upgrade: false };
+
+fn reply(bytes: &[u8], asked: Asked) -> Result<(ReplyHead, usize), Refusal> {
+    let limits = Limits::REPLY;
+    let found = HeadScan::default().next(bytes, &limits)?.expect("the head is whole");
+    let head = Slice::copy_of(&bytes[found.head.clone()]);
+    ReplyHead::read(head, &found, asked, &limits).map(|head| (head, found.head.end))
+}
+
+fn reply_refused(bytes: &[u8]) -> Refusal {
+    match reply(bytes, GET) {
+        Err(refusal) => refusal,
+        Ok((head, end)) => body_refused(&mut Body::new(head.body, &Limits::REPLY), &bytes[end..]),
+    }
+}
+
+/// The lines as they stand in the source, with CR LF.
+fn wire(text: &str) -> Vec<u8> {
+    text.replace('\n', "\r\n").into_bytes()
+}
+
+#[test]
+fn every_reason_has_a_word_a_status_and_a_rule_of_its_own_kind() {
+    let mut words: Vec<&str> = Refusal::ALL.iter().map(|one| one.word()).collect();
+    words.sort_unstable();
+    words.dedup();
+    assert_eq!(words.len(), Refusal::ALL.len());
+    for refusal in Refusal::ALL {
+        assert!((400..506).contains(&refusal.status()), "{refusal:?}");
+        assert!(!reason(refusal.status()).is_empty(), "{refusal:?}");
+        assert!((1..=20).contains(&refusal.rule().0), "{refusal:?}");
+        assert!(refusal.text().ends_with('.'));
+    }
+}
+
+#[test]
+fn the_page_names_every_reason() {
+    let page = include_str!("../../../../docs/http1.md");
+    for refusal in Refusal::ALL {
+        let (word, rule) = (refusal.word(), refusal.rule().0);
+        let row = format!("| `{word}` | {} | {rule} | {} |", refusal.status(), refusal.text());
+        assert!(page.contains(&row), "docs/http1.md lacks: {row}");
+    }
+}

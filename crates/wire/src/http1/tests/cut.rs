@@ -1,0 +1,105 @@
+//! However bytes are cut, the same is read; whatever they are, nothing panics.
+
+use super::*;
+use proptest::prelude::*;
+
+/// Reads all requests in `bytes`, shown in pieces of the lengths given, as a session does: what
+/// goes on, and why it ended.
+fn session(bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, Option<Refusal>) {
+    let limits = Limits::REQUEST;
+    let (mut out, mut scan, mut body) = (Vec::new(), HeadScan::default(), Body::none());
+    let (mut from, mut shown) = (0, 0);
+    let mut cuts = cuts.iter().cycle();
+    let via = Via { fields: Forwarded::Nothing, trusted: false, client: None, secure: false };
+    loop {
+        let rest = &bytes[from..shown];
+        let result = if body.is_done() {
+            scan.next(rest, &limits).and_then(|found| {
+                let Some(found) = found else { return Ok(false) };
+                let head = Slice::copy_of(&rest[found.head.clone()]);
+                let mut head = RequestHead::read(head, &found, &limits)?;
+                from += found.head.end;
+                body = Body::new(head.body, &limits);
+                head.prepare(&via);
+                head.encode(None, b"x", &via, &mut out);
+                head.recycle();
+                Ok(true)
+            })
+        } else {
+            body.run(rest, &limits).map(|run| {
+                out.extend_from_slice(&rest[..run.pass]);
+                from += run.pass + run.drop;
+                run != Run::default()
+            })
+        };
+        match result {
+            Err(refusal) => return (out, Some(refusal)),
+            Ok(true) => {}
+            Ok(false) if shown == bytes.len() => return (out, None),
+            Ok(false) => {
+                shown = (shown + cuts.next().copied().unwrap_or(1).max(1)).min(bytes.len());
+            }
+        }
+    }
+}
+
+/// Pieces of which requests are made, right and wrong.
+fn pieces() -> impl Strategy<Value = Vec<u8>> {
+    let words: Vec<&[u8]> = vec![
+        b"GET / HTTP/1.1\r\n",
+        b"POST /a?b HTTP/1.1\r\n",
+        b"HEAD http://a/ HTTP/1.0\r\n",
+        b"Host: a\r\n",
+        b"Content-Length: 3\r\n",
+        b"Content-Length: 03\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"transfer-encoding:CHUNKED \r\n",
+        b"Connection: close, b\r\n",
+        b"b: 1\r\n",
+        b"\r\n",
+        b"\r\n",
+        b"\r\n",
+        b"abc",
+        b"3\r\n",
+        b"3;x\r\nabc\r\n",
+        b"0\r\n",
+        b"0;y=z\r\nServer-Timing: a\r\nB: c\r\n\r\n",
+        b"\n",
+        b"\r",
+        b" ",
+        b"\0",
+        b";",
+        b"X: \xff\r\n",
+        b"\t: \r\n",
+    ];
+    proptest::collection::vec(proptest::sample::select(words), 0..24)
+        .prop_map(|words| words.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_cut_changes_nothing(bytes in pieces(), cuts in proptest::collection::vec(1_usize..40, 1..8)) {
+        let whole = session(&bytes, &[usize::MAX / 2]);
+        let cut = session(&bytes, &cuts);
+        prop_assert_eq!(&whole.1, &cut.1);
+        if whole.1.is_none() {
+            prop_assert_eq!(&whole.0, &cut.0);
+        }
+    }
+
+    #[test]
+    fn what_goes_on_is_read_again_and_goes_on_alike(bytes in pieces()) {
+        let (first, _) = session(&bytes, &[usize::MAX / 2]);
+        let (second, refusal) = session(&first, &[usize::MAX / 2]);
+        prop_assert_eq!(refusal, None);
+        prop_assert_eq!(first, second);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        session(&bytes, &[7]);
+        let _ = reply(&[&bytes[..], b"\r\n\r\n"].concat(), GET);
+    }
+}

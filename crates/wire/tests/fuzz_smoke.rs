@@ -1,0 +1,80 @@
+//! The fuzz targets over bytes from a fixed seed: valid messages, broken a little and much.
+
+#[path = "../../../fuzz/entries/http1.rs"]
+mod entries;
+
+const ROUNDS: u64 = 20_000;
+
+/// What messages look like, to be broken.
+const SAMPLES: [&[u8]; 9] = [
+    b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nAccept:*/*\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde",
+    b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nabcde\r\n0\r\nA: b\r\n\r\n",
+    b"GET http://a:80/ HTTP/1.0\r\nConnection: keep-alive, x\r\nx: y\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: [::1]\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+    b"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nServer-Timing: a\r\n\r\n",
+    b"HTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+];
+
+/// xorshift64*
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).expect("31 bits fit")
+            % limit
+    }
+
+    fn byte(&mut self) -> u8 {
+        const LIKELY: &[u8] = b"\r\n\t :,;=/?#*0159afg\0[]HTPx\x7f\x80\xff";
+        let any = u8::try_from(self.below(256)).expect("below 256");
+        if self.below(4) == 0 { any } else { LIKELY[self.below(LIKELY.len())] }
+    }
+
+    fn input(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for _ in 0..=self.below(3) {
+            bytes.extend_from_slice(SAMPLES[self.below(SAMPLES.len())]);
+        }
+        for _ in 0..self.below(4) {
+            let place = self.below(bytes.len() + 1);
+            let byte = self.byte();
+            match self.below(4) {
+                0 => bytes.insert(place, byte),
+                1 if place < bytes.len() => bytes[place] = byte,
+                2 if place < bytes.len() => drop(bytes.remove(place)),
+                3 => bytes.truncate(place),
+                _ => {}
+            }
+        }
+        bytes
+    }
+}
+
+fn smoke(seed: u64, entry: fn(&[u8])) {
+    let mut random = Random(seed);
+    for round in 0..ROUNDS {
+        let input = random.input();
+        let run = || entry(&input);
+        if let Err(fault) = std::panic::catch_unwind(run) {
+            eprintln!("seed {seed}, round {round}: {}", input.escape_ascii());
+            std::panic::resume_unwind(fault);
+        }
+    }
+    SAMPLES.iter().for_each(|sample| entry(sample));
+}
+
+#[test]
+fn requests() {
+    smoke(1, entries::requests);
+}
+
+#[test]
+fn replies() {
+    smoke(2, entries::replies);
+}

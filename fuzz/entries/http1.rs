@@ -1,0 +1,120 @@
+//! What is fuzzed in `wire::http1`: each function takes any bytes and panics where something that
+//! must hold does not. The fuzz targets call them, and so does a seeded loop in the tests of the room.
+
+use exchange::Slice;
+use wire::http1::{
+    Asked, Body, Forwarded, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead, Run,
+    Version, Via,
+};
+
+const VIA: Via = Via { fields: Forwarded::Nothing, trusted: false, client: None, secure: false };
+
+/// Requests one behind the other: what goes on is read alike by httparse, is read again by us, and
+/// goes on as it is the second time; however it is cut, the same is read.
+pub(crate) fn requests(bytes: &[u8]) {
+    let (first, refusal) = session(bytes, usize::MAX, read_request);
+    let (cut, cut_refusal) = session(bytes, 3, read_request);
+    assert_eq!(refusal, cut_refusal);
+    assert!(refusal.is_some() || first == cut, "a cut changes nothing");
+    let (second, refusal) = session(&first, usize::MAX, read_request);
+    assert_eq!(refusal, None, "{}", first.escape_ascii());
+    assert_eq!(first.escape_ascii().to_string(), second.escape_ascii().to_string());
+}
+
+/// The same for replies to GET.
+pub(crate) fn replies(bytes: &[u8]) {
+    let (first, refusal) = session(bytes, usize::MAX, read_reply);
+    let (cut, cut_refusal) = session(bytes, 3, read_reply);
+    assert_eq!(refusal, cut_refusal);
+    assert!(refusal.is_some() || first == cut, "a cut changes nothing");
+    let (second, refusal) = session(&first, usize::MAX, read_reply);
+    assert_eq!(refusal, None, "{}", first.escape_ascii());
+    assert_eq!(first.escape_ascii().to_string(), second.escape_ascii().to_string());
+}
+
+/// A head that was read, as it goes on, with its body.
+type Read = Result<Option<(usize, Vec<u8>, Body)>, Refusal>;
+
+fn session(
+    bytes: &[u8],
+    step: usize,
+    read: fn(&mut HeadScan, &[u8]) -> Read,
+) -> (Vec<u8>, Option<Refusal>) {
+    let (mut out, mut scan, mut body) = (Vec::new(), HeadScan::default(), Body::none());
+    let (mut from, mut shown) = (0, 0);
+    loop {
+        let rest = &bytes[from..shown];
+        let more = if body.is_done() {
+            match read(&mut scan, rest) {
+                Err(refusal) => return (out, Some(refusal)),
+                Ok(None) => false,
+                Ok(Some((length, head, next))) => {
+                    out.extend(head);
+                    from += length;
+                    body = next;
+                    true
+                }
+            }
+        } else {
+            match body.run(rest, &Limits::REQUEST) {
+                Err(refusal) => return (out, Some(refusal)),
+                Ok(run) => {
+                    out.extend_from_slice(&rest[..run.pass]);
+                    from += run.pass + run.drop;
+                    run != Run::default()
+                }
+            }
+        };
+        if !more && shown == bytes.len() {
+            return (out, None);
+        }
+        if !more {
+            shown = shown.saturating_add(step).min(bytes.len());
+        }
+    }
+}
+
+fn read_request(scan: &mut HeadScan, bytes: &[u8]) -> Read {
+    let limits = Limits::REQUEST;
+    let Some(found) = scan.next(bytes, &limits)? else { return Ok(None) };
+    let head = Slice::copy_of(&bytes[found.head.clone()]);
+    let mut head = RequestHead::read(head, &found, &limits)?;
+    let length = found.head.end;
+    like_httparse(&head, &bytes[found.head]);
+    head.prepare(&VIA);
+    let mut out = Vec::new();
+    head.encode(None, b"server", &VIA, &mut out);
+    let body = Body::new(head.body, &limits);
+    head.recycle();
+    Ok(Some((length, out, body)))
+}
+
+fn like_httparse(head: &RequestHead, bytes: &[u8]) {
+    let mut headers = [httparse::EMPTY_HEADER; 100];
+    let mut request = httparse::Request::new(&mut headers);
+    let parsed = request.parse(bytes).expect("what is accepted here is accepted by others");
+    assert!(parsed.is_complete());
+    assert_eq!(request.method.map(str::as_bytes), Some(head.method_bytes()));
+    assert_eq!(request.version == Some(1), head.version == Version::Http11);
+    assert_eq!(request.headers.len(), head.fields.len());
+    for (field, header) in head.fields.iter().zip(request.headers.iter()) {
+        assert_eq!(field.name, header.name.as_bytes());
+        assert_eq!(field.value.bytes(), Some(header.value));
+    }
+}
+
+fn read_reply(scan: &mut HeadScan, bytes: &[u8]) -> Read {
+    let limits = Limits::REPLY;
+    let Some(found) = scan.next(bytes, &limits)? else { return Ok(None) };
+    let head = Slice::copy_of(&bytes[found.head.clone()]);
+    let asked = Asked { method: Method::Get, upgrade: false };
+    let mut head = ReplyHead::read(head, &found, asked, &limits)?;
+    let body = Body::new(head.body, &limits);
+    let sending = head.prepare(Version::Http10);
+    let _ = sending;
+    let mut out = Vec::new();
+    // Towards a client that takes all framings as they are.
+    head.encode(wire::http1::Sending::Verbatim, Version::Http11, true, &mut out);
+    head.recycle();
+    Ok(Some((found.head.end, out, body)))
+}
