@@ -12,6 +12,10 @@ use event::StreamLimits;
 use settings::{Configuration, HalfClose, LastLine, Protocol, ReplyStyle, Worker};
 use wire::lines::Marks;
 
+mod terms;
+
+pub(crate) use terms::Terms;
+
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
 /// drivers stay out of the data plane.
 pub trait Workshop: Send + Sync {
@@ -76,6 +80,7 @@ pub(crate) struct ProgramPlan {
     pub(crate) arguments: Vec<String>,
     pub(crate) cwd: Option<std::path::PathBuf>,
     pub(crate) env: Vec<(String, String)>,
+    pub(crate) terms: Box<Terms>,
     pub(crate) reply_max: usize,
     pub(crate) grace: Duration,
     pub(crate) deadline: Duration,
@@ -184,12 +189,16 @@ pub(crate) fn pool(
                 env,
                 grace,
                 settle,
+                wiring,
+                bounds,
             } = program;
             let (program, arguments) = match command.split_first() {
                 Some((program, arguments)) => (program.clone(), arguments.to_vec()),
                 None => (String::new(), Vec::new()),
             };
-            let plan = ProgramPlan { program, arguments, cwd, env, reply_max, grace, deadline };
+            let terms = Box::new(Terms::new(wiring, bounds));
+            let plan =
+                ProgramPlan { program, arguments, cwd, env, terms, reply_max, grace, deadline };
             (pipeline, settle, WorkersPlan::Programs(plan))
         }
         Worker::Database(_) => {

@@ -94,7 +94,10 @@ impl Programs {
                 arguments: self.plan.arguments.clone(),
                 cwd: self.plan.cwd.clone(),
                 env: self.plan.env.clone(),
+                env_clear: self.plan.terms.env_clear,
                 name: name.clone(),
+                wiring: self.plan.terms.wiring,
+                bounds: self.plan.terms.bounds(worker.index()),
             },
         );
         if self.live.len() <= worker.index() {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
 use crate::{
-    Action, Address, Admin, Batch, Configuration, Daemon, Database, Insert, Listener, Pool,
-    Program, Queue, Target, Worker, Workers,
+    Action, Address, Admin, Batch, Bounds, Cgroup, Configuration, Daemon, Database, Insert, Limits,
+    Listener, Pool, Processors, Program, Queue, Target, Wiring, Worker, Workers,
 };
 
 /// The model of sections that were walked and checked without a fault.
@@ -97,6 +97,44 @@ fn program(group: &Group) -> Program {
         },
         grace: time(group, "grace"),
         settle: time(group, "settle"),
+        wiring: Wiring {
+            io: choice!(group, "io", Io),
+            fds: choice!(group, "fds", Fds),
+            unbuffer: choice!(group, "unbuffer", Unbuffer),
+        },
+        bounds: bounds(group),
+    }
+}
+
+fn bounds(group: &Group) -> Bounds {
+    let optional = |name| group.find(name).map(|_| text(group, name));
+    Bounds {
+        env_clear: switch(group, "env_clear"),
+        user: optional("user"),
+        group: optional("group"),
+        no_new_privs: switch(group, "no_new_privs"),
+        limits: limits(inner(group, "limits")),
+        cpu: processors(group, "cpu"),
+        nice: count(group, "nice"),
+        cgroup: match text(group, "cgroup").as_str() {
+            "auto" => Cgroup::Auto,
+            "off" => Cgroup::Off,
+            folder => Cgroup::Under(folder.into()),
+        },
+    }
+}
+
+fn limits(group: &Group) -> Limits {
+    let of = |name| group.find(name).map(|_| number(group, name));
+    Limits {
+        files: of("files"),
+        processes: of("processes"),
+        core: of("core"),
+        cpu: group.find("cpu").map(|_| time(group, "cpu")),
+        memory: of("memory"),
+        address_space: of("address_space"),
+        file_size: of("file_size"),
+        stack: of("stack"),
     }
 }
 
@@ -159,6 +197,8 @@ macro_rules! reader {
 }
 
 reader!(number, Number, u64);
+reader!(switch, Switch, bool);
+reader!(processors, Processors, Processors);
 reader!(time, Time, Duration);
 reader!(address, Address, Address);
 reader!(text, Text, String);

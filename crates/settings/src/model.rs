@@ -191,6 +191,116 @@ pub struct Program {
     pub grace: Duration,
     /// A program that lived shorter than this counts towards the crash loop.
     pub settle: Duration,
+    /// How it is connected.
+    pub wiring: Wiring,
+    /// What it is held to.
+    pub bounds: Bounds,
+}
+
+/// How a program is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wiring {
+    /// What requests and replies go through.
+    pub io: Io,
+    /// Which of its descriptors they are.
+    pub fds: Fds,
+    /// What is done about output that it keeps in a buffer.
+    pub unbuffer: Unbuffer,
+}
+
+/// What requests and replies of a program go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// Pipes.
+    Pipe,
+    /// Unix sockets.
+    Socket,
+}
+
+/// Which descriptors of a program its requests and replies are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fds {
+    /// 0 and 1.
+    Standard,
+    /// 3 and 4.
+    ThreeFour,
+}
+
+/// What is done about output that a program keeps in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unbuffer {
+    /// Nothing.
+    No,
+    /// The C library is told to flush every line.
+    Stdbuf,
+    /// Its output is a terminal.
+    Pty,
+}
+
+/// What a program is held to. What is not given is as the daemon's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// It starts without the daemon's variables.
+    pub env_clear: bool,
+    /// The user it runs as.
+    pub user: Option<String>,
+    /// The group it runs as.
+    pub group: Option<String>,
+    /// It can gain no rights by what it executes.
+    pub no_new_privs: bool,
+    /// What it may use.
+    pub limits: Limits,
+    /// Where it runs.
+    pub cpu: Processors,
+    /// How much less urgent than the daemon it is; 0 to 19.
+    pub nice: u32,
+    /// Where its control group is made.
+    pub cgroup: Cgroup,
+}
+
+/// What one process of a program may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Open descriptors.
+    pub files: Option<u64>,
+    /// Processes and threads of its user.
+    pub processes: Option<u64>,
+    /// Bytes of a core file.
+    pub core: Option<u64>,
+    /// Processor time, whole seconds.
+    pub cpu: Option<Duration>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Bytes of address space.
+    pub address_space: Option<u64>,
+    /// Bytes of a file.
+    pub file_size: Option<u64>,
+    /// Bytes of a stack.
+    pub stack: Option<u64>,
+}
+
+/// Processors for the programs of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Processors {
+    /// Wherever the kernel puts them.
+    Any,
+    /// On the one of the loop, which stays on it.
+    Near,
+    /// Each on another, in turn.
+    Spread,
+    /// On these.
+    List(Vec<usize>),
+}
+
+/// Where control groups of programs are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cgroup {
+    /// In the daemon's own, if it was delegated.
+    Auto,
+    /// Nowhere.
+    Off,
+    /// In this folder.
+    Under(PathBuf),
 }
 
 /// How requests and replies are told apart on a program's pipes.

@@ -8,8 +8,8 @@ mod table;
 use std::time::Duration;
 
 use crate::{
-    EventKernel, Framing, HalfClose, LastLine, OnConflict, Preset, Protocol, Record, ReplyStyle,
-    Schedule, Sync,
+    EventKernel, Fds, Framing, HalfClose, Io, LastLine, OnConflict, Preset, Protocol, Record,
+    ReplyStyle, Schedule, Sync, Unbuffer,
 };
 
 pub(crate) use table::SECTIONS;
@@ -114,6 +114,10 @@ pub(crate) enum Kind {
     Size { min: u64, max: u64 },
     /// A time, both ends included.
     Time { min: Duration, max: Duration },
+    /// `true` or `false`.
+    Switch,
+    /// `any`, `near`, `spread` or a list of numbers.
+    Processors,
     /// One of these words.
     Word(&'static [Word]),
     /// Where to listen.
@@ -162,6 +166,9 @@ pub(crate) enum Choice {
     LastLine(LastLine),
     Schedule(Schedule),
     Framing(Framing),
+    Io(Io),
+    Fds(Fds),
+    Unbuffer(Unbuffer),
     Record(Record),
     Sync(Sync),
     OnConflict(OnConflict),

@@ -90,6 +90,8 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::Count { .. } => "whole number",
         Kind::Size { .. } => "size",
         Kind::Time { .. } => "duration",
+        Kind::Switch => "true or false",
+        Kind::Processors => "word or list of numbers",
         Kind::Word(_) => "word",
         Kind::Address => "address",
         Kind::Pool => "name of a pool",
@@ -120,7 +122,7 @@ fn default_text(option: &Opt, of: Of) -> String {
 
 fn as_written(kind: &Kind, text: &str) -> String {
     match kind {
-        Kind::Count { .. } => text.to_owned(),
+        Kind::Count { .. } | Kind::Switch => text.to_owned(),
         _ => format!("\"{text}\""),
     }
 }

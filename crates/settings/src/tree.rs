@@ -48,7 +48,7 @@ pub(crate) enum Raw {
     /// `None`: too large for any option.
     Integer(Option<i128>),
     Float,
-    Boolean,
+    Boolean(bool),
     Date,
     List(Vec<Node>),
     Table(Table),
@@ -61,7 +61,7 @@ impl Raw {
             Self::Text(_) => "a text",
             Self::Integer(_) => "a whole number",
             Self::Float => "a fraction",
-            Self::Boolean => "true or false",
+            Self::Boolean(_) => "true or false",
             Self::Date => "a date or time",
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
@@ -134,7 +134,7 @@ fn convert(value: Spanned<DeValue<'_>>) -> Node {
             Raw::Integer(i128::from_str_radix(digits.as_str(), digits.radix()).ok())
         }
         DeValue::Float(_) => Raw::Float,
-        DeValue::Boolean(_) => Raw::Boolean,
+        DeValue::Boolean(value) => Raw::Boolean(value),
         DeValue::Datetime(_) => Raw::Date,
         DeValue::Array(items) => Raw::List(items.into_iter().map(convert).collect()),
         DeValue::Table(table) => Raw::Table(convert_table(table)),

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Address, Target};
+use crate::{Address, Processors, Target};
 
 /// The kernel's limit for the path of a Unix socket (`sun_path` is 108 bytes with its NUL).
 const UNIX_PATH_MAX: usize = 107;
@@ -102,6 +102,25 @@ fn not_a_number(text: &str, digits: &str, what: &str) -> Bad {
         None => Bad::because("is empty"),
         Some('-') => Bad::because("is negative"),
         Some(_) => Bad::because(format!("is not {what}")),
+    }
+}
+
+/// Processors that the kernel's sets have numbers for.
+pub(crate) const PROCESSORS_MAX: usize = 1024;
+
+/// `any`, `near`, `spread`.
+pub(crate) fn processors(text: &str) -> Result<Processors, Bad> {
+    match text {
+        "any" => Ok(Processors::Any),
+        "near" => Ok(Processors::Near),
+        "spread" => Ok(Processors::Spread),
+        _ => {
+            let bad = Bad::because("is neither \"any\", \"near\" nor \"spread\"");
+            Err(match text.parse::<usize>() {
+                Ok(number) => bad.mend(format!("write [{number}]")),
+                Err(_) => bad.mend("write one of these, or a list of numbers like [0, 2]"),
+            })
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::nearest::nearest;
 use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
-use crate::{Address, Preset, Target};
+use crate::{Address, Preset, Processors, Target};
 
 /// Workers that `preset = "prefork"` keeps free.
 const PREFORK_SPARE: u64 = 2;
@@ -57,6 +57,8 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) enum Value {
     Number(u64),
+    Switch(bool),
+    Processors(Processors),
     Time(Duration),
     Word(Choice),
     Address(Address),

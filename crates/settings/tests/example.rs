@@ -76,6 +76,17 @@ fn programs() -> Pool {
             env: vec![],
             grace: Duration::from_secs(2),
             settle: Duration::from_secs(1),
+            wiring: Wiring { io: Io::Pipe, fds: Fds::Standard, unbuffer: Unbuffer::No },
+            bounds: Bounds {
+                env_clear: false,
+                user: None,
+                group: None,
+                no_new_privs: false,
+                limits: no_limits(),
+                cpu: Processors::Any,
+                nice: 0,
+                cgroup: Cgroup::Auto,
+            },
         }),
         workers: Workers {
             min: 2,
@@ -90,6 +101,19 @@ fn programs() -> Pool {
         batch: Batch { rows: 1, bytes: 1 << 20, wait: Duration::ZERO },
         then: Some("store".into()),
         deadline: Duration::from_secs(30),
+    }
+}
+
+fn no_limits() -> Limits {
+    Limits {
+        files: None,
+        processes: None,
+        core: None,
+        cpu: None,
+        memory: None,
+        address_space: None,
+        file_size: None,
+        stack: None,
     }
 }
 
@@ -165,6 +189,24 @@ fn every_option_can_be_given() {
         env = { B = "2", A = "" }
         grace = "0s"
         settle = "0s"
+        env_clear = true
+        io = "socket"
+        fds = "3/4"
+        unbuffer = "pty"
+        user = "nobody"
+        group = "65534"
+        no_new_privs = true
+        limits.files = 64
+        limits.processes = 10
+        limits.memory = "1GiB"
+        limits.address_space = "2GiB"
+        limits.cpu = "1m"
+        limits.core = 0
+        limits.file_size = "1MiB"
+        limits.stack = "8MiB"
+        cpu = [0, 2]
+        nice = 10
+        cgroup = "/sys/fs/cgroup/roadstead"
         [pool.store]
         database = "sqlite:/var/lib/hits.db"
         statement = "insert into hits values (:at)"
@@ -202,6 +244,30 @@ fn every_option_can_be_given() {
     assert_eq!(program.cwd, Some("scripts".into()));
     assert_eq!(program.env, [("B".into(), "2".into()), ("A".into(), String::new())]);
     assert_eq!((program.grace, program.settle), (Duration::ZERO, Duration::ZERO));
+    assert_eq!(
+        program.wiring,
+        Wiring { io: Io::Socket, fds: Fds::ThreeFour, unbuffer: Unbuffer::Pty }
+    );
+    let bounds = Bounds {
+        env_clear: true,
+        user: Some("nobody".into()),
+        group: Some("65534".into()),
+        no_new_privs: true,
+        limits: Limits {
+            files: Some(64),
+            processes: Some(10),
+            core: Some(0),
+            cpu: Some(Duration::from_secs(60)),
+            memory: Some(1 << 30),
+            address_space: Some(2 << 30),
+            file_size: Some(1 << 20),
+            stack: Some(8 << 20),
+        },
+        cpu: Processors::List(vec![0, 2]),
+        nice: 10,
+        cgroup: Cgroup::Under("/sys/fs/cgroup/roadstead".into()),
+    };
+    assert_eq!(program.bounds, bounds);
     let store = &configuration.pools[1];
     assert_eq!((store.workers.min, store.workers.max), (3, 3));
     assert_eq!(store.batch, Batch { rows: 10, bytes: 1024, wait: Duration::ZERO });

@@ -25,6 +25,8 @@ enum Kind {
     Command,
     Variables,
     Target,
+    Switch,
+    Processors,
     Table,
 }
 use Kind::*;
@@ -81,6 +83,10 @@ const FILE: &[Section] = &[
             ("reply_max", "\"16KiB\"", Size),
             ("deadline", "\"10s\"", Time),
             ("then", "\"enrich\"", Pool),
+            ("env_clear", "true", Switch),
+            ("cpu", "[0, 2]", Processors),
+            ("limits.memory", "\"1GiB\"", Size),
+            ("user", "\"nobody\"", Text),
         ],
     ),
     (
@@ -228,6 +234,8 @@ fn wrong_type(kind: Kind, choice: &mut Choice) -> &'static str {
         Names | Command => &["7", "true", "\"perl\"", "{ a = 7 }", "07:32:00"],
         Variables => &["7", "true", "\"A=b\"", "[\"A=b\"]"],
         Table => &["1.5", "true", "[2, 8]"],
+        Switch => &["7", "\"true\"", "1.5", "[true]", "{ a = true }"],
+        Processors => &["7", "true", "1.5", "{ a = 7 }"],
         _ => &["7", "true", "1.5", "[\"lines\"]", "{ a = 7 }", "1979-05-27"],
     };
     choice.of(among)
@@ -249,6 +257,8 @@ fn unreadable((key, _, kind): Opt, choice: &mut Choice) -> &'static str {
         Command => &["[]", "[\"\"]", "[7]", "[\"nice\", 5]"],
         Variables => &["{ A = 1 }", "{ \"A=B\" = \"c\" }", "{ \"\" = \"c\" }"],
         Target => &["\"hits.db\"", "\"sqlite:\"", "\"oracle:x\"", "\"\""],
+        Switch => &["\"yes\"", "0", "\"\""],
+        Processors => &["\"all\"", "\"\"", "\"3\""],
         Table => &["{ frobnicate = 1 }", "{ wait = 5 }", "{ wait = \"5\" }"],
     };
     choice.of(among)

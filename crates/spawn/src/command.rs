@@ -1,11 +1,10 @@
 //! What is asked of the spawner, and what it reports.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::StartError;
+use crate::{Bounds, Pipes, StartError, Wiring};
 
 /// Starts and stops programs. Neither call blocks or fails: what comes of it is a [`Report`].
 ///
@@ -32,28 +31,25 @@ pub struct Command {
     pub cwd: Option<PathBuf>,
     /// Variables added to, or replacing those of, the environment the daemon was started with.
     pub env: Vec<(String, String)>,
+    /// Starts from no variables instead of the daemon's; its `PATH` is then that of `env`, or
+    /// `/usr/local/bin:/usr/bin:/bin`.
+    pub env_clear: bool,
     /// The worker's name; the program finds it as `ROADSTEAD_WORKER`.
     pub name: String,
+    /// How it is connected to us.
+    pub wiring: Wiring,
+    /// What it is held to.
+    pub bounds: Bounds,
 }
 
 /// How to stop a program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stop {
-    /// Ask: SIGTERM, to the program's process group and whatever else is of its session.
+    /// Ask: SIGTERM, to the program's process group and whatever else is of its session; and
+    /// SIGCONT, without which a stopped program would not hear of it.
     Term,
     /// Insist: SIGKILL to the same. What escaped into another session goes once the program ended.
     Kill,
-}
-
-/// The daemon's ends of a program's pipes: non-blocking, close-on-exec, nobody else holds them.
-#[derive(Debug)]
-pub struct Pipes {
-    /// Written by us.
-    pub stdin: OwnedFd,
-    /// Read by us.
-    pub stdout: OwnedFd,
-    /// Read by us.
-    pub stderr: OwnedFd,
 }
 
 /// What became of a start, a program or the keeper.

@@ -107,6 +107,25 @@ pub enum StartError {
         /// The kernel's error number.
         errno: i32,
     },
+    /// There is no user of that name or number.
+    NoUser {
+        /// As configured.
+        user: String,
+    },
+    /// There is no group of that name, or the user is a number that belongs to no group.
+    NoGroup {
+        /// As configured; the user's number, when there is no group.
+        group: String,
+    },
+    /// It cannot be held to what was asked for.
+    Bounds {
+        /// What was being done, as in "cannot …".
+        doing: String,
+        /// The kernel's error number.
+        errno: i32,
+    },
+    /// `libstdbuf`, by which output is unbuffered, is not where coreutils put it.
+    NoStdbuf,
     /// A NUL byte in the program, an argument, the directory or the environment.
     Nul,
     /// Program, arguments and environment are longer together than can be handed over.
@@ -171,6 +190,18 @@ impl fmt::Display for StartError {
             Self::WorkingDirectory { directory, errno } => {
                 write!(to, "cannot enter the working directory `{directory}`: {}", said(*errno))
             }
+            Self::NoUser { user } => {
+                write!(to, "there is no user `{user}`; name one of /etc/passwd, or give a number")
+            }
+            Self::NoGroup { group } => write!(
+                to,
+                "there is no group `{group}`; name one of /etc/group, or give a number as `group`"
+            ),
+            Self::Bounds { doing, errno } => write!(to, "cannot {doing}: {}", said(*errno)),
+            Self::NoStdbuf => to.write_str(
+                "libstdbuf.so of coreutils is not installed; unbuffer the program by a terminal \
+                 (pty), or in its own way",
+            ),
             Self::Nul => to.write_str(
                 "a NUL byte in the program, an argument, the directory or the environment",
             ),

@@ -34,10 +34,13 @@ use crate::error::{StartError, Step};
 use crate::message::{Notice, Order, Start};
 use crate::system::{self, Fork, Wait, threads};
 
+mod cgroup;
 mod child;
+mod confine;
 mod family;
 mod sweep;
 
+use cgroup::{Group, Groups};
 use child::{Environment, Executing};
 
 /// Packets read in one turn, so that a burst of starts does not keep exits waiting.
@@ -61,6 +64,7 @@ struct Program {
     token: u64,
     /// The value of [`family::MARK`] in its environment.
     mark: String,
+    group: Option<Group>,
     state: State,
 }
 
@@ -83,6 +87,7 @@ struct Keeper {
     /// The process of every token that is executing or running.
     tokens: HashMap<u64, i32>,
     marks: u64,
+    groups: Groups,
     /// When to look for strays once more, and how long the wait before was.
     look: Option<(Instant, Duration)>,
 }
@@ -187,6 +192,7 @@ fn prepare(mut channel: Channel, guard: Pid) -> io::Result<Keeper> {
         programs: HashMap::new(),
         tokens: HashMap::new(),
         marks: 0,
+        groups: Groups::default(),
         look: None,
     })
 }
@@ -203,10 +209,13 @@ impl Keeper {
             if rustix::process::getppid() != Some(self.guard) {
                 sweep::kill_all();
                 self.reap();
+                self.groups.end_all();
                 system::exit(0);
             }
             if !self.receive() {
                 sweep::wind_up(&self.signals, self.terms.grace, self.terms.term);
+                self.groups.end_all();
+                system::exit(0)
             }
             self.channel.flush();
         }
@@ -275,6 +284,9 @@ impl Keeper {
             }
             let exit = system::reap(pid);
             let Some(program) = self.programs.remove(&pid) else { continue };
+            if let Some(group) = program.group {
+                self.groups.end(group);
+            }
             if !matches!(program.state, State::Failed) {
                 self.tokens.remove(&program.token);
                 let notice = Notice::Exited { token: program.token, exit };
@@ -283,6 +295,7 @@ impl Keeper {
         }
         if !ended.is_empty() {
             family::kill_strays(&self.programs, &ended);
+            self.groups.tidy();
             self.look = Some((Instant::now() + LOOK_FIRST, LOOK_FIRST));
         }
     }
@@ -291,6 +304,7 @@ impl Keeper {
     fn look_again(&mut self) {
         let Some((_, waited)) = self.look.filter(|&(at, _)| at <= Instant::now()) else { return };
         family::kill_strays(&self.programs, &[]);
+        self.groups.tidy();
         let wait = waited * 4;
         self.look = (wait <= LOOK_LAST).then(|| (Instant::now() + wait, wait));
     }
@@ -306,6 +320,7 @@ impl Keeper {
             match order {
                 Some(Order::Start { token, start }) => self.start(token, &start, descriptors),
                 Some(Order::Stop { token, how }) => self.stop(token, how),
+                Some(Order::Ping) => self.channel.send(Notice::Pong.encode(), Vec::new()),
                 Some(Order::Hello { .. }) | None => {
                     complain("a message is not understood; ending");
                     return false;
@@ -318,21 +333,35 @@ impl Keeper {
     fn start(&mut self, token: u64, start: &Start, descriptors: Vec<OwnedFd>) {
         self.marks += 1;
         let mark = format!("{}.{}", std::process::id(), self.marks);
-        let launched = match <[OwnedFd; DESCRIPTORS_MAX]>::try_from(descriptors) {
-            Ok(pipes) => {
-                child::launch(&self.environment, &mark, start, pipes, self.terms.descriptors)
-            }
-            // The kernel hands over fewer where they would exceed our limit.
-            Err(_) => Err(StartError::System { step: Step::Pipes, errno: libc::EMFILE }),
-        };
-        match launched {
-            Ok((pid, executing)) => {
+        match self.launch(&mark, start, descriptors) {
+            Ok((pid, executing, group)) => {
                 let state = State::Executing(executing);
-                self.programs.insert(pid, Program { token, mark, state });
+                self.programs.insert(pid, Program { token, mark, group, state });
                 self.tokens.insert(token, pid);
             }
             Err(error) => {
                 self.channel.send(Notice::StartFailed { token, error }.encode(), Vec::new());
+            }
+        }
+    }
+
+    fn launch(
+        &mut self,
+        mark: &str,
+        start: &Start,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(i32, Executing, Option<Group>), StartError> {
+        // The kernel hands over fewer where they would exceed our limit.
+        let pipes = <[OwnedFd; DESCRIPTORS_MAX]>::try_from(descriptors)
+            .map_err(|_| StartError::System { step: Step::Pipes, errno: libc::EMFILE })?;
+        let bounds = &start.bounds;
+        let group = self.groups.make(&bounds.cgroup, self.marks, bounds.limits.memory)?;
+        let limit = self.terms.descriptors;
+        match child::launch(&self.environment, mark, start, pipes, group.as_ref(), limit) {
+            Ok((pid, executing)) => Ok((pid, executing, group)),
+            Err(error) => {
+                group.into_iter().for_each(|group| self.groups.end(group));
+                Err(error)
             }
         }
     }
@@ -344,6 +373,10 @@ impl Keeper {
                 Stop::Kill => Signal::KILL,
             };
             family::signal_session(pid, signal);
+            if how == Stop::Term {
+                // A stopped process acts on no signal but this and SIGKILL.
+                family::signal_session(pid, Signal::CONT);
+            }
         }
     }
 }

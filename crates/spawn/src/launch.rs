@@ -35,6 +35,8 @@ static FIRST: Mutex<Option<Keeper>> = Mutex::new(None);
 pub(crate) struct Keeper {
     pub(crate) channel: Channel,
     pub(crate) pid: u32,
+    /// By which it is killed without meeting a stranger of the same number.
+    process: OwnedFd,
     guard: Child,
     /// Readable once the guard has ended, whoever reaps it: an embedder that ignores SIGCHLD, or
     /// waits for any child, takes its status from us.
@@ -100,9 +102,16 @@ impl Keeper {
         let guard_pid = Pid::from_raw(guard.id().cast_signed()).expect("a process id");
         let pidfd = rustix::process::pidfd_open(guard_pid, PidfdFlags::empty())
             .map_err(SpawnError::kernel("watch the keeper"));
-        let pid = greeting(&mut channel).ok_or(SpawnError::KeeperSilent);
-        match pidfd.and_then(|guard_ended| Ok((guard_ended, pid?))) {
-            Ok((guard_ended, pid)) => Ok(Self { channel, pid, guard, guard_ended }),
+        let keeper = greeting(&mut channel).ok_or(SpawnError::KeeperSilent).and_then(|pid| {
+            let raw = Pid::from_raw(pid.cast_signed()).expect("a process id");
+            rustix::process::pidfd_open(raw, PidfdFlags::empty())
+                .map(|process| (pid, process))
+                .map_err(SpawnError::kernel("watch the keeper"))
+        });
+        match pidfd.and_then(|guard_ended| Ok((guard_ended, keeper?))) {
+            Ok((guard_ended, (pid, process))) => {
+                Ok(Self { channel, pid, process, guard, guard_ended })
+            }
             Err(error) => {
                 drop(channel);
                 // It has nothing to keep yet; killed, it can be waited for.
@@ -113,13 +122,25 @@ impl Keeper {
         }
     }
 
+    /// Kills a keeper that does not answer; its guard then ends all that it kept, and the channel
+    /// ends.
+    pub(crate) fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.process, rustix::process::Signal::KILL);
+    }
+
     /// Hangs up, and waits until the guard has ended: then nothing is left that this keeper
     /// started. False if that takes longer than `limit`.
     pub(crate) fn end(self, limit: Duration) -> bool {
         let Self { channel, mut guard, guard_ended, .. } = self;
         drop(channel);
-        let ended =
-            wait_readable(&PollFd::new(&guard_ended, PollFlags::IN), Instant::now() + limit);
+        let wait =
+            || wait_readable(&PollFd::new(&guard_ended, PollFlags::IN), Instant::now() + limit);
+        let ended = wait();
+        if !ended {
+            // Stopped, or held by the kernel; without it the keeper, if it lives, ends everything.
+            let _ = guard.kill();
+            wait();
+        }
         // Reaps it.
         let _ = guard.try_wait();
         ended

@@ -25,21 +25,28 @@
 //! output and error and no other descriptor, all signals at their default, the limit of
 //! descriptors that the daemon was started with, the daemon's environment and in it
 //! `ROADSTEAD_WORKER` (its name) and `ROADSTEAD_START` (by which the keeper knows what it left
-//! behind).
+//! behind). [`Wiring`] connects it in other ways; [`Bounds`] hold it to a user, limits, processors
+//! and a control group of its own.
 
+mod bounds;
 mod channel;
 mod command;
 mod error;
 mod keeper;
 mod launch;
 mod message;
+mod place;
 mod spawner;
 mod system;
+mod wiring;
 
-pub use command::{Command, Exit, Pipes, Report, Spawn, Status, Stop};
+pub use bounds::{Bounds, Cgroup, Limits, resident};
+pub use command::{Command, Exit, Report, Spawn, Status, Stop};
 pub use error::{SpawnError, StartError, Step};
 pub use launch::{KEEPER, KEEPER_START_MAX, init};
+pub use place::{allowed, stay_here};
 pub use spawner::Spawner;
+pub use wiring::{Io, Numbers, Pipes, Unbuffer, Wiring};
 
 /// The longest command that can be handed to the keeper: program, arguments, directory, variables
 /// and four bytes for the length of each.

@@ -8,10 +8,17 @@
 //! Numbers are little-endian; a text is its length (u32) and its bytes; a list its count (u32) and
 //! its members.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
+use crate::bounds::{Bounds, Cgroup, Limits};
 use crate::command::{Exit, Status, Stop};
 use crate::error::{StartError, Step};
+
+mod bytes;
+
+use bytes::{Reader, Writer};
 
 /// A start as the keeper needs it: everything is bytes, the name has become a variable.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -20,6 +27,12 @@ pub(crate) struct Start {
     pub(crate) arguments: Vec<Vec<u8>>,
     pub(crate) cwd: Option<Vec<u8>>,
     pub(crate) env: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) env_clear: bool,
+    /// Requests and replies are descriptors 3 and 4.
+    pub(crate) three_four: bool,
+    /// Output is unbuffered by `libstdbuf`.
+    pub(crate) stdbuf: bool,
+    pub(crate) bounds: Bounds,
 }
 
 /// From the daemon.
@@ -37,12 +50,14 @@ pub(crate) enum Order {
     /// With the child's ends of its three pipes.
     Start {
         token: u64,
-        start: Start,
+        start: Box<Start>,
     },
     Stop {
         token: u64,
         how: Stop,
     },
+    /// Answered by a pong.
+    Ping,
 }
 
 /// From the keeper.
@@ -64,6 +79,7 @@ pub(crate) enum Notice {
         token: u64,
         exit: Exit,
     },
+    Pong,
 }
 
 impl Order {
@@ -81,10 +97,15 @@ impl Order {
                 to.optional(start.cwd.as_deref());
                 to.count(start.env.len());
                 start.env.iter().for_each(|(name, value)| _ = to.text(name).text(value));
+                for flag in [start.env_clear, start.three_four, start.stdbuf] {
+                    to.byte(u8::from(flag));
+                }
+                write_bounds(&mut to, &start.bounds);
             }
             Self::Stop { token, how } => {
                 to.byte(2).long(*token).byte(u8::from(*how == Stop::Kill));
             }
+            Self::Ping => _ = to.byte(3),
         }
         to.0
     }
@@ -99,17 +120,22 @@ impl Order {
             },
             1 => Self::Start {
                 token: from.long()?,
-                start: Start {
+                start: Box::new(Start {
                     program: from.text()?,
                     arguments: from.list(Reader::text)?,
                     cwd: from.optional()?,
                     env: from.list(|from| Some((from.text()?, from.text()?)))?,
-                },
+                    env_clear: from.byte()? == 1,
+                    three_four: from.byte()? == 1,
+                    stdbuf: from.byte()? == 1,
+                    bounds: read_bounds(&mut from)?,
+                }),
             },
             2 => Self::Stop {
                 token: from.long()?,
                 how: if from.byte()? == 1 { Stop::Kill } else { Stop::Term },
             },
+            3 => Self::Ping,
             _ => return None,
         };
         from.0.is_empty().then_some(order)
@@ -136,6 +162,7 @@ impl Notice {
                 to.byte(u8::from(exit.core)).duration(exit.user).duration(exit.system);
                 to.long(exit.rss_max);
             }
+            Self::Pong => _ = to.byte(4),
         }
         to.0
     }
@@ -164,10 +191,55 @@ impl Notice {
                 };
                 Self::Exited { token, exit }
             }
+            4 => Self::Pong,
             _ => return None,
         };
         from.0.is_empty().then_some(notice)
     }
+}
+
+fn write_bounds(to: &mut Writer, bounds: &Bounds) {
+    let Bounds { user, group, no_new_privs, limits, cpus, nice, cgroup } = bounds;
+    to.optional(user.as_ref().map(String::as_bytes));
+    to.optional(group.as_ref().map(String::as_bytes));
+    to.byte(u8::from(*no_new_privs));
+    for limit in limits.all() {
+        match limit {
+            Some(limit) => _ = to.byte(1).long(limit),
+            None => _ = to.byte(0),
+        }
+    }
+    to.count(cpus.len());
+    cpus.iter().for_each(|cpu| _ = to.long(*cpu as u64));
+    to.int(nice.cast_unsigned());
+    match cgroup {
+        Cgroup::Auto => _ = to.byte(0),
+        Cgroup::Off => _ = to.byte(1),
+        Cgroup::Under(folder) => _ = to.byte(2).text(folder.as_os_str().as_bytes()),
+    }
+}
+
+fn read_bounds(from: &mut Reader<'_>) -> Option<Bounds> {
+    Some(Bounds {
+        user: from.optional_string()?,
+        group: from.optional_string()?,
+        no_new_privs: from.byte()? == 1,
+        limits: {
+            let mut all = [None; 8];
+            for limit in &mut all {
+                *limit = if from.byte()? == 1 { Some(from.long()?) } else { None };
+            }
+            Limits::from_all(all)
+        },
+        cpus: from.list(|from| usize::try_from(from.long()?).ok())?,
+        nice: from.int()?.cast_signed(),
+        cgroup: match from.byte()? {
+            0 => Cgroup::Auto,
+            1 => Cgroup::Off,
+            2 => Cgroup::Under(OsString::from_vec(from.text()?).into()),
+            _ => return None,
+        },
+    })
 }
 
 /// An error alone, as it comes through the pipe from a child that could not execute.
@@ -208,15 +280,18 @@ fn write_error(to: &mut Writer, error: &StartError) {
         }
         StartError::KeeperLost => _ = to.byte(9),
         StartError::TokenInUse => _ = to.byte(10),
+        StartError::NoUser { user } => _ = to.byte(11).text(user.as_bytes()),
+        StartError::NoGroup { group } => _ = to.byte(12).text(group.as_bytes()),
+        StartError::Bounds { doing, errno } => {
+            to.byte(13).text(doing.as_bytes()).int(errno.cast_unsigned());
+        }
+        StartError::NoStdbuf => _ = to.byte(14),
     }
 }
 
 fn read_error(from: &mut Reader<'_>) -> Option<StartError> {
     Some(match from.byte()? {
-        0 => StartError::NotFound {
-            program: from.string()?,
-            path: from.optional()?.map(|path| String::from_utf8_lossy(&path).into_owned()),
-        },
+        0 => StartError::NotFound { program: from.string()?, path: from.optional_string()? },
         1 => StartError::NotExecutable { file: from.string()? },
         2 => StartError::Directory { file: from.string()? },
         3 => StartError::NoInterpreter { file: from.string()?, interpreter: from.string()? },
@@ -238,96 +313,12 @@ fn read_error(from: &mut Reader<'_>) -> Option<StartError> {
         }
         9 => StartError::KeeperLost,
         10 => StartError::TokenInUse,
+        11 => StartError::NoUser { user: from.string()? },
+        12 => StartError::NoGroup { group: from.string()? },
+        13 => StartError::Bounds { doing: from.string()?, errno: from.int()?.cast_signed() },
+        14 => StartError::NoStdbuf,
         _ => return None,
     })
-}
-
-#[derive(Default)]
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn byte(&mut self, value: u8) -> &mut Self {
-        self.0.push(value);
-        self
-    }
-
-    fn int(&mut self, value: u32) -> &mut Self {
-        self.0.extend(value.to_le_bytes());
-        self
-    }
-
-    fn long(&mut self, value: u64) -> &mut Self {
-        self.0.extend(value.to_le_bytes());
-        self
-    }
-
-    fn duration(&mut self, value: Duration) -> &mut Self {
-        self.long(u64::try_from(value.as_micros()).unwrap_or(u64::MAX))
-    }
-
-    fn count(&mut self, count: usize) -> &mut Self {
-        self.int(u32::try_from(count).expect("a message is far shorter than 4 GiB"))
-    }
-
-    fn text(&mut self, bytes: &[u8]) -> &mut Self {
-        self.count(bytes.len());
-        self.0.extend(bytes);
-        self
-    }
-
-    fn optional(&mut self, bytes: Option<&[u8]>) {
-        match bytes {
-            Some(bytes) => _ = self.byte(1).text(bytes),
-            None => _ = self.byte(0),
-        }
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, tail) = self.0.split_first_chunk::<N>()?;
-        self.0 = tail;
-        Some(*head)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take().map(|[byte]| byte)
-    }
-
-    fn int(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn long(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn duration(&mut self) -> Option<Duration> {
-        self.long().map(Duration::from_micros)
-    }
-
-    fn text(&mut self) -> Option<Vec<u8>> {
-        let length = usize::try_from(self.int()?).ok()?;
-        let (head, tail) = self.0.split_at_checked(length)?;
-        self.0 = tail;
-        Some(head.to_vec())
-    }
-
-    fn string(&mut self) -> Option<String> {
-        self.text().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    fn optional(&mut self) -> Option<Option<Vec<u8>>> {
-        if self.byte()? == 0 { Some(None) } else { self.text().map(Some) }
-    }
-
-    fn list<T>(&mut self, member: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let count = self.int()?;
-        // Nothing is reserved by a count that is only claimed.
-        (0..count).map(|_| member(self)).collect()
-    }
 }
 
 #[cfg(test)]

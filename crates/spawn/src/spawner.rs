@@ -14,21 +14,24 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::channel::Received;
-use crate::command::{Command, Exit, Pipes, Report, Spawn, Stop};
+use crate::command::{Command, Exit, Report, Spawn, Stop};
 use crate::error::{SpawnError, StartError, Step};
 use crate::launch::{KEEPER_START_MAX, Keeper};
 use crate::message::{Notice, Order, Start};
+use crate::wiring::{self, Numbers, Pipes, Unbuffer};
 
 /// The first wait before another try when a keeper cannot be started; doubled each time.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 
 /// The longest such wait.
 const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// How long a keeper may owe an answer before it is asked whether it is there, and again before it
+/// is killed as one that is stopped. A program that takes long to start is not its fault: it says
+/// so meanwhile.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// Starts and stops programs through a keeper of its own. Dropping it ends them, in the
 /// background: their input ends with the owner's pipes, a second later they get SIGTERM, another
@@ -61,6 +64,7 @@ impl Spawner {
             programs: BTreeMap::new(),
             retry: RETRY_MIN,
             retry_at: None,
+            silence: Silence::None,
         };
         let thread = std::thread::Builder::new()
             .name("spawner".into())
@@ -88,7 +92,7 @@ impl Spawner {
 
 impl Spawn for Spawner {
     fn start(&mut self, token: u64, command: Command) {
-        self.inbox.put(Request::Start(token, command));
+        self.inbox.put(Request::Start(token, Box::new(command)));
     }
 
     fn stop(&mut self, token: u64, how: Stop) {
@@ -109,7 +113,7 @@ impl fmt::Debug for Spawner {
 }
 
 enum Request {
-    Start(u64, Command),
+    Start(u64, Box<Command>),
     Stop(u64, Stop),
     Finish,
 }
@@ -150,6 +154,18 @@ struct Link {
     programs: BTreeMap<u64, Program>,
     retry: Duration,
     retry_at: Option<Instant>,
+    silence: Silence,
+}
+
+/// What is known of a keeper that has said nothing.
+#[derive(Clone, Copy)]
+enum Silence {
+    /// It owes nothing.
+    None,
+    /// It was sent an order then.
+    Owes(Instant),
+    /// It was asked whether it is there then.
+    Pinged(Instant),
 }
 
 impl Link {
@@ -158,13 +174,14 @@ impl Link {
             self.wait();
             for request in self.inbox.take() {
                 match request {
-                    Request::Start(token, command) => self.start(token, command),
+                    Request::Start(token, command) => self.start(token, *command),
                     Request::Stop(token, how) => self.stop(token, how),
                     Request::Finish => return self.finish(),
                 }
             }
             if self.keeper.is_some() {
                 self.hear();
+                self.listen_for_silence();
             } else if self.retry_at.is_none_or(|at| at <= Instant::now()) {
                 self.replace();
             }
@@ -178,9 +195,13 @@ impl Link {
             interest.set(PollFlags::OUT, keeper.channel.has_queued());
             fds.push(PollFd::from_borrowed_fd(keeper.channel.as_fd(), interest));
         }
-        let limit = self.retry_at.map(|at| {
+        let asked_at = match self.silence {
+            Silence::None => None,
+            Silence::Owes(since) | Silence::Pinged(since) => Some(since + SILENCE_MAX),
+        };
+        let limit = [self.retry_at, asked_at].into_iter().flatten().min().map(|at| {
             let left = at.saturating_duration_since(Instant::now());
-            Timespec::try_from(left).expect("a retry waits seconds")
+            Timespec::try_from(left).expect("both waits are seconds")
         });
         // Interrupted: the turn finds nothing and comes back here.
         let _ = poll(&mut fds, limit.as_ref());
@@ -197,16 +218,18 @@ impl Link {
         if self.programs.contains_key(&token) {
             return Err(StartError::TokenInUse);
         }
-        let order = Order::Start { token, start: checked(command)? };
+        let wiring = command.wiring;
+        let order = Order::Start { token, start: Box::new(checked(command)?) };
         let bytes = order.encode();
         if bytes.len() > crate::COMMAND_BYTES_MAX {
             return Err(StartError::TooLong { bytes: bytes.len() });
         }
-        let (pipes, theirs) = make_pipes().map_err(|errno| StartError::System {
+        let (pipes, theirs) = wiring::make(wiring).map_err(|errno| StartError::System {
             step: Step::Pipes,
             errno: errno.raw_os_error(),
         })?;
         keeper.channel.send(bytes, theirs);
+        self.silence.owe();
         self.programs.insert(token, Program::Starting(pipes));
         Ok(())
     }
@@ -216,6 +239,26 @@ impl Link {
             && self.programs.contains_key(&token)
         {
             keeper.channel.send(Order::Stop { token, how }.encode(), Vec::new());
+            self.silence.owe();
+        }
+    }
+
+    /// A stopped keeper is as good as a lost one, and is made one: the programs it keeps could not
+    /// be stopped, and no other started.
+    fn listen_for_silence(&mut self) {
+        let now = Instant::now();
+        let Some(keeper) = &mut self.keeper else { return };
+        match self.silence {
+            Silence::Owes(since) if now >= since + SILENCE_MAX => {
+                keeper.channel.send(Order::Ping.encode(), Vec::new());
+                self.silence = Silence::Pinged(now);
+            }
+            Silence::Pinged(since) if now >= since + SILENCE_MAX => {
+                tracing::error!(keeper = keeper.pid, "the keeper does not answer and is killed");
+                keeper.kill();
+                self.silence = Silence::None;
+            }
+            _ => {}
         }
     }
 
@@ -227,7 +270,10 @@ impl Link {
                 Received::Nothing => return,
                 Received::End => self.lose(),
                 Received::Packet(bytes, _) => match Notice::decode(bytes) {
-                    Some(notice) => self.heard(notice),
+                    Some(notice) => {
+                        self.silence = Silence::None;
+                        self.heard(notice);
+                    }
                     None => {
                         tracing::error!("the keeper says what is not understood; replacing it");
                         self.lose();
@@ -239,7 +285,7 @@ impl Link {
 
     fn heard(&mut self, notice: Notice) {
         let report = match notice {
-            Notice::Hello { .. } => return,
+            Notice::Hello { .. } | Notice::Pong => return,
             Notice::Started { token, pid } => match self.programs.insert(token, Program::Running) {
                 Some(Program::Starting(pipes)) => Report::Started { token, pid, pipes },
                 Some(Program::Running) | None => {
@@ -261,6 +307,7 @@ impl Link {
     /// The keeper is gone: waits until all is gone that it kept, says so, and replaces it.
     fn lose(&mut self) {
         let Some(keeper) = self.keeper.take() else { return };
+        self.silence = Silence::None;
         self.pid.store(0, Ordering::Relaxed);
         tracing::warn!(keeper = keeper.pid, "the keeper is lost; its programs are replaced");
         (self.report)(Report::KeeperLost);
@@ -307,9 +354,18 @@ impl Link {
     }
 }
 
+impl Silence {
+    /// An order was sent. The first one that is not answered counts.
+    fn owe(&mut self) {
+        if matches!(self, Self::None) {
+            *self = Self::Owes(Instant::now());
+        }
+    }
+}
+
 /// The command as the keeper wants it, without a NUL anywhere.
 fn checked(command: Command) -> Result<Start, StartError> {
-    let Command { program, arguments, cwd, env, name } = command;
+    let Command { program, arguments, cwd, env, env_clear, name, wiring, bounds } = command;
     let name = ("ROADSTEAD_WORKER".to_owned(), name);
     let start = Start {
         program: program.into_bytes(),
@@ -320,24 +376,15 @@ fn checked(command: Command) -> Result<Start, StartError> {
             .chain([name])
             .map(|(name, value)| (name.into_bytes(), value.into_bytes()))
             .collect(),
+        env_clear,
+        three_four: wiring.numbers == Numbers::ThreeFour,
+        stdbuf: wiring.unbuffer == Unbuffer::Stdbuf,
+        bounds,
     };
     let texts = [&start.program].into_iter().chain(&start.arguments).chain(&start.cwd);
     let variables = start.env.iter().flat_map(|(name, value)| [name, value]);
     let has_nul = texts.chain(variables).any(|bytes| bytes.contains(&0));
     if has_nul { Err(StartError::Nul) } else { Ok(start) }
-}
-
-/// Our ends, non-blocking, and the program's, which are not: most programs cannot cope with it.
-fn make_pipes() -> Result<(Pipes, Vec<OwnedFd>), Errno> {
-    let (their_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
-    let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
-    let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
-    for ours in [&stdin, &stdout, &stderr] {
-        // On a pipe the flag belongs to one end alone.
-        let flags = rustix::fs::fcntl_getfl(ours)?;
-        rustix::fs::fcntl_setfl(ours, flags | OFlags::NONBLOCK)?;
-    }
-    Ok((Pipes { stdin, stdout, stderr }, vec![their_stdin, their_stdout, their_stderr]))
 }
 
 #[cfg(test)]

@@ -197,6 +197,64 @@ fn duration(time: libc::timeval) -> Duration {
         + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
 }
 
+/// A descriptor of the program's own at a number of its own; it stays open over execve.
+pub(crate) fn put_at(fd: &OwnedFd, number: RawFd) -> io::Result<()> {
+    // SAFETY: duplicating touches no memory; what `number` was before is closed, and the caller,
+    // a child about to execute, owns all numbers.
+    match unsafe { libc::dup2(fd.as_raw_fd(), number) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// A user and its groups.
+pub(crate) struct Member {
+    pub(crate) user: u32,
+    /// Its own group; `None` for a number that no user of this system has.
+    pub(crate) group: Option<u32>,
+    /// All its groups, its own included.
+    pub(crate) groups: Vec<u32>,
+}
+
+/// The user of this name or number. Only for a process of one thread: it uses memory of libc.
+pub(crate) fn user(name: &str) -> Option<Member> {
+    let text = CString::new(name).ok()?;
+    // SAFETY: `text` ends in NUL and outlives the call.
+    let mut found = unsafe { libc::getpwnam(text.as_ptr()) };
+    let number = name.parse::<u32>().ok();
+    if let (true, Some(number)) = (found.is_null(), number) {
+        // SAFETY: getpwuid has no preconditions on memory.
+        found = unsafe { libc::getpwuid(number) };
+    }
+    if found.is_null() {
+        return number.map(|user| Member { user, group: None, groups: Vec::new() });
+    }
+    // SAFETY: it is not null, and valid until the next call of its family, of which there is none
+    // before it was read.
+    let found = unsafe { *found };
+    let mut groups = vec![0; 1024];
+    let mut count = 1024;
+    // SAFETY: the name that libc gave ends in NUL; `groups` has room for `count` numbers.
+    let listed = unsafe {
+        libc::getgrouplist(found.pw_name, found.pw_gid, groups.as_mut_ptr(), &raw mut count)
+    };
+    // More than fit: the first thousand, which is how many the kernel of old would take.
+    groups.truncate(if listed < 0 { 1024 } else { usize::try_from(count).unwrap_or(0) });
+    Some(Member { user: found.pw_uid, group: Some(found.pw_gid), groups })
+}
+
+/// The group of this name or number. Only for a process of one thread.
+pub(crate) fn group(name: &str) -> Option<u32> {
+    let text = CString::new(name).ok()?;
+    // SAFETY: `text` ends in NUL and outlives the call.
+    let found = unsafe { libc::getgrnam(text.as_ptr()) };
+    if found.is_null() {
+        return name.parse().ok();
+    }
+    // SAFETY: it is not null, and valid until the next call of its family.
+    Some(unsafe { (*found).gr_gid })
+}
+
 /// The keeper's socket, which it is given as standard input, moved out of the way of the
 /// programs' own.
 pub(crate) fn take_standard_input() -> io::Result<OwnedFd> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{Choice, Default, Kind, Of, Opt, Section, Short, Word};
 use crate::{
-    EventKernel, Framing, HalfClose, LastLine, OnConflict, Preset, Protocol, Record, ReplyStyle,
-    Schedule, Sync,
+    EventKernel, Fds, Framing, HalfClose, Io, LastLine, OnConflict, Preset, Protocol, Record,
+    ReplyStyle, Schedule, Sync, Unbuffer,
 };
 
 const MIB: u64 = 1 << 20;
@@ -203,6 +203,64 @@ const POOL: &[Opt] = &[
         Is("1s"),
         "A program that lived shorter than this counts towards the crash loop.",
     ),
+    program(
+        "env_clear",
+        Kind::Switch,
+        Is("false"),
+        "Starts without the daemon's variables, with those of `env` alone.",
+    ),
+    program("io", Kind::Word(IO), Is("pipe"), "What requests and replies go through."),
+    program("fds", Kind::Word(FDS), Is("0/1"), "Which descriptors of the program they are."),
+    program(
+        "unbuffer",
+        Kind::Word(UNBUFFER),
+        Is("no"),
+        "What is done for a program that keeps its output in a buffer; `roadstead doctor` tells.",
+    ),
+    program(
+        "user",
+        Kind::Text,
+        Nothing,
+        "The user it runs as, by name or number; without it the daemon's own.",
+    ),
+    program(
+        "group",
+        Kind::Text,
+        Nothing,
+        "The group it runs as, and no other; without it all groups of `user`.",
+    ),
+    program(
+        "no_new_privs",
+        Kind::Switch,
+        Is("false"),
+        "It can gain no rights by what it executes (set-user-id files).",
+    ),
+    program(
+        "limits",
+        Kind::Group(LIMITS, Short::None),
+        Inner,
+        "What one process of the program may use; what is not given is as the daemon's own.",
+    ),
+    program(
+        "cpu",
+        Kind::Processors,
+        Is("any"),
+        "Where it runs: `any` processor, `near` (the loop's own, on which the loop then stays), `spread` (each \
+         program on another), or those of a list.",
+    ),
+    program(
+        "nice",
+        count(0, 19),
+        Is("0"),
+        "How much less urgent than the daemon it is for the kernel.",
+    ),
+    program(
+        "cgroup",
+        Kind::Text,
+        Is("auto"),
+        "Where its control group is made: `auto` (in the daemon's own where that was delegated to it), \
+         `off`, or a folder of a cgroup2 file system.",
+    ),
     database(
         "insert",
         Kind::Group(INSERT, Short::None),
@@ -305,6 +363,33 @@ const PRESET: &[Word] = &[
     ),
 ];
 
+const LIMITS: &[Opt] = &[
+    any("files", count(3, 1_000_000), Nothing, "Open descriptors."),
+    any(
+        "processes",
+        count(1, 4_000_000),
+        Nothing,
+        "Processes and threads of its user, wherever they run; root is not held to it.",
+    ),
+    any(
+        "memory",
+        size(512 * GIB),
+        Nothing,
+        "Bytes of memory that it writes to; with a control group that counts memory, all its processes \
+         together.",
+    ),
+    any(
+        "address_space",
+        size(512 * GIB),
+        Nothing,
+        "Bytes of address space; Node, Go and Java reserve far more than they use.",
+    ),
+    any("cpu", Kind::Time { min: Duration::from_secs(1), max: DAY }, Nothing, "Processor time."),
+    any("core", Kind::Size { min: 0, max: 512 * GIB }, Nothing, "Bytes of a core file; 0: none."),
+    any("file_size", size(512 * GIB), Nothing, "Bytes of a file that it writes."),
+    any("stack", size(GIB), Nothing, "Bytes of a stack."),
+];
+
 const QUEUE: &[Opt] = &[
     any("length", count(1, 10_000_000), Is("10000"), "Requests."),
     any("bytes", size(64 * GIB), Is("64MiB"), "Bytes of memory that they hold."),
@@ -384,6 +469,38 @@ const SCHEDULE: &[Word] = &[
 ];
 
 const FRAMING: &[Word] = &[word("lines", Choice::Framing(Framing::Lines), "One line each.")];
+
+const IO: &[Word] = &[
+    word("pipe", Choice::Io(Io::Pipe), "Pipes, which every program can cope with."),
+    word(
+        "socket",
+        Choice::Io(Io::Socket),
+        "Unix sockets, which hold more before a side must wait.",
+    ),
+];
+
+const FDS: &[Word] = &[
+    word("0/1", Choice::Fds(Fds::Standard), "Standard input and output."),
+    word(
+        "3/4",
+        Choice::Fds(Fds::ThreeFour),
+        "3 and 4, as with Erlang's `nouse_stdio`; what it prints to standard output goes to the log.",
+    ),
+];
+
+const UNBUFFER: &[Word] = &[
+    word("no", Choice::Unbuffer(Unbuffer::No), "Nothing."),
+    word(
+        "stdbuf",
+        Choice::Unbuffer(Unbuffer::Stdbuf),
+        "The C library flushes every line; not for Perl, Python, Node, Go or static binaries.",
+    ),
+    word(
+        "pty",
+        Choice::Unbuffer(Unbuffer::Pty),
+        "Its output is a terminal; programs that flush for people then flush.",
+    ),
+];
 
 const RECORD: &[Word] = &[
     word("json", Choice::Record(Record::Json), "One JSON object."),

@@ -4,6 +4,7 @@
 //! else. What it knows: kinds and nodes. What it must never know: the options around it.
 
 use super::{Value, Walk, list, shown, with_mend};
+use crate::Processors;
 use crate::diagnostics::Fault;
 use crate::nearest::nearest;
 use crate::options::{Kind, Opt, Short};
@@ -17,6 +18,8 @@ pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) ->
             let number = number.and_then(|number| u64::try_from(number).ok());
             in_range(walk, option, entry, number.filter(|n| (min..=max).contains(&n)))
         }
+        (Kind::Switch, Raw::Boolean(value)) => Some(Value::Switch(*value)),
+        (Kind::Processors, Raw::List(items)) => processors(walk, option, entry, items),
         (kind, Raw::Text(text)) => match from_text(kind, text) {
             Some(Ok(value)) => match kind {
                 Kind::Size { min, max } => {
@@ -46,6 +49,7 @@ pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) ->
 pub(super) fn default(kind: &Kind, text: &str) -> Value {
     match kind {
         Kind::Count { .. } => text.parse().map(Value::Number).ok(),
+        Kind::Switch => text.parse().map(Value::Switch).ok(),
         _ => from_text(kind, text).and_then(Result::ok),
     }
     .expect("a test reads every default of the table")
@@ -56,6 +60,7 @@ pub(super) fn default(kind: &Kind, text: &str) -> Value {
 pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
     let raw = match option.kind {
         Kind::Count { .. } => Raw::Integer(text.parse().ok()),
+        Kind::Switch => Raw::Boolean(text == "true"),
         _ => Raw::Text(text.to_owned()),
     };
     let mut faults = Vec::new();
@@ -104,14 +109,47 @@ fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
             Some(word) => Ok(Value::Word(word.means)),
             None => Err(unknown_word(words.iter().map(|word| word.name).collect(), text)),
         },
+        Kind::Processors => values::processors(text).map(Value::Processors),
         Kind::Address => values::address(text).map(Value::Address),
         Kind::Target => values::target(text).map(Value::Target),
         Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
         Kind::Text | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
-        Kind::Count { .. } | Kind::Names | Kind::Command | Kind::Variables | Kind::Group(..) => {
+        Kind::Count { .. }
+        | Kind::Switch
+        | Kind::Names
+        | Kind::Command
+        | Kind::Variables
+        | Kind::Group(..) => {
             return None;
         }
     })
+}
+
+/// A list of processors: numbers from 0, each once.
+fn processors(
+    walk: &mut Walk<'_>,
+    option: &'static Opt,
+    entry: &Entry,
+    items: &[Node],
+) -> Option<Value> {
+    let mut numbers = Vec::new();
+    for item in items {
+        let number = match item.raw {
+            Raw::Integer(Some(number)) => usize::try_from(number).ok(),
+            _ => None,
+        };
+        match number.filter(|&number| number < values::PROCESSORS_MAX) {
+            Some(number) if !numbers.contains(&number) => numbers.push(number),
+            _ => {
+                let entry = Entry { node: item.clone(), ..entry.clone() };
+                return wrong_type(walk, option, &entry);
+            }
+        }
+    }
+    if numbers.is_empty() {
+        return wrong_type(walk, option, entry);
+    }
+    Some(Value::Processors(Processors::List(numbers)))
 }
 
 fn plain(text: &str) -> Result<(), Bad> {
@@ -283,6 +321,8 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
     let quote = |text: &str| format!("\"{}\"", text.escape_default());
     let meant = match (&option.kind, &entry.node.raw) {
         (Kind::Count { .. }, Raw::Text(text)) if text.parse::<u64>().is_ok() => text.clone(),
+        (Kind::Switch, Raw::Text(text)) if text == "true" || text == "false" => text.clone(),
+        (Kind::Processors, Raw::Integer(Some(0..))) => format!("[{word}]"),
         (Kind::Time { .. }, Raw::Integer(Some(0..))) => format!("\"{word}s\""),
         (Kind::Address, Raw::Integer(Some(0..=65_535))) => format!("\":{word}\""),
         (Kind::Command, Raw::Text(text)) if !text.trim().is_empty() => {
@@ -327,6 +367,11 @@ pub(crate) fn expectation(kind: &Kind) -> String {
             duration_text(*min),
             duration_text(*max)
         ),
+        Kind::Switch => "true or false".to_owned(),
+        Kind::Processors => {
+            "\"any\", \"near\", \"spread\" or a list of processors, each once, like [0, 2]"
+                .to_owned()
+        }
         Kind::Word(words) => {
             let words: Vec<String> = words.iter().map(|w| format!("\"{}\"", w.name)).collect();
             words.join(" or ")

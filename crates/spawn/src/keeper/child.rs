@@ -7,16 +7,17 @@
 use std::convert::Infallible;
 use std::ffi::{CString, OsString};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::process::{Pid, Signal};
 
-use super::family;
+use super::cgroup::Group;
+use super::{confine, family};
 use crate::error::{StartError, Step};
 use crate::message::{self, Start};
 use crate::system::{self, Fork};
@@ -36,11 +37,19 @@ impl Environment {
         Self(std::env::vars_os().map(|(name, value)| (bytes(name), bytes(value))).collect())
     }
 
-    /// With variables added or replaced; of two alike the last counts.
-    fn with(&self, added: &[(Vec<u8>, Vec<u8>)], mark: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// With variables added or replaced, or, with `clear`, these alone; of two alike the last
+    /// counts.
+    fn with(
+        &self,
+        added: &[(Vec<u8>, Vec<u8>)],
+        clear: bool,
+        mark: &str,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mark = (family::MARK.into(), mark.into());
-        let mut all: Vec<(Vec<u8>, Vec<u8>)> = Vec::with_capacity(self.0.len() + added.len() + 1);
-        for variable in self.0.iter().chain(added).chain([&mark]) {
+        let inherited = if clear { &[][..] } else { &self.0[..] };
+        let mut all: Vec<(Vec<u8>, Vec<u8>)> =
+            Vec::with_capacity(inherited.len() + added.len() + 1);
+        for variable in inherited.iter().chain(added).chain([&mark]) {
             match all.iter_mut().find(|(name, _)| *name == variable.0) {
                 Some((_, value)) => value.clone_from(&variable.1),
                 None => all.push(variable.clone()),
@@ -91,6 +100,7 @@ pub(super) fn launch(
     mark: &str,
     start: &Start,
     pipes: [OwnedFd; 3],
+    group: Option<&Group>,
     descriptors: Option<u64>,
 ) -> Result<(i32, Executing), StartError> {
     let system = |step| move |errno| StartError::System { step, errno };
@@ -107,8 +117,8 @@ pub(super) fn launch(
     match forked {
         Fork::Parent(pid) => Ok((pid, Executing { verdict, bytes: Vec::new() })),
         Fork::Child => {
-            let variables = environment.with(&start.env, mark);
-            let Err(error) = become_program(keeper, start, &variables, &pipes, &tell, descriptors);
+            let program = Child { keeper, start, group, descriptors };
+            let Err(error) = program.become_program(environment, mark, &pipes, &tell);
             // Only a keeper that is gone does not read it.
             let _ = rustix::io::write(&tell, &message::encode_error(&error));
             system::exit(127)
@@ -116,58 +126,111 @@ pub(super) fn launch(
     }
 }
 
-fn become_program(
+/// What the child knows of itself.
+struct Child<'a> {
     keeper: Pid,
-    start: &Start,
-    variables: &[(Vec<u8>, Vec<u8>)],
-    pipes: &[OwnedFd; 3],
-    tell: &OwnedFd,
+    start: &'a Start,
+    group: Option<&'a Group>,
+    /// The soft limit of descriptors that the daemon was started with.
     descriptors: Option<u64>,
-) -> Result<Infallible, StartError> {
-    let pipe_error = |errno: rustix::io::Errno| StartError::System {
-        step: Step::Pipes,
-        errno: errno.raw_os_error(),
-    };
-    // The kernel kills the program with the keeper; should that have gone since the fork, this is
-    // too late for the kernel and done here.
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    if rustix::process::getppid() != Some(keeper) {
-        return Err(StartError::KeeperLost);
-    }
-    // It cannot fail: a process just forked leads no group.
-    let _ = rustix::process::setsid();
-    rustix::stdio::dup2_stdin(&pipes[0]).map_err(pipe_error)?;
-    rustix::stdio::dup2_stdout(&pipes[1]).map_err(pipe_error)?;
-    rustix::stdio::dup2_stderr(&pipes[2]).map_err(pipe_error)?;
-    // All the keeper's own at once, not only on execve: a child that hangs before it, in a dead
-    // file system, must not hold the daemon's socket or another program's pipe.
-    let tell = tell.as_raw_fd();
-    system::close_range(3, tell - 1);
-    system::close_range(tell + 1, i32::MAX);
+}
 
-    if let Some(directory) = &start.cwd {
-        rustix::process::chdir(directory.as_slice()).map_err(|errno| {
-            let directory = text(directory);
-            StartError::WorkingDirectory { directory, errno: errno.raw_os_error() }
+impl Child<'_> {
+    fn become_program(
+        &self,
+        environment: &Environment,
+        mark: &str,
+        pipes: &[OwnedFd; 3],
+        tell: &OwnedFd,
+    ) -> Result<Infallible, StartError> {
+        let start = self.start;
+        self.die_with_the_keeper()?;
+        // It cannot fail: a process just forked leads no group.
+        let _ = rustix::process::setsid();
+        self.wire(pipes).map_err(|error| StartError::System {
+            step: Step::Pipes,
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
         })?;
-    }
-    let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
-    let limit = Rlimit { current: descriptors, maximum: hard };
-    // A lower hard limit set meanwhile stays in force, which is as good.
-    let _ = rustix::process::setrlimit(Resource::Nofile, limit);
-    system::signals_as_new();
+        // All the keeper's own at once, not only on execve: a child that hangs before it, in a
+        // dead file system, must not hold the daemon's socket or another program's pipe.
+        let tell = tell.as_raw_fd();
+        system::close_range(if start.three_four { 5 } else { 3 }, tell - 1);
+        system::close_range(tell + 1, i32::MAX);
 
-    let arguments: Vec<_> = [&start.program]
-        .into_iter()
-        .chain(&start.arguments)
-        .map(|bytes| c_string(bytes))
-        .collect::<Result<_, _>>()?;
-    let environment: Vec<_> = variables
-        .iter()
-        .map(|(name, value)| c_string(&[name, b"=".as_slice(), value].concat()))
-        .collect::<Result<_, _>>()?;
-    let path = variables.iter().find(|(name, _)| name == b"PATH").map(|(_, value)| &value[..]);
-    execute(&start.program, path.unwrap_or(PATH_DEFAULT), &arguments, &environment)
+        confine::confine(&start.bounds, self.group, self.descriptors)?;
+        // The kernel forgets it when a process becomes another user.
+        self.die_with_the_keeper()?;
+        if let Some(directory) = &start.cwd {
+            rustix::process::chdir(directory.as_slice()).map_err(|errno| {
+                let directory = text(directory);
+                StartError::WorkingDirectory { directory, errno: errno.raw_os_error() }
+            })?;
+        }
+        system::signals_as_new();
+
+        let mut variables = environment.with(&start.env, start.env_clear, mark);
+        if start.stdbuf {
+            unbuffer(&mut variables)?;
+        }
+        let arguments: Vec<_> = [&start.program]
+            .into_iter()
+            .chain(&start.arguments)
+            .map(|bytes| c_string(bytes))
+            .collect::<Result<_, _>>()?;
+        let environment: Vec<_> = variables
+            .iter()
+            .map(|(name, value)| c_string(&[name, b"=".as_slice(), value].concat()))
+            .collect::<Result<_, _>>()?;
+        let path = variables.iter().find(|(name, _)| name == b"PATH").map(|(_, value)| &value[..]);
+        execute(&start.program, path.unwrap_or(PATH_DEFAULT), &arguments, &environment)
+    }
+
+    /// The kernel kills the program with the keeper; should that have gone since the fork, this is
+    /// too late for the kernel and done here.
+    fn die_with_the_keeper(&self) -> Result<(), StartError> {
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        let orphaned = rustix::process::getppid() != Some(self.keeper);
+        if orphaned { Err(StartError::KeeperLost) } else { Ok(()) }
+    }
+
+    /// Puts its ends to their numbers. The keeper has 3 and 4 open itself, so what it was handed
+    /// stands above them.
+    fn wire(&self, pipes: &[OwnedFd; 3]) -> io::Result<()> {
+        let [input, output, error] = pipes;
+        if self.start.three_four {
+            let null = fs::File::open("/dev/null")?;
+            rustix::stdio::dup2_stdin(&null)?;
+            rustix::stdio::dup2_stdout(error)?;
+            system::put_at(input, 3)?;
+            system::put_at(output, 4)?;
+        } else {
+            rustix::stdio::dup2_stdin(input)?;
+            rustix::stdio::dup2_stdout(output)?;
+        }
+        Ok(rustix::stdio::dup2_stderr(error)?)
+    }
+}
+
+/// Where coreutils put the library by which `stdbuf` does its work.
+const STDBUF: &[&str] = &[
+    "/usr/libexec/coreutils/libstdbuf.so",
+    "/usr/lib/coreutils/libstdbuf.so",
+    "/usr/lib64/coreutils/libstdbuf.so",
+    "/usr/local/libexec/coreutils/libstdbuf.so",
+];
+
+/// Has the C library flush standard output at every line, as `stdbuf -oL` does; unlike by that
+/// program, what is wrong with the program itself is still known by the start.
+fn unbuffer(variables: &mut Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), StartError> {
+    let library = STDBUF.iter().find(|file| Path::new(file).exists());
+    let mut preload = library.ok_or(StartError::NoStdbuf)?.as_bytes().to_vec();
+    let others = variables.iter().position(|(name, _)| name == b"LD_PRELOAD");
+    if let Some(others) = others {
+        preload = [&variables.swap_remove(others).1, b":".as_slice(), &preload].concat();
+    }
+    variables.push((b"LD_PRELOAD".to_vec(), preload));
+    variables.push((b"_STDBUF_O".to_vec(), b"L".to_vec()));
+    Ok(())
 }
 
 /// Executes the program if it is a path, else the first of that name in `path` that can be.
@@ -250,9 +313,22 @@ mod tests {
     fn variables_replace_those_of_the_same_name_and_the_last_counts() {
         let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
         let base = Environment(vec![pair("A", "1"), pair(family::MARK, "outer"), pair("B", "2")]);
-        let all = base.with(&[pair("B", "3"), pair("C", "4"), pair("B", "5")], "7.1");
+        let all = base.with(&[pair("B", "3"), pair("C", "4"), pair("B", "5")], false, "7.1");
         let expected = [pair("A", "1"), pair(family::MARK, "7.1"), pair("B", "5"), pair("C", "4")];
         assert_eq!(all, expected);
+        let alone = base.with(&[pair("C", "4")], true, "7.2");
+        assert_eq!(alone, [pair("C", "4"), pair(family::MARK, "7.2")]);
+    }
+
+    #[test]
+    fn unbuffering_keeps_what_was_to_be_loaded_already() {
+        let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+        let mut variables = vec![pair("LD_PRELOAD", "libmine.so")];
+        unbuffer(&mut variables).unwrap();
+        let (_, preload) = variables.iter().find(|(name, _)| name == b"LD_PRELOAD").unwrap();
+        let preload = text(preload);
+        assert!(preload.starts_with("libmine.so:/usr/") && preload.ends_with("/libstdbuf.so"));
+        assert!(variables.contains(&pair("_STDBUF_O", "L")));
     }
 
     #[test]

@@ -17,17 +17,17 @@ const ROUND: Duration = Duration::from_millis(5);
 const KILL_MAX: Duration = Duration::from_secs(60);
 
 /// The daemon is gone, and with it every program's input. Lets programs end by themselves for
-/// `grace`, asks them for `term`, then kills. Ends the process.
-pub(super) fn wind_up(signals: &OwnedFd, grace: Duration, term: Duration) -> ! {
+/// `grace`, asks them for `term`, then kills.
+pub(super) fn wind_up(signals: &OwnedFd, grace: Duration, term: Duration) {
     if !gone_within(signals, grace) {
         for pid in family::descendants(std::process::id().cast_signed()) {
             family::signal(pid, Signal::TERM);
+            family::signal(pid, Signal::CONT);
         }
         if !gone_within(signals, term) {
             kill_all();
         }
     }
-    system::exit(0)
 }
 
 /// Reaps for a while; whether no child is left. What dying programs leave behind becomes a child.

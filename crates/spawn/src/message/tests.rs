@@ -6,6 +6,23 @@ fn orders() -> Vec<Order> {
         arguments: vec![b"parse.pl".to_vec(), b"".to_vec(), b"a b\n".to_vec()],
         cwd: Some(b"/srv/\xff".to_vec()),
         env: vec![(b"A".to_vec(), b"=".to_vec()), (b"B".to_vec(), b"".to_vec())],
+        env_clear: true,
+        three_four: false,
+        stdbuf: true,
+        bounds: Bounds {
+            user: Some("nobody".into()),
+            group: None,
+            no_new_privs: true,
+            limits: Limits { files: Some(0), stack: Some(u64::MAX), ..Limits::default() },
+            cpus: vec![0, 63],
+            nice: -3,
+            cgroup: Cgroup::Under("/sys/fs/cgroup/x".into()),
+        },
+    };
+    let fenceless = Start {
+        three_four: true,
+        bounds: Bounds { cgroup: Cgroup::Off, ..Bounds::default() },
+        ..Start::default()
     };
     vec![
         Order::Hello {
@@ -14,8 +31,10 @@ fn orders() -> Vec<Order> {
             descriptors: Some(1024),
         },
         Order::Hello { grace: Duration::ZERO, term: Duration::ZERO, descriptors: None },
-        Order::Start { token: u64::MAX, start: full },
-        Order::Start { token: 0, start: Start::default() },
+        Order::Start { token: u64::MAX, start: Box::new(full) },
+        Order::Start { token: 0, start: Box::default() },
+        Order::Start { token: 0, start: Box::new(fenceless) },
+        Order::Ping,
         Order::Stop { token: 3, how: Stop::Term },
         Order::Stop { token: 3, how: Stop::Kill },
     ]
@@ -36,6 +55,7 @@ fn notices() -> Vec<Notice> {
         Notice::Exited { token: 1, exit: exit(Status::Code(255)) },
         Notice::Exited { token: 1, exit: exit(Status::Signal(9)) },
         Notice::Exited { token: 1, exit: Exit::LOST },
+        Notice::Pong,
     ];
     let errors = [
         StartError::NotFound { program: text(), path: None },
@@ -52,6 +72,10 @@ fn notices() -> Vec<Notice> {
         StartError::System { step: Step::Execute, errno: 12 },
         StartError::KeeperLost,
         StartError::TokenInUse,
+        StartError::NoUser { user: text() },
+        StartError::NoGroup { group: text() },
+        StartError::Bounds { doing: text(), errno: 1 },
+        StartError::NoStdbuf,
     ];
     all.extend(errors.map(|error| Notice::StartFailed { token: 5, error }));
     all
@@ -85,7 +109,7 @@ fn a_message_cut_short_or_with_a_tail_is_refused() {
 
 #[test]
 fn a_claimed_length_beyond_the_message_reserves_nothing() {
-    let mut bytes = Order::Start { token: 1, start: Start::default() }.encode();
+    let mut bytes = Order::Start { token: 1, start: Box::default() }.encode();
     // The count of arguments stands after kind, token and the empty program.
     bytes[13..17].copy_from_slice(&u32::MAX.to_le_bytes());
     assert_eq!(Order::decode(&bytes), None);

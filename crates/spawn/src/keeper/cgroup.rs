@@ -1,0 +1,204 @@
+//! Control groups of programs (cgroup v2), where the daemon may make them.
+//!
+//! What it is: a folder for each program under one for the keeper, `roadstead.KEEPER/NUMBER`. What
+//! it knows: the files of cgroup2. What it must never know: a descriptor of a program.
+//!
+//! No process leaves its group by what it does, so writing to `cgroup.kill` ends a whole family,
+//! whatever sessions and parents it has given itself. A group that a keeper left (killed together
+//! with its guard) is emptied and removed by the next one.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::bounds::Cgroup;
+use crate::error::StartError;
+
+/// A keeper's folder is this and its process id.
+const PREFIX: &str = "roadstead.";
+
+/// A program's group.
+pub(super) struct Group {
+    folder: PathBuf,
+    /// The kernel counts its memory and holds it to the limit.
+    pub(super) holds_memory: bool,
+}
+
+/// All groups of this keeper.
+#[derive(Default)]
+pub(super) struct Groups {
+    /// What was found on the first look.
+    delegated: Option<Option<PathBuf>>,
+    /// Folders of ours, each under another base.
+    bases: Vec<PathBuf>,
+    /// Groups whose program ended and that are not empty yet.
+    leaving: Vec<PathBuf>,
+}
+
+impl Groups {
+    /// The group of a program to come; none where none is wanted or can be had.
+    pub(super) fn make(
+        &mut self,
+        wanted: &Cgroup,
+        number: u64,
+        memory: Option<u64>,
+    ) -> Result<Option<Group>, StartError> {
+        match wanted {
+            Cgroup::Off => Ok(None),
+            Cgroup::Auto => {
+                let base = self.delegated.get_or_insert_with(delegated).clone();
+                Ok(base.and_then(|base| self.make_under(&base, number, memory).ok()))
+            }
+            Cgroup::Under(base) => {
+                self.make_under(base, number, memory).map(Some).map_err(|error| {
+                    StartError::Bounds {
+                        doing: format!("make a control group in `{}`", base.display()),
+                        errno: error.raw_os_error().unwrap_or(libc::EIO),
+                    }
+                })
+            }
+        }
+    }
+
+    fn make_under(&mut self, base: &Path, number: u64, memory: Option<u64>) -> io::Result<Group> {
+        // On another file system this would be a folder like any other.
+        if !base.join("cgroup.procs").exists() {
+            return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
+        }
+        let ours = base.join(format!("{PREFIX}{}", std::process::id()));
+        if !self.bases.contains(&ours) {
+            clear_left(base);
+            make_folder(&ours)?;
+            // Where a process stands in `base` itself the kernel refuses; then there is no count.
+            let _ = fs::write(base.join("cgroup.subtree_control"), "+memory");
+            let _ = fs::write(ours.join("cgroup.subtree_control"), "+memory");
+            self.bases.push(ours.clone());
+        }
+        let folder = ours.join(number.to_string());
+        make_folder(&folder)?;
+        let holds_memory = memory
+            .is_some_and(|bytes| fs::write(folder.join("memory.max"), bytes.to_string()).is_ok());
+        Ok(Group { folder, holds_memory })
+    }
+
+    /// The program of a group has ended: so does all that is in it.
+    pub(super) fn end(&mut self, group: Group) {
+        kill(&group.folder);
+        self.leaving.push(group.folder);
+        self.tidy();
+    }
+
+    /// Removes groups that have become empty.
+    pub(super) fn tidy(&mut self) {
+        self.leaving.retain(|folder| !removed(folder));
+    }
+
+    /// Everything has ended.
+    pub(super) fn end_all(&mut self) {
+        for base in self.bases.drain(..) {
+            remove_family(&base);
+        }
+    }
+}
+
+impl Group {
+    /// Called by the child: it, and all that it starts, is in the group from now on.
+    pub(super) fn join(&self) -> Result<(), StartError> {
+        fs::write(self.folder.join("cgroup.procs"), "0").map_err(|error| StartError::Bounds {
+            doing: format!("enter the control group `{}`", self.folder.display()),
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        })
+    }
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+fn kill(folder: &Path) {
+    // Linux 5.14 and newer; older ones are left to what the keeper does without groups.
+    let _ = fs::write(folder.join("cgroup.kill"), "1");
+}
+
+/// Whether it is gone. A group with a process in it, be it one that nobody has reaped, cannot be.
+fn removed(folder: &Path) -> bool {
+    fs::remove_dir(folder).is_ok() || !folder.exists()
+}
+
+fn remove_family(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+        kill(&entry.path());
+        let _ = fs::remove_dir(entry.path());
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+/// Ends what keepers left that are no more.
+fn clear_left(base: &Path) {
+    let Ok(entries) = fs::read_dir(base) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let keeper = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.parse::<u32>().ok());
+        if keeper.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            remove_family(&entry.path());
+        }
+    }
+}
+
+/// The daemon's own group, if it was delegated to it.
+fn delegated() -> Option<PathBuf> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let folder = folder_of(&mounts, path)?;
+    let found = fs::metadata(&folder).ok()?;
+    // The root of all groups has no such file; it is nobody's to delegate.
+    let is_group = folder.join("cgroup.events").exists();
+    let user = rustix::process::geteuid();
+    let owned = !user.is_root() && found.uid() == user.as_raw();
+    let mut flag = [0; 8];
+    let marked = rustix::fs::getxattr(&folder, "user.delegate", &mut flag)
+        .or_else(|_| rustix::fs::getxattr(&folder, "trusted.delegate", &mut flag))
+        .is_ok_and(|length| flag[..length] == *b"1");
+    // The root of a namespace of its own: a container's.
+    let whole = path == "/" && user.is_root();
+    (is_group && (owned || marked || whole)).then_some(folder)
+}
+
+/// Where a group stands in the file system.
+fn folder_of(mounts: &str, path: &str) -> Option<PathBuf> {
+    let at = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let at = words.next()?;
+        (words.next() == Some("cgroup2")).then_some(at)
+    })?;
+    Some(Path::new(at).join(path.trim_start_matches('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_stands_where_its_file_system_is_mounted() {
+        let mounts = "proc /proc proc rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let folder = folder_of(mounts, "/system.slice/roadstead.service").unwrap();
+        assert_eq!(folder, Path::new("/sys/fs/cgroup/unified/system.slice/roadstead.service"));
+        assert_eq!(folder_of("proc /proc proc rw 0 0\n", "/"), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_no_control_group_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = Cgroup::Under(folder.path().into());
+        let refused = Groups::default().make(&wanted, 1, None).err().unwrap();
+        let said = format!("make a control group in `{}`", folder.path().display());
+        assert!(matches!(refused, StartError::Bounds { doing, .. } if doing == said));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

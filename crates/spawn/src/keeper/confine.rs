@@ -1,0 +1,118 @@
+//! In the child, before it executes its program: what it is held to.
+//!
+//! What it is: one function a bound, in the order in which they can be had: a limit or a place may
+//! need rights that the next step gives up. What it must never know: the program.
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{CpuSet, Gid, Uid};
+
+use super::cgroup::Group;
+use crate::bounds::Bounds;
+use crate::error::StartError;
+use crate::system::{self, Member};
+
+/// As whom the child goes on.
+struct Identity {
+    user: Option<Uid>,
+    group: Option<Gid>,
+    /// Further groups.
+    groups: Vec<Gid>,
+}
+
+/// Everything at once. `descriptors` is the soft limit where none is asked for.
+pub(super) fn confine(
+    bounds: &Bounds,
+    group: Option<&Group>,
+    descriptors: Option<u64>,
+) -> Result<(), StartError> {
+    let identity = identity(bounds)?;
+    if let Some(group) = group {
+        group.join()?;
+    }
+    let hard = rustix::process::getrlimit(Resource::Nofile).maximum;
+    // A lower hard limit set meanwhile stays in force, which is as good.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors, maximum: hard });
+    let counted = group.is_some_and(|group| group.holds_memory);
+    limit(bounds, counted)?;
+    place(&bounds.cpus)?;
+    if bounds.nice != 0 {
+        rustix::process::nice(bounds.nice)
+            .map_err(failed(format!("add {} to its nice value", bounds.nice)))?;
+    }
+    become_identity(bounds, &identity)?;
+    if bounds.no_new_privs {
+        rustix::thread::set_no_new_privs(true)
+            .map_err(failed("keep it from gaining rights".to_owned()))?;
+    }
+    Ok(())
+}
+
+fn failed(doing: String) -> impl FnOnce(rustix::io::Errno) -> StartError {
+    move |errno| StartError::Bounds { doing, errno: errno.raw_os_error() }
+}
+
+fn limit(bounds: &Bounds, counted: bool) -> Result<(), StartError> {
+    for (resource, name, value) in bounds.limits.resources() {
+        // Memory that a control group counts is not counted twice.
+        let Some(value) = value.filter(|_| !(counted && resource == Resource::Data)) else {
+            continue;
+        };
+        // A second between the signal that can be caught and the one that cannot.
+        let hard = if resource == Resource::Cpu { value.saturating_add(1) } else { value };
+        let limit = Rlimit { current: Some(value), maximum: Some(hard) };
+        setrlimit(resource, limit).map_err(failed(format!("set its limit `{name}` to {value}")))?;
+    }
+    Ok(())
+}
+
+fn place(cpus: &[usize]) -> Result<(), StartError> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(failed(format!("place it on processor {cpu}"))(rustix::io::Errno::INVAL));
+        }
+        set.set(cpu);
+    }
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(failed(format!("place it on the processors {cpus:?}")))
+}
+
+/// Looks up names. It may ask a directory service, and block: this child alone.
+fn identity(bounds: &Bounds) -> Result<Identity, StartError> {
+    let mut found = Identity { user: None, group: None, groups: Vec::new() };
+    if let Some(group) = &bounds.group {
+        let number =
+            system::group(group).ok_or_else(|| StartError::NoGroup { group: group.clone() })?;
+        found.group = Some(Gid::from_raw(number));
+        found.groups = vec![Gid::from_raw(number)];
+    }
+    if let Some(user) = &bounds.user {
+        let none = || StartError::NoUser { user: user.clone() };
+        let Member { user: number, group, groups } = system::user(user).ok_or_else(none)?;
+        found.user = Some(Uid::from_raw(number));
+        if found.group.is_none() {
+            // A number without a name is in no group that we could know of.
+            let group = group.ok_or_else(|| StartError::NoGroup { group: user.clone() })?;
+            found.group = Some(Gid::from_raw(group));
+            found.groups = groups.into_iter().map(Gid::from_raw).collect();
+        }
+    }
+    Ok(found)
+}
+
+fn become_identity(bounds: &Bounds, identity: &Identity) -> Result<(), StartError> {
+    let name = |name: &Option<String>| name.clone().unwrap_or_default();
+    if let Some(group) = identity.group {
+        let doing = || format!("become a member of group `{}`", group.as_raw());
+        rustix::thread::set_thread_groups(&identity.groups).map_err(failed(doing()))?;
+        rustix::thread::set_thread_res_gid(group, group, group).map_err(failed(doing()))?;
+    }
+    if let Some(user) = identity.user {
+        rustix::thread::set_thread_res_uid(user, user, user)
+            .map_err(failed(format!("become user `{}`", name(&bounds.user))))?;
+    }
+    Ok(())
+}

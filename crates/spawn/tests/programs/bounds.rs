@@ -1,0 +1,365 @@
+//! What programs are held to, how they are connected, and what a stopped keeper does to them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+use spawn::{
+    Bounds, Cgroup, Command, Io, Limits, Numbers, Spawn, StartError, Status, Stop, Unbuffer, Wiring,
+};
+
+use crate::support::{Daemon, PATIENCE, Process, command, read_all, shell, until};
+
+pub(crate) const ALL: &[crate::Test] = &[
+    ("bounds::only_the_variables_given_are_there_when_the_others_are_cleared", cleared),
+    ("bounds::limits_are_those_asked_for_and_no_higher_ones_can_be_had", limits),
+    ("bounds::memory_beyond_the_limit_is_refused_to_the_program_alone", memory),
+    ("bounds::processor_time_beyond_the_limit_ends_it_by_the_signal_for_it", processor_time),
+    ("bounds::a_program_runs_on_the_processors_and_with_the_urgency_asked_for", place),
+    ("bounds::another_user_is_that_user_in_every_way_and_still_dies_with_the_keeper", user),
+    ("bounds::an_unknown_user_and_a_group_without_a_name_are_told", unknown),
+    ("bounds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
+    ("bounds::a_start_that_cannot_fork_fails_alone_and_later_ones_succeed", fork_failure),
+    ("bounds::no_descriptor_left_fails_the_start_and_nothing_else", no_descriptor),
+    ("bounds::prints_on_standard_output_do_not_touch_a_protocol_on_three_and_four", three_four),
+    ("bounds::sockets_end_as_pipes_do", sockets),
+    ("bounds::a_c_program_that_buffers_speaks_at_once_by_stdbuf_and_by_a_terminal", unbuffered),
+    ("bounds::a_stopped_program_is_told_to_end_and_ends", stopped_program),
+    ("bounds::a_stopped_keeper_is_replaced_and_what_it_kept_is_ended", stopped_keeper),
+    ("bounds::a_control_group_ends_what_no_signal_would_find", control_group),
+];
+
+fn bounded(bounds: Bounds, script: &str) -> Command {
+    Command { bounds, ..shell(script) }
+}
+
+fn limited(limits: Limits, script: &str) -> Command {
+    bounded(Bounds { limits, ..Bounds::default() }, script)
+}
+
+fn cleared() {
+    let asked = Command {
+        env_clear: true,
+        env: vec![("ONLY".into(), "this".into())],
+        ..command("env", &[])
+    };
+    let seen = Daemon::new().output(asked);
+    let names: Vec<_> = seen.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert_eq!(names, ["ONLY", "ROADSTEAD_WORKER", "ROADSTEAD_START"]);
+}
+
+fn limits() {
+    let limits = Limits {
+        files: Some(50),
+        core: Some(0),
+        file_size: Some(4096),
+        stack: Some(1 << 20),
+        address_space: Some(1 << 30),
+        processes: Some(5000),
+        ..Limits::default()
+    };
+    let asked = Command {
+        bounds: Bounds { limits, ..Bounds::default() },
+        ..command(
+            "grep",
+            &["-E", "files|core|file size|stack|address|processes", "/proc/self/limits"],
+        )
+    };
+    let seen = Daemon::new().output(asked);
+    let rows: Vec<Vec<_>> = seen
+        .lines()
+        .map(|line| line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect())
+        .collect();
+    let of = |name: &str| {
+        let row = rows.iter().find(|row| row[0] == name).expect("a row of the kernel's table");
+        (row[1].to_owned(), row[2].to_owned())
+    };
+    let both = |value: u64| (value.to_string(), value.to_string());
+    assert_eq!(of("Max open files"), both(50));
+    assert_eq!(of("Max core file size"), both(0));
+    assert_eq!(of("Max file size"), both(4096));
+    assert_eq!(of("Max stack size"), both(1 << 20));
+    assert_eq!(of("Max address space"), both(1 << 30));
+    assert_eq!(of("Max processes"), both(5000));
+}
+
+fn memory() {
+    let mut daemon = Daemon::new();
+    let limits = Limits { memory: Some(64 << 20), ..Limits::default() };
+    let perl = Command {
+        bounds: Bounds { limits, ..Bounds::default() },
+        ..command("perl", &["-e", "my $x = 'x' x (200 << 20); print length $x"])
+    };
+    let program = daemon.start(1, perl);
+    assert_eq!(program.rest(), "");
+    assert_ne!(daemon.exit(1).status, Status::Code(0));
+    assert!(read_all(&program.pipes.stderr).contains("Out of memory"));
+    assert_eq!(daemon.output(limited(limits, "echo enough")), "enough\n");
+}
+
+fn processor_time() {
+    let mut daemon = Daemon::new();
+    let limits = Limits { cpu: Some(1), ..Limits::default() };
+    daemon.start(1, limited(limits, "while :; do :; done"));
+    assert_eq!(daemon.exit(1).status, Status::Signal(24), "SIGXCPU");
+}
+
+fn place() {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let last = (0..1024).rev().find(|&cpu| allowed.is_set(cpu)).expect("we run on one");
+    let mut daemon = Daemon::new();
+    let bounds = Bounds { cpus: vec![last], nice: 5, ..Bounds::default() };
+    let script =
+        "grep Cpus_allowed_list /proc/self/status | cut -f 2; cut -d ' ' -f 19 /proc/$$/stat";
+    let before: i32 =
+        daemon.output(shell("cut -d ' ' -f 19 /proc/$$/stat")).trim().parse().unwrap();
+    let seen = daemon.output(bounded(bounds, script));
+    assert_eq!(seen, format!("{last}\n{}\n", (before + 5).min(19)));
+    let nowhere = Bounds { cpus: vec![1023], ..Bounds::default() };
+    let error = daemon.start_error(bounded(nowhere, "exit"));
+    assert_eq!(
+        error.to_string(),
+        "cannot place it on the processors [1023]: Invalid argument (os error 22)"
+    );
+}
+
+/// Only root can make others; the tests of a user who cannot say so.
+fn may_change_users() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        print!("(needs root; only the refusal is tested) ");
+    }
+    root
+}
+
+fn user() {
+    let mut daemon = Daemon::new();
+    let bounds = Bounds { user: Some("nobody".into()), no_new_privs: true, ..Bounds::default() };
+    if !may_change_users() {
+        let error = daemon.start_error(bounded(bounds, "exit"));
+        assert!(matches!(error, StartError::Bounds { .. }), "{error}");
+        return;
+    }
+    let script = "id -u; id -un; id -gn; grep NoNewPrivs /proc/self/status | cut -f 2; \
+                  grep -c . /proc/self/environ >/dev/null && echo own";
+    let expected = "65534\nnobody\nnogroup\n1\nown\n";
+    assert_eq!(daemon.output(bounded(bounds.clone(), script)), expected);
+    let grouped = Bounds { group: Some("4".into()), ..bounds.clone() };
+    assert_eq!(daemon.output(bounded(grouped, "id -g; id -G")), "4\n4\n");
+    // The kernel drops the parent-death signal when a process changes its user.
+    let program = daemon.start(7, Command { bounds, ..command("sleep", &["1000"]) });
+    let (sleeping, keeper) = (program.process(), daemon.keeper());
+    Process::of(keeper).signal(Signal::KILL);
+    until(PATIENCE, "it ended with the keeper", || !sleeping.runs());
+    assert_eq!(daemon.exit(7).status, Status::Lost);
+}
+
+fn unknown() {
+    let mut daemon = Daemon::new();
+    let of = |user: &str, group: Option<&str>| {
+        let group = group.map(str::to_owned);
+        bounded(Bounds { user: Some(user.into()), group, ..Bounds::default() }, "exit")
+    };
+    let error = daemon.start_error(of("nobody-at-all", None));
+    assert_eq!(
+        error.to_string(),
+        "there is no user `nobody-at-all`; name one of /etc/passwd, or give a number"
+    );
+    let error = daemon.start_error(of("nobody", Some("no-group-at-all")));
+    assert_eq!(error, StartError::NoGroup { group: "no-group-at-all".into() });
+    let error = daemon.start_error(of("3999999999", None));
+    assert_eq!(error, StartError::NoGroup { group: "3999999999".into() });
+}
+
+fn bomb() {
+    let mut daemon = Daemon::new();
+    if !may_change_users() {
+        return;
+    }
+    let bounds = Bounds {
+        // A number of its own: the limit counts all processes of a user.
+        user: Some("3999999998".into()),
+        group: Some("65534".into()),
+        limits: Limits { processes: Some(40), ..Limits::default() },
+        ..Bounds::default()
+    };
+    // Each of them forks until it may not, says so, and stays.
+    let perl =
+        "$| = 1; while (1) { my $p = fork; if (!defined $p) { print \"full\\n\"; sleep 1000 } }";
+    let program = daemon.start(9, Command { bounds, ..command("perl", &["-e", perl]) });
+    assert_eq!(program.line(), "full");
+    let ours = || {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        all.filter(|entry| {
+            let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+            status.contains("Uid:\t3999999998") && !status.contains("State:\tZ")
+        })
+        .count()
+    };
+    assert!((1..=40).contains(&ours()), "{} processes", ours());
+    assert_eq!(daemon.output(shell("echo alive")), "alive\n");
+    daemon.kill(&program);
+    until(PATIENCE, "all of it ended", || ours() == 0);
+}
+
+/// Asks this executable to play a daemon that may have five processes and threads: its own two,
+/// guard, keeper and one program.
+pub(crate) const CROWDED: &str = "be-crowded";
+
+pub(crate) fn be_crowded() -> ! {
+    let mut daemon = Daemon::new();
+    let first = daemon.start(1, command("sleep", &["1000"]));
+    let error = daemon.start_error(command("sleep", &["1000"]));
+    println!("{error}");
+    daemon.kill(&first);
+    // Its process is gone when its end is told.
+    println!("{}", daemon.output(command("echo", &["again"])).trim());
+    drop(daemon);
+    std::process::exit(0)
+}
+
+fn fork_failure() {
+    let mut daemon = Daemon::new();
+    if !may_change_users() {
+        return;
+    }
+    // Root is held to no such limit, so another user plays the daemon, from where it may read.
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.path().join("daemon");
+    fs::copy("/proc/self/exe", &copy).unwrap();
+    let bounds = Bounds {
+        user: Some("3999999997".into()),
+        group: Some("65534".into()),
+        limits: Limits { processes: Some(5), ..Limits::default() },
+        ..Bounds::default()
+    };
+    let asked = Command { bounds, ..command(copy.to_str().unwrap(), &[CROWDED]) };
+    let said = "cannot make its process: Resource temporarily unavailable (os error 11)\nagain\n";
+    assert_eq!(daemon.output(asked), said);
+}
+
+fn no_descriptor() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut daemon = Daemon::new();
+    let ours = getrlimit(Resource::Nofile);
+    let full = rustix::process::Rlimit { current: Some(3), ..ours };
+    setrlimit(Resource::Nofile, full).unwrap();
+    let error = daemon.start_error(shell("exit"));
+    setrlimit(Resource::Nofile, ours).unwrap();
+    assert!(matches!(error, StartError::System { errno: libc::EMFILE, .. }), "{error}");
+    assert_eq!(daemon.output(shell("echo again")), "again\n");
+}
+
+fn three_four() {
+    let mut daemon = Daemon::new();
+    let wiring = Wiring { numbers: Numbers::ThreeFour, ..Wiring::default() };
+    let script = "echo stray; echo also >&2; read line <&3; echo \"got $line\" >&4; cat; \
+                  ls /proc/self/fd | tr '\\n' ' ' >&4";
+    let asked = Command { wiring, ..shell(script) };
+    let program = daemon.start(1, asked);
+    rustix::io::write(&program.pipes.stdin, b"word\n").unwrap();
+    assert_eq!(program.line(), "got word");
+    // 5 is what `ls` reads; standard input was empty, or `cat` would wait.
+    assert_eq!(program.rest(), "0 1 2 3 4 5 ");
+    assert_eq!(read_all(&program.pipes.stderr), "stray\nalso\n");
+    assert_eq!(daemon.exit(1).status, Status::Code(0));
+}
+
+fn sockets() {
+    let mut daemon = Daemon::new();
+    let wiring = Wiring { io: Io::Socket, ..Wiring::default() };
+    let program = daemon.start(1, Command { wiring, ..command("cat", &[]) });
+    rustix::io::write(&program.pipes.stdin, b"one\n").unwrap();
+    assert_eq!(program.line(), "one");
+    let crate::support::Program { pipes, .. } = program;
+    rustix::io::write(&pipes.stdin, b"two\n").unwrap();
+    drop(pipes.stdin);
+    assert_eq!(read_all(&pipes.stdout), "two\n");
+    assert_eq!(daemon.exit(1).status, Status::Code(0));
+}
+
+fn unbuffered() {
+    let mut daemon = Daemon::new();
+    // `tr` writes with C's stdio, and so says nothing before the end of its input.
+    for unbuffer in [Unbuffer::Stdbuf, Unbuffer::Pty] {
+        let wiring = Wiring { unbuffer, ..Wiring::default() };
+        let program = daemon.start(1, Command { wiring, ..command("grep", &["-v", "x"]) });
+        rustix::io::write(&program.pipes.stdin, b"one\n").unwrap();
+        assert_eq!(program.line(), "one", "{unbuffer:?}");
+        drop(program.pipes.stdin);
+        assert_eq!(daemon.exit(1).status, Status::Code(0));
+    }
+}
+
+fn stopped_program() {
+    let mut daemon = Daemon::new();
+    let program = daemon.start(1, shell("trap 'exit 3' TERM; kill -STOP $$; sleep 1000 & wait"));
+    until(PATIENCE, "it is stopped", || state(program.pid) == 'T');
+    daemon.spawner().stop(1, Stop::Term);
+    assert_eq!(daemon.exit(1).status, Status::Code(3));
+    let program = daemon.start(2, shell("trap '' TERM; kill -STOP $$; sleep 1000"));
+    until(PATIENCE, "it is stopped", || state(program.pid) == 'T');
+    assert_eq!(daemon.kill(&program).status, Status::Signal(9));
+}
+
+fn state(pid: i32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, tail)| tail.chars().next()).unwrap_or('-')
+}
+
+fn stopped_keeper() {
+    let mut daemon = Daemon::new();
+    let program = daemon.start(1, command("sleep", &["1000"]));
+    let (sleeping, keeper) = (program.process(), daemon.keeper());
+    Process::of(keeper).signal(Signal::STOP);
+    // Nobody answers this one; it is what makes the silence heard.
+    let error = daemon.start_error(shell("exit"));
+    assert_eq!(error, StartError::KeeperLost);
+    assert_eq!(daemon.exit(1).status, Status::Lost);
+    assert!(!sleeping.runs());
+    until(PATIENCE, "another stands in", || {
+        let now = daemon.spawner.as_ref().and_then(spawn::Spawner::keeper_pid);
+        now.is_some_and(|pid| pid.cast_signed() != keeper)
+    });
+    assert_eq!(daemon.output(shell("echo again")), "again\n");
+}
+
+/// A control group that we may use, or none on this machine.
+fn cgroup2() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let at = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let at = words.next()?;
+        (words.next() == Some("cgroup2")).then_some(at)
+    })?;
+    let folder = Path::new(at).join(format!("roadstead-test-{}", std::process::id()));
+    fs::create_dir(&folder).ok()?;
+    Some(folder)
+}
+
+fn control_group() {
+    let Some(folder) = cgroup2() else {
+        print!("(no control groups can be made here; only the refusal is tested) ");
+        let nowhere = Bounds { cgroup: Cgroup::Under("/nowhere".into()), ..Bounds::default() };
+        let error = Daemon::new().start_error(bounded(nowhere, "exit"));
+        assert!(error.to_string().starts_with("cannot make a control group in `/nowhere`"));
+        return;
+    };
+    let bounds = Bounds { cgroup: Cgroup::Under(folder.clone()), ..Bounds::default() };
+    let mut daemon = Daemon::new();
+    // It hides in a session of its own, without a mark in its environment, beside an older program
+    // whose child it might be: no other rule would find it.
+    let older = daemon.start(1, bounded(bounds.clone(), "sleep 1000"));
+    let hides = "env -i setsid sh -c 'echo $$; exec sleep 1000 >/dev/null' & read end";
+    let program = daemon.start(2, bounded(bounds, hides));
+    let hidden = program.told();
+    drop(program.pipes.stdin);
+    daemon.exit(2);
+    until(PATIENCE, "what hid is ended", || !hidden.runs());
+    assert!(older.process().runs());
+    daemon.kill(&older);
+    drop(daemon);
+    until(PATIENCE, "no group is left", || fs::remove_dir(&folder).is_ok() || !folder.exists());
+}
