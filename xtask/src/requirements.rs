@@ -43,6 +43,8 @@ pub(crate) const TESTS: &[Requirement] = &[
     perl_module("DBD::SQLite", "libdbd-sqlite3-perl"),
     program("sqlite3", "sqlite3"),
     program("strace", "strace"),
+    program("python3", "python3"),
+    program("awk", "mawk"),
     Requirement { name: "nc", package: "netcat-openbsd", probe: Probe::Netcat },
 ];
 

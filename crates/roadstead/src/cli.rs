@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use settings::{Flag, FlagValue};
 
 use crate::demo::DemoArgs;
+use crate::doctor::DoctorArgs;
 use crate::ledger::LedgerCommand;
 use crate::load::cli::LoadArgs;
 use crate::worker::WorkerArgs;
@@ -66,6 +67,8 @@ pub enum Command {
     Ledger(LedgerCommand),
     #[expect(missing_docs, reason = "its arguments say what it is")]
     Demo(DemoArgs),
+    #[expect(missing_docs, reason = "its arguments say what it is")]
+    Doctor(DoctorArgs),
     /// The worker program of the demo and the tests.
     #[command(hide = true)]
     Worker(WorkerArgs),

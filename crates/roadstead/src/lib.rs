@@ -11,6 +11,7 @@ pub mod cli;
 pub mod cpu;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod ledger;
 pub mod load;
 pub mod outcomes;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
-use roadstead::{ask, daemon, demo, ledger, load, outcomes, worker};
+use roadstead::{ask, daemon, demo, doctor, ledger, load, outcomes, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::cli::main(&arguments),
         Command::Ledger(command) => ledger::main(&command),
         Command::Demo(arguments) => demo::main(&arguments),
+        Command::Doctor(arguments) => doctor::main(&arguments),
         Command::Worker(arguments) => worker::main(&arguments),
         Command::Reference { page: Page::Reference } => print(&settings::reference()),
         Command::Reference { page: Page::Outcomes } => print(&outcomes::page()),
@@ -38,7 +39,9 @@ fn main() -> ExitCode {
 /// Whether this process will start programs and so needs a keeper, or is one: a keeper is started
 /// without arguments.
 fn needs_keeper() -> bool {
-    std::env::args_os().nth(1).is_none_or(|word| word == "serve" || word == "run")
+    std::env::args_os()
+        .nth(1)
+        .is_none_or(|word| word == "serve" || word == "run" || word == "doctor")
 }
 
 fn serve(configuration: Result<Configuration, Diagnostics>) -> ExitCode {

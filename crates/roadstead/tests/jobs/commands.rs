@@ -117,7 +117,7 @@ fn the_metrics_page_is_well_formed_and_counts() {
 fn help_tells_what_there_is() {
     let out = roadstead(&["--help"]);
     let told = text(&out.stdout);
-    for word in ["serve", "check", "run", "ask", "load", "demo"] {
+    for word in ["serve", "check", "run", "ask", "load", "demo", "doctor"] {
         assert!(told.contains(word), "{told}");
     }
 }

@@ -10,6 +10,7 @@ mod client;
 mod daemon;
 
 mod commands;
+mod doctor;
 mod drain;
 mod examples;
 mod kernels;

@@ -1,0 +1,155 @@
+//! `roadstead doctor`: why does my program not answer?
+//!
+//! What it is: a program run alone, as a pool would run it, against its framing; what is wrong is
+//! said in words, with the cure. What it knows: `wire`'s framings and `spawn`. What it must never
+//! know: a pool, a client, what the answer should be.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use spawn::{Io, Numbers, Unbuffer, Wiring};
+use wire::Framing;
+
+mod examine;
+mod finding;
+mod patient;
+
+use examine::Examination;
+use patient::{Clinic, Treatment};
+
+/// Something is wrong with the program.
+const EXIT_WRONG: u8 = 1;
+/// It could not be examined: the arguments, or it cannot be started.
+const EXIT_NOT_EXAMINED: u8 = 2;
+
+/// Find out why a program does not answer.
+///
+/// Runs the program as a pool would, sends it a request or two in its framing, ends its input, asks
+/// it to end, and says what is wrong and what cures it: it keeps its output in a buffer, prints text
+/// on a binary stream, answers at the end of its input only, fills standard error, ignores TERM,
+/// and more. The exit code is 0 when nothing is wrong, 1 when something is, 2 when the program
+/// could not be examined.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_long_help = EXAMPLES)]
+pub struct DoctorArgs {
+    /// How requests and replies are told apart, as in the pool's `framing`
+    #[arg(long, default_value = "lines", value_name = "WORD", value_parser = framing)]
+    framing: Framing,
+
+    /// The request to send; by default one that fits the framing
+    #[arg(long, value_name = "TEXT")]
+    send: Option<String>,
+
+    /// How long to wait for an answer, and for its end
+    #[arg(long, default_value = "2s", value_name = "TIME", value_parser = crate::load::cli::duration)]
+    wait: Duration,
+
+    /// The descriptors of requests and replies, as in the pool's `fds`
+    #[arg(long, default_value = "0/1", value_name = "0/1|3/4", value_parser = numbers)]
+    fds: Numbers,
+
+    /// What is done against buffered output, as in the pool's `unbuffer`
+    #[arg(long, default_value = "no", value_name = "no|stdbuf|pty", value_parser = unbuffer)]
+    unbuffer: Unbuffer,
+
+    /// A variable for the program; may be given again
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
+
+    /// The program and its arguments, behind `--`
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  roadstead doctor -- awk '{ print length($0) }'
+      it keeps its answers in a buffer: fflush() is missing
+  roadstead doctor --framing jsonrpc -- npx some-mcp-server
+  roadstead doctor --framing len2 --send ping -- ./port
+  roadstead doctor -- sort
+      it answers at the end of its input only: framing = \"oneshot\"";
+
+fn framing(word: &str) -> Result<Framing, String> {
+    let found = Framing::ALL.iter().find(|framing| framing.word() == word).copied();
+    found.ok_or_else(|| {
+        let words: Vec<&str> = Framing::ALL.iter().map(|framing| framing.word()).collect();
+        format!("is none of {}", words.join(", "))
+    })
+}
+
+fn numbers(text: &str) -> Result<Numbers, String> {
+    match text {
+        "0/1" => Ok(Numbers::Standard),
+        "3/4" => Ok(Numbers::ThreeFour),
+        _ => Err("is neither 0/1 nor 3/4".to_owned()),
+    }
+}
+
+fn unbuffer(text: &str) -> Result<Unbuffer, String> {
+    match text {
+        "no" => Ok(Unbuffer::No),
+        "stdbuf" => Ok(Unbuffer::Stdbuf),
+        "pty" => Ok(Unbuffer::Pty),
+        _ => Err("is neither no, stdbuf nor pty".to_owned()),
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("is not NAME=VALUE".to_owned()),
+    }
+}
+
+impl DoctorArgs {
+    fn treatment(&self) -> Treatment {
+        Treatment {
+            program: self.program.clone(),
+            framing: self.framing,
+            wiring: Wiring { io: Io::Pipe, numbers: self.fds, unbuffer: self.unbuffer },
+            env: self.env.clone(),
+        }
+    }
+
+    fn request(&self) -> Vec<u8> {
+        match &self.send {
+            Some(text) => text.clone().into_bytes(),
+            // Anybody who speaks JSON-RPC answers an unknown method, if with an error.
+            None if self.framing.is_json() => {
+                br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#.to_vec()
+            }
+            None => b"roadstead doctor".to_vec(),
+        }
+    }
+}
+
+/// Runs `roadstead doctor`.
+#[must_use]
+pub fn main(args: &DoctorArgs) -> ExitCode {
+    let clinic = match Clinic::open() {
+        Ok(clinic) => clinic,
+        Err(error) => {
+            eprintln!("roadstead doctor: {error}");
+            return ExitCode::from(EXIT_NOT_EXAMINED);
+        }
+    };
+    let (request, wait) = (args.request(), args.wait);
+    let mut examination = Examination { clinic, treatment: args.treatment(), request, wait };
+    let (told, code) = match examination.findings() {
+        Ok(findings) => {
+            let wrong = findings.iter().any(finding::Finding::is_wrong);
+            let code = ExitCode::from(if wrong { EXIT_WRONG } else { 0 });
+            (finding::report(&args.program, args.framing, &findings), code)
+        }
+        Err(why) => {
+            eprintln!("roadstead doctor: {why}");
+            return ExitCode::from(EXIT_NOT_EXAMINED);
+        }
+    };
+    match io::stdout().lock().write_all(told.as_bytes()) {
+        Ok(()) => code,
+        Err(_) => ExitCode::from(EXIT_NOT_EXAMINED),
+    }
+}

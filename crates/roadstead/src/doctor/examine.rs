@@ -1,0 +1,256 @@
+//! The examination: which runs there are and what is concluded from each.
+//!
+//! ```text
+//!   unasked? ── a request ──┬─ an answer ── a second one ── ten at once ── the end
+//!                           └─ none ── its input ends ──┬─ an answer: a buffer, or a filter?
+//!                                                       └─ none: silent
+//! ```
+
+use std::time::{Duration, Instant};
+
+use spawn::{Numbers, Stop, Unbuffer, Wiring};
+use wire::{Framing, Piece};
+
+use super::finding::{Finding, Remedy};
+use super::patient::{Clinic, Patient, Treatment};
+
+/// How long a program may take to say what nobody asked for.
+const UNASKED: Duration = Duration::from_millis(300);
+/// Requests that are sent at once.
+const BURST: usize = 10;
+/// Bytes of standard error for each request that are too many.
+const ERRORS_MAX: u64 = 4 << 10;
+/// Bytes that are shown of what it said.
+const SHOWN_MAX: usize = 80;
+
+/// One program and how it is looked at.
+pub(super) struct Examination {
+    pub(super) clinic: Clinic,
+    pub(super) treatment: Treatment,
+    pub(super) request: Vec<u8>,
+    pub(super) wait: Duration,
+}
+
+/// What a first request came to.
+enum First {
+    /// It answered; go on.
+    Answered,
+    /// It did not, and its input has ended without a word too.
+    Nothing,
+    /// It answered once its input had ended.
+    AtEnd,
+    /// What was found says it all.
+    Over,
+}
+
+impl Examination {
+    /// All that can be found; or why the program cannot be examined.
+    pub(super) fn findings(&mut self) -> Result<Vec<Finding>, String> {
+        let mut found = Vec::new();
+        match self.first(&mut found)? {
+            First::AtEnd => {
+                let remedy = self.remedy()?;
+                found.push(remedy.map_or(Finding::NeedsEnd, Finding::Buffers));
+            }
+            First::Answered => self.second(&mut found)?,
+            First::Nothing | First::Over => {}
+        }
+        if self.treatment.framing != Framing::Oneshot {
+            self.ending(&mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// One request.
+    fn first(&mut self, found: &mut Vec<Finding>) -> Result<First, String> {
+        let (wait, oneshot) = (self.wait, self.treatment.framing == Framing::Oneshot);
+        let mut patient = self.clinic.admit(&self.treatment)?;
+        patient.listen(UNASKED, |it| it.heard.bytes > 0 || it.output_ended());
+        if patient.heard.bytes > 0 {
+            patient.listen(UNASKED, |_| false);
+            found.push(Finding::Greets(said(&patient)));
+            return Ok(First::Over);
+        }
+        if !dead(&patient) {
+            found.push(Finding::Starts);
+        }
+        patient.ask(&self.request)?;
+        let asked = Instant::now();
+        if oneshot {
+            patient.end_input(wait);
+            patient.listen(wait, Patient::output_ended);
+            found.push(match patient.output_ended() {
+                true if patient.heard.bytes > 0 => Finding::Answers(asked.elapsed()),
+                true => dies(&mut patient, wait),
+                false => Finding::Silent(wait),
+            });
+            return Ok(First::Over);
+        }
+        patient.listen(wait, |it| {
+            !it.heard.frames.is_empty() || it.heard.broken.is_some() || it.output_ended()
+        });
+        if !patient.heard.frames.is_empty() {
+            found.push(Finding::Answers(asked.elapsed()));
+            if self.treatment.framing != Framing::Raw {
+                patient.listen(UNASKED, |it| it.heard.frames.len() > 1);
+                let frames = patient.heard.frames.len();
+                if frames > 1 {
+                    found.push(Finding::TooMany(frames));
+                    return Ok(First::Over);
+                }
+            }
+            return Ok(First::Answered);
+        }
+        if let Some(finding) = misspoken(&patient) {
+            found.push(finding);
+            return Ok(First::Over);
+        }
+        if dead(&patient) {
+            found.push(dies(&mut patient, wait));
+            return Ok(First::Over);
+        }
+        patient.end_input(Duration::ZERO);
+        patient.listen(wait, |it| it.output_ended() || it.heard.broken.is_some());
+        Ok(if patient.heard.bytes > 0 {
+            match misspoken(&patient) {
+                Some(finding) if patient.heard.frames.is_empty() => {
+                    found.push(finding);
+                    First::Over
+                }
+                _ => First::AtEnd,
+            }
+        } else {
+            found.push(Finding::Silent(wait));
+            First::Nothing
+        })
+    }
+
+    /// What makes a program answer at once that did not: tried out one after the other.
+    fn remedy(&mut self) -> Result<Option<Remedy>, String> {
+        let wiring = self.treatment.wiring;
+        let with = |unbuffer| Wiring { unbuffer, ..wiring };
+        let python = ("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
+        // Output on descriptor 4 is opened by the program itself: neither library nor terminal know.
+        let tried = [
+            (Remedy::PythonUnbuffered, Treatment { env: vec![python], ..self.treatment.clone() }),
+            (
+                Remedy::Stdbuf,
+                Treatment { wiring: with(Unbuffer::Stdbuf), ..self.treatment.clone() },
+            ),
+            (Remedy::Pty, Treatment { wiring: with(Unbuffer::Pty), ..self.treatment.clone() }),
+        ];
+        for (remedy, mut treatment) in tried {
+            if remedy == Remedy::Stdbuf && wiring.numbers == Numbers::ThreeFour {
+                continue;
+            }
+            treatment.env.extend(self.treatment.env.clone());
+            // One that is not at hand here is passed over: another may be.
+            let Ok(mut patient) = self.clinic.admit(&treatment) else { continue };
+            patient.ask(&self.request)?;
+            if patient.listen(self.wait, |it| !it.heard.frames.is_empty()) {
+                return Ok(Some(remedy));
+            }
+        }
+        Ok(None)
+    }
+
+    /// More than one request of one process.
+    fn second(&mut self, found: &mut Vec<Finding>) -> Result<(), String> {
+        let wait = self.wait;
+        let mut patient = self.clinic.admit(&self.treatment)?;
+        for number in 1..=2 {
+            patient.ask(&self.request)?;
+            patient.listen(wait, |it| it.heard.frames.len() >= number || it.output_ended());
+        }
+        let frames = patient.heard.frames.len();
+        if frames < 2 {
+            found.push(if dead(&patient) {
+                patient.listen(wait, |it| it.exit.is_some());
+                Finding::OneAnswer(status(&patient))
+            } else {
+                Finding::Stalls
+            });
+            return Ok(());
+        }
+        found.push(Finding::AnswersAgain);
+        for _ in 0..BURST {
+            patient.ask(&self.request)?;
+        }
+        patient.listen(wait, |it| it.heard.frames.len() >= frames + BURST || it.output_ended());
+        if patient.heard.frames.len() == frames + BURST {
+            found.push(Finding::Pipelines(BURST));
+        }
+        let requests = 2 + BURST;
+        let bytes = patient.heard.errors;
+        if bytes > ERRORS_MAX * requests as u64 {
+            let last = patient.heard.last_error();
+            found.push(Finding::FillsStderr { bytes, requests, last });
+        }
+        Ok(())
+    }
+
+    /// Its end: of its input, and by TERM.
+    fn ending(&mut self, found: &mut Vec<Finding>) -> Result<(), String> {
+        let wait = self.wait;
+        let mut patient = self.clinic.admit(&self.treatment)?;
+        patient.listen(UNASKED, |it| it.exit.is_some());
+        patient.end_input(Duration::ZERO);
+        if patient.listen(wait, |it| it.exit.is_some()) {
+            found.push(Finding::Ends);
+        } else {
+            found.push(Finding::Stays(wait));
+        }
+        drop(patient);
+        let mut patient = self.clinic.admit(&self.treatment)?;
+        // It may still be about to say what it does with signals.
+        patient.listen(UNASKED, |it| it.exit.is_some());
+        patient.stop(Stop::Term);
+        let ended = patient.listen(wait, |it| it.exit.is_some());
+        found.push(if ended { Finding::HeedsTerm } else { Finding::IgnoresTerm(wait) });
+        Ok(())
+    }
+}
+
+fn dead(patient: &Patient<'_>) -> bool {
+    patient.output_ended() || patient.exit.is_some()
+}
+
+fn dies(patient: &mut Patient<'_>, wait: Duration) -> Finding {
+    patient.listen(wait, |it| it.exit.is_some());
+    // Its last words may come with its end.
+    patient.listen(UNASKED, |_| false);
+    Finding::Dies { status: status(patient), last_error: patient.heard.last_error() }
+}
+
+fn status(patient: &Patient<'_>) -> String {
+    match &patient.exit {
+        Some(exit) => exit.to_string(),
+        None => "its output is closed, though it runs".to_owned(),
+    }
+}
+
+/// What is wrong with what it said, if it said something that is no answer.
+fn misspoken(patient: &Patient<'_>) -> Option<Finding> {
+    match &patient.heard.broken {
+        Some(Piece::Broken(wire::Fault::Text)) => {
+            return Some(Finding::TextOnBinary(said(patient)));
+        }
+        Some(Piece::Broken(fault)) => return Some(Finding::Breaks(fault.text(), said(patient))),
+        Some(_) | None => {}
+    }
+    if patient.held.is_empty() {
+        return None;
+    }
+    if patient.says_text() {
+        return Some(Finding::TextOnBinary(said(patient)));
+    }
+    Some(Finding::NoEnd(said(patient)))
+}
+
+/// What it said, shown.
+fn said(patient: &Patient<'_>) -> String {
+    let bytes = &patient.heard.opening;
+    let part = &bytes[..bytes.len().min(SHOWN_MAX)];
+    let more = if part.len() < bytes.len() { "…" } else { "" };
+    format!("\"{}\"{more}", part.escape_ascii())
+}

@@ -1,0 +1,212 @@
+//! What the doctor can find, each in words and with its cure.
+//!
+//! What it is: one enum, its sentences, and the page they make. What it must never know: how it was
+//! found out.
+
+use std::time::Duration;
+
+use wire::Framing;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Finding {
+    /// It starts.
+    Starts,
+    /// It answers, and how soon.
+    Answers(Duration),
+    /// It answers one request after the other.
+    AnswersAgain,
+    /// It takes several requests before it answers, and answers all of them.
+    Pipelines(usize),
+    /// It ends when its input does.
+    Ends,
+    /// It heeds TERM.
+    HeedsTerm,
+
+    /// It speaks before it is asked.
+    Greets(String),
+    /// It keeps its output in a buffer; what cures it was tried out.
+    Buffers(Remedy),
+    /// It answers when its input ends, with or without a buffer.
+    NeedsEnd,
+    /// It says nothing at all.
+    Silent(Duration),
+    /// There is text where a length should be.
+    TextOnBinary(String),
+    /// Its output breaks the rules of the framing.
+    Breaks(&'static str, String),
+    /// It begins an answer and never ends it.
+    NoEnd(String),
+    /// It answers more often than it is asked.
+    TooMany(usize),
+    /// It ends with a request in its hands.
+    Dies { status: String, last_error: Option<String> },
+    /// It answers once, and ends.
+    OneAnswer(String),
+    /// It stops answering, though it runs.
+    Stalls,
+    /// It writes much on standard error.
+    FillsStderr { bytes: u64, requests: usize, last: Option<String> },
+    /// It does not end when its input does.
+    Stays(Duration),
+    /// It does not end when it is told to.
+    IgnoresTerm(Duration),
+}
+
+/// What was found to cure a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    PythonUnbuffered,
+    Stdbuf,
+    Pty,
+}
+
+impl Remedy {
+    const fn option(self) -> &'static str {
+        match self {
+            Self::PythonUnbuffered => "`env = { PYTHONUNBUFFERED = \"1\" }`",
+            Self::Stdbuf => "`unbuffer = \"stdbuf\"`",
+            Self::Pty => "`unbuffer = \"pty\"`",
+        }
+    }
+}
+
+impl Finding {
+    /// Whether something must be done about it.
+    pub(super) const fn is_wrong(&self) -> bool {
+        !matches!(
+            self,
+            Self::Starts
+                | Self::Answers(_)
+                | Self::AnswersAgain
+                | Self::Pipelines(_)
+                | Self::Ends
+                | Self::HeedsTerm
+        )
+    }
+
+    fn what(&self) -> String {
+        match self {
+            Self::Starts => "it starts, and says nothing before it is asked".into(),
+            Self::Answers(after) => format!("it answers a request (after {after:.1?})"),
+            Self::AnswersAgain => "it answers a second one".into(),
+            Self::Pipelines(count) => {
+                format!("it takes {count} requests at once and answers all: `pipeline` may be more than 1")
+            }
+            Self::Ends => "it ends when its input ends".into(),
+            Self::HeedsTerm => "it ends when it is told to (TERM)".into(),
+            Self::Greets(text) => format!("it speaks before it is asked: {text}"),
+            Self::Buffers(_) => {
+                "it keeps its answer in a buffer: nothing came, and all of it once the input had ended"
+                    .into()
+            }
+            Self::NeedsEnd => "it answers only when its input has ended".into(),
+            Self::Silent(wait) => {
+                format!("it said nothing within {wait:?}, nor when its input ended")
+            }
+            Self::TextOnBinary(text) => {
+                format!("it prints text where the length of a frame should be: {text}")
+            }
+            Self::Breaks(rule, text) => format!("what it says is no frame: {rule}. It said {text}"),
+            Self::NoEnd(text) => format!("it begins an answer and does not end it: {text}"),
+            Self::TooMany(count) => format!("it was asked once and answered {count} times"),
+            Self::Dies { status, last_error: Some(line) } => {
+                format!("it ended ({status}) before it had answered; its last words were: {line}")
+            }
+            Self::Dies { status, last_error: None } => {
+                format!("it ended ({status}) before it had answered, without a word")
+            }
+            Self::OneAnswer(status) => format!("it answers once and ends ({status})"),
+            Self::Stalls => "it answers once, and not a second time".into(),
+            Self::FillsStderr { bytes, requests, last } => {
+                let last = last.as_deref().unwrap_or("nothing that can be read");
+                format!(
+                    "it writes much on standard error: {bytes} bytes with {requests} requests. The \
+                     last line: {last}"
+                )
+            }
+            Self::Stays(wait) => format!("it does not end within {wait:?} when its input ends"),
+            Self::IgnoresTerm(wait) => format!("it does not end within {wait:?} when told to (TERM)"),
+        }
+    }
+
+    fn cure(&self, framing: Framing) -> Option<String> {
+        Some(match self {
+            Self::Greets(_) => "print that to standard error, or set `ready = \"line\"` in its pool if it \
+                                is one line; else the pool takes it for an answer to nobody, and \
+                                replaces the program"
+                .into(),
+            Self::Buffers(remedy) => format!(
+                "set {} in its pool; or flush after every answer: `$| = 1` in Perl, `flush=True` or \
+                 `python3 -u` in Python, `fflush()` in awk and C, `--line-buffered` for grep, `-u` for \
+                 sed",
+                remedy.option()
+            ),
+            Self::NeedsEnd => "set `framing = \"oneshot\"` in its pool: a process for each request, whose \
+                               input ends behind it. If it should answer at once: it keeps a buffer \
+                               that only a change of the program can flush"
+                .into(),
+            Self::Silent(_) => format!(
+                "is this request one that it answers (`--send`), and `{}` its framing (`--framing`)? \
+                 If it takes longer, `--wait`",
+                framing.word()
+            ),
+            Self::TextOnBinary(_) => "set `fds = \"3/4\"` in its pool and have it speak there, so that \
+                                      prints cannot harm; or print to standard error; or it speaks \
+                                      another framing, `lines` perhaps"
+                .into(),
+            Self::Breaks(..) => format!(
+                "does it speak `{}`? A library that prints to standard output may be the cause: \
+                 `fds = \"3/4\"` makes such prints harmless",
+                framing.word()
+            ),
+            Self::NoEnd(_) => match framing {
+                Framing::Lines | Framing::JsonRpc => "end every answer with a newline".into(),
+                Framing::Nul => "end every answer with a NUL".into(),
+                Framing::Netstring => "end every answer with a comma, and count its bytes".into(),
+                _ => "announce as many bytes as are written, and flush all of them".into(),
+            },
+            Self::TooMany(_) => "one request has one answer; if it has several parts, end them with a \
+                                 mark or choose a framing that carries them in one frame"
+                .into(),
+            Self::Dies { .. } => "run it by hand with the same request; `--env` and `--send` change what \
+                                  it gets here"
+                .into(),
+            Self::OneAnswer(_) => "set `framing = \"oneshot\"` in its pool, or have it read on in a loop"
+                .into(),
+            Self::Stalls => "it may wait for the end of its input, or for more than one line: have it \
+                             read one request at a time"
+                .into(),
+            Self::FillsStderr { .. } => "a pool always reads standard error, so this blocks nothing; but \
+                                         50 lines a second of it go to the log, the rest is counted: \
+                                         have it say less"
+                .into(),
+            Self::Stays(_) => "end when a read finds the end of the input; else every stop and every \
+                               restart waits for the pool's `grace` and then sends TERM"
+                .into(),
+            Self::IgnoresTerm(_) => "do not catch TERM, or end when it comes; else it is killed after \
+                                     `grace`, with whatever it has in its hands"
+                .into(),
+            _ => return None,
+        })
+    }
+}
+
+/// The page for a person.
+pub(super) fn report(program: &[String], framing: Framing, findings: &[Finding]) -> String {
+    let mut page = format!("{} (framing {})\n\n", program.join(" "), framing.word());
+    for finding in findings {
+        let mark = if finding.is_wrong() { "WRONG" } else { "ok   " };
+        page += &format!("  {mark}  {}\n", finding.what());
+        if let Some(cure) = finding.cure(framing) {
+            page += &format!("         cure: {cure}\n");
+        }
+    }
+    let wrong = findings.iter().filter(|finding| finding.is_wrong()).count();
+    page += &match wrong {
+        0 => "\nNothing is wrong with it.\n".to_owned(),
+        1 => "\nOne thing is wrong with it.\n".to_owned(),
+        more => format!("\n{more} things are wrong with it.\n"),
+    };
+    page
+}

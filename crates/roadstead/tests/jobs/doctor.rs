@@ -1,0 +1,135 @@
+//! `roadstead doctor` against real small programs, each with one thing wrong.
+
+use std::process::{Command, Stdio};
+
+use crate::daemon::BINARY;
+
+struct Told {
+    code: i32,
+    page: String,
+}
+
+impl Told {
+    /// Exactly these things are wrong.
+    fn is_wrong(&self, what: &[&str]) {
+        let wrong: Vec<_> = self.page.lines().filter(|line| line.contains("WRONG")).collect();
+        let found = wrong.iter().zip(what).all(|(line, what)| line.contains(what));
+        assert!(found && wrong.len() == what.len(), "expected {what:?} of\n{}", self.page);
+        assert_eq!(self.code, i32::from(!what.is_empty()), "{}", self.page);
+    }
+
+    fn has(&self, text: &str) {
+        assert!(self.page.contains(text), "no {text:?} in\n{}", self.page);
+    }
+}
+
+fn doctor(flags: &[&str], program: &[&str]) -> Told {
+    let mut command = Command::new(BINARY);
+    command.arg("doctor").args(flags).arg("--").args(program).stdin(Stdio::null());
+    // Who runs the tests may have cured Python already.
+    command.env_remove("PYTHONUNBUFFERED");
+    let out = command.output().unwrap();
+    let page = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    Told { code: out.status.code().unwrap(), page }
+}
+
+fn plain(program: &[&str]) -> Told {
+    doctor(&[], program)
+}
+
+#[test]
+fn a_sound_program_has_nothing_wrong() {
+    let told = plain(&["cat"]);
+    told.is_wrong(&[]);
+    told.has("answers a second one");
+    told.has("10 requests at once");
+    told.has("Nothing is wrong with it.");
+}
+
+#[test]
+fn awk_keeps_its_output_in_a_buffer_and_a_terminal_cures_it() {
+    let program = ["awk", "{ print length($0) }"];
+    let told = plain(&program);
+    told.is_wrong(&["keeps its answer in a buffer"]);
+    let cure = told.page.split("unbuffer = \"").nth(1).and_then(|rest| rest.split('"').next());
+    let cured = doctor(&["--unbuffer", cure.expect("a cure")], &program);
+    cured.is_wrong(&[]);
+}
+
+#[test]
+fn python_keeps_its_output_in_a_buffer_and_a_variable_cures_it() {
+    let told =
+        doctor(&[], &["python3", "-c", "import sys\nfor line in sys.stdin: print(len(line))"]);
+    told.is_wrong(&["keeps its answer in a buffer"]);
+    told.has("PYTHONUNBUFFERED");
+}
+
+#[test]
+fn a_filter_answers_at_the_end_only() {
+    let told = plain(&["sort"]);
+    told.is_wrong(&["answers only when its input has ended"]);
+    told.has("framing = \"oneshot\"");
+    let told = doctor(&["--framing", "oneshot"], &["sort"]);
+    told.is_wrong(&[]);
+}
+
+#[test]
+fn text_on_a_binary_stream_is_called_text() {
+    for framing in ["len1", "len2", "len4"] {
+        let told = doctor(&["--framing", framing], &["sh", "-c", "read x; echo Hello; cat"]);
+        told.is_wrong(&["prints text where the length of a frame should be: \"Hello"]);
+        told.has("fds = \"3/4\"");
+    }
+}
+
+#[test]
+fn much_on_standard_error_is_told_with_its_last_line() {
+    let script = "$| = 1; while (<>) { print STDERR 'x' x 100_000, \"\\nthe end\\n\"; print }";
+    let told = plain(&["perl", "-e", script]);
+    told.is_wrong(&["writes much on standard error"]);
+    told.has("the end");
+}
+
+#[test]
+fn who_ignores_the_end_of_input_and_term_is_told_both() {
+    let script = "$SIG{TERM} = 'IGNORE'; $| = 1; while (<>) { print } sleep 1000";
+    let told = plain(&["perl", "-e", script]);
+    told.is_wrong(&["does not end within 2s when its input ends", "when told to (TERM)"]);
+}
+
+#[test]
+fn a_greeting_is_not_taken_for_an_answer() {
+    let told = plain(&["sh", "-c", "echo ready; exec cat"]);
+    told.is_wrong(&["speaks before it is asked: \"ready\\n\""]);
+}
+
+#[test]
+fn one_that_ends_tells_how_and_its_last_words() {
+    let told = plain(&["sh", "-c", "read x; echo 'no such table' >&2; exit 3"]);
+    told.is_wrong(&[
+        "ended (exit code 3) before it had answered; its last words were: no such table",
+    ]);
+    let told = plain(&["sh", "-c", "read x; echo $x"]);
+    told.is_wrong(&["answers once and ends (exit code 0)"]);
+}
+
+#[test]
+fn an_answer_without_end_and_two_for_one_are_told() {
+    let told = plain(&["perl", "-e", "$| = 1; while (<>) { chomp; print }"]);
+    told.is_wrong(&["begins an answer and does not end it"]);
+    let told = plain(&["perl", "-e", "$| = 1; while (<>) { print; print }"]);
+    told.is_wrong(&["answered 2 times"]);
+}
+
+#[test]
+fn a_silent_one_is_told() {
+    let told = plain(&["sh", "-c", "cat >/dev/null"]);
+    told.is_wrong(&["said nothing within 2s"]);
+}
+
+#[test]
+fn what_cannot_be_started_is_not_examined() {
+    let told = plain(&["/nowhere/program"]);
+    assert_eq!(told.code, 2, "{}", told.page);
+    told.has("there is no such file");
+}
