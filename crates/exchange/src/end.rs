@@ -67,9 +67,9 @@ macro_rules! causes {
 causes! {
     /// A worker answered.
     Answered "ok" Answered,
-    /// The line is longer than the listener's `line_max`.
+    /// The request is longer than the listener's `frame_max`.
     TooLong "toolong" Refused,
-    /// The last line has no newline at its end.
+    /// The last request did not come to its end, or not in time.
     Incomplete "incomplete" Refused,
     /// The listener has as many connections as its `connections_max`.
     Connections "connections" Refused,
@@ -103,6 +103,8 @@ causes! {
     Handler "handler" Unknown,
     /// The daemon ended before the answer was there.
     Stopped "stopped" Unknown,
+    /// The client took the request back.
+    Cancelled "cancelled" Left,
     /// The client left before the answer was there.
     Left "left" Left,
     /// The client did not take its replies.

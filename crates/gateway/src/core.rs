@@ -12,7 +12,7 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
 use pool::{Effect, Payload, Pool, Refused};
 
-use crate::exchanges::{Client, Exchange, Exchanges, Move, State};
+use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
 use crate::journal::Journal;
 use crate::metrics::{Metrics, PoolCounts};
 use crate::outside::Outside;
@@ -22,6 +22,9 @@ use crate::workers::Workers;
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
 const WAITING_OVERHEAD: usize = 256;
+
+/// Bytes of all parts of a reply to a caller in this process, which gets them as one.
+const INSIDE_PARTS_MAX: usize = 1 << 20;
 
 /// A request in the queue of a pool.
 #[derive(Debug)]
@@ -69,8 +72,8 @@ impl Epoch {
 pub(crate) struct Core {
     pub(crate) exchanges: Exchanges,
     pub(crate) pools: Vec<ServedPool>,
-    /// Outcomes on their way to their clients.
-    pub(crate) finished: Vec<(Client, Outcome)>,
+    /// Parts and outcomes on their way to their clients.
+    pub(crate) finished: Vec<(Client, Delivery)>,
     /// When the present turn began.
     pub(crate) now: Instant,
     epoch: Epoch,
@@ -78,6 +81,19 @@ pub(crate) struct Core {
     /// Requests that never reached their worker, by pool, the oldest first. They go back when all
     /// that the pools had decided before is carried out, so that they keep their order.
     returned: Vec<(usize, RequestId, Slice)>,
+    /// What workers are to be told of requests in their hands: pool, worker, request.
+    told: Vec<(usize, WorkerId, RequestId, Word)>,
+}
+
+/// What a worker is told of a request that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Its client does not take its parts: no more of them for now.
+    Hold,
+    /// It does again.
+    GoOn,
+    /// Nobody wants its reply any more.
+    Abandoned,
 }
 
 impl Core {
@@ -104,6 +120,7 @@ impl Core {
             epoch,
             upward: Vec::new(),
             returned: Vec::new(),
+            told: Vec::new(),
         }
     }
 
@@ -121,6 +138,7 @@ impl Core {
             peer,
             at_us: self.epoch.at_us(self.now),
             stamps: Stamps::received(self.now),
+            parts: Vec::new(),
             pool,
             state: State::Received,
         });
@@ -165,12 +183,62 @@ impl Core {
         }
     }
 
+    /// A part of a worker's answer goes to its client.
+    fn part(&mut self, place: usize, id: RequestId, part: Slice) {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            self.pools[place].counts.discarded += 1;
+            return;
+        };
+        exchange.stamps.first_byte.get_or_insert(self.now);
+        match exchange.client {
+            Client::Session { session, sequence } => {
+                let client = Client::Session { session, sequence };
+                self.finished.push((client, Delivery::Part(part)));
+            }
+            Client::Inside(_) if exchange.parts.len() + part.len() > INSIDE_PARTS_MAX => {
+                let text = format!("its parts hold more than {INSIDE_PARTS_MAX} bytes");
+                self.end(id, Outcome::ended(Cause::Reply, Phase::Reply, &text));
+            }
+            Client::Inside(_) => {
+                exchange.parts.extend_from_slice(&part);
+                exchange.parts.push(b'\n');
+            }
+        }
+    }
+
     /// Ends an exchange and sends its outcome to its client.
     fn end(&mut self, id: RequestId, outcome: Outcome) {
         let Some(mut exchange) = self.exchanges.remove(id) else { return };
         exchange.stamps.done = Some(self.now);
         self.account(id, &exchange, &outcome);
-        self.finished.push((exchange.client, outcome));
+        let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
+        self.finished.push((exchange.client, Delivery::End(outcome)));
+    }
+
+    /// The worker of this request, if one has it.
+    fn tell(&mut self, id: RequestId, word: Word) {
+        if let Some(exchange) = self.exchanges.get_mut(id)
+            && let State::Working(worker) = exchange.state
+        {
+            self.told.push((exchange.pool, worker, id, word));
+        }
+    }
+
+    /// A client does not take the parts of this reply, or takes them again.
+    pub(crate) fn hold(&mut self, id: RequestId, hold: bool) {
+        self.tell(id, if hold { Word::Hold } else { Word::GoOn });
+    }
+
+    /// Its client takes this request back. It is told the end, and the worker as well.
+    pub(crate) fn cancel(&mut self, id: RequestId) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let (pool, state) = (exchange.pool, exchange.state);
+        if let State::Waiting(ticket) = state {
+            self.pools[pool].pool.handle_abandon(self.now, ticket);
+        }
+        self.tell(id, Word::Abandoned);
+        let text = "its client took it back";
+        self.end(id, Outcome::ended(Cause::Cancelled, Phase::Work, text));
     }
 
     fn account(&mut self, id: RequestId, exchange: &Exchange, outcome: &Outcome) {
@@ -207,6 +275,7 @@ impl Core {
     /// Nobody wants this answer any more. What waits is taken out of its queue; a worker that has
     /// it goes on, and its answer will find nobody.
     pub(crate) fn abandon(&mut self, id: RequestId, cause: Cause) {
+        self.tell(id, Word::Abandoned);
         let Some(exchange) = self.exchanges.remove(id) else { return };
         let phase = self.take_back(&exchange);
         self.account(id, &exchange, &Outcome::Ended(End::new(cause, phase), Slice::default()));
@@ -234,7 +303,7 @@ impl Core {
             let outcome = Outcome::ended(cause, phase, "the daemon ends");
             exchange.stamps.done = Some(self.now);
             self.account(id, &exchange, &outcome);
-            self.finished.push((exchange.client, outcome));
+            self.finished.push((exchange.client, Delivery::End(outcome)));
         }
     }
 
@@ -269,6 +338,7 @@ impl Core {
         served.dirty = true;
         match report {
             Upward::Answered { id, outcome } => self.complete(place, id, outcome),
+            Upward::Part { id, part } => self.part(place, id, part),
             Upward::Discarded => served.counts.discarded += 1,
             Upward::Released { worker } => served.pool.handle_released(now, worker),
             Upward::Returned { id, body } => self.returned.push((place, id, body)),
@@ -315,6 +385,10 @@ impl Core {
                     idle = false;
                     self.carry_out(calls, outside, place, effect);
                 }
+            }
+            for (place, worker, id, word) in std::mem::take(&mut self.told) {
+                idle = false;
+                self.with_workers(place, |workers, up| workers.tell(calls, worker, id, word, up));
             }
             if !self.give_back() && idle {
                 return;
@@ -434,6 +508,20 @@ impl Core {
     pub(crate) fn oldest(&self, place: usize) -> Option<Duration> {
         let oldest = self.pools[place].pool.status().oldest?;
         Some(self.now.saturating_duration_since(oldest))
+    }
+}
+
+/// The outcome with the parts that came before it.
+fn whole(mut parts: Vec<u8>, outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Reply(rest) if !parts.is_empty() => {
+            if rest.is_empty() {
+                parts.pop();
+            }
+            parts.extend_from_slice(&rest);
+            Outcome::Reply(Slice::from(&parts[..]))
+        }
+        other => other,
     }
 }
 

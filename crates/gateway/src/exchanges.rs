@@ -15,7 +15,7 @@
 
 use std::time::Instant;
 
-use exchange::{Outcome, Peer, RequestId, Stamps, WorkerId};
+use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 use pool::Ticket;
 
 use crate::table::Table;
@@ -33,6 +33,15 @@ pub(crate) enum Client {
     Session { session: SessionId, sequence: u64 },
     /// To a caller in this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
+}
+
+/// What goes to a client.
+#[derive(Debug)]
+pub(crate) enum Delivery {
+    /// A part of its reply; more comes.
+    Part(Slice),
+    /// The outcome. An empty reply behind parts adds nothing to them.
+    End(Outcome),
 }
 
 impl std::fmt::Debug for Client {
@@ -87,6 +96,8 @@ pub(crate) struct Exchange {
     /// Microseconds since the Unix epoch at its receipt.
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
+    /// Parts of its reply that nobody can take one by one.
+    pub(crate) parts: Vec<u8>,
     /// The pool that has it now, by its place.
     pub(crate) pool: usize,
     pub(crate) state: State,

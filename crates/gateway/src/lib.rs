@@ -31,6 +31,7 @@ mod session;
 mod shard;
 mod status;
 mod table;
+mod transport;
 mod upward;
 mod workers;
 

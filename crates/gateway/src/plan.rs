@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::StreamLimits;
-use settings::{Configuration, HalfClose, LastLine, Protocol, ReplyStyle, Worker};
-use wire::lines::Marks;
+use settings::{Configuration, FrameOver, HalfClose, LastLine, Protocol, ReplyStyle, Worker};
+use wire::Marks;
 
 mod terms;
 
@@ -60,17 +60,42 @@ pub(crate) struct ListenerPlan {
     pub(crate) name: String,
     /// The place of its pool.
     pub(crate) pool: usize,
-    pub(crate) marks: Marks,
     pub(crate) keeps_half_closed: bool,
-    pub(crate) accepts_last_line: bool,
     pub(crate) connections_max: u32,
-    pub(crate) line_max: usize,
-    pub(crate) in_flight_max: usize,
-    pub(crate) reply_held_max: usize,
     pub(crate) idle: Option<Duration>,
-    pub(crate) read: Option<Duration>,
     pub(crate) write_stall: Option<Duration>,
     pub(crate) limits: StreamLimits,
+    pub(crate) front: FrontPlan,
+}
+
+/// What clients speak.
+#[derive(Debug)]
+pub(crate) enum FrontPlan {
+    Frames(Arc<FramesPlan>),
+}
+
+/// What a front of frames needs to know.
+#[derive(Debug)]
+pub(crate) struct FramesPlan {
+    pub(crate) framing: wire::Framing,
+    pub(crate) over: wire::Over,
+    pub(crate) marks: Marks,
+    pub(crate) accepts_last: bool,
+    pub(crate) frame_max: usize,
+    pub(crate) in_flight_max: usize,
+    pub(crate) reply_held_max: usize,
+    pub(crate) read: Option<Duration>,
+}
+
+impl FramesPlan {
+    /// What a frame is called in a text for its client.
+    pub(crate) const fn word(&self) -> &'static str {
+        match self.framing {
+            wire::Framing::Lines => "line",
+            wire::Framing::JsonRpc | wire::Framing::ContentLength => "message",
+            _ => "request",
+        }
+    }
 }
 
 /// What the workers of a program pool are started and held to.
@@ -81,9 +106,24 @@ pub(crate) struct ProgramPlan {
     pub(crate) cwd: Option<std::path::PathBuf>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) terms: Box<Terms>,
+    pub(crate) framing: wire::Framing,
+    /// Requests go out with tags, and replies come in any order.
+    pub(crate) tagged: bool,
+    pub(crate) stream: Option<StreamPlan>,
+    /// It is greeted before it serves.
+    pub(crate) greets: bool,
+    /// It may have requests of several clients in its hands.
+    pub(crate) is_shared: bool,
     pub(crate) reply_max: usize,
     pub(crate) grace: Duration,
     pub(crate) deadline: Duration,
+}
+
+/// When a reply of several frames is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamPlan {
+    pub(crate) until: Option<Vec<u8>>,
+    pub(crate) gap: Option<Duration>,
 }
 
 /// One pool of the plan.
@@ -117,13 +157,14 @@ pub(crate) fn listener(
         name,
         listen: _,  // bound by whoever starts the shard
         backlog: _, // the same
-        protocol: Protocol::Lines,
+        protocol: Protocol::Frames(framing),
         pool,
         reply,
         half_close,
         last_line,
         connections_max,
-        line_max,
+        frame_max,
+        frame_over,
         in_flight_max,
         reply_held_max,
         send_max,
@@ -132,30 +173,56 @@ pub(crate) fn listener(
         write_stall,
     } = listener;
     let pool = *places.get(&pool).ok_or(PlanError::NoPool(pool))?;
-    Ok(ListenerPlan {
-        name,
-        pool,
+    let framing = wire_framing(framing);
+    let frames = FramesPlan {
+        framing,
+        over: match frame_over {
+            FrameOver::Skip => wire::Over::Skip,
+            FrameOver::End => wire::Over::End,
+        },
         marks: match reply {
             ReplyStyle::Plain => Marks::Plain,
             ReplyStyle::Status => Marks::Status,
         },
-        keeps_half_closed: half_close == HalfClose::Keep,
-        accepts_last_line: last_line == LastLine::Accept,
-        connections_max,
-        line_max,
+        accepts_last: last_line == LastLine::Accept,
+        frame_max,
         in_flight_max: in_flight_max as usize,
         reply_held_max,
-        idle: unless_zero(idle),
         read: unless_zero(read),
+    };
+    Ok(ListenerPlan {
+        name,
+        pool,
+        keeps_half_closed: half_close == HalfClose::Keep,
+        connections_max,
+        idle: unless_zero(idle),
         write_stall: unless_zero(write_stall),
         limits: StreamLimits {
-            // A line that is still coming, and what one read may bring behind it.
-            hold_max: line_max + HOLD_SLACK,
+            // A frame that is still coming, and what one read may bring behind it.
+            hold_max: framing.hold_max(frame_max).saturating_add(HOLD_SLACK),
             send_high: send_max / 4,
             send_low: send_max / 16,
             send_max,
         },
+        front: FrontPlan::Frames(Arc::new(frames)),
     })
+}
+
+/// The codec of a framing.
+const fn wire_framing(framing: settings::Framing) -> wire::Framing {
+    use wire::Width;
+    match framing {
+        settings::Framing::Lines => wire::Framing::Lines,
+        settings::Framing::Nul => wire::Framing::Nul,
+        settings::Framing::Len1 => wire::Framing::Len(Width::One),
+        settings::Framing::Len2 => wire::Framing::Len(Width::Two),
+        settings::Framing::Len4 => wire::Framing::Len(Width::Four),
+        settings::Framing::Netstring => wire::Framing::Netstring,
+        settings::Framing::ContentLength => wire::Framing::ContentLength,
+        settings::Framing::JsonRpc => wire::Framing::JsonRpc,
+        settings::Framing::Raw => wire::Framing::Raw,
+        settings::Framing::Oneshot => wire::Framing::Oneshot,
+    }
 }
 
 /// Received bytes that may wait beyond one line: what comes in one turn behind it.
@@ -182,8 +249,11 @@ pub(crate) fn pool(
         Worker::Program(program) => {
             let settings::Program {
                 command,
-                framing: settings::Framing::Lines,
+                framing,
+                dispatch,
                 pipeline,
+                stream,
+                handshake,
                 reply_max,
                 cwd,
                 env,
@@ -191,14 +261,38 @@ pub(crate) fn pool(
                 settle,
                 wiring,
                 bounds,
-            } = program;
+            } = *program;
             let (program, arguments) = match command.split_first() {
                 Some((program, arguments)) => (program.clone(), arguments.to_vec()),
                 None => (String::new(), Vec::new()),
             };
             let terms = Box::new(Terms::new(wiring, bounds));
-            let plan =
-                ProgramPlan { program, arguments, cwd, env, terms, reply_max, grace, deadline };
+            let framing = wire_framing(framing);
+            let tagged = match dispatch {
+                settings::Dispatch::Auto => framing.is_json(),
+                settings::Dispatch::InOrder => false,
+                settings::Dispatch::Tagged => true,
+            };
+            // A process a request: its end is no failure, however soon it comes.
+            let settle = if framing == wire::Framing::Oneshot { Duration::ZERO } else { settle };
+            let plan = ProgramPlan {
+                program,
+                arguments,
+                cwd,
+                env,
+                terms,
+                framing,
+                tagged,
+                stream: stream.map(|settings::Stream { until, gap }| StreamPlan {
+                    until: until.map(String::into_bytes),
+                    gap,
+                }),
+                greets: handshake == settings::Handshake::Mcp,
+                is_shared: pipeline > 1,
+                reply_max,
+                grace,
+                deadline,
+            };
             (pipeline, settle, WorkersPlan::Programs(plan))
         }
         Worker::Database(_) => {

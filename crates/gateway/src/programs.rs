@@ -15,9 +15,10 @@
 use std::time::{Duration, Instant};
 
 use event::{Calls, Data, DeadlineName, Direction, Fd, StreamId, StreamLimits, TimerId};
-use exchange::{Request, WorkerId};
-use spawn::{Exit, Pipes, StartError};
+use exchange::{Request, RequestId, WorkerId};
+use spawn::{Exit, Pipes, StartError, Status};
 
+use crate::core::Word;
 use crate::outside::Outside;
 use crate::plan::ProgramPlan;
 use crate::status::WorkerStatus;
@@ -29,8 +30,11 @@ mod stderr;
 use link::{Link, Said};
 use stderr::Stderr;
 
-/// The one deadline of a program's output: its oldest request must be answered by then.
+/// A deadline of a program's output: its oldest request must be answered by then.
 const ANSWER: DeadlineName = DeadlineName(0);
+
+/// And the other: silence ends a reply of several frames.
+const GAP: DeadlineName = DeadlineName(1);
 
 /// Which pipe of a program a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,23 +131,29 @@ impl Programs {
         pipes: Pipes,
         up: &mut Vec<Upward>,
     ) -> Vec<(StreamId, Pipe)> {
-        let reply_max = self.plan.reply_max;
+        let plan = self.plan.clone();
         let Some(program) = self.find(worker) else { return Vec::new() };
         program.pid = Some(pid);
         if program.phase != Phase::Starting {
             // It is to end already: without its pipes, which close here.
             return Vec::new();
         }
-        let limits = StreamLimits { hold_max: reply_max + HOLD_SLACK, ..StreamLimits::default() };
+        let hold_max = plan.framing.hold_max(plan.reply_max).saturating_add(HOLD_SLACK);
+        let limits = StreamLimits { hold_max, ..StreamLimits::default() };
         // What waits for a program is bounded already, by its pipeline and the longest line.
         let unbounded = StreamLimits { send_max: usize::MAX, ..limits };
         let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, unbounded);
         let output = calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
         let error = calls.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
-        program.phase = Phase::Serving;
-        program.link = Some(Link::new(input, output, reply_max));
+        let link = program.link.insert(Link::new(input, output, &plan));
         program.stderr.open(error);
-        up.push(Upward::Started { worker });
+        if plan.greets {
+            link.greet(calls);
+            calls.deadline(output, ANSWER, answer_by(calls.now(), plan.deadline));
+        } else {
+            program.phase = Phase::Serving;
+            up.push(Upward::Started { worker });
+        }
         vec![(input, Pipe::Input), (output, Pipe::Output), (error, Pipe::Error)]
     }
 
@@ -167,11 +177,47 @@ impl Programs {
         request: Request,
         up: &mut Vec<Upward>,
     ) {
-        let deadline = self.plan.deadline;
+        let (deadline, framing) = (self.plan.deadline, self.plan.framing);
         let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
-        match serving.and_then(|program| program.link.as_mut()) {
-            Some(link) => link.send(calls, request, deadline),
+        let Some(program) = serving else {
+            return up.push(Upward::Returned { id: request.id, body: request.body });
+        };
+        if framing.ends_with_stream() {
+            // It serves this one and no other, and then it ends.
+            program.expected = true;
+            up.push(Upward::Retired { worker });
+        }
+        match program.link.as_mut() {
+            Some(link) => link.send(calls, worker, request, deadline, up),
             None => up.push(Upward::Returned { id: request.id, body: request.body }),
+        }
+    }
+
+    /// Something is said of a request that it has.
+    pub(crate) fn tell(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        id: RequestId,
+        word: Word,
+        up: &mut Vec<Upward>,
+    ) {
+        let (is_shared, deadline) = (self.plan.is_shared, self.plan.deadline);
+        let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) else {
+            return;
+        };
+        match word {
+            // Others' replies come through the same pipe.
+            Word::Hold if is_shared => {}
+            Word::Hold => link.hold(calls, true),
+            Word::GoOn => link.hold(calls, false),
+            Word::Abandoned => {
+                if !is_shared {
+                    link.hold(calls, false);
+                }
+                link.cancel(calls, worker, id, up);
+                link.arm(calls, deadline);
+            }
         }
     }
 
@@ -194,17 +240,30 @@ impl Programs {
             program.stderr.handle_data(calls.now(), &program.name, data, up);
             return;
         };
+        let before = link.answers;
         let said = link.handle_data(calls, worker, data, up);
-        program.served += said.answers();
+        program.served += link.answers - before;
         match said {
-            Said::Answers(_) => link.arm(calls, deadline),
-            Said::Unasked(_, ref line) => {
+            // Most often nothing else is asked, and the deadline only moves on.
+            Said::Fine => link.arm(calls, deadline),
+            Said::Ready => {
+                link.arm(calls, deadline);
+                if program.phase == Phase::Starting {
+                    program.phase = Phase::Serving;
+                    up.push(Upward::Started { worker });
+                }
+            }
+            Said::Unasked(ref frame) => {
                 let name = &program.name;
-                tracing::warn!(worker = name, "spoke though nothing was asked: {line}");
+                tracing::warn!(worker = name, "spoke though nothing was asked: {frame}");
                 up.push(Upward::Discarded);
                 program.distrust(calls, outside, Fault::Ended, up);
             }
-            Said::TooLong(_) => {
+            Said::Broken(text) => {
+                tracing::warn!(worker = program.name, "does not keep to its framing: {text}");
+                program.distrust(calls, outside, Fault::Broken(text), up);
+            }
+            Said::TooLong => {
                 tracing::warn!(worker = program.name, "its reply is longer than reply_max");
                 program.distrust(calls, outside, Fault::TooLong, up);
             }
@@ -220,7 +279,7 @@ impl Programs {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let grace = self.plan.grace;
+        let (grace, framing) = (self.plan.grace, self.plan.framing);
         let Some(program) = self.find(worker) else { return };
         match pipe {
             Pipe::Error => program.stderr.close(),
@@ -231,6 +290,14 @@ impl Programs {
                 if let Some(link) = program.link.as_mut() {
                     link.handle_closed(calls, pipe);
                     link.give_back(calls, up);
+                }
+                if framing.ends_with_stream() {
+                    // The reply is whole once it has exited well; what it does not read is its own
+                    // affair.
+                    if pipe == Pipe::Output {
+                        program.end(calls, grace);
+                    }
+                    return self.try_finish(calls, worker, outside, up);
                 }
                 if pipe == Pipe::Output {
                     program.fail_flights(calls, Fault::Ended, up);
@@ -248,16 +315,28 @@ impl Programs {
         self.try_finish(calls, worker, outside, up);
     }
 
-    /// The oldest request was not answered in time.
+    /// The oldest request was not answered in time, or a reply has come to its end.
     pub(crate) fn handle_deadline(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
+        name: DeadlineName,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         let deadline = self.plan.deadline;
         let Some(program) = self.find(worker) else { return };
+        if name == GAP {
+            if let Some(link) = program.link.as_mut() {
+                link.handle_gap(calls, worker, up);
+                link.arm(calls, deadline);
+            }
+            return;
+        }
+        if program.phase == Phase::Starting {
+            tracing::warn!(worker = program.name, "did not greet within {deadline:?}");
+            return program.distrust(calls, outside, Fault::Late(deadline), up);
+        }
         if program.link.as_ref().is_some_and(Link::is_owing) {
             tracing::warn!(
                 worker = program.name,
@@ -341,6 +420,11 @@ impl Programs {
         if program.exit.is_none() || !read {
             return;
         }
+        if let (Some(exit), Some(link)) = (&program.exit, program.link.as_mut())
+            && exit.status == Status::Code(0)
+        {
+            link.conclude(up);
+        }
         program.fail_flights(calls, Fault::Ended, up);
         if let Some(link) = program.link.as_mut() {
             link.close(calls);
@@ -398,6 +482,8 @@ const HOLD_SLACK: usize = 512 << 10;
 enum Fault {
     Ended,
     TooLong,
+    /// It does not keep to its framing.
+    Broken(&'static str),
     Late(Duration),
 }
 
@@ -427,7 +513,9 @@ impl Program {
         fault: Fault,
         up: &mut Vec<Upward>,
     ) {
-        up.push(Upward::Retired { worker: self.worker });
+        if self.phase == Phase::Serving {
+            up.push(Upward::Retired { worker: self.worker });
+        }
         self.fail_flights(calls, fault, up);
         if let Some(link) = self.link.as_mut() {
             link.close(calls);

@@ -16,7 +16,7 @@ use spawn::Spawn;
 
 use crate::core::{Core, Epoch};
 use crate::drain::{Drain, DrainResult, Stage};
-use crate::exchanges::{Client, SessionId};
+use crate::exchanges::{Client, Delivery, SessionId};
 use crate::mail::Mail;
 use crate::metrics::Metrics;
 use crate::outside::{Outside, Runner};
@@ -237,9 +237,7 @@ impl Shard {
         listener.accepted += 1;
         let (index, generation) = self.sessions.insert_with(|index, generation| {
             let id = SessionId { index, generation };
-            let session = Session::new(id, stream, peer, plan, place);
-            session.open(calls);
-            session
+            Session::open(calls, id, stream, peer, plan, place)
         });
         let id = SessionId { index, generation };
         self.set_role(stream, Role::Session(id));
@@ -261,7 +259,7 @@ impl Shard {
         let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
         self.core.refused_at_receipt(plan.pool, peer, &outcome);
         self.scratch.clear();
-        wire::lines::write_reply(&mut self.scratch, plan.marks, &outcome);
+        Session::refusal(plan, &outcome, &mut self.scratch);
         calls.send_bytes(stream, &self.scratch);
         calls.finish(stream, Some(REFUSED_LINGER));
     }
@@ -357,7 +355,7 @@ impl Shard {
                 let outside = &mut self.outside;
                 self.core.with_workers(place, |workers, up| {
                     if let Workers::Programs(programs) = workers {
-                        programs.handle_deadline(calls, worker, outside, up);
+                        programs.handle_deadline(calls, worker, name, outside, up);
                     }
                 });
             }
@@ -384,16 +382,17 @@ impl Shard {
         }
     }
 
-    /// Hands outcomes to their clients.
+    /// Hands parts and outcomes to their clients.
     fn hand_out(&mut self) {
         let mut finished = std::mem::take(&mut self.core.finished);
-        for (client, outcome) in finished.drain(..) {
-            match client {
-                Client::Inside(reply) => reply(outcome),
-                Client::Session { session: id, sequence } => {
+        for (client, delivery) in finished.drain(..) {
+            match (client, delivery) {
+                (Client::Inside(reply), Delivery::End(outcome)) => reply(outcome),
+                (Client::Inside(_), Delivery::Part(_)) => {}
+                (Client::Session { session: id, sequence }, delivery) => {
                     let found = self.sessions.get_mut(id.index as usize, id.generation);
                     if let Some(session) = found {
-                        session.deliver(sequence, outcome, &mut self.core);
+                        session.deliver(sequence, delivery, &mut self.core);
                         self.touch(id);
                     }
                 }
@@ -408,7 +407,7 @@ impl Shard {
             let found = self.sessions.get_mut(id.index as usize, id.generation);
             if let Some(session) = found {
                 session.dirty = false;
-                session.flush(calls, &mut self.scratch);
+                session.flush(calls, &mut self.core, &mut self.scratch);
             }
         }
         self.dirty = dirty;
@@ -504,6 +503,8 @@ impl Owner for Shard {
         self.core.pump(calls, &mut self.outside);
         self.hand_out();
         self.flush(calls);
+        // Fronts may have had workers told to wait or to go on.
+        self.core.pump(calls, &mut self.outside);
         if self.drain.stage != Stage::Running {
             self.drain_on(calls);
             self.core.pump(calls, &mut self.outside);

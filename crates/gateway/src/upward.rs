@@ -9,6 +9,11 @@ pub(crate) enum Upward {
         id: RequestId,
         outcome: Outcome,
     },
+    /// A part of a reply; more comes.
+    Part {
+        id: RequestId,
+        part: Slice,
+    },
     /// A reply that nobody asked for.
     Discarded,
     Released {

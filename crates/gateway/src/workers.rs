@@ -1,8 +1,9 @@
 //! The workers of a pool, of either kind. This is the one place that knows that there are two.
 
 use event::Calls;
-use exchange::{Request, WorkerId};
+use exchange::{Request, RequestId, WorkerId};
 
+use crate::core::Word;
 use crate::handlers::Handlers;
 use crate::outside::Outside;
 use crate::plan::WorkersPlan;
@@ -61,6 +62,22 @@ impl Workers {
             Self::Handlers(handlers) => {
                 handlers.dispatch(calls, worker, request, last, outside, up);
             }
+        }
+    }
+
+    /// A worker is told something of a request that it has.
+    pub(crate) fn tell(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        id: RequestId,
+        word: Word,
+        up: &mut Vec<Upward>,
+    ) {
+        match self {
+            Self::Programs(programs) => programs.tell(calls, worker, id, word, up),
+            // A thread's parts wait in its outbox.
+            Self::Handlers(_) => {}
         }
     }
 

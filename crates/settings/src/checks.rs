@@ -11,6 +11,8 @@ use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
 use crate::{Address, Preset};
 
+mod frames;
+
 /// Adds a fault for every rule that is broken.
 pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     let pools: Vec<&Section> = sections.iter().filter(|s| s.kind.name == "pool").collect();
@@ -18,6 +20,9 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         worker_kind(pool, faults);
         if pool.worker == Some(Of::Database) {
             action(pool, faults);
+        }
+        if pool.worker != Some(Of::Database) {
+            frames::framing(pool, faults);
         }
         if let Some(Value::Group(workers)) = pool.group.value("workers") {
             worker_counts(workers, faults);
@@ -33,6 +38,9 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     for section in sections {
         pool_names(section, &pools, faults);
+    }
+    for listener in sections.iter().filter(|section| section.kind.name == "listener") {
+        frames::marks(listener, faults);
     }
     cycles(&pools, faults);
     addresses(sections, faults);

@@ -6,12 +6,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::model::*;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{
-    Action, Address, Admin, Batch, Bounds, Cgroup, Configuration, Daemon, Database, Insert, Limits,
-    Listener, Pool, Processors, Program, Queue, Target, Wiring, Worker, Workers,
-};
 
 /// The model of sections that were walked and checked without a fault.
 pub(crate) fn fill(sections: &[Section]) -> Configuration {
@@ -55,7 +52,8 @@ fn listener(section: &Section) -> Listener {
         half_close: choice!(group, "half_close", HalfClose),
         last_line: choice!(group, "last_line", LastLine),
         connections_max: count(group, "connections_max"),
-        line_max: size(group, "line_max"),
+        frame_max: size(group, "frame_max"),
+        frame_over: choice!(group, "frame_over", FrameOver),
         in_flight_max: count(group, "in_flight_max"),
         reply_held_max: size(group, "reply_held_max"),
         send_max: size(group, "send_max"),
@@ -70,7 +68,7 @@ fn pool(section: &Section) -> Pool {
     let group = &section.group;
     let worker = match section.worker {
         Some(Of::Database) => Worker::Database(database(group)),
-        _ => Worker::Program(program(group)),
+        _ => Worker::Program(Box::new(program(group))),
     };
     Pool {
         name: section.name.clone(),
@@ -88,7 +86,10 @@ fn program(group: &Group) -> Program {
     Program {
         command: texts(group, "program"),
         framing: choice!(group, "framing", Framing),
+        dispatch: choice!(group, "dispatch", Dispatch),
+        handshake: choice!(group, "handshake", Handshake),
         pipeline: count(group, "pipeline"),
+        stream: group.find("stream").map(|_| stream(inner(group, "stream"))),
         reply_max: size(group, "reply_max"),
         cwd: group.find("cwd").map(|_| PathBuf::from(text(group, "cwd"))),
         env: match group.find("env") {
@@ -150,6 +151,13 @@ fn database(group: &Group) -> Database {
         ack: text(group, "ack"),
         sync: choice!(group, "sync", Sync),
         lock_wait: time(group, "lock_wait"),
+    }
+}
+
+fn stream(group: &Group) -> Stream {
+    Stream {
+        until: group.find("until").map(|_| text(group, "until")),
+        gap: group.find("gap").map(|_| time(group, "gap")),
     }
 }
 

@@ -90,8 +90,10 @@ pub struct Listener {
     pub last_line: LastLine,
     /// Connections at once.
     pub connections_max: u32,
-    /// Bytes of a line, without its line end.
-    pub line_max: usize,
+    /// Bytes of a request, without what marks its ends.
+    pub frame_max: usize,
+    /// What becomes of a client with a request over that.
+    pub frame_over: FrameOver,
     /// Requests of one client at once; at the limit it is not read.
     pub in_flight_max: u32,
     /// Bytes of replies that wait for their turn, a client.
@@ -100,7 +102,7 @@ pub struct Listener {
     pub send_max: usize,
     /// A client that sends nothing and is owed nothing for so long is closed; zero: never.
     pub idle: Duration,
-    /// A line that was begun must be complete after so long; zero: never.
+    /// A request that was begun must be complete after so long; zero: never.
     pub read: Duration,
     /// A client that takes none of its output for so long is closed; zero: never.
     pub write_stall: Duration,
@@ -111,8 +113,8 @@ pub struct Listener {
 /// What the clients of a listener speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// One request a line, one line a reply.
-    Lines,
+    /// Requests and replies are frames.
+    Frames(Framing),
 }
 
 /// How replies are marked.
@@ -131,6 +133,15 @@ pub enum HalfClose {
     Keep,
     /// It has left.
     Left,
+}
+
+/// What becomes of a client that sends a request over the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameOver {
+    /// The request is refused and passed over.
+    Skip,
+    /// The request is refused, and the client gets what it is owed and no more.
+    End,
 }
 
 /// What becomes of a last line without a newline.
@@ -167,7 +178,7 @@ pub struct Pool {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Worker {
     /// Local programs on pipes.
-    Program(Program),
+    Program(Box<Program>),
     /// A database, through threads of ours.
     Database(Database),
 }
@@ -179,8 +190,14 @@ pub struct Program {
     pub command: Vec<String>,
     /// How requests and replies are told apart on the pipes.
     pub framing: Framing,
-    /// Requests in flight at once, answered in order.
+    /// How replies find their requests.
+    pub dispatch: Dispatch,
+    /// Requests in flight at once.
     pub pipeline: u32,
+    /// What a program must say before it serves.
+    pub handshake: Handshake,
+    /// A reply has many frames, and this ends it; without it, one frame.
+    pub stream: Option<Stream>,
     /// Bytes of one reply.
     pub reply_max: usize,
     /// Working folder; the daemon's own when none is given.
@@ -303,11 +320,58 @@ pub enum Cgroup {
     Under(PathBuf),
 }
 
-/// How requests and replies are told apart on a program's pipes.
+/// How requests and replies are told apart in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// One line each.
     Lines,
+    /// A NUL behind each.
+    Nul,
+    /// A length of one byte before each.
+    Len1,
+    /// A big-endian length of two bytes before each.
+    Len2,
+    /// A big-endian length of four bytes before each.
+    Len4,
+    /// `5:hello,`
+    Netstring,
+    /// A head with `Content-Length`, as the Language Server Protocol has it.
+    ContentLength,
+    /// One JSON-RPC message a line, as the stdio transport of the Model Context Protocol.
+    JsonRpc,
+    /// Bytes as they come.
+    Raw,
+    /// One request, up to the end of the stream.
+    Oneshot,
+}
+
+/// Which requests a program may have in its hands at once, and how replies find them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dispatch {
+    /// `Tagged` where frames are JSON-RPC, `InOrder` elsewhere.
+    Auto,
+    /// Replies come in the order of the requests.
+    InOrder,
+    /// Requests carry ids, and replies come in any order.
+    Tagged,
+}
+
+/// What a program must say before it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// Nothing.
+    None,
+    /// It answers `initialize` of the Model Context Protocol.
+    Mcp,
+}
+
+/// When a reply of several frames is complete. One of the two at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// This frame ends it, and belongs to it.
+    pub until: Option<String>,
+    /// Silence of this length ends it.
+    pub gap: Option<Duration>,
 }
 
 /// A database as the worker of a pool.

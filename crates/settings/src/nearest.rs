@@ -33,9 +33,9 @@ mod tests {
 
     #[test]
     fn a_typing_error_finds_its_word() {
-        let words = ["listen", "pool", "line_max", "in_flight_max"];
+        let words = ["listen", "pool", "frame_max", "in_flight_max"];
         assert_eq!(nearest("lisetn", words), Some("listen"));
-        assert_eq!(nearest("line-max", words), Some("line_max"));
+        assert_eq!(nearest("frame-max", words), Some("frame_max"));
         assert_eq!(nearest("Pool", words), Some("pool"));
     }
 

@@ -7,10 +7,7 @@ mod table;
 
 use std::time::Duration;
 
-use crate::{
-    EventKernel, Fds, Framing, HalfClose, Io, LastLine, OnConflict, Preset, Protocol, Record,
-    ReplyStyle, Schedule, Sync, Unbuffer,
-};
+use crate::model::*;
 
 pub(crate) use table::SECTIONS;
 
@@ -169,6 +166,9 @@ pub(crate) enum Choice {
     Io(Io),
     Fds(Fds),
     Unbuffer(Unbuffer),
+    Dispatch(Dispatch),
+    FrameOver(FrameOver),
+    Handshake(Handshake),
     Record(Record),
     Sync(Sync),
     OnConflict(OnConflict),

@@ -151,8 +151,8 @@ mod tests {
             assert!(page.contains(&format!("\n## `{}`\n", section.header())));
             rows(&page, section.options);
         }
-        let row = "| `line_max` | size | `\"64KiB\"` | 1B – 1GiB | Bytes of a line, without its \
-                   line end. |";
+        let row = "| `frame_max` | size | `\"64KiB\"` | 1B – 1GiB | Bytes of a request, without \
+                   what marks its ends. |";
         assert!(page.contains(row), "{page}");
     }
 }

@@ -48,11 +48,11 @@ fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: 
 #[test]
 fn an_unknown_word_names_the_nearest_one() {
     says(
-        in_listener("line_maks = 5"),
+        in_listener("frame_maks = 5"),
         1,
-        "line_maks",
-        "`[listener.main]` has no option `line_maks`",
-        "write `line_max` instead of `line_maks`",
+        "frame_maks",
+        "`[listener.main]` has no option `frame_maks`",
+        "write `frame_max` instead of `frame_maks`",
     );
     says(
         in_listener("reply = \"staus\""),
@@ -186,8 +186,8 @@ fn a_value_out_of_range_is_told_the_range() {
         ("connections_max = 0", "1 to 1000000"),
         ("in_flight_max = -1", "1 to 1000000"),
         ("backlog = 99999999999999999999999999999999999999999999", "1 to 65535"),
-        ("line_max = 0", "1B to 1GiB"),
-        ("line_max = \"0KiB\"", "1B to 1GiB"),
+        ("frame_max = 0", "1B to 1GiB"),
+        ("frame_max = \"0KiB\"", "1B to 1GiB"),
         ("send_max = \"2GiB\"", "1B to 1GiB"),
         ("idle = \"25h\"", "0s to 24h"),
     ];
@@ -216,8 +216,8 @@ fn a_value_that_cannot_be_read_is_told_why() {
         ("idle = \"-5s\"", "is negative", ""),
         ("idle = \"\"", "is empty", ""),
         ("idle = \"99999999999999999h\"", "is too long", ""),
-        ("line_max = \"64KB\"", "has the unknown unit `KB`", "write \"64KiB\""),
-        ("line_max = \"99999999999999GiB\"", "is too large", ""),
+        ("frame_max = \"64KB\"", "has the unknown unit `KB`", "write \"64KiB\""),
+        ("frame_max = \"99999999999999GiB\"", "is too large", ""),
     ];
     for (line, why, mend) in cases {
         let (error, _) = in_listener(line);

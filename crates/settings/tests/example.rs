@@ -41,13 +41,14 @@ fn example() -> Configuration {
         listeners: vec![Listener {
             name: "hits".into(),
             listen: address("0.0.0.0:7000"),
-            protocol: Protocol::Lines,
+            protocol: Protocol::Frames(Framing::Lines),
             pool: "parse".into(),
             reply: ReplyStyle::Plain,
             half_close: HalfClose::Keep,
             last_line: LastLine::Refuse,
             connections_max: 10_000,
-            line_max: 64 << 10,
+            frame_max: 64 << 10,
+            frame_over: FrameOver::Skip,
             in_flight_max: 64,
             reply_held_max: 1 << 20,
             send_max: 4 << 20,
@@ -67,9 +68,12 @@ fn queue() -> Queue {
 fn programs() -> Pool {
     Pool {
         name: "parse".into(),
-        worker: Worker::Program(Program {
+        worker: Worker::Program(Box::new(Program {
             command: vec!["perl".into(), "parse.pl".into()],
             framing: Framing::Lines,
+            dispatch: Dispatch::Auto,
+            handshake: Handshake::None,
+            stream: None,
             pipeline: 1,
             reply_max: 1 << 20,
             cwd: None,
@@ -87,7 +91,7 @@ fn programs() -> Pool {
                 nice: 0,
                 cgroup: Cgroup::Auto,
             },
-        }),
+        })),
         workers: Workers {
             min: 2,
             max: 20,
@@ -168,7 +172,7 @@ fn every_option_can_be_given() {
         half_close = "left"
         last_line = "accept"
         connections_max = 5
-        line_max = 100
+        frame_max = 100
         in_flight_max = 2
         reply_held_max = "2KiB"
         send_max = "3MiB"
@@ -226,7 +230,7 @@ fn every_option_can_be_given() {
     assert_eq!(listener.listen, Address::Unix("run/main.sock".into()));
     assert_eq!((listener.reply, listener.half_close), (ReplyStyle::Status, HalfClose::Left));
     assert_eq!(listener.last_line, LastLine::Accept);
-    assert_eq!((listener.connections_max, listener.line_max), (5, 100));
+    assert_eq!((listener.connections_max, listener.frame_max), (5, 100));
     assert_eq!((listener.in_flight_max, listener.backlog), (2, 16));
     assert_eq!((listener.reply_held_max, listener.send_max), (2048, 3 << 20));
     assert_eq!((listener.idle, listener.read), (Duration::ZERO, Duration::from_millis(250)));

@@ -50,7 +50,7 @@ const FILE: &[Section] = &[
             ("half_close", "\"keep\"", Word),
             ("last_line", "\"accept\"", Word),
             ("connections_max", "5000", Count),
-            ("line_max", "\"32KiB\"", Size),
+            ("frame_max", "\"32KiB\"", Size),
             ("in_flight_max", "32", Count),
             ("reply_held_max", "1048576", Size),
             ("send_max", "\"2MiB\"", Size),

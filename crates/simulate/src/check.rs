@@ -246,7 +246,14 @@ impl Judge<'_> {
             (Cause::Incomplete, _) | (Cause::Draining, LineKind::TooLong) => {}
             (Cause::TooLong, _) => return Err("it is not too long"),
             (_, LineKind::TooLong) => return Err("it should have been refused as too long"),
-            (Cause::Connections | Cause::NoPool | Cause::Left | Cause::Stalled, _) => {
+            (
+                Cause::Connections
+                | Cause::NoPool
+                | Cause::Cancelled
+                | Cause::Left
+                | Cause::Stalled,
+                _,
+            ) => {
                 return Err("nobody should be told that");
             }
             _ => {}

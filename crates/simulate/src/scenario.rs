@@ -163,7 +163,7 @@ impl Scenario {
             text += &format!(
                 "\n[listener.l{place}]\nlisten = \"127.0.0.1:{}\"\npool = \"{first}\"\n\
                  reply = \"{}\"\nlast_line = \"{}\"\nhalf_close = \"{}\"\n\
-                 connections_max = {}\nline_max = {}\nin_flight_max = {}\n\
+                 connections_max = {}\nframe_max = {}\nin_flight_max = {}\n\
                  reply_held_max = {}\nsend_max = {}\nidle = \"{}s\"\nread = \"{}s\"\n\
                  write_stall = \"{}s\"\n",
                 7000 + place,

@@ -1,12 +1,14 @@
-//! Input and output of one program: requests out, replies in, in the same order.
+//! Input and output of one program: requests out, replies in.
 //!
 //! `offered` counts the bytes given to the input stream, `accepted` those that the kernel has taken:
 //!
 //! ```text
-//!   flights   [ answered next ][ ............ ][ youngest ]
-//!   bytes     start..........  start.........  start......  offered
+//!   flights   [ oldest ][ ............ ][ youngest ]
+//!   bytes     start...  start.........  start......  offered
 //!                    ▲ accepted: a flight that starts before it has reached the program
 //! ```
+//!
+//! Without tags the next reply is the oldest flight's; with tags ([`tags`]) each reply names its own.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,80 +16,160 @@ use std::time::{Duration, Instant};
 use event::{Calls, Data, StreamId};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
-use wire::lines::{Lines, Piece};
+use wire::{Decoder, Last, Over, Piece, Unframable, envelope};
 
-use super::{ANSWER, Fault, Pipe, answer_by};
+use super::{ANSWER, Fault, GAP, Pipe, answer_by};
+use crate::plan::{ProgramPlan, StreamPlan};
 use crate::upward::Upward;
+
+mod tags;
+
+use tags::{Message, Outgoing, Tags};
 
 struct Flight {
     id: RequestId,
+    /// As it was asked, to be given back if it never leaves us.
     body: Slice,
-    /// Bytes offered before this request.
+    /// Bytes offered before this request, and when all of it was.
     start: u64,
+    end: u64,
     dispatched: Instant,
+    /// Nobody wants its reply; with tags only, where it keeps no slot.
+    cancelled: bool,
 }
 
-impl Flight {
-    /// Bytes offered when all of this request was, its line end included.
-    fn end(&self) -> u64 {
-        self.start + self.body.len() as u64 + 1
-    }
-}
-
-/// What a program said in one go. Each carries the number of answers that came before.
+/// What a program said in one go.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    Answers(u64),
-    /// A line though nothing was asked, shown for the log.
-    Unasked(u64, String),
-    TooLong(u64),
-}
-
-impl Said {
-    pub(super) const fn answers(&self) -> u64 {
-        match self {
-            Self::Answers(count) | Self::Unasked(count, _) | Self::TooLong(count) => *count,
-        }
-    }
+    /// Replies, or parts of them, as they should be.
+    Fine,
+    /// It was greeted, and serves from now on.
+    Ready,
+    /// A frame though nothing was asked, shown for the log.
+    Unasked(String),
+    /// A frame over the limit.
+    TooLong,
+    /// Bytes that are no frame.
+    Broken(&'static str),
 }
 
 pub(super) struct Link {
     input: Option<StreamId>,
     output: Option<StreamId>,
-    lines: Lines,
+    decoder: Decoder,
     flights: VecDeque<Flight>,
+    tags: Option<Tags>,
+    stream: Option<StreamPlan>,
+    /// The oldest reply has begun, and more frames of it come.
+    is_streaming: bool,
+    /// A program for one request: its whole output, once that has ended.
+    whole: Option<Slice>,
     offered: u64,
     /// What the kernel had accepted when the input closed.
     accepted_at_close: u64,
+    /// Replies given in all.
+    pub(super) answers: u64,
+    scratch: Vec<u8>,
 }
 
 impl Link {
-    pub(super) fn new(input: StreamId, output: StreamId, reply_max: usize) -> Self {
+    pub(super) fn new(input: StreamId, output: StreamId, plan: &ProgramPlan) -> Self {
         Self {
             input: Some(input),
             output: Some(output),
-            lines: Lines::new(reply_max),
+            decoder: Decoder::new(plan.framing, plan.reply_max, Over::End),
             flights: VecDeque::new(),
+            tags: plan.tagged.then(|| Tags::new(plan.framing)),
+            stream: plan.stream.clone(),
+            is_streaming: false,
+            whole: None,
             offered: 0,
             accepted_at_close: 0,
+            answers: 0,
+            scratch: Vec::new(),
         }
     }
 
-    pub(super) fn send(&mut self, calls: &mut Calls<'_>, request: Request, deadline: Duration) {
-        let first = self.flights.is_empty();
-        let body = request.body;
+    fn is_oneshot(&self) -> bool {
+        self.decoder.framing().ends_with_stream()
+    }
+
+    /// Greets a program that wants to be greeted before it serves.
+    pub(super) fn greet(&mut self, calls: &mut Calls<'_>) {
+        let mut out = Vec::new();
+        if let Some(tags) = &mut self.tags {
+            tags.greet(&mut out);
+            let written = self.write(calls, &out);
+            debug_assert!(written.is_ok(), "it has no line feed");
+        }
+    }
+
+    pub(super) fn send(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: Request,
+        deadline: Duration,
+        up: &mut Vec<Upward>,
+    ) {
+        let Request { id, body, .. } = request;
+        let mut rewritten = std::mem::take(&mut self.scratch);
+        rewritten.clear();
+        let (outgoing, frame) = match &mut self.tags {
+            Some(tags) => (tags.outgoing(id, &body, &mut rewritten), &rewritten[..]),
+            None if self.decoder.framing().is_json() => (tags::unchanged(&body), &body[..]),
+            None => (Outgoing::Request, &body[..]),
+        };
+        let ended = match outgoing {
+            Outgoing::Refused(text) => Some(Outcome::ended(Cause::Record, Phase::Work, text)),
+            Outgoing::Dropped => Some(Outcome::Reply(Slice::default())),
+            Outgoing::Answered => Some(Outcome::Reply(Slice::from(frame))),
+            Outgoing::Request | Outgoing::Notification => {
+                match self.write(calls, frame) {
+                    Err(unframable) => {
+                        if let Some(tags) = &mut self.tags {
+                            tags.forget(id);
+                        }
+                        Some(Outcome::ended(Cause::Record, Phase::Work, unframable.text()))
+                    }
+                    Ok(_) if outgoing == Outgoing::Notification => {
+                        // Nothing is answered to it, and so nothing is waited for.
+                        Some(Outcome::Reply(Slice::default()))
+                    }
+                    Ok(range) => {
+                        self.fly(calls, id, body, range, deadline);
+                        None
+                    }
+                }
+            }
+        };
+        if let Some(outcome) = ended {
+            up.extend([Upward::Answered { id, outcome }, Upward::Released { worker }]);
+        }
+        self.scratch = rewritten;
+    }
+
+    /// A request is on its way, at these bytes of the input.
+    fn fly(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: RequestId,
+        body: Slice,
+        range: std::ops::Range<u64>,
+        deadline: Duration,
+    ) {
+        let first = !self.is_owing();
         self.flights.push_back(Flight {
-            id: request.id,
-            start: self.offered,
-            dispatched: calls.now(),
+            id,
             body,
+            start: range.start,
+            end: range.end,
+            dispatched: calls.now(),
+            cancelled: false,
         });
-        let Some(input) = self.input else { return };
-        let body = &self.flights[self.flights.len() - 1].body;
-        let before = calls.queued(input);
-        calls.send_bytes(input, body);
-        let after = calls.send_bytes(input, b"\n");
-        // Nothing, when the input has just ended and its end is not told yet.
-        self.offered += after.saturating_sub(before) as u64;
+        if let (true, Some(input)) = (self.is_oneshot(), self.input) {
+            calls.finish(input, None);
+        }
         if first {
             self.arm(calls, deadline);
         }
@@ -96,50 +178,238 @@ impl Link {
     /// Sets the deadline of the oldest request.
     pub(super) fn arm(&self, calls: &mut Calls<'_>, deadline: Duration) {
         if let Some(output) = self.output {
-            let oldest = self.flights.front();
+            let oldest = self.flights.iter().find(|flight| !flight.cancelled);
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
             calls.deadline(output, ANSWER, at);
         }
     }
 
-    /// Takes replies for the oldest requests. A line is a reply only when all of its request has
-    /// left us: a program cannot answer what it cannot have read.
+    /// Takes replies. A frame is a reply only when all of its request has left us: a program cannot
+    /// answer what it cannot have read.
     pub(super) fn handle_data(
         &mut self,
-        calls: &Calls<'_>,
+        calls: &mut Calls<'_>,
         worker: WorkerId,
         data: &mut Data<'_>,
         up: &mut Vec<Upward>,
     ) -> Said {
         let bytes = data.bytes();
-        let accepted = self.accepted(calls);
-        let (mut from, mut answers) = (0, 0);
-        let said = loop {
-            match self.lines.next(bytes, &mut from) {
-                None => break Said::Answers(answers),
-                Some(Piece::TooLong) => break Said::TooLong(answers),
-                Some(Piece::Line(range)) => {
-                    let Some(flight) = self.pop_asked(accepted) else {
-                        break Said::Unasked(answers, shown(&bytes[range]));
-                    };
-                    let id = self.plant_shift(flight.id);
-                    let reply = Slice::copy_of(&bytes[range]);
-                    up.push(Upward::Answered { id, outcome: Outcome::Reply(reply) });
-                    up.push(Upward::Released { worker });
-                    answers += 1;
-                }
+        let mut from = 0;
+        let mut said = Said::Fine;
+        while matches!(said, Said::Fine | Said::Ready) {
+            let now = match self.decoder.next(bytes, &mut from) {
+                None => break,
+                Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => Said::TooLong,
+                Some(Piece::Broken(fault)) => Said::Broken(fault.text()),
+                Some(Piece::Frame(range)) => self.handle_frame(calls, worker, &bytes[range], up),
+            };
+            if now != Said::Fine {
+                said = now;
             }
-        };
+        }
         let shown = bytes.len();
-        let consumed = if data.is_last() { shown } else { self.lines.consume(shown, from) };
+        if data.is_last() && said == Said::Fine {
+            match self.decoder.finish(&bytes[from..]) {
+                Some(Last::Frame(range)) => {
+                    self.whole = Some(Slice::copy_of(&bytes[from..][range]));
+                }
+                Some(Last::TooLong) => said = Said::TooLong,
+                Some(Last::Unterminated(_) | Last::Partial) | None => {}
+            }
+        }
+        let consumed = if data.is_last() { shown } else { self.decoder.consume(shown, from) };
         data.consume(consumed);
         said
     }
 
-    /// The oldest request, if all of it has left us.
-    fn pop_asked(&mut self, accepted: u64) -> Option<Flight> {
-        let asked = self.flights.front().is_some_and(|flight| flight.end() <= accepted);
-        if asked { self.flights.pop_front() } else { None }
+    fn handle_frame(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        frame: &[u8],
+        up: &mut Vec<Upward>,
+    ) -> Said {
+        if self.tags.is_some() {
+            return self.handle_message(calls, worker, frame, up);
+        }
+        let accepted = self.accepted(calls);
+        let asked = self.flights.front().filter(|flight| flight.end <= accepted);
+        let Some(flight) = asked else { return Said::Unasked(shown(frame)) };
+        let (id, body) = (flight.id, Slice::copy_of(frame));
+        let last = match &self.stream {
+            None => true,
+            Some(stream) => stream.until.as_deref() == Some(frame),
+        };
+        if last {
+            self.complete(calls, worker, body, up);
+        } else {
+            self.is_streaming = true;
+            up.push(Upward::Part { id, part: body });
+            self.watch_gap(calls);
+        }
+        Said::Fine
+    }
+
+    /// The oldest reply is complete; `rest` is its last frame, or nothing more.
+    fn complete(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        rest: Slice,
+        up: &mut Vec<Upward>,
+    ) {
+        self.is_streaming = false;
+        if let (Some(output), true) = (self.output, self.has_gap()) {
+            calls.deadline(output, GAP, None);
+        }
+        let Some(flight) = self.flights.pop_front() else { return };
+        let id = self.plant_shift(flight.id);
+        up.push(Upward::Answered { id, outcome: Outcome::Reply(rest) });
+        up.push(Upward::Released { worker });
+        self.answers += 1;
+    }
+
+    fn has_gap(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.gap.is_some())
+    }
+
+    fn watch_gap(&self, calls: &mut Calls<'_>) {
+        let gap = self.stream.as_ref().and_then(|stream| stream.gap);
+        if let (Some(output), Some(gap)) = (self.output, gap) {
+            calls.deadline(output, GAP, Some(calls.now() + gap));
+        }
+    }
+
+    /// Nothing came for so long that the reply has ended.
+    pub(super) fn handle_gap(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.is_streaming {
+            self.complete(calls, worker, Slice::default(), up);
+        }
+    }
+
+    /// One message of a program whose messages have tags.
+    fn handle_message(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        frame: &[u8],
+        up: &mut Vec<Upward>,
+    ) -> Said {
+        let accepted = self.accepted(calls);
+        let Some(tags) = &mut self.tags else { return Said::Fine };
+        let mut out = std::mem::take(&mut self.scratch);
+        out.clear();
+        let message = tags.incoming(frame, &mut out);
+        let said = match message {
+            Message::Reply(id) => {
+                let place = self.flights.iter().position(|it| it.id == id && it.end <= accepted);
+                match place.and_then(|place| self.flights.remove(place)) {
+                    Some(flight) if flight.cancelled => up.push(Upward::Discarded),
+                    Some(_) => {
+                        let outcome = Outcome::Reply(Slice::from(&out[..]));
+                        up.push(Upward::Answered { id, outcome });
+                        up.push(Upward::Released { worker });
+                        self.answers += 1;
+                    }
+                    None => return Said::Unasked(shown(frame)),
+                }
+                Said::Fine
+            }
+            Message::About(id) => {
+                up.push(Upward::Part { id, part: Slice::from(&out[..]) });
+                Said::Fine
+            }
+            Message::Nobody => {
+                up.push(Upward::Discarded);
+                Said::Fine
+            }
+            Message::Asked | Message::Greeted => match self.write(calls, &out) {
+                Ok(_) if message == Message::Greeted => Said::Ready,
+                Ok(_) => Said::Fine,
+                Err(unframable) => Said::Broken(unframable.text()),
+            },
+            Message::Unasked => Said::Unasked(shown(frame)),
+            Message::Broken(text) => Said::Broken(text),
+        };
+        self.scratch = out;
+        said
+    }
+
+    /// Puts a frame into the input and returns its place in all that was offered.
+    fn write(
+        &mut self,
+        calls: &mut Calls<'_>,
+        frame: &[u8],
+    ) -> Result<std::ops::Range<u64>, Unframable> {
+        let envelope = envelope(self.decoder.framing(), frame)?;
+        let start = self.offered;
+        if let Some(input) = self.input {
+            let before = calls.queued(input);
+            let mut after = before;
+            for bytes in [envelope.head(), frame, envelope.tail()] {
+                if !bytes.is_empty() {
+                    after = calls.send_bytes(input, bytes);
+                }
+            }
+            // Nothing, when the input has just ended and its end is not told yet.
+            self.offered += after.saturating_sub(before) as u64;
+        }
+        let length = envelope.head().len() + frame.len() + envelope.tail().len();
+        Ok(start..start + length as u64)
+    }
+
+    /// Nobody wants this reply any more. With tags, the program is told and the slot is free;
+    /// without, it goes on, and its reply finds nobody.
+    pub(super) fn cancel(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        id: RequestId,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(tags) = &mut self.tags else { return };
+        let mut out = std::mem::take(&mut self.scratch);
+        out.clear();
+        let found = self.flights.iter_mut().find(|flight| flight.id == id && !flight.cancelled);
+        if let Some(flight) = found
+            && tags.cancel(id, &mut out)
+        {
+            flight.cancelled = true;
+            // A message of ours fits into every framing with tags.
+            let written = self.write(calls, &out);
+            debug_assert!(written.is_ok(), "it has no line feed");
+            up.push(Upward::Released { worker });
+            self.drop_old_cancelled();
+        }
+        self.scratch = out;
+    }
+
+    /// Replies to what was cancelled may never come; only so many are remembered.
+    fn drop_old_cancelled(&mut self) {
+        let cancelled = self.flights.iter().filter(|flight| flight.cancelled).count();
+        if cancelled > CANCELLED_MAX
+            && let Some(place) = self.flights.iter().position(|flight| flight.cancelled)
+            && let Some(flight) = self.flights.remove(place)
+            && let Some(tags) = &mut self.tags
+        {
+            tags.forget(flight.id);
+        }
+    }
+
+    /// Its output is not read for now, or is again. Only one that serves nobody else may wait.
+    pub(super) fn hold(&self, calls: &mut Calls<'_>, hold: bool) {
+        if let Some(output) = self.output {
+            if hold {
+                calls.pause(output);
+            } else {
+                calls.resume(output);
+            }
+        }
     }
 
     /// The planted bug that gives a reply to the next request instead.
@@ -164,8 +434,22 @@ impl Link {
                 self.accepted_at_close = self.accepted(calls);
                 self.input = None;
             }
-            Pipe::Output => self.output = None,
+            Pipe::Output => {
+                self.output = None;
+                if self.is_oneshot() {
+                    // Without a byte of output there was no last look at it.
+                    self.whole.get_or_insert_default();
+                }
+            }
             Pipe::Error => {}
+        }
+    }
+
+    /// The program has exited well: its whole output is the reply, where that is how it replies.
+    pub(super) fn conclude(&mut self, up: &mut Vec<Upward>) {
+        if let (Some(whole), Some(flight)) = (self.whole.take(), self.flights.pop_front()) {
+            up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(whole) });
+            self.answers += 1;
         }
     }
 
@@ -188,7 +472,7 @@ impl Link {
     pub(super) fn give_back(&mut self, calls: &Calls<'_>, up: &mut Vec<Upward>) {
         let accepted = self.accepted(calls);
         let reached = self.flights.partition_point(|flight| flight.start < accepted);
-        let unsent = self.flights.drain(reached..);
+        let unsent = self.flights.drain(reached..).filter(|flight| !flight.cancelled);
         up.extend(unsent.map(|it| Upward::Returned { id: it.id, body: it.body }));
     }
 
@@ -203,7 +487,8 @@ impl Link {
         up: &mut Vec<Upward>,
     ) {
         self.give_back(calls, up);
-        for (place, flight) in self.flights.drain(..).enumerate() {
+        let flights = self.flights.drain(..).filter(|flight| !flight.cancelled);
+        for (place, flight) in flights.enumerate() {
             // Only the oldest is to blame for what was said or not said; the others go with it.
             let fault = if place == 0 { fault } else { Fault::Ended };
             up.push(Upward::Answered { id: flight.id, outcome: outcome(fault, name, exit) });
@@ -211,11 +496,11 @@ impl Link {
     }
 
     pub(super) fn is_owing(&self) -> bool {
-        !self.flights.is_empty()
+        self.flights.iter().any(|flight| !flight.cancelled)
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.flights.len()
+        self.flights.iter().filter(|flight| !flight.cancelled).count()
     }
 
     /// Whether all that the program said is read.
@@ -223,6 +508,9 @@ impl Link {
         self.output.is_none()
     }
 }
+
+/// Cancelled requests of one program whose replies may still come.
+const CANCELLED_MAX: usize = 1024;
 
 fn outcome(fault: Fault, name: &str, exit: Option<&str>) -> Outcome {
     match (fault, exit) {
@@ -237,6 +525,11 @@ fn outcome(fault: Fault, name: &str, exit: Option<&str>) -> Outcome {
             Phase::Work,
             &format!("the reply of worker {name} is longer than reply_max"),
         ),
+        (Fault::Broken(text), _) => Outcome::ended(
+            Cause::Reply,
+            Phase::Work,
+            &format!("worker {name} does not keep to its framing: {text}"),
+        ),
         (Fault::Late(deadline), _) => Outcome::ended(
             Cause::Deadline,
             Phase::Work,
@@ -245,11 +538,11 @@ fn outcome(fault: Fault, name: &str, exit: Option<&str>) -> Outcome {
     }
 }
 
-/// Bytes of an unexpected line that are shown in the log.
+/// Bytes of an unexpected frame that are shown in the log.
 const SHOWN_MAX: usize = 80;
 
-fn shown(line: &[u8]) -> String {
-    let part = &line[..line.len().min(SHOWN_MAX)];
-    let more = if part.len() < line.len() { "…" } else { "" };
+fn shown(frame: &[u8]) -> String {
+    let part = &frame[..frame.len().min(SHOWN_MAX)];
+    let more = if part.len() < frame.len() { "…" } else { "" };
     format!("\"{}\"{more}", part.escape_ascii())
 }

@@ -48,7 +48,7 @@ fn with_half_close_left_the_end_of_the_bytes_is_the_end_of_the_client() {
 
 #[test]
 fn a_line_over_the_limit_is_refused_in_its_turn_and_the_next_ones_are_served() {
-    let (_folder, daemon) = echo("line_max = 100\n");
+    let (_folder, daemon) = echo("frame_max = 100\n");
     let mut client = daemon.connect();
     client.send(format!("a\n{}\nb\n{}\nc\n", "x".repeat(101), "y".repeat(1_000_000)));
     client.finish();
@@ -90,7 +90,7 @@ fn an_unterminated_last_line_is_refused_or_accepted_as_configured() {
 
 #[test]
 fn in_status_style_no_reply_can_be_mistaken() {
-    let (_folder, daemon) = echo("reply = \"status\"\nline_max = 10\n");
+    let (_folder, daemon) = echo("reply = \"status\"\nframe_max = 10\n");
     let mut client = daemon.connect();
     assert_eq!(client.ask("!full"), "+!full");
     assert!(client.ask("0123456789a").starts_with("!toolong "));

@@ -263,7 +263,7 @@ fn what_a_program_that_closed_its_input_had_not_taken_is_served_by_another() {
 #[test]
 fn a_line_of_many_megabytes_reaches_its_program() {
     let length = "$| = 1; while (<STDIN>) { print length($_) - 1, \"\\n\" }";
-    let (_folder, daemon) = perl(length, "line_max = \"64MiB\"\n", "workers = 1\n");
+    let (_folder, daemon) = perl(length, "frame_max = \"64MiB\"\n", "workers = 1\n");
     let mut client = daemon.connect();
     client.send("x".repeat(20 << 20));
     assert_eq!(client.ask(""), (20 << 20).to_string());

@@ -5,10 +5,7 @@
 use std::time::Duration;
 
 use super::{Choice, Default, Kind, Of, Opt, Section, Short, Word};
-use crate::{
-    EventKernel, Fds, Framing, HalfClose, Io, LastLine, OnConflict, Preset, Protocol, Record,
-    ReplyStyle, Schedule, Sync, Unbuffer,
-};
+use crate::model::*;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -95,7 +92,7 @@ const LISTENER: &[Opt] = &[
         "last_line",
         Kind::Word(LAST_LINE),
         Is("refuse"),
-        "What becomes of a last line without a newline.",
+        "What becomes of a last line, or other frame, whose end mark did not come.",
     ),
     any(
         "connections_max",
@@ -103,7 +100,13 @@ const LISTENER: &[Opt] = &[
         Is("10000"),
         "Connections at once; one more is refused.",
     ),
-    any("line_max", size(GIB), Is("64KiB"), "Bytes of a line, without its line end."),
+    any("frame_max", size(GIB), Is("64KiB"), "Bytes of a request, without what marks its ends."),
+    any(
+        "frame_over",
+        Kind::Word(FRAME_OVER),
+        Is("skip"),
+        "What becomes of a client that sends a longer one.",
+    ),
     any(
         "in_flight_max",
         count(1, 1_000_000),
@@ -132,7 +135,7 @@ const LISTENER: &[Opt] = &[
         "read",
         time_or_zero(),
         Is("10s"),
-        "A line that was begun must be complete after so long; `0s`: never.",
+        "A request that was begun must be complete after so long; `0s`: never.",
     ),
     any(
         "write_stall",
@@ -177,11 +180,19 @@ const POOL: &[Opt] = &[
         Is("lines"),
         "How requests and replies are told apart on the pipes.",
     ),
+    program("dispatch", Kind::Word(DISPATCH), Is("auto"), "How replies find their requests."),
+    program("pipeline", count(1, 65_535), Is("1"), "Requests in flight at once to one program."),
     program(
-        "pipeline",
-        count(1, 65_535),
-        Is("1"),
-        "Requests in flight at once to one program, answered in order.",
+        "handshake",
+        Kind::Word(HANDSHAKE),
+        Is("none"),
+        "What a program must say before it serves.",
+    ),
+    program(
+        "stream",
+        Kind::Group(STREAM, Short::None),
+        Nothing,
+        "A reply has many frames, each of which goes to the client as it comes; what ends it.",
     ),
     program("reply_max", size(GIB), Is("1MiB"), "Bytes of one reply."),
     program(
@@ -407,6 +418,11 @@ const BATCH: &[Opt] = &[
     ),
 ];
 
+const STREAM: &[Opt] = &[
+    any("until", Kind::Text, Nothing, "A frame that is this ends the reply, and belongs to it."),
+    any("gap", time(), Nothing, "When nothing came for so long, the reply has ended."),
+];
+
 const INSERT: &[Opt] = &[
     any("table", Kind::Text, Required, "The table."),
     any("columns", Kind::Names, Required, "Its columns, which are also the names in the record."),
@@ -437,8 +453,29 @@ const EVENT: &[Word] = &[
     ),
 ];
 
-const PROTOCOL: &[Word] =
-    &[word("lines", Choice::Protocol(Protocol::Lines), "One request a line, one line a reply.")];
+const fn frames(name: &'static str, framing: Framing, about: &'static str) -> Word {
+    word(name, Choice::Protocol(Protocol::Frames(framing)), about)
+}
+
+const PROTOCOL: &[Word] = &[
+    frames("lines", Framing::Lines, "One request a line, one line a reply."),
+    frames("nul", Framing::Nul, "A NUL behind each request and reply."),
+    frames("len1", Framing::Len1, "A length of one byte before each."),
+    frames("len2", Framing::Len2, "A big-endian length of two bytes before each."),
+    frames("len4", Framing::Len4, "A big-endian length of four bytes before each."),
+    frames("netstring", Framing::Netstring, "Each as `5:hello,`."),
+    frames(
+        "content-length",
+        Framing::ContentLength,
+        "JSON-RPC messages, each behind a head with `Content-Length`, as LSP has it.",
+    ),
+    frames(
+        "jsonrpc",
+        Framing::JsonRpc,
+        "One JSON-RPC message a line; replies come in any order, found by their ids.",
+    ),
+    frames("raw", Framing::Raw, "Whatever bytes come together are a request."),
+];
 
 const REPLY: &[Word] = &[
     word("plain", Choice::ReplyStyle(ReplyStyle::Plain), "As they are; refusals begin with `!`."),
@@ -446,6 +483,15 @@ const REPLY: &[Word] = &[
         "status",
         Choice::ReplyStyle(ReplyStyle::Status),
         "Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).",
+    ),
+];
+
+const FRAME_OVER: &[Word] = &[
+    word("skip", Choice::FrameOver(FrameOver::Skip), "It is refused and passed over."),
+    word(
+        "end",
+        Choice::FrameOver(FrameOver::End),
+        "It is refused, and the client gets what it is owed and no more.",
     ),
 ];
 
@@ -468,7 +514,69 @@ const SCHEDULE: &[Word] = &[
     ),
 ];
 
-const FRAMING: &[Word] = &[word("lines", Choice::Framing(Framing::Lines), "One line each.")];
+const FRAMING: &[Word] = &[
+    word("lines", Choice::Framing(Framing::Lines), "One line each."),
+    word("nul", Choice::Framing(Framing::Nul), "A NUL behind each."),
+    word("len1", Choice::Framing(Framing::Len1), "A length of one byte before each."),
+    word(
+        "len2",
+        Choice::Framing(Framing::Len2),
+        "A big-endian length of two bytes before each, as Erlang's `{packet, 2}`.",
+    ),
+    word(
+        "len4",
+        Choice::Framing(Framing::Len4),
+        "A big-endian length of four bytes before each, as Erlang's `{packet, 4}`.",
+    ),
+    word("netstring", Choice::Framing(Framing::Netstring), "Each as `5:hello,`."),
+    word(
+        "content-length",
+        Choice::Framing(Framing::ContentLength),
+        "JSON-RPC messages behind a head with `Content-Length`, as LSP has it.",
+    ),
+    word(
+        "jsonrpc",
+        Choice::Framing(Framing::JsonRpc),
+        "One JSON-RPC message a line, as the stdio transport of MCP.",
+    ),
+    word(
+        "raw",
+        Choice::Framing(Framing::Raw),
+        "Bytes as they come; `stream` says when a reply has ended.",
+    ),
+    word(
+        "oneshot",
+        Choice::Framing(Framing::Oneshot),
+        "A process a request: its input ends with the request, the reply with its output.",
+    ),
+];
+
+const HANDSHAKE: &[Word] = &[
+    word("none", Choice::Handshake(Handshake::None), "Nothing: it serves as soon as it runs."),
+    word(
+        "mcp",
+        Choice::Handshake(Handshake::Mcp),
+        "It is asked to `initialize` as MCP has it; clients that ask the same get its answer.",
+    ),
+];
+
+const DISPATCH: &[Word] = &[
+    word(
+        "auto",
+        Choice::Dispatch(Dispatch::Auto),
+        "`tagged` for `jsonrpc` and `content-length`, `in-order` for the others.",
+    ),
+    word(
+        "in-order",
+        Choice::Dispatch(Dispatch::InOrder),
+        "Replies come in the order of the requests.",
+    ),
+    word(
+        "tagged",
+        Choice::Dispatch(Dispatch::Tagged),
+        "JSON-RPC messages whose ids are rewritten and restored; replies come in any order.",
+    ),
+];
 
 const IO: &[Word] = &[
     word("pipe", Choice::Io(Io::Pipe), "Pipes, which every program can cope with."),

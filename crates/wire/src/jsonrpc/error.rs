@@ -30,7 +30,7 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Handler => -32074,
         Cause::Stopped => -32075,
         // Nobody is left to read these.
-        Cause::Left => -32800,
+        Cause::Cancelled | Cause::Left => -32800,
         Cause::Stalled => -32801,
         Cause::Answered => -32603,
     }

@@ -1,0 +1,380 @@
+//! Ids of ours in the messages of a program that several clients share.
+//!
+//! Each request goes out with a tag instead of its id, and with tags instead of the tokens by which
+//! it wants to hear of its progress; what comes back gets the client's own again. So two clients
+//! may use the same ids, and neither can name what belongs to the other.
+//!
+//! With a handshake the program is greeted once, by us, and every client that greets it is told
+//! what the program said then.
+
+use std::collections::BTreeMap;
+
+use exchange::{RequestId, Slice};
+use wire::Framing;
+use wire::jsonrpc::{self, Dialect, Kind, Tag, scan, splice, write_cancel};
+
+/// What becomes of a message to the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outgoing {
+    /// It is sent, and a reply waited for.
+    Request,
+    /// It is sent, and nothing is answered.
+    Notification,
+    /// It is not for the program, and nothing is answered.
+    Dropped,
+    /// What was written is the reply.
+    Answered,
+    /// It cannot be sent.
+    Refused(&'static str),
+}
+
+/// What a message of the program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    /// What was written is the reply to this request.
+    Reply(RequestId),
+    /// What was written concerns this request, and its reply is still to come.
+    About(RequestId),
+    /// It concerns nobody in particular.
+    Nobody,
+    /// The program asks something; what was written is the answer to it.
+    Asked,
+    /// The program answered our greeting; what was written thanks it.
+    Greeted,
+    /// A reply to something that was not asked.
+    Unasked,
+    /// No message.
+    Broken(&'static str),
+}
+
+#[derive(Debug)]
+struct Named {
+    request: RequestId,
+    /// What the client wrote.
+    written: Slice,
+    /// How many tags after this one stand for tokens of the same request; none for a token.
+    tokens: Option<u32>,
+}
+
+/// How the program's greeting stands.
+#[derive(Debug)]
+enum Greeting {
+    None,
+    /// Our greeting went out under this tag.
+    Sent(Tag),
+    /// What it answered: the result.
+    Done(Slice),
+}
+
+/// Tags of one program.
+#[derive(Debug)]
+pub(super) struct Tags {
+    dialect: Dialect,
+    next: Tag,
+    named: BTreeMap<Tag, Named>,
+    /// The tag of the id of each request in flight.
+    of: BTreeMap<RequestId, Tag>,
+    greeting: Greeting,
+}
+
+/// What becomes of a message that keeps its id.
+pub(super) fn unchanged(frame: &[u8]) -> Outgoing {
+    match scan(frame).map(|message| message.kind()) {
+        Ok(Kind::Request) => Outgoing::Request,
+        Ok(Kind::Notification) => Outgoing::Notification,
+        Ok(Kind::Response) => Outgoing::Refused(RESPONSE),
+        Err(fault) => Outgoing::Refused(fault.text()),
+    }
+}
+
+const RESPONSE: &str = "it answers what nobody asked";
+
+impl Tags {
+    pub(super) fn new(framing: Framing) -> Self {
+        let dialect = match framing {
+            Framing::ContentLength => Dialect::Lsp,
+            _ => Dialect::Mcp,
+        };
+        Self {
+            dialect,
+            next: Tag::MAX.next(),
+            named: BTreeMap::new(),
+            of: BTreeMap::new(),
+            greeting: Greeting::None,
+        }
+    }
+
+    /// Writes the greeting of a program that wants one (MCP).
+    pub(super) fn greet(&mut self, out: &mut Vec<u8>) {
+        let tag = self.next;
+        self.next = tag.next();
+        self.greeting = Greeting::Sent(tag);
+        let version = env!("CARGO_PKG_VERSION");
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":{tag},"method":"initialize","params":{{"protocolVersion":"{MCP_VERSION}","capabilities":{{}},"clientInfo":{{"name":"roadstead","version":"{version}"}}}}}}"#
+        );
+        out.extend_from_slice(text.as_bytes());
+    }
+
+    /// A message of a client. What the program shall read is written behind what `out` holds.
+    pub(super) fn outgoing(&mut self, id: RequestId, frame: &[u8], out: &mut Vec<u8>) -> Outgoing {
+        let message = match scan(frame) {
+            Ok(message) => message,
+            Err(fault) => return Outgoing::Refused(fault.text()),
+        };
+        let greeted = matches!(self.greeting, Greeting::Done(_));
+        match (message.kind(), &message.id) {
+            (Kind::Response, _) => return Outgoing::Refused(RESPONSE),
+            // A client's own would name another client's request, or nothing.
+            (Kind::Notification, _)
+                if message.cancels(frame).is_some() || message.reports(frame).is_some() =>
+            {
+                return Outgoing::Dropped;
+            }
+            (Kind::Notification, _)
+                if greeted && message.is_method(frame, "notifications/initialized") =>
+            {
+                return Outgoing::Dropped;
+            }
+            (Kind::Notification, _) | (Kind::Request, None) => {
+                splice(frame, &[], out);
+                return Outgoing::Notification;
+            }
+            (Kind::Request, Some(place)) => {
+                if let Greeting::Done(result) = &self.greeting
+                    && message.is_method(frame, "initialize")
+                {
+                    write_result(&frame[place.clone()], result, out);
+                    return Outgoing::Answered;
+                }
+            }
+        }
+        let tokens = &message.tokens;
+        let tokens = [&tokens.meta_progress, &tokens.work_done, &tokens.partial_result];
+        let places = message.id.iter().chain(tokens.into_iter().flatten());
+        let mut edits = Vec::with_capacity(2);
+        for place in places {
+            let tag = self.next;
+            self.next = tag.next();
+            let first = edits.is_empty();
+            let written = Slice::copy_of(&frame[place.clone()]);
+            self.named.insert(tag, Named { request: id, written, tokens: first.then_some(0) });
+            edits.push((place.clone(), tag, tag.to_string()));
+        }
+        let first = edits[0].1;
+        if let Some(named) = self.named.get_mut(&first) {
+            named.tokens = Some(u32::try_from(edits.len() - 1).unwrap_or(0));
+        }
+        self.of.insert(id, first);
+        edits.sort_by_key(|(place, ..)| place.start);
+        let edits: Vec<_> =
+            edits.iter().map(|(place, _, text)| (place.clone(), text.as_bytes())).collect();
+        splice(frame, &edits, out);
+        Outgoing::Request
+    }
+
+    /// A message of the program. What its reader shall read is written behind what `out` holds.
+    pub(super) fn incoming(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Message {
+        let message = match scan(frame) {
+            Ok(message) => message,
+            Err(fault) => return Message::Broken(fault.text()),
+        };
+        match (message.kind(), &message.id) {
+            (Kind::Request, Some(place)) => {
+                let id = &frame[place.clone()];
+                if message.is_method(frame, "ping") {
+                    write_result(id, b"{}", out);
+                } else {
+                    write_refusal(id, out);
+                }
+                Message::Asked
+            }
+            (Kind::Response, Some(place)) => self.response(frame, place, &message, out),
+            // An error to something that the program could not read at all.
+            (Kind::Response, None) => Message::Nobody,
+            (Kind::Notification, _) | (Kind::Request, None) => {
+                let Some(place) = message.reports(frame) else { return Message::Nobody };
+                let named = Tag::parse(&frame[place.clone()]).and_then(|tag| self.named.get(&tag));
+                let Some(named) = named.filter(|named| named.tokens.is_none()) else {
+                    return Message::Nobody;
+                };
+                splice(frame, &[(place.clone(), &named.written)], out);
+                Message::About(named.request)
+            }
+        }
+    }
+
+    fn response(
+        &mut self,
+        frame: &[u8],
+        place: &std::ops::Range<usize>,
+        message: &jsonrpc::Message,
+        out: &mut Vec<u8>,
+    ) -> Message {
+        if frame[place.clone()] == *b"null" {
+            return Message::Nobody;
+        }
+        let Some(tag) = Tag::parse(&frame[place.clone()]) else { return Message::Unasked };
+        if let Greeting::Sent(greeting) = self.greeting
+            && greeting == tag
+        {
+            let Some(result) = &message.result else {
+                return Message::Broken("it refused the greeting");
+            };
+            self.greeting = Greeting::Done(Slice::copy_of(&frame[result.clone()]));
+            out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            return Message::Greeted;
+        }
+        let Some(named) = self.named.get(&tag).filter(|named| named.tokens.is_some()) else {
+            return Message::Unasked;
+        };
+        splice(frame, &[(place.clone(), &named.written)], out);
+        let request = named.request;
+        self.forget(request);
+        Message::Reply(request)
+    }
+
+    /// Writes the message that takes a request back. False when it is not in flight.
+    pub(super) fn cancel(&mut self, id: RequestId, out: &mut Vec<u8>) -> bool {
+        let tag = self.of.get(&id);
+        if let Some(tag) = tag {
+            write_cancel(self.dialect, *tag, out);
+        }
+        tag.is_some()
+    }
+
+    /// A request whose reply is not waited for any more.
+    pub(super) fn forget(&mut self, id: RequestId) {
+        let Some(mut tag) = self.of.remove(&id) else { return };
+        let tokens = self.named.remove(&tag).and_then(|named| named.tokens).unwrap_or(0);
+        for _ in 0..tokens {
+            tag = tag.next();
+            self.named.remove(&tag);
+        }
+    }
+}
+
+/// The revision of MCP that our greeting speaks.
+const MCP_VERSION: &str = "2025-06-18";
+
+fn write_result(id: &[u8], result: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id);
+    out.extend_from_slice(br#","result":"#);
+    out.extend_from_slice(result);
+    out.push(b'}');
+}
+
+/// What a program is told that asks something of its clients: it has many, and none of them is
+/// meant more than another.
+fn write_refusal(id: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id);
+    out.extend_from_slice(
+        br#","error":{"code":-32601,"message":"this server is shared by many clients, which cannot be asked"}}"#,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u32) -> RequestId {
+        RequestId::new(number, 1)
+    }
+
+    fn out(tags: &mut Tags, request: u32, frame: &str) -> (Outgoing, String) {
+        let mut out = Vec::new();
+        let outgoing = tags.outgoing(id(request), frame.as_bytes(), &mut out);
+        (outgoing, String::from_utf8(out).unwrap())
+    }
+
+    fn back(tags: &mut Tags, frame: &str) -> (Message, String) {
+        let mut out = Vec::new();
+        let message = tags.incoming(frame.as_bytes(), &mut out);
+        (message, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn two_clients_with_one_id_each_get_their_own_reply() {
+        let mut tags = Tags::new(Framing::JsonRpc);
+        let asked = r#"{"id":"a","method":"m"}"#;
+        assert_eq!(out(&mut tags, 1, asked).1, r#"{"id":0,"method":"m"}"#);
+        assert_eq!(out(&mut tags, 2, asked).1, r#"{"id":1,"method":"m"}"#);
+        let second = back(&mut tags, r#"{"id":1,"result":2}"#);
+        assert_eq!(second, (Message::Reply(id(2)), r#"{"id":"a","result":2}"#.to_owned()));
+        assert_eq!(back(&mut tags, r#"{"id":0,"error":1}"#).0, Message::Reply(id(1)));
+        assert_eq!(
+            back(&mut tags, r#"{"id":0,"result":1}"#).0,
+            Message::Unasked,
+            "a reply too many"
+        );
+    }
+
+    #[test]
+    fn progress_goes_to_the_client_that_asked_for_it() {
+        let mut tags = Tags::new(Framing::JsonRpc);
+        let asked = r#"{"params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
+        let (_, sent) = out(&mut tags, 1, asked);
+        assert_eq!(sent, r#"{"params":{"_meta":{"progressToken":1}},"id":0,"method":"m"}"#);
+        let said =
+            r#"{"method":"notifications/progress","params":{"progressToken":1,"progress":5}}"#;
+        let (message, told) = back(&mut tags, said);
+        assert_eq!(message, Message::About(id(1)));
+        assert!(told.contains(r#""progressToken":"p""#), "{told}");
+        assert_eq!(
+            back(&mut tags, r#"{"id":1,"result":1}"#).0,
+            Message::Unasked,
+            "a token is no id"
+        );
+        assert_eq!(back(&mut tags, r#"{"id":0,"result":1}"#).0, Message::Reply(id(1)));
+        assert_eq!(back(&mut tags, said).0, Message::Nobody, "its request has ended");
+    }
+
+    #[test]
+    fn clients_are_greeted_with_what_the_program_said_to_us() {
+        let mut tags = Tags::new(Framing::JsonRpc);
+        let mut greeting = Vec::new();
+        tags.greet(&mut greeting);
+        assert!(greeting.starts_with(br#"{"jsonrpc":"2.0","id":0,"method":"initialize""#));
+        let (message, thanks) = back(&mut tags, r#"{"id":0,"result":{"x":1}}"#);
+        assert_eq!(message, Message::Greeted);
+        assert!(thanks.contains("notifications/initialized"));
+        let (outgoing, reply) = out(&mut tags, 1, r#"{"id":"i","method":"initialize"}"#);
+        assert_eq!(outgoing, Outgoing::Answered);
+        assert_eq!(reply, r#"{"jsonrpc":"2.0","id":"i","result":{"x":1}}"#);
+        let (outgoing, _) = out(&mut tags, 2, r#"{"method":"notifications/initialized"}"#);
+        assert_eq!(outgoing, Outgoing::Dropped);
+    }
+
+    #[test]
+    fn what_the_program_asks_is_answered_by_us() {
+        let mut tags = Tags::new(Framing::JsonRpc);
+        let ping = back(&mut tags, r#"{"id":"x","method":"ping"}"#);
+        assert_eq!(ping, (Message::Asked, r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned()));
+        let (message, refused) = back(&mut tags, r#"{"id":9,"method":"sampling/createMessage"}"#);
+        assert_eq!(message, Message::Asked);
+        assert!(refused.starts_with(r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"#));
+    }
+
+    #[test]
+    fn a_request_is_taken_back_by_its_tag() {
+        let mut tags = Tags::new(Framing::ContentLength);
+        out(&mut tags, 1, r#"{"id":"a","method":"m"}"#);
+        let mut cancel = Vec::new();
+        assert!(tags.cancel(id(1), &mut cancel));
+        let text = String::from_utf8(cancel).unwrap();
+        assert!(text.contains(r#""$/cancelRequest","params":{"id":0}"#), "{text}");
+        assert!(!tags.cancel(id(2), &mut Vec::new()));
+        let own = r#"{"method":"$/cancelRequest","params":{"id":0}}"#;
+        assert_eq!(out(&mut tags, 3, own).0, Outgoing::Dropped, "it would be another's");
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_or_breaks_the_program() {
+        let mut tags = Tags::new(Framing::JsonRpc);
+        assert!(matches!(out(&mut tags, 1, "hello").0, Outgoing::Refused(_)));
+        assert!(matches!(back(&mut tags, "hello").0, Message::Broken(_)));
+        assert_eq!(unchanged(br#"{"method":"m"}"#), Outgoing::Notification);
+    }
+}

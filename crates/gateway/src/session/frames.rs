@@ -1,0 +1,350 @@
+//! A client that speaks in frames, of any framing: each frame is a request, and its reply is one
+//! frame or, when it comes in parts, several.
+//!
+//! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
+//! client with `in_flight_max` requests owed is paused, not refused. One that does not take its
+//! output is paused too, and cut when it takes nothing for `write_stall`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use event::{Calls, Data};
+use exchange::{Cause, Outcome, Phase, RequestId, Slice};
+use wire::jsonrpc::{self, Kind, Message};
+use wire::{Decoder, Last, Piece, encode, write_reply};
+
+use super::owed::{Limits, Name, Owed, Ready};
+use crate::core::Core;
+use crate::exchanges::{Client, Delivery, SessionId};
+use crate::plan::FramesPlan;
+use crate::transport::Transport;
+
+/// What is done with what the client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    /// Frames become requests.
+    Open,
+    /// Frames are refused, because the daemon is about to end.
+    Refusing,
+    /// There will be no more.
+    Ended,
+}
+
+#[derive(Debug)]
+pub(super) struct Frames {
+    id: SessionId,
+    /// The place of its pool.
+    pool: usize,
+    plan: Arc<FramesPlan>,
+    decoder: Decoder,
+    input: Input,
+    owed: Owed,
+    /// A frame was begun, and its deadline is armed.
+    begun: bool,
+    /// The request whose worker was asked to wait.
+    holding: Option<RequestId>,
+}
+
+impl FramesPlan {
+    /// Writes the refusal of a connection.
+    pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+        let refused = write_reply(self.framing, self.marks, outcome, wire::Asked::Unknown, out);
+        debug_assert!(refused.is_ok(), "an ending can always be carried");
+    }
+}
+
+impl Frames {
+    pub(super) fn new(id: SessionId, pool: usize, plan: Arc<FramesPlan>) -> Self {
+        Self {
+            decoder: Decoder::new(plan.framing, plan.frame_max, plan.over),
+            owed: Owed::new(!plan.framing.is_json()),
+            id,
+            pool,
+            plan,
+            input: Input::Open,
+            begun: false,
+            holding: None,
+        }
+    }
+
+    pub(super) fn handle_data(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        core: &mut Core,
+    ) {
+        let bytes = data.bytes();
+        if self.input == Input::Ended {
+            // The rest of a client whose frame was broken or did not end in time.
+            return data.consume(bytes.len());
+        }
+        let (mut from, mut found) = (0, false);
+        while !self.is_full() {
+            let Some(piece) = self.decoder.next(bytes, &mut from) else { break };
+            self.handle_piece(transport, piece, bytes, core);
+            found = true;
+        }
+        let shown = bytes.len();
+        let consumed = if self.is_full() {
+            from
+        } else if data.is_last() {
+            self.handle_last(transport, &bytes[from..], core);
+            shown
+        } else {
+            self.decoder.consume(shown, from)
+        };
+        data.consume(consumed);
+        if self.is_full() || transport.is_clogged(calls) {
+            transport.pause(calls);
+        }
+        self.watch_begun(transport, calls, shown - consumed, found);
+    }
+
+    /// The rest of the bytes of a client that sends no more.
+    fn handle_last(&mut self, transport: &Transport, rest: &[u8], core: &mut Core) {
+        let incomplete = match self.decoder.finish(rest) {
+            None => return,
+            Some(Last::Frame(range)) => return self.handle_frame(transport, range, rest, core),
+            Some(Last::Unterminated(range)) if self.plan.accepts_last => {
+                return self.handle_frame(transport, range, rest, core);
+            }
+            Some(Last::TooLong) => return self.refuse_too_long(transport, core),
+            Some(Last::Unterminated(_)) if self.plan.framing == wire::Framing::Lines => {
+                "the last line has no newline at its end"
+            }
+            Some(Last::Unterminated(_) | Last::Partial) => "the last request came in part only",
+        };
+        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, incomplete);
+        self.refuse(transport, outcome, Name::Unknown, core);
+    }
+
+    fn handle_piece(&mut self, transport: &Transport, piece: Piece, bytes: &[u8], core: &mut Core) {
+        match piece {
+            Piece::Frame(range) => self.handle_frame(transport, range, bytes, core),
+            Piece::TooLong { .. } => self.refuse_too_long(transport, core),
+            Piece::Broken(fault) => {
+                // Whoever wrote this cannot be understood any more: it is told once.
+                let cause =
+                    if fault == wire::Fault::TooLong { Cause::TooLong } else { Cause::Record };
+                let outcome = Outcome::ended(cause, Phase::Receive, fault.text());
+                self.refuse(transport, outcome, Name::Unknown, core);
+                self.input = Input::Ended;
+            }
+        }
+    }
+
+    fn refuse_too_long(&mut self, transport: &Transport, core: &mut Core) {
+        let (what, max) = (self.plan.word(), self.plan.frame_max);
+        let text = format!("a {what} has at most {max} bytes");
+        let outcome = Outcome::ended(Cause::TooLong, Phase::Receive, &text);
+        self.refuse(transport, outcome, Name::Unknown, core);
+    }
+
+    fn handle_frame(
+        &mut self,
+        transport: &Transport,
+        range: Range<usize>,
+        bytes: &[u8],
+        core: &mut Core,
+    ) {
+        let frame = &bytes[range];
+        let name = if self.plan.framing.is_json() {
+            match jsonrpc::scan(frame) {
+                Ok(message) => match self.name(frame, &message, core) {
+                    Some(name) => name,
+                    None => return,
+                },
+                Err(fault) => {
+                    let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
+                    return self.refuse(transport, outcome, Name::Unknown, core);
+                }
+            }
+        } else {
+            Name::Unknown
+        };
+        if self.input == Input::Refusing {
+            let text = "the daemon is about to end";
+            let outcome = Outcome::ended(Cause::Draining, Phase::Receive, text);
+            return self.refuse(transport, outcome, name, core);
+        }
+        let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
+        let id = core.submit(client, transport.peer(), Slice::copy_of(frame), self.pool);
+        self.owed.push(id, name);
+    }
+
+    /// How the reply to this message is to be named; none for a message that is no request.
+    fn name(&self, frame: &[u8], message: &Message, core: &mut Core) -> Option<Name> {
+        if let Some(cancelled) = message.cancels(frame) {
+            if let Some(request) = self.owed.find(&frame[cancelled.clone()]) {
+                core.cancel(request);
+            }
+            return None;
+        }
+        match message.kind() {
+            Kind::Request => {
+                message.id.clone().map(|place| Name::Id(Slice::copy_of(&frame[place])))
+            }
+            Kind::Notification => Some(Name::Nothing),
+            // Nobody asked the client: requests of programs are not passed on.
+            Kind::Response => None,
+        }
+    }
+
+    fn refuse(&mut self, transport: &Transport, outcome: Outcome, name: Name, core: &mut Core) {
+        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        self.owed.push_ready(outcome, name);
+    }
+
+    fn is_full(&self) -> bool {
+        self.owed.len() >= self.plan.in_flight_max
+    }
+
+    /// A frame that was begun must come to its end in time.
+    fn watch_begun(
+        &mut self,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+        rest: usize,
+        found: bool,
+    ) {
+        let Some(read) = self.plan.read else { return };
+        let begun = !transport.is_paused() && self.decoder.is_begun(rest);
+        if begun && (found || !self.begun) {
+            transport.arm_read(calls, Some(calls.now() + read));
+        } else if !begun && self.begun {
+            transport.arm_read(calls, None);
+        }
+        self.begun = begun;
+    }
+
+    /// A frame that was begun did not end in time: it is refused, and the client with it, once it
+    /// has what it is owed.
+    pub(super) fn handle_slow(
+        &mut self,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        let text = format!("a {} that was begun did not end in time", self.plan.word());
+        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
+        self.refuse(transport, outcome, Name::Unknown, core);
+        self.input = Input::Ended;
+        transport.arm_read(calls, None);
+    }
+
+    pub(super) fn handle_eof(&mut self) {
+        self.input = Input::Ended;
+    }
+
+    pub(super) fn refuse_all(&mut self) {
+        if self.input == Input::Open {
+            self.input = Input::Refusing;
+        }
+    }
+
+    /// Something came of request `sequence`. Where it is over a limit, the client is told that
+    /// instead, and so is the core.
+    pub(super) fn deliver(
+        &mut self,
+        transport: &Transport,
+        sequence: u64,
+        delivery: Delivery,
+        core: &mut Core,
+    ) {
+        let limits = Limits {
+            held_max: self.plan.reply_held_max,
+            send_max: transport.listener().limits.send_max,
+        };
+        if let Some((more, outcome)) = self.owed.deliver(sequence, delivery, limits) {
+            core.note_undelivered(self.pool, transport.peer(), &outcome);
+            if let Some(request) = more {
+                core.abandon(request, Cause::Reply);
+            }
+        }
+    }
+
+    pub(super) fn flush(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+        scratch: &mut Vec<u8>,
+    ) {
+        let high = transport.listener().limits.send_high;
+        self.write_below(transport, calls, scratch, high);
+        self.hold(transport, calls, core);
+        let room = self.owed.len() <= self.plan.in_flight_max / 2;
+        if transport.is_paused() && room && !transport.is_clogged(calls) {
+            transport.resume(calls);
+        }
+        if self.input == Input::Ended && self.owed.is_empty() {
+            transport.finish(calls, None);
+        }
+    }
+
+    pub(super) fn flush_all(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+    ) {
+        self.write_below(transport, calls, scratch, usize::MAX);
+    }
+
+    fn write_below(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+        high: usize,
+    ) {
+        scratch.clear();
+        let queued = transport.queued(calls);
+        while queued + scratch.len() <= high {
+            let Some(ready) = self.owed.pop_ready() else { break };
+            self.write(ready, scratch);
+        }
+        transport.send_bytes(calls, scratch);
+    }
+
+    fn write(&self, ready: Ready, out: &mut Vec<u8>) {
+        let (framing, marks) = (self.plan.framing, self.plan.marks);
+        let written = match &ready {
+            Ready::Part(part) => encode(framing, part, out),
+            Ready::End(name, outcome) => write_reply(framing, marks, outcome, name.asked(), out),
+        };
+        if let Err(refused) = written {
+            let name = match ready {
+                Ready::End(name, _) => name,
+                Ready::Part(_) => Name::Unknown,
+            };
+            let outcome = Outcome::ended(Cause::Reply, Phase::Reply, refused.text());
+            let refused = write_reply(framing, marks, &outcome, name.asked(), out);
+            debug_assert!(refused.is_ok(), "an ending can always be carried");
+        }
+    }
+
+    /// A worker whose parts the client does not take waits, where it can.
+    fn hold(&mut self, transport: &Transport, calls: &Calls<'_>, core: &mut Core) {
+        let clogged = transport.is_clogged(calls);
+        let wanted = self.owed.streaming().filter(|_| clogged);
+        if wanted != self.holding {
+            if let Some(before) = self.holding {
+                core.hold(before, false);
+            }
+            if let Some(now) = wanted {
+                core.hold(now, true);
+            }
+            self.holding = wanted;
+        }
+    }
+
+    pub(super) fn abandoned(&self) -> impl Iterator<Item = RequestId> {
+        self.owed.requests()
+    }
+
+    pub(super) fn is_owed(&self) -> bool {
+        !self.owed.is_empty()
+    }
+}

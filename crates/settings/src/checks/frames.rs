@@ -1,0 +1,102 @@
+//! What framings, tags and replies of several frames ask of each other.
+
+use crate::diagnostics::Fault;
+use crate::options::Choice;
+use crate::walk::{Section, Value};
+use crate::{Dispatch, Framing, Handshake, Protocol, ReplyStyle};
+
+/// What a framing can carry, and what makes no sense with it.
+pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
+    let group = &pool.group;
+    let Some(Value::Word(Choice::Framing(framing))) = group.value("framing") else { return };
+    let is_json = matches!(framing, Framing::JsonRpc | Framing::ContentLength);
+    let tags = match group.value("dispatch") {
+        Some(Value::Word(Choice::Dispatch(dispatch))) => match dispatch {
+            Dispatch::Auto => is_json,
+            Dispatch::InOrder => false,
+            Dispatch::Tagged => true,
+        },
+        _ => false,
+    };
+    if let (true, false, Some(place)) = (tags, is_json, group.place("dispatch")) {
+        faults.push(
+            Fault::at(place, "only JSON-RPC messages have ids that can be rewritten")
+                .expected("`tagged` goes with `framing = \"jsonrpc\"` or `\"content-length\"`")
+                .mend("remove `dispatch`, or set `framing` to one of these"),
+        );
+    }
+    if let (false, Some(Value::Word(Choice::Handshake(Handshake::Mcp))), Some(place)) =
+        (tags, group.value("handshake"), group.place("handshake"))
+    {
+        faults.push(
+            Fault::at(place, "this handshake needs a program that is shared by its ids")
+                .expected("`handshake = \"mcp\"` goes with `framing = \"jsonrpc\"`")
+                .mend("set `framing = \"jsonrpc\"`, or remove `handshake`"),
+        );
+    }
+    if let (Framing::Oneshot, Some(place), Some(pipeline)) =
+        (framing, group.place("pipeline"), group.number("pipeline"))
+        && pipeline > 1
+    {
+        faults.push(
+            Fault::at(place, "a `oneshot` program serves one request")
+                .expected("`pipeline` = 1")
+                .mend("remove `pipeline`; `workers` says how many run at once"),
+        );
+    }
+    stream(pool, *framing, tags, faults);
+}
+
+/// Replies of many frames.
+fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>) {
+    let group = &pool.group;
+    let (Some(Value::Group(stream)), Some(place)) = (group.value("stream"), group.key("stream"))
+    else {
+        if framing == Framing::Raw
+            && let Some(place) = group.place("framing")
+        {
+            faults.push(
+                Fault::at(place, "nobody could tell where a reply of `raw` bytes ends")
+                    .expected("`stream` says what ends it")
+                    .mend("add `stream = { gap = \"50ms\" }`"),
+            );
+        }
+        return;
+    };
+    let wrong = if stream.find("until").is_none() && stream.find("gap").is_none() {
+        Some(("nothing ends the reply", "`until`, `gap` or both", "add `until = \".\"`"))
+    } else if framing == Framing::Oneshot {
+        let why = "the reply of a `oneshot` program ends with its output";
+        Some((why, "no `stream`", "remove `stream`"))
+    } else if tags {
+        let why = "a reply that is found by its id is one message";
+        Some((why, "no `stream`", "remove `stream`, or set `dispatch = \"in-order\"`"))
+    } else if group.find("then").is_some() {
+        let why = "what goes to another pool is one frame";
+        Some((why, "either `stream` or `then`", "remove one of the two"))
+    } else {
+        None
+    };
+    if let Some((why, expected, mend)) = wrong {
+        faults.push(Fault::at(place, why).expected(format!("expected {expected}")).mend(mend));
+    }
+}
+
+/// Marks are for replies that are not JSON.
+pub(super) fn marks(listener: &Section, faults: &mut Vec<Fault>) {
+    let group = &listener.group;
+    if let (
+        Some(Value::Word(Choice::Protocol(Protocol::Frames(
+            Framing::JsonRpc | Framing::ContentLength,
+        )))),
+        Some(Value::Word(Choice::ReplyStyle(ReplyStyle::Status))),
+        Some(place),
+    ) = (group.value("protocol"), group.value("reply"), group.place("reply"))
+    {
+        faults.push(
+            Fault::at(place, "JSON-RPC messages carry no marks")
+                .expected("refusals are error objects there")
+                .mend("remove `reply`"),
+        );
+    }
+}
