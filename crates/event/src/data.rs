@@ -14,6 +14,7 @@ impl<'a> Data<'a> {
     }
 
     /// The bytes that are neither consumed nor taken yet.
+    #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.lent.bytes()
@@ -23,6 +24,7 @@ impl<'a> Data<'a> {
     ///
     /// # Panics
     /// When there are fewer.
+    #[inline]
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.bytes().len(), "only bytes that are there can be consumed");
         self.lent.start += count;
@@ -79,6 +81,7 @@ impl Lent {
         Self { body: Body::Own(block), start: 0, last }
     }
 
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.body {
             Body::Own(block) => &block.filled()[self.start..],

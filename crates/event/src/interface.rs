@@ -209,7 +209,8 @@ impl Default for StreamLimits {
 /// Settings of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopSettings {
-    /// Events taken from the kernel at once.
+    /// Events taken from the kernel at once. What a stream sends leaves at the end of the turn, so a
+    /// batch should be small enough for the kernel to still have the stream in its cache by then.
     pub events_max: usize,
     /// Bytes read from one stream in one turn, so that a busy one cannot starve the others.
     pub read_budget: usize,
@@ -226,7 +227,7 @@ pub struct LoopSettings {
 impl Default for LoopSettings {
     fn default() -> Self {
         Self {
-            events_max: 1024,
+            events_max: 256,
             read_budget: 256 << 10,
             accept_budget: 64,
             mail_budget: 1024,

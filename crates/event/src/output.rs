@@ -30,6 +30,29 @@ pub(crate) struct Output {
     bytes: usize,
 }
 
+/// Emptied outputs that are kept for the next stream that sends.
+const SPARES_MAX: usize = 256;
+
+/// Outputs that wait for a stream that sends.
+#[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "the boxes move between here and the streams")]
+pub(crate) struct Spares(Vec<Box<Output>>);
+
+impl Spares {
+    pub(crate) fn take(&mut self) -> Box<Output> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give(&mut self, mut output: Box<Output>) {
+        if self.0.len() < SPARES_MAX {
+            if output.bytes > 0 {
+                output.clear();
+            }
+            self.0.push(output);
+        }
+    }
+}
+
 impl Output {
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
@@ -47,10 +70,26 @@ impl Output {
 
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();
-        let mut rest = bytes;
-        if let Some(tail) = &mut self.tail {
-            rest = &rest[tail.push(rest)..];
+        match &mut self.tail {
+            Some(tail) if tail.remaining() >= bytes.len() => {
+                tail.push(bytes);
+            }
+            // What is long does not begin in a spare tail, it would be cut there.
+            Some(tail) if tail.is_empty() => {
+                self.tail = None;
+                self.lengthen(bytes);
+            }
+            Some(tail) => {
+                let pushed = tail.push(bytes);
+                self.lengthen(&bytes[pushed..]);
+            }
+            None => self.lengthen(bytes),
         }
+    }
+
+    /// Begins tails until all bytes have a place.
+    fn lengthen(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
         while !rest.is_empty() {
             let capacity = self.tail.as_ref().map_or(TAIL_MIN, |tail| tail.capacity() * 4);
             self.freeze_tail();
@@ -63,12 +102,22 @@ impl Output {
 
     /// Ends the tail, so that something can follow it.
     fn freeze_tail(&mut self) {
-        let Some(tail) = self.tail.take() else { return };
+        let Some(tail) = self.tail.take_if(|tail| !tail.is_empty()) else { return };
         let sent = std::mem::take(&mut self.tail_sent);
         if tail.len() > sent {
             let mut slice = tail.freeze();
             slice.advance(sent);
             self.slices.push_back(slice);
+        }
+    }
+
+    /// What is to be sent, when it is all in one part: nearly always.
+    #[inline]
+    pub(crate) fn only_part(&self) -> Option<&[u8]> {
+        match (&self.tail, self.slices.len()) {
+            (Some(tail), 0) => Some(&tail.filled()[self.tail_sent..]),
+            (None, 1) => self.slices.front().map(|slice| &slice[..]),
+            _ => None,
         }
     }
 
@@ -92,6 +141,9 @@ impl Output {
     /// Forgets the first `count` bytes: the kernel has them.
     pub(crate) fn sent(&mut self, count: usize) {
         assert!(count <= self.bytes, "the kernel takes no more than it was given");
+        if count == self.bytes {
+            return self.clear();
+        }
         self.bytes -= count;
         let mut rest = count;
         while rest > 0 {
@@ -106,17 +158,21 @@ impl Output {
             rest -= first.len();
             self.slices.pop_front();
         }
-        if self.bytes == 0 {
-            self.clear();
-        }
     }
 
-    /// Forgets everything and gives the blocks back.
+    /// Forgets everything and gives the blocks back, but for the smallest tail: the next who sends
+    /// needs one.
     pub(crate) fn clear(&mut self) {
-        self.slices.clear();
-        self.tail = None;
+        if !self.slices.is_empty() {
+            self.slices.clear();
+        }
         self.tail_sent = 0;
         self.bytes = 0;
+        match &mut self.tail {
+            Some(tail) if tail.capacity() <= TAIL_MIN => tail.clear(),
+            Some(_) => self.tail = None,
+            None => {}
+        }
     }
 }
 
@@ -199,10 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_owned_once_all_is_sent() {
+    fn no_more_than_the_smallest_tail_is_owned_once_all_is_sent() {
         let mut output = Output::default();
-        output.push_bytes(b"abc");
-        output.sent(3);
-        assert!(output.tail.is_none());
+        for length in [3, TAIL_MIN + 1, 100_000] {
+            output.push_bytes(&vec![7; length]);
+            output.sent(length);
+            assert!(output.slices.is_empty());
+            assert!(output.tail.as_ref().is_none_or(|tail| tail.capacity() <= TAIL_MIN));
+        }
     }
 }

@@ -10,14 +10,11 @@ use block::Block;
 
 use crate::datagram::Datagrams;
 use crate::listener::Listener;
-use crate::output::Output;
+use crate::output::{Output, Spares};
 use crate::slab::Slab;
 use crate::stream::{Marks, Step, Stream};
 use crate::wheel::{Alarm, Wheel};
 use crate::{Address, Fd, ListenerId, LoopSettings, Reason, SocketId, StreamId, TimerId};
-
-/// Emptied outputs that are kept for the next stream that sends.
-const OUTPUTS_SPARE_MAX: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -32,8 +29,7 @@ pub(crate) struct State {
     pub(crate) work: Work,
     /// The block into which all streams receive that hold nothing.
     pub(crate) hot: Option<Block>,
-    #[expect(clippy::vec_box, reason = "the boxes move between here and the streams")]
-    outputs: Vec<Box<Output>>,
+    pub(crate) outputs: Spares,
     pub(crate) settings: LoopSettings,
     pub(crate) counts: Counts,
     pub(crate) stopped: bool,
@@ -157,7 +153,7 @@ impl State {
             clock: Clock::new(now),
             work: Work::default(),
             hot: None,
-            outputs: Vec::new(),
+            outputs: Spares::default(),
             settings,
             counts: Counts::default(),
             stopped: false,
@@ -192,7 +188,7 @@ impl State {
             }
         }
         if let Some(output) = stream.output {
-            self.spare_output(output);
+            self.outputs.give(output);
         }
         if let Some(fd) = stream.fd {
             self.work.doomed.push((fd, stream.marks.has(Marks::SHARED)));
@@ -271,21 +267,21 @@ impl State {
         if !stream.takes_output() {
             return 0;
         }
-        let spare = &mut self.outputs;
-        let output = stream.output.get_or_insert_with(|| spare.pop().unwrap_or_default());
+        let spares = &mut self.outputs;
+        let output = stream.output.get_or_insert_with(|| spares.take());
         push(output);
         let queued = output.bytes();
         if queued > stream.limits.send_max {
             self.end(id, Reason::Overrun);
         } else if queued == 0 {
-            self.take_spent_output(id);
+            stream.output = None;
         } else {
             if queued > stream.limits.send_high {
                 stream.marks.set(Marks::HIGH);
             }
             // While the kernel has no room, its report will bring the stream back.
-            if stream.marks.has(Marks::WRITABLE) {
-                self.mark_dirty(id);
+            if stream.marks.has(Marks::WRITABLE) && stream.marks.put(Marks::DIRTY) {
+                self.work.dirty.push(id);
             }
         }
         queued
@@ -293,7 +289,14 @@ impl State {
 
     /// Tells the stream that is relayed to this one what this one has accepted, and whether it has
     /// room again. `gone`: this one takes no more.
+    #[inline]
     pub(crate) fn feed(&mut self, to: StreamId, gone: bool) {
+        if !self.relays.is_empty() {
+            self.feed_relay(to, gone);
+        }
+    }
+
+    fn feed_relay(&mut self, to: StreamId, gone: bool) {
         let Some(&from) = self.relays.get(&to) else { return };
         let other = self.streams.get(to.index, to.generation);
         let (queued, room) = other.map_or((0, false), |other| {
@@ -311,23 +314,6 @@ impl State {
         }
         relay.waits &= !room;
         self.wake(from);
-    }
-
-    /// Takes the output of a stream that has sent it all.
-    pub(crate) fn take_spent_output(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
-        if stream.queued() == 0
-            && let Some(output) = stream.output.take()
-        {
-            self.spare_output(output);
-        }
-    }
-
-    fn spare_output(&mut self, mut output: Box<Output>) {
-        output.clear();
-        if self.outputs.len() < OUTPUTS_SPARE_MAX {
-            self.outputs.push(output);
-        }
     }
 
     /// Sets an alarm of a stream, or disarms it.

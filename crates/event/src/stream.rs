@@ -121,6 +121,11 @@ impl Marks {
         had
     }
 
+    /// Any of several marks.
+    const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Sets the mark and tells whether it was clear.
     pub(crate) const fn put(&mut self, mark: Self) -> bool {
         let had = self.has(mark);
@@ -128,6 +133,15 @@ impl Marks {
         !had
     }
 }
+
+/// Marks that make the next step another than to receive or to rest.
+const SELDOM: Marks = Marks::CONNECTED
+    .or(Marks::DRAINED)
+    .or(Marks::HANGUP)
+    .or(Marks::PAUSED)
+    .or(Marks::OFFER)
+    .or(Marks::EOF_TOLD)
+    .or(Marks::PEER_ENDED);
 
 /// What a stream wants done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +202,11 @@ impl Stream {
     pub(crate) fn takes_output(&self) -> bool {
         let open = matches!(self.phase, Phase::Open | Phase::Connecting { finish: false });
         open && self.direction != Direction::In && !self.marks.has(Marks::SEND_ENDS)
+    }
+
+    /// Whether nothing follows when all of the output has left.
+    pub(crate) fn has_plain_output(&self) -> bool {
+        matches!(self.phase, Phase::Open) && !self.marks.has(Marks::HIGH.or(Marks::SEND_ENDS))
     }
 
     /// Whether an end of our direction was asked for and is still to be made.
@@ -270,7 +289,19 @@ impl Stream {
 
     /// The next step. Every step changes the state such that it is not the next one again, except
     /// `Receive` and `Discard`, which end with the budget.
+    #[inline]
     pub(crate) fn step(&self) -> Step {
+        // Nearly all steps are of an open stream of which nothing is to be told.
+        if matches!(self.phase, Phase::Open) && !self.marks.has(SELDOM) && self.relay.is_none() {
+            return match self.direction {
+                Direction::In | Direction::Both if self.marks.has(Marks::READABLE) => Step::Receive,
+                _ => Step::Rest,
+            };
+        }
+        self.seldom_step()
+    }
+
+    fn seldom_step(&self) -> Step {
         match self.phase {
             Phase::Ended(reason) => return Step::Close(reason),
             Phase::Connecting { .. } => return Step::Rest,

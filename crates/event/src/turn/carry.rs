@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::Loop;
 use super::receive::reason_of;
 use crate::kernel::{Interest, Kernel, Medium, Token};
-use crate::output::PARTS_MAX;
-use crate::state::Opening;
-use crate::stream::{LINGER, Marks, Phase};
-use crate::{Direction, ListenerId, Reason, StreamId};
+use crate::output::{Output, PARTS_MAX};
+use crate::state::{Counts, Opening, State};
+use crate::stream::{LINGER, Marks, Phase, Step, Stream};
+use crate::{Direction, Fd, ListenerId, Reason, StreamId};
 
 /// Bytes sent for one stream in one turn, so that a reader who keeps up cannot keep the loop.
 const SEND_BUDGET: usize = 1 << 20;
@@ -103,19 +103,42 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Sends what a stream has queued, as far as the kernel takes it, and ends its direction when
     /// that was asked for.
     fn transmit(&mut self, id: StreamId) {
-        let now = self.state.clock.now;
-        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
+        let State { streams, counts, outputs, .. } = &mut self.state;
+        let Some(stream) = streams.get_mut(id.index, id.generation) else { return };
         stream.marks.clear(Marks::DIRTY);
         if !matches!(stream.phase, Phase::Open | Phase::Flushing) {
             return;
         }
         let before = stream.queued();
-        let outcome = self.send(id);
+        let outcome = send(&mut self.kernel, stream, counts);
+        let all_sent = stream.queued() == 0;
+        if all_sent && let Some(output) = stream.output.take() {
+            outputs.give(output);
+        }
+        match outcome {
+            Err(error) => stream.break_off(reason_of(&error)),
+            // Nearly always: nothing follows from it.
+            Ok(Sent::AsMuchAsGoes) if all_sent && stream.has_plain_output() => {
+                if stream.step() == Step::Rest {
+                    return self.state.feed(id, false);
+                }
+            }
+            Ok(Sent::AsMuchAsGoes) => self.after_sending(id, before),
+            Ok(Sent::Budget) => {
+                self.state.mark_dirty(id);
+                self.after_sending(id, before);
+            }
+        }
+        self.state.wake(id);
+        self.state.feed(id, false);
+    }
+
+    /// What follows from bytes having left, or from there being none any more.
+    fn after_sending(&mut self, id: StreamId, before: usize) {
+        let now = self.state.clock.now;
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let queued = stream.queued();
-        if let Err(error) = outcome {
-            stream.break_off(reason_of(&error));
-        } else if stream.phase == Phase::Flushing {
+        if stream.phase == Phase::Flushing {
             let linger = Duration::from_millis(u64::from(stream.linger_ms));
             if queued < before || queued == 0 {
                 self.state.set_alarm(id, LINGER, Some(now + linger));
@@ -127,42 +150,6 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             self.end_sending(id);
         } else if queued <= stream.limits.send_low && stream.marks.take(Marks::HIGH) {
             stream.marks.set(Marks::DRAINED);
-        }
-        self.state.take_spent_output(id);
-        self.state.wake(id);
-        self.state.feed(id, false);
-    }
-
-    fn send(&mut self, id: StreamId) -> io::Result<()> {
-        let mut budget = SEND_BUDGET;
-        loop {
-            let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else {
-                return Ok(());
-            };
-            let (Some(fd), Some(output)) = (&stream.fd, &mut stream.output) else { return Ok(()) };
-            if output.bytes() == 0 || !stream.marks.has(Marks::WRITABLE) {
-                return Ok(());
-            }
-            if budget == 0 {
-                self.state.mark_dirty(id);
-                return Ok(());
-            }
-            let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-            let count = output.parts(&mut parts);
-            self.state.counts.sends += 1;
-            match self.kernel.send(fd, stream.medium, &parts[..count]) {
-                Ok(sent) => {
-                    output.sent(sent);
-                    self.state.counts.sent += sent as u64;
-                    budget = budget.saturating_sub(sent.max(1));
-                }
-                // The report that there is room again comes as an edge.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    stream.marks.clear(Marks::WRITABLE);
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            }
         }
     }
 
@@ -199,4 +186,54 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             stream.end(Reason::Clean);
         }
     }
+}
+
+/// How sending ended that did not fail.
+enum Sent {
+    /// All left, or the kernel has no room for more.
+    AsMuchAsGoes,
+    /// The budget of this turn is used up.
+    Budget,
+}
+
+/// Sends until all has left, the kernel takes no more, or the budget is used up.
+fn send(kernel: &mut impl Kernel, stream: &mut Stream, counts: &mut Counts) -> io::Result<Sent> {
+    let mut budget = SEND_BUDGET;
+    let (Some(fd), Some(output)) = (&stream.fd, &mut stream.output) else {
+        return Ok(Sent::AsMuchAsGoes);
+    };
+    while output.bytes() > 0 && stream.marks.has(Marks::WRITABLE) {
+        if budget == 0 {
+            return Ok(Sent::Budget);
+        }
+        counts.sends += 1;
+        let sent = match output.only_part() {
+            Some(part) => kernel.send(fd, stream.medium, &[IoSlice::new(part)]),
+            None => send_parts(kernel, fd, stream.medium, output),
+        };
+        match sent {
+            Ok(sent) => {
+                output.sent(sent);
+                counts.sent += sent as u64;
+                budget = budget.saturating_sub(sent.max(1));
+            }
+            // The report that there is room again comes as an edge.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                stream.marks.clear(Marks::WRITABLE);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Sent::AsMuchAsGoes)
+}
+
+fn send_parts(
+    kernel: &mut impl Kernel,
+    fd: &Fd,
+    medium: Medium,
+    output: &Output,
+) -> io::Result<usize> {
+    let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+    let count = output.parts(&mut parts);
+    kernel.send(fd, medium, &parts[..count])
 }

@@ -157,13 +157,16 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Keeps what was not consumed, where the stream may still hold it.
     fn keep(&mut self, id: StreamId, lent: Lent, last: bool) {
         let rest = lent.bytes().len();
+        if rest == 0 {
+            return self.recycle(lent);
+        }
         let untouched = lent.consumed() == 0;
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else {
             return self.recycle(lent);
         };
         let paused = stream.marks.has(Marks::PAUSED);
         let open = matches!(stream.phase, Phase::Open | Phase::Broken(_));
-        if rest == 0 || !open || (last && !paused) {
+        if !open || (last && !paused) {
             return self.recycle(lent);
         }
         if untouched && !paused && rest >= stream.limits.hold_max {
