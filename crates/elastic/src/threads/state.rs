@@ -1,0 +1,345 @@
+//! What the threads of a pool share, and the moves on it. No job runs under the lock.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::{OpenError, Refusal, Refused, Serve, Statistics};
+use crate::{Load, Policy, Sizing};
+
+/// A worker more is woken only when so many jobs wait for each that is on its way.
+const QUEUED_A_LOOKER: usize = 8;
+/// The first pause after a thread could not be opened; each further one is twice as long.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+pub(super) type Open<J> = Box<dyn Fn() -> Result<Serve<J>, OpenError> + Send + Sync>;
+
+pub(super) struct Shared<J> {
+    pub(super) name: String,
+    pub(super) open: Open<J>,
+    queue_max: usize,
+    state: Mutex<State<J>>,
+    /// For the supervisor: there is something to look at, or a time to look at has changed.
+    pub(super) looks: Condvar,
+    /// For `join` and `drain`: nothing waits and nothing runs, or the pool is over.
+    pub(super) rest: Condvar,
+}
+
+/// Whether jobs are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// No more are; threads end when the queue is empty.
+    Draining,
+}
+
+pub(super) struct Waiting<J> {
+    pub(super) job: J,
+    pub(super) since: Instant,
+}
+
+/// What an idle worker is woken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Nothing,
+    /// There may be a job.
+    Look,
+    /// It is one too many.
+    End,
+}
+
+/// The place of one worker.
+pub(super) struct Seat {
+    pub(super) wake: Arc<Condvar>,
+    pub(super) told: Told,
+    pub(super) thread: Option<JoinHandle<()>>,
+}
+
+pub(super) struct State<J> {
+    pub(super) queue: VecDeque<Waiting<J>>,
+    pub(super) phase: Phase,
+    pub(super) seats: Vec<Seat>,
+    /// Seats that nobody has.
+    pub(super) vacant: Vec<usize>,
+    /// Seats of workers that sleep; the one that rested longest is first.
+    pub(super) idle: Vec<usize>,
+    /// Ready workers that are awake and have no job: on their way to one, or back to sleep.
+    pub(super) looking: u32,
+    pub(super) busy: u32,
+    pub(super) starting: u32,
+    pub(super) ending: u32,
+    /// Seats whose threads have come to their end and are not joined yet.
+    pub(super) ended: Vec<usize>,
+    pub(super) policy: Policy,
+    /// When the supervisor looks next; none: not by itself.
+    pub(super) look_at: Option<Instant>,
+    /// Threads that could not be opened in a row, and the end of the pause for it.
+    failures: u32,
+    pub(super) retry_at: Option<Instant>,
+    pub(super) joiners: u32,
+    /// All threads have ended, after the phase `Draining`.
+    pub(super) is_over: bool,
+    pub(super) counts: Counts,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counts {
+    pub(super) since: SystemTime,
+    pub(super) begun: Instant,
+    pub(super) served: u64,
+    pub(super) panicked: u64,
+    pub(super) refused: u64,
+    pub(super) started: u64,
+    pub(super) open_failed: u64,
+    pub(super) threads_max: u32,
+    pub(super) working: Duration,
+    pub(super) waited: Duration,
+}
+
+impl Counts {
+    pub(super) fn starting_now(threads: u32) -> Self {
+        Self {
+            since: SystemTime::now(),
+            begun: Instant::now(),
+            served: 0,
+            panicked: 0,
+            refused: 0,
+            started: 0,
+            open_failed: 0,
+            threads_max: threads,
+            working: Duration::ZERO,
+            waited: Duration::ZERO,
+        }
+    }
+}
+
+impl<J> Shared<J> {
+    pub(super) fn new(name: String, sizing: Sizing, queue_max: usize, open: Open<J>) -> Self {
+        let state = State {
+            queue: VecDeque::new(),
+            phase: Phase::Open,
+            seats: Vec::new(),
+            vacant: Vec::new(),
+            idle: Vec::new(),
+            looking: 0,
+            busy: 0,
+            starting: 0,
+            ending: 0,
+            ended: Vec::new(),
+            policy: Policy::new(sizing),
+            look_at: None,
+            failures: 0,
+            retry_at: None,
+            joiners: 0,
+            is_over: false,
+            counts: Counts::starting_now(0),
+        };
+        Self {
+            name,
+            open,
+            queue_max,
+            state: Mutex::new(state),
+            looks: Condvar::new(),
+            rest: Condvar::new(),
+        }
+    }
+
+    /// No job runs under the lock, so a panic elsewhere leaves the state whole.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn wait<'a>(
+        &self,
+        on: &Condvar,
+        state: MutexGuard<'a, State<J>>,
+    ) -> MutexGuard<'a, State<J>> {
+        on.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn wait_for<'a>(
+        &self,
+        on: &Condvar,
+        state: MutexGuard<'a, State<J>>,
+        time: Duration,
+    ) -> MutexGuard<'a, State<J>> {
+        on.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    pub(super) fn submit(&self, job: J) -> Result<(), Refused<J>> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let why = match state.phase {
+            Phase::Draining => Some(Refusal::Draining),
+            Phase::Open if state.queue.len() >= self.queue_max => Some(Refusal::Full),
+            Phase::Open => None,
+        };
+        if let Some(why) = why {
+            state.counts.refused += 1;
+            return Err(Refused { job, why });
+        }
+        state.queue.push_back(Waiting { job, since: now });
+        let sleeper = state.sleeper();
+        // While somebody rests he takes it, and the policy has nothing to say to that.
+        if state.waiting() > 0 {
+            self.consult(&mut state, now);
+        }
+        drop(state);
+        if let Some(sleeper) = sleeper {
+            sleeper.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Has the supervisor look when the policy wants to be asked, if that is sooner than it would.
+    pub(super) fn consult(&self, state: &mut State<J>, now: Instant) {
+        let due = state.next_look(now);
+        if let Some(due) = due
+            && state.look_at.is_none_or(|at| due < at)
+        {
+            state.look_at = Some(due);
+            self.looks.notify_one();
+        }
+    }
+
+    /// Has the supervisor look now.
+    pub(super) fn look_now(&self, state: &mut State<J>) {
+        // Any time that has passed.
+        state.look_at = Some(state.counts.begun);
+        self.looks.notify_one();
+    }
+
+    /// Takes no more jobs. Who sleeps is woken, to take what is left or to end.
+    pub(super) fn close<'a>(
+        &self,
+        mut state: MutexGuard<'a, State<J>>,
+    ) -> MutexGuard<'a, State<J>> {
+        state.phase = Phase::Draining;
+        for seat in std::mem::take(&mut state.idle) {
+            state.looking += 1;
+            state.seats[seat].told = Told::Look;
+            state.seats[seat].wake.notify_one();
+        }
+        self.look_now(&mut state);
+        state
+    }
+
+    /// Tells whoever waits for it that nothing waits and nothing runs.
+    pub(super) fn tell_rest(&self, state: &State<J>) {
+        if state.joiners > 0 && state.is_at_rest() {
+            self.rest.notify_all();
+        }
+    }
+}
+
+impl<J> State<J> {
+    /// Jobs beyond those that resting workers will take.
+    fn waiting(&self) -> u32 {
+        let resting = self.idle.len() + self.looking as usize;
+        u32::try_from(self.queue.len().saturating_sub(resting)).unwrap_or(u32::MAX)
+    }
+
+    /// Threads that there are, in whatever state.
+    pub(super) fn threads(&self) -> u32 {
+        self.resting() + self.busy + self.starting + self.ending
+    }
+
+    /// Ready workers without a job.
+    fn resting(&self) -> u32 {
+        u32::try_from(self.idle.len()).unwrap_or(u32::MAX) + self.looking
+    }
+
+    pub(super) fn load(&self, now: Instant) -> Load {
+        let waiting = self.waiting();
+        let paused = self.retry_at.is_some_and(|at| now < at);
+        Load {
+            busy: self.busy,
+            idle: self.resting(),
+            starting: self.starting,
+            ending: self.ending,
+            waiting,
+            oldest: self.queue.front().map(|it| it.since).filter(|_| waiting > 0),
+            room: if paused { 0 } else { u32::MAX },
+            may_shrink: self.failures == 0 && self.phase == Phase::Open,
+        }
+    }
+
+    /// When the policy wants to be asked, or a pause is over.
+    pub(super) fn next_look(&mut self, now: Instant) -> Option<Instant> {
+        let load = self.load(now);
+        let due = self.policy.observe(now, &load);
+        let retry_at = self.retry_at.filter(|at| now < *at);
+        due.into_iter().chain(retry_at).min()
+    }
+
+    /// Whom to wake for the jobs that wait, if anybody; he counts as looking from now on.
+    pub(super) fn sleeper(&mut self) -> Option<Arc<Condvar>> {
+        if self.queue.len() <= self.looking as usize * QUEUED_A_LOOKER {
+            return None;
+        }
+        let seat = self.idle.pop()?;
+        self.looking += 1;
+        self.seats[seat].told = Told::Look;
+        Some(Arc::clone(&self.seats[seat].wake))
+    }
+
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.queue.is_empty() && self.busy == 0
+    }
+
+    /// Whether nobody is left, of those that were started.
+    pub(super) fn is_empty(&self) -> bool {
+        self.threads() == 0 && self.ended.is_empty()
+    }
+
+    /// A thread could not be opened: the next start waits.
+    pub(super) fn handle_failure(&mut self, now: Instant) {
+        let doublings = self.failures.min(16);
+        self.failures = self.failures.saturating_add(1);
+        let pause = PAUSE_FIRST.saturating_mul(1 << doublings).min(PAUSE_MAX);
+        self.retry_at = now.checked_add(pause);
+        self.counts.open_failed += 1;
+    }
+
+    /// A thread was opened: there is no trouble.
+    pub(super) fn handle_opened(&mut self) {
+        self.failures = 0;
+        self.retry_at = None;
+    }
+
+    /// That every thread is counted once, in tests.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let counted = self.threads() as usize + self.ended.len() + self.vacant.len();
+        assert!(counted <= self.seats.len() && self.seats.len() <= counted + 1, "counted twice");
+        assert!(self.threads() <= self.policy.sizing().max, "more than `max`");
+    }
+
+    pub(super) fn statistics(&self, now: Instant) -> Statistics {
+        let Counts { since, begun, served, panicked, refused, .. } = self.counts;
+        let Counts { started, open_failed, threads_max, working, waited, .. } = self.counts;
+        Statistics {
+            since,
+            elapsed: now.saturating_duration_since(begun),
+            served,
+            panicked,
+            refused,
+            started,
+            open_failed,
+            threads_max,
+            working,
+            waited,
+            waiting: self.queue.len(),
+            oldest: self
+                .queue
+                .front()
+                .map_or(Duration::ZERO, |it| now.saturating_duration_since(it.since)),
+            busy: self.busy,
+            idle: self.resting(),
+            starting: self.starting,
+        }
+    }
+}

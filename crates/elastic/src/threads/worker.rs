@@ -1,0 +1,142 @@
+//! One thread of a pool: it takes jobs until it is one too many or the pool drains.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
+
+use super::Serve;
+use super::state::{Phase, Shared, State, Told};
+
+/// Runs on the thread of this seat.
+pub(super) fn run<J: Send + 'static>(shared: &Shared<J>, seat: usize) {
+    let opened = open(shared);
+    let mut state = shared.lock();
+    state.starting -= 1;
+    let Some(serve) = opened else {
+        state.ending += 1;
+        state.handle_failure(Instant::now());
+        return leave(shared, state, seat);
+    };
+    state.handle_opened();
+    state.looking += 1;
+    let state = work(shared, seat, state, serve);
+    leave(shared, state, seat);
+}
+
+/// The last of a thread that is ending.
+fn leave<J>(shared: &Shared<J>, mut state: MutexGuard<'_, State<J>>, seat: usize) {
+    state.ending -= 1;
+    state.ended.push(seat);
+    shared.look_now(&mut state);
+}
+
+/// What serves the jobs, unless it cannot be had now.
+fn open<J>(shared: &Shared<J>) -> Option<Serve<J>> {
+    // After a panic nothing of what was begun is used.
+    match catch_unwind(AssertUnwindSafe(|| (shared.open)())) {
+        Ok(opened) => opened.ok(),
+        Err(panic) => {
+            discard(panic);
+            None
+        }
+    }
+}
+
+/// Drops what may panic while it is dropped.
+fn discard<T>(it: T) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(it))) {
+        // Once more would be malice; then its memory is given up.
+        std::mem::forget(panic);
+    }
+}
+
+/// Takes jobs. Entered as one that is looking, left as one that is ending.
+fn work<'a, J>(
+    shared: &'a Shared<J>,
+    seat: usize,
+    mut state: MutexGuard<'a, State<J>>,
+    mut serve: Serve<J>,
+) -> MutexGuard<'a, State<J>> {
+    let mut now = Instant::now();
+    // The policy knows it as busy; a worker that goes from job to job need not tell it each time.
+    let mut known_busy = false;
+    loop {
+        if let Some(waiting) = state.queue.pop_front() {
+            state.looking -= 1;
+            state.busy += 1;
+            state.counts.waited += now.saturating_duration_since(waiting.since);
+            let sleeper = state.sleeper();
+            if !known_busy {
+                known_busy = true;
+                shared.consult(&mut state, now);
+            }
+            drop(state);
+            if let Some(sleeper) = sleeper {
+                sleeper.notify_one();
+            }
+            let (begun, job) = (now, waiting.job);
+            let result = catch_unwind(AssertUnwindSafe(|| serve(job)));
+            now = Instant::now();
+            state = shared.lock();
+            state.counts.working += now.saturating_duration_since(begun);
+            if let Err(panic) = result {
+                state.counts.panicked += 1;
+                drop(state);
+                discard(panic);
+                discard(serve);
+                let opened = open(shared);
+                state = shared.lock();
+                state.busy -= 1;
+                let Some(reopened) = opened else {
+                    state.ending += 1;
+                    state.handle_failure(Instant::now());
+                    shared.tell_rest(&state);
+                    return state;
+                };
+                serve = reopened;
+            } else {
+                state.counts.served += 1;
+                state.busy -= 1;
+            }
+            state.looking += 1;
+            continue;
+        }
+        if state.phase == Phase::Draining {
+            state.looking -= 1;
+            state.ending += 1;
+            break;
+        }
+        state = rest(shared, seat, state, now);
+        known_busy = false;
+        if state.seats[seat].told == Told::End {
+            break;
+        }
+        now = Instant::now();
+    }
+    // It may panic or take long, and is dropped where it was made.
+    drop(state);
+    discard(serve);
+    let state = shared.lock();
+    shared.tell_rest(&state);
+    state
+}
+
+/// Sleeps until there is something to do. Entered as one that is looking; left as one as well,
+/// or, when it was told to end, as one that is ending.
+fn rest<'a, J>(
+    shared: &'a Shared<J>,
+    seat: usize,
+    mut state: MutexGuard<'a, State<J>>,
+    now: Instant,
+) -> MutexGuard<'a, State<J>> {
+    state.looking -= 1;
+    state.idle.push(seat);
+    state.seats[seat].told = Told::Nothing;
+    shared.consult(&mut state, now);
+    shared.tell_rest(&state);
+    let wake = Arc::clone(&state.seats[seat].wake);
+    while state.seats[seat].told == Told::Nothing {
+        state = shared.wait(&wake, state);
+    }
+    state
+}
