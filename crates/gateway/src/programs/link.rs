@@ -469,7 +469,11 @@ impl Link {
     }
 
     /// Gives back what never left our buffer, in its order. The buffer must not be sent any more.
+    /// A process that was started for one request has it, whether it reads it or not.
     pub(super) fn give_back(&mut self, calls: &Calls<'_>, up: &mut Vec<Upward>) {
+        if self.is_oneshot() {
+            return;
+        }
         let accepted = self.accepted(calls);
         let reached = self.flights.partition_point(|flight| flight.start < accepted);
         let unsent = self.flights.drain(reached..).filter(|flight| !flight.cancelled);

@@ -192,9 +192,10 @@ impl Owed {
             self.held -= size(&outcome);
             reply.written = true;
             let name = std::mem::replace(&mut reply.name, Name::Unknown);
-            // What ends a reply of parts without saying more.
-            let says_nothing =
+            // What ends a reply of parts without saying more, or answers a notification.
+            let adds_nothing =
                 reply.is_parted && matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
+            let says_nothing = adds_nothing || matches!(name, Name::Nothing);
             if !self.in_order {
                 self.changed.pop_front();
             }

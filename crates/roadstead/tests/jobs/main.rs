@@ -13,6 +13,7 @@ mod commands;
 mod doctor;
 mod drain;
 mod examples;
+mod framings;
 mod kernels;
 mod lines;
 #[cfg(feature = "plants")]

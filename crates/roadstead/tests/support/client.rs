@@ -57,3 +57,12 @@ impl Client {
         self.stream.get_ref()
     }
 }
+
+impl Client {
+    /// Exactly so many bytes.
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        std::io::Read::read_exact(&mut self.stream, &mut bytes).unwrap();
+        bytes
+    }
+}
