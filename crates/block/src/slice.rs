@@ -85,6 +85,7 @@ impl Drop for Slice {
 impl Deref for Slice {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }

@@ -21,13 +21,62 @@ const TOKEN: [bool; 256] = {
 /// The first byte at `from` or behind that does not belong to a token, or the length.
 #[inline]
 pub(crate) fn token_end(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
+    let mut place = from;
+    while let Some(word) = bytes.get(place..).and_then(|rest| rest.first_chunk::<8>()) {
+        let found = unusual(u64::from_le_bytes(*word));
+        if found == 0 {
+            place += 8;
+            continue;
+        }
+        place += found.trailing_zeros() as usize / 8;
+        if !TOKEN[bytes[place] as usize] {
+            return place;
+        }
+        place += 1;
+    }
+    let rest = bytes.get(place..).unwrap_or_default();
     let length = rest.iter().position(|&byte| !TOKEN[byte as usize]);
-    from + length.unwrap_or(rest.len())
+    place + length.unwrap_or(rest.len())
 }
 
+#[inline]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && token_end(bytes, 0) == bytes.len()
+    words_pass(bytes, unusual) || !bytes.is_empty() && token_end(bytes, 0) == bytes.len()
+}
+
+/// True when `found` finds nothing in any word; the last overlaps the one before. False when there
+/// is no word.
+#[inline]
+fn words_pass(bytes: &[u8], found: impl Fn(u64) -> u64) -> bool {
+    let Some(last) = bytes.last_chunk::<8>() else { return false };
+    let mut all = found(u64::from_le_bytes(*last));
+    let mut rest = bytes;
+    while let Some((word, behind)) = rest.split_first_chunk::<8>() {
+        all |= found(u64::from_le_bytes(*word));
+        rest = behind;
+    }
+    all == 0
+}
+
+/// The high bit of each byte that is no letter, digit or hyphen: names seldom have another.
+#[inline]
+const fn unusual(word: u64) -> u64 {
+    const LOW: u64 = !HIGH;
+    const BLANKS: u64 = ONES * 0x20;
+    const HYPHENS: u64 = ONES * b'-' as u64;
+    let low = word & LOW;
+    let letters = within(low | BLANKS, b'a', b'z');
+    let digits = within(low, b'0', b'9');
+    let others = (low ^ HYPHENS) + LOW;
+    !(letters | digits | !others) & HIGH | word & HIGH
+}
+
+/// The high bit of each byte from `first` to `last`; all bytes are below 128, so sums stay below 256
+/// and none carries into the next.
+#[inline]
+const fn within(word: u64, first: u8, last: u8) -> u64 {
+    let (from, behind) = (0x80 - first as u64, 0x7f - last as u64);
+    (word + ONES * from) & !(word + ONES * behind)
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -62,8 +111,9 @@ pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
     place + rest.iter().position(is_control).unwrap_or(rest.len())
 }
 
+#[inline]
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
-    value_end(bytes, 0) == bytes.len()
+    words_pass(bytes, controls) || value_end(bytes, 0) == bytes.len()
 }
 
 const fn is_blank(byte: u8) -> bool {
@@ -93,6 +143,21 @@ mod tests {
                     let expected = if bad { place } else { length };
                     assert_eq!(value_end(&text, 0), expected, "{byte} at {place} of {length}");
                     assert_eq!(value_end(&text, length + 1), length + 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_token_is_found_wherever_it_stands() {
+        for length in 0..40 {
+            for place in 0..length {
+                for byte in 0..=255 {
+                    let mut text = vec![b'-'; length];
+                    text[place] = byte;
+                    let expected = if TOKEN[byte as usize] { length } else { place };
+                    assert_eq!(token_end(&text, 0), expected, "{byte} at {place} of {length}");
+                    assert_eq!(token_end(&text, length + 1), length + 1);
                 }
             }
         }

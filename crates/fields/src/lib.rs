@@ -18,6 +18,7 @@
 //! NULL is not the empty value; `clear` keeps the memory. A look-up is one bit for most names that
 //! are absent, and else a walk over the tags in the entries: there is no table to be flooded.
 
+mod buffer;
 pub mod cgi;
 mod codec;
 pub mod fastcgi;

@@ -1,7 +1,7 @@
-//! Names as they are looked up: bytes and a tag of 16 bits.
+//! Names as they are looked up: bytes and a tag.
 //!
-//! The tag is a hash of the name that does not tell case (all letters of both cases have the same
-//! one), so a look-up compares bytes only where tags are equal. From the tag follows one of 64
+//! The tag is the length of the name and a hash that does not tell case (all letters of both cases
+//! have the same one), so a look-up compares bytes only where tags are equal. From the tag follows one of 64
 //! bits that a set has when it may hold the name: each name in [`known`] has a bit that no other
 //! known name has, all others share the rest. A set without the bit need not be searched.
 
@@ -20,46 +20,54 @@ pub trait AsName {
     fn as_name(&self) -> &[u8];
 
     /// Its tag.
+    #[inline]
     fn tag(&self) -> Tag {
         Tag::of(self.as_name())
     }
 }
 
 impl AsName for [u8] {
+    #[inline]
     fn as_name(&self) -> &[u8] {
         self
     }
 }
 
 impl<const N: usize> AsName for [u8; N] {
+    #[inline]
     fn as_name(&self) -> &[u8] {
         self
     }
 }
 
 impl AsName for Vec<u8> {
+    #[inline]
     fn as_name(&self) -> &[u8] {
         self
     }
 }
 
 impl AsName for str {
+    #[inline]
     fn as_name(&self) -> &[u8] {
         self.as_bytes()
     }
 }
 
 impl AsName for String {
+    #[inline]
     fn as_name(&self) -> &[u8] {
         self.as_bytes()
     }
 }
 
 impl<N: AsName + ?Sized> AsName for &N {
+    #[inline]
     fn as_name(&self) -> &[u8] {
         (**self).as_name()
     }
 
+    #[inline]
     fn tag(&self) -> Tag {
         (**self).tag()
     }
@@ -96,20 +104,29 @@ impl Name {
 }
 
 impl AsName for Name {
+    #[inline]
     fn as_name(&self) -> &[u8] {
         self.text.as_bytes()
     }
 
+    #[inline]
     fn tag(&self) -> Tag {
         self.tag
     }
 }
 
 /// What is compared before the bytes of two names are: equal for names that differ in case only.
+///
+/// ```text
+///   | bit 6 | hash 10 | length 16 |
+/// ```
+///
+/// The bit is the number of the one that a set has when it may hold the name; it follows from
+/// eight bits more of the hash. The length is cut where it is more than a set takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tag(u16);
+pub struct Tag(u32);
 
-/// Odd, with its bits evenly spread (the golden ratio).
+/// Its bits are evenly spread (the golden ratio).
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Makes the two cases of a letter alike. It also makes some other bytes alike, which costs a
 /// comparison where such names meet and nothing else.
@@ -120,41 +137,63 @@ impl Tag {
     #[inline]
     #[must_use]
     pub const fn of(name: &[u8]) -> Self {
-        Self::seeded(name, SEED)
+        let hash = hash(name, SEED);
+        let bit = BITS[slot_of(hash)] as u32;
+        let [low, high, ..] = name.len().to_le_bytes();
+        let rest = (hash >> 30 & 0x03ff_0000) as u32;
+        Self(bit << 26 | rest | u16::from_le_bytes([low, high]) as u32)
     }
 
-    const fn seeded(name: &[u8], seed: u64) -> Self {
-        let mut hash = mixed(seed, name.len() as u64);
-        let mut rest = name;
-        while let Some((word, behind)) = rest.split_first_chunk::<8>() {
-            hash = mixed(hash, u64::from_le_bytes(*word) | FOLD);
-            rest = behind;
-        }
-        if let (Some(first), Some(last)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
-            let word = (u32::from_le_bytes(*first) as u64) << 32 | u32::from_le_bytes(*last) as u64;
-            hash = mixed(hash, word | FOLD);
-        } else if let [first, .., last] | [first @ last] = rest {
-            let word = (*first as u64) << 16 | (rest[rest.len() / 2] as u64) << 8 | *last as u64;
-            hash = mixed(hash, word | FOLD);
-        }
-        let [low, high, ..] = (hash >> 48).to_le_bytes();
-        Self(u16::from_le_bytes([low, high]))
+    /// Bytes of the name, up to 65,535.
+    #[inline]
+    pub(crate) const fn length(self) -> usize {
+        (self.0 & 0xffff) as usize
     }
 
     /// The bit that a set has when it may hold a name with this tag.
     #[inline]
     pub(crate) const fn bit(self) -> u64 {
-        1 << BITS[self.slot()]
-    }
-
-    const fn slot(self) -> usize {
-        (self.0 & 0xff) as usize
+        1 << (self.0 >> 26)
     }
 }
 
-const fn mixed(hash: u64, word: u64) -> u64 {
-    let product = (hash ^ word).wrapping_mul(FACTOR);
-    product ^ product >> 32
+/// Three words are looked at, which overlap in short names: the first, the last, and in long
+/// names the one in the middle. What lies between them does not count; a name is cheap to tag
+/// whatever its length, and names that differ only there are compared.
+#[inline]
+const fn hash(name: &[u8], seed: u64) -> u64 {
+    let (first, last) = match (name.first_chunk::<8>(), name.last_chunk::<8>()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => (short_word(name), 0),
+    };
+    let mut word = (first | FOLD) ^ (last | FOLD).rotate_left(23);
+    if name.len() > 16 {
+        let (_, middle) = name.split_at(name.len() / 2 - 4);
+        if let Some(middle) = middle.first_chunk::<8>() {
+            word ^= (u64::from_le_bytes(*middle) | FOLD).rotate_left(41);
+        }
+    }
+    word.wrapping_mul(FACTOR.wrapping_add(seed))
+}
+
+/// The eight bits of a hash from which the bit of a set follows.
+#[inline]
+const fn slot_of(hash: u64) -> usize {
+    (hash >> 56) as usize
+}
+
+/// All bytes of a name of at most seven.
+#[inline]
+const fn short_word(name: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (name.first_chunk::<4>(), name.last_chunk::<4>()) {
+        return (u32::from_le_bytes(*first) as u64) << 32 | u32::from_le_bytes(*last) as u64;
+    }
+    match name {
+        [] => 0,
+        [first, .., last] | [first @ last] => {
+            (*first as u64) << 16 | (name[name.len() / 2] as u64) << 8 | *last as u64
+        }
+    }
 }
 
 /// True when the names are the same; both have the same tag.
@@ -167,18 +206,21 @@ pub(crate) fn same(one: &[u8], other: &[u8], case: Case) -> bool {
 }
 
 /// Compares names of one length eight bytes at a time; the last word overlaps the one before.
+#[inline]
 fn same_but_for_case(one: &[u8], other: &[u8]) -> bool {
     let (Some(last), Some(other_last)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) else {
         return one.eq_ignore_ascii_case(other);
     };
-    let words = one.chunks_exact(8).zip(other.chunks_exact(8));
-    let mut different = unlike(*last, *other_last);
-    for (one, other) in words {
-        if let (Ok(one), Ok(other)) = (one.try_into(), other.try_into()) {
-            different |= unlike(one, other);
+    let (mut one, mut other) = (one, other);
+    while let (Some((word, behind)), Some((other_word, other_behind))) =
+        (one.split_first_chunk::<8>(), other.split_first_chunk::<8>())
+    {
+        if unlike(*word, *other_word) != 0 {
+            return false;
         }
+        (one, other) = (behind, other_behind);
     }
-    different == 0
+    unlike(*last, *other_last) == 0
 }
 
 /// The bits in which two words differ, but for the case of letters.
@@ -267,11 +309,11 @@ const fn distinct(seed: u64) -> bool {
     let mut taken = [false; 256];
     let mut index = 0;
     while index < KNOWN.len() {
-        let slot = Tag::seeded(KNOWN[index].as_bytes(), seed).slot();
-        if taken[slot] {
+        let place = slot_of(hash(KNOWN[index].as_bytes(), seed));
+        if taken[place] {
             return false;
         }
-        taken[slot] = true;
+        taken[place] = true;
         index += 1;
     }
     true
@@ -289,7 +331,7 @@ const BITS: [u8; 256] = {
     let mut index = 0;
     while index < KNOWN.len() {
         let [bit, ..] = index.to_le_bytes();
-        bits[Tag::seeded(KNOWN[index].as_bytes(), SEED).slot()] = bit;
+        bits[slot_of(hash(KNOWN[index].as_bytes(), SEED))] = bit;
         index += 1;
     }
     bits

@@ -10,6 +10,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::buffer::Buffer;
 use crate::name::AsName;
 use crate::set::Kind;
 use crate::{Case, Field, Fields, Lookup, Value};
@@ -122,7 +123,7 @@ pub struct Rows {
 /// Values behind each other.
 #[derive(Clone, Debug, Default)]
 struct Cells {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     ends: Vec<u32>,
     kinds: Vec<u64>,
 }
@@ -175,7 +176,7 @@ impl Rows {
     /// No rows of this shape.
     #[must_use]
     pub const fn new(schema: Schema) -> Self {
-        let cells = Cells { bytes: Vec::new(), ends: Vec::new(), kinds: Vec::new() };
+        let cells = Cells { bytes: Buffer::new(), ends: Vec::new(), kinds: Vec::new() };
         Self { schema, cells, count: 0 }
     }
 
@@ -184,7 +185,7 @@ impl Rows {
     pub fn with_capacity(schema: Schema, rows: usize, bytes: usize) -> Self {
         let count = rows.saturating_mul(schema.len());
         let cells = Cells {
-            bytes: Vec::with_capacity(bytes),
+            bytes: Buffer::with_capacity(bytes),
             ends: Vec::with_capacity(count),
             kinds: Vec::with_capacity(count.div_ceil(KINDS_A_WORD)),
         };

@@ -18,6 +18,7 @@ use std::borrow::Cow;
 
 use block::Slice;
 
+use crate::buffer::Buffer;
 use crate::name::{Tag, same};
 use crate::{Case, Field, FieldError, Limits, Value};
 
@@ -41,6 +42,16 @@ pub(crate) enum Kind {
     Number,
 }
 
+impl Kind {
+    const fn marks(self) -> u32 {
+        match self {
+            Self::Null => NULL,
+            Self::Bytes => 0,
+            Self::Number => NUMBER,
+        }
+    }
+}
+
 /// Where a name and a value lie. Positions count through the adopted slice and on through the
 /// buffer of the set itself.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +60,7 @@ pub(crate) struct Entry {
     value: u32,
     /// Length of the value in the low 27 bits, marks above.
     length_and_marks: u32,
-    name_length: u16,
+    /// What tells the length of the name, too.
     tag: Tag,
 }
 
@@ -83,7 +94,7 @@ impl Entry {
     }
 
     const fn name_length(self) -> usize {
-        self.name_length as usize
+        self.tag.length()
     }
 
     const fn kind(self) -> Kind {
@@ -98,9 +109,7 @@ impl Entry {
     fn set_value(&mut self, place: usize, length: usize, kind: Kind) {
         self.value = position(place);
         self.length_and_marks =
-            self.length_and_marks & (SENSITIVE | READ | LINE) | position(length);
-        self.mark(NULL, kind == Kind::Null);
-        self.mark(NUMBER, kind == Kind::Number);
+            self.length_and_marks & (SENSITIVE | READ | LINE) | kind.marks() | position(length);
     }
 }
 
@@ -126,7 +135,7 @@ pub struct Fields {
     /// The bytes that were received, if they were adopted.
     head: Option<Slice>,
     /// The bytes behind them, which are ours.
-    bytes: Vec<u8>,
+    bytes: Buffer,
     entries: Vec<Entry>,
     /// The bits of all names; it may have others too.
     mask: u64,
@@ -150,7 +159,7 @@ impl Fields {
     pub const fn new() -> Self {
         Self {
             head: None,
-            bytes: Vec::new(),
+            bytes: Buffer::new(),
             entries: Vec::new(),
             mask: 0,
             dead: 0,
@@ -246,14 +255,19 @@ impl Fields {
     }
 
     #[inline]
-    fn read(&self, entry: Entry) -> Field<'_> {
+    fn value_of(&self, entry: Entry) -> Value<'_> {
         let bytes = || self.at(entry.value, entry.value_length());
-        let value = match entry.kind() {
+        match entry.kind() {
             Kind::Null => Value::Null,
             Kind::Bytes => Value::Bytes(bytes()),
             Kind::Number => Value::Number(bytes()),
-        };
-        Field { name: self.name_of(entry), value, sensitive: entry.has(SENSITIVE) }
+        }
+    }
+
+    #[inline]
+    fn read(&self, entry: Entry) -> Field<'_> {
+        let (name, value) = (self.name_of(entry), self.value_of(entry));
+        Field { name, value, sensitive: entry.has(SENSITIVE) }
     }
 
     /// The number of the first field of that name at `from` or behind it.
@@ -265,12 +279,20 @@ impl Fields {
 
     #[inline(never)]
     fn search(&self, name: &[u8], tag: Tag, case: Case, from: usize) -> Option<usize> {
-        let fits = |entry: &Entry| {
-            entry.tag == tag
-                && entry.name_length() == name.len()
-                && same(self.name_of(*entry), name, case)
-        };
-        self.entries.get(from..)?.iter().position(fits).map(|found| found + from)
+        let mut from = from;
+        loop {
+            let rest = self.entries.get(from..)?;
+            let found = from + rest.iter().position(|entry| entry.tag == tag)?;
+            if self.is_named(found, name, case) {
+                return Some(found);
+            }
+            from = found + 1;
+        }
+    }
+
+    #[inline(never)]
+    fn is_named(&self, index: usize, name: &[u8], case: Case) -> bool {
+        same(self.name_of(self.entries[index]), name, case)
     }
 
     /// Where the line of an entry that lies as one ends. Blanks may stand behind its value.
@@ -382,7 +404,7 @@ impl Fields {
     fn compact(&mut self, capacity: usize) {
         // Where all that is alive was adopted, the buffer of the set is free.
         let mut to =
-            if self.bytes.is_empty() { std::mem::take(&mut self.bytes) } else { Vec::new() };
+            if self.bytes.is_empty() { std::mem::take(&mut self.bytes) } else { Buffer::new() };
         to.reserve_exact(capacity);
         let mut mask = 0;
         let mut entries = std::mem::take(&mut self.entries);
@@ -429,6 +451,7 @@ impl Fields {
         assert!(live <= self.limits.bytes as usize);
     }
 
+    #[inline]
     fn room_for_field(&self, name: usize, value: usize, extra: usize) -> Result<(), FieldError> {
         if self.entries.len() >= self.limits.fields as usize {
             return Err(FieldError::Fields(self.limits.fields));
@@ -436,18 +459,20 @@ impl Fields {
         self.room_for(name, value, name + value + extra)
     }
 
+    #[inline]
     fn room_for(&self, name: usize, value: usize, more: usize) -> Result<(), FieldError> {
         let Limits { fields: _, bytes, name: name_max, value: value_max } = self.limits;
-        if name > name_max as usize {
-            return Err(FieldError::NameLength(name_max));
+        let bytes_left = (bytes as usize).saturating_sub(self.live());
+        if name <= name_max as usize && value <= value_max as usize && more <= bytes_left {
+            return Ok(());
         }
-        if value > value_max as usize {
-            return Err(FieldError::ValueLength(value_max));
-        }
-        if self.live() + more > bytes as usize {
-            return Err(FieldError::Bytes(bytes));
-        }
-        Ok(())
+        Err(if name > name_max as usize {
+            FieldError::NameLength(name_max)
+        } else if value > value_max as usize {
+            FieldError::ValueLength(value_max)
+        } else {
+            FieldError::Bytes(bytes)
+        })
     }
 }
 
@@ -471,8 +496,4 @@ impl<'a> Run<'a> {
 
 fn position(place: usize) -> u32 {
     u32::try_from(place).expect("limits keep positions far below 32 bits")
-}
-
-fn short(length: usize) -> u16 {
-    u16::try_from(length).expect("limits keep names within 16 bits")
 }

@@ -7,7 +7,7 @@
 
 use block::Slice;
 
-use super::{Entry, Fields, Form, LINE, position, short};
+use super::{Entry, Fields, Form, LINE, position};
 use crate::name::Tag;
 use crate::{FieldError, Value};
 
@@ -47,6 +47,7 @@ impl Fields {
 
     /// Adds a field that lies as a line in what was adopted, checked by the caller: the name and
     /// the value by their positions, the end of the line in `end`.
+    #[inline]
     pub(crate) fn adopt_line(&mut self, name: Place, value: Place, end: usize, tag: Tag) {
         self.dead -= end - name.start;
         self.mask |= tag.bit();
@@ -54,7 +55,6 @@ impl Fields {
             name: position(name.start),
             value: position(value.start),
             length_and_marks: position(value.length) | LINE,
-            name_length: short(name.length),
             tag,
         });
     }
@@ -105,8 +105,8 @@ impl Fields {
         let (kind, value) = (value.kind(), value.bytes_or_empty());
         self.room_for_field(name.len(), value.len(), 0)?;
         let tag = Tag::of(name);
-        let (name_length, name) = (short(name.len()), position(self.keep(name)));
-        let mut entry = Entry { name, value: 0, length_and_marks: 0, name_length, tag };
+        let mut entry =
+            Entry { name: position(self.keep(name)), value: 0, length_and_marks: 0, tag };
         entry.set_value(self.keep(value), value.len(), kind);
         self.mask |= tag.bit();
         self.entries.push(entry);

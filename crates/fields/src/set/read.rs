@@ -128,7 +128,7 @@ impl Fields {
     #[inline]
     fn get_with(&self, name: &(impl AsName + ?Sized), case: Case) -> Option<Value<'_>> {
         let index = self.find(name.as_name(), name.tag(), case, 0)?;
-        Some(self.read(self.entries[index]).value)
+        Some(self.value_of(self.entries[index]))
     }
 
     /// The value of the first field of that name, or `default` when there is none, or when it is
@@ -158,7 +158,7 @@ impl Fields {
         let (bytes, tag) = (name.as_name(), name.tag());
         let wanted =
             move |entry: &&Entry| entry.tag == tag && same(self.name_of(**entry), bytes, case);
-        self.entries.iter().filter(wanted).map(|entry| self.read(*entry).value)
+        self.entries.iter().filter(wanted).map(|entry| self.value_of(*entry))
     }
 
     /// The number of the first field of that name.
@@ -202,7 +202,7 @@ impl Fields {
 
     /// The value of field number `index`; NULL when there is none.
     pub(crate) fn value_at(&self, index: usize) -> Value<'_> {
-        self.entries.get(index).map_or(Value::Null, |entry| self.read(*entry).value)
+        self.entries.get(index).map_or(Value::Null, |entry| self.value_of(*entry))
     }
 
     /// True when there is a field of that name.

@@ -1,6 +1,6 @@
 //! Adding, changing and removing fields.
 
-use super::{Entry, Fields, Form, Kind, LINE, NULL, READ, SENSITIVE, position, short};
+use super::{Entry, Fields, Form, Kind, LINE, NULL, READ, SENSITIVE, position};
 use crate::grammar::{is_token, is_value, trimmed};
 use crate::name::{AsName, Tag};
 use crate::{FieldError, Value};
@@ -54,24 +54,37 @@ impl Fields {
         entry.map(|entry| entry.mark(SENSITIVE, sensitive)).is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn add(
         &mut self,
         name: &[u8],
         tag: Tag,
         value: Value<'_>,
     ) -> Result<usize, FieldError> {
-        let (kind, value) = self.accepted(name, value)?;
-        let extra = if self.form == Form::Lines { LINE_EXTRA } else { 0 };
-        self.room_for_field(name.len(), value.len(), extra)?;
+        if self.form == Form::Lines {
+            return self.add_line(name, tag, value);
+        }
+        let (kind, value) = (value.kind(), value.bytes_or_empty());
+        self.room_for_field(name.len(), value.len(), 0)?;
         let index = self.entries.len();
-        let mut entry = Entry {
-            name: position(self.used()),
-            value: 0,
-            length_and_marks: 0,
-            name_length: short(name.len()),
+        let place = self.used();
+        self.bytes.extend_from_both(name, value);
+        self.entries.push(Entry {
+            name: position(place),
+            value: position(place + name.len()),
+            length_and_marks: kind.marks() | position(value.len()),
             tag,
-        };
+        });
+        self.mask |= tag.bit();
+        Ok(index)
+    }
+
+    #[inline(never)]
+    fn add_line(&mut self, name: &[u8], tag: Tag, value: Value<'_>) -> Result<usize, FieldError> {
+        let (kind, value) = self.accepted(name, value)?;
+        self.room_for_field(name.len(), value.len(), LINE_EXTRA)?;
+        let index = self.entries.len();
+        let mut entry = Entry { name: position(self.used()), value: 0, length_and_marks: 0, tag };
         self.bytes.extend_from_slice(name);
         self.write_value(&mut entry, value, kind);
         self.mask |= tag.bit();
