@@ -81,6 +81,8 @@ causes! {
     Down "down" Refused,
     /// The daemon is about to end and takes no more requests.
     Draining "draining" Refused,
+    /// The program that was this connection's own has ended, and with it what it knew.
+    Lost "lost" Refused,
     /// There is no pool of that name.
     NoPool "nopool" Refused,
     /// The request or the reply that it became is not a record of the declared kind.

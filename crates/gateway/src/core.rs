@@ -12,11 +12,12 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
 use pool::{Effect, Payload, Pool, Refused};
 
-use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
+use crate::bindings::{Bindings, Slot, Way};
+use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, SessionId, State};
 use crate::journal::Journal;
 use crate::metrics::{Metrics, PoolCounts};
 use crate::outside::Outside;
-use crate::plan::PoolPlan;
+use crate::plan::{OwnPlan, PoolPlan};
 use crate::upward::Upward;
 use crate::workers::Workers;
 
@@ -48,10 +49,19 @@ pub(crate) struct ServedPool {
     pub(crate) workers: Workers,
     pub(crate) counts: PoolCounts,
     then: Option<usize>,
+    /// Where a program is a connection's own.
+    own: Option<Own>,
     journal: Journal,
     /// It has effects to carry out or numbers to publish.
     dirty: bool,
     pub(crate) stopping: bool,
+}
+
+/// Programs that are a connection's own.
+struct Own {
+    bindings: Bindings,
+    /// What tells a program to forget its client; without it, it is replaced.
+    reset: Option<Slice>,
 }
 
 /// Relates the monotonic clock to the calendar.
@@ -83,6 +93,40 @@ pub(crate) struct Core {
     returned: Vec<(usize, RequestId, Slice)>,
     /// What workers are to be told of requests in their hands: pool, worker, request.
     told: Vec<(usize, WorkerId, RequestId, Word)>,
+    /// Requests that go straight to a connection's own program.
+    direct: Vec<(usize, WorkerId, Waiting)>,
+    /// Programs that are replaced after their connection.
+    used_up: Vec<(usize, WorkerId)>,
+}
+
+impl ServedPool {
+    /// Where a request of this client goes.
+    fn way(&self, client: &Client) -> Way {
+        match (&self.own, client) {
+            (Some(own), Client::Session { session, .. }) => own.bindings.way(*session),
+            _ => Way::Pool,
+        }
+    }
+
+    fn bind(&mut self, worker: WorkerId, client: &Client) {
+        if let Some(own) = &mut self.own {
+            let session = match client {
+                Client::Session { session, .. } => Some(*session),
+                Client::Inside(_) => None,
+            };
+            own.bindings.dispatched(worker, session);
+        }
+    }
+
+    fn slot(&mut self, worker: WorkerId) -> Slot {
+        self.own.as_mut().map_or(Slot::Free, |own| own.bindings.released(worker))
+    }
+
+    fn lose(&mut self, worker: WorkerId) {
+        if let Some(own) = &mut self.own {
+            own.bindings.lost(worker);
+        }
+    }
 }
 
 /// What a worker is told of a request that it has.
@@ -100,7 +144,7 @@ impl Core {
     pub(crate) fn new(plans: Vec<PoolPlan>, epoch: Epoch, seed: u64) -> Self {
         let now = epoch.instant;
         let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
-            let PoolPlan { name, pool, then, workers } = plan;
+            let PoolPlan { name, pool, then, own, workers } = plan;
             ServedPool {
                 workers: Workers::new(&name, workers),
                 pool: Pool::new(pool, now, seed),
@@ -110,6 +154,10 @@ impl Core {
                 stopping: false,
                 name,
                 then,
+                own: own.map(|OwnPlan { reset }| Own {
+                    bindings: Bindings::default(),
+                    reset: reset.as_deref().map(Slice::from),
+                }),
             }
         });
         Self {
@@ -121,6 +169,8 @@ impl Core {
             upward: Vec::new(),
             returned: Vec::new(),
             told: Vec::new(),
+            direct: Vec::new(),
+            used_up: Vec::new(),
         }
     }
 
@@ -153,6 +203,14 @@ impl Core {
         let served = &mut self.pools[place];
         served.dirty = true;
         served.counts.requests += 1;
+        match served.way(&exchange.client) {
+            Way::Pool => {}
+            Way::Worker(worker) => return self.direct.push((place, worker, waiting)),
+            Way::Lost => {
+                let text = "the program that was this connection's own has ended; connect again";
+                return self.end(id, Outcome::ended(Cause::Lost, Phase::Queue, text));
+            }
+        }
         match served.pool.handle_request(self.now, waiting) {
             Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
             Err(Refused { cause, .. }) => {
@@ -340,7 +398,11 @@ impl Core {
             Upward::Answered { id, outcome } => self.complete(place, id, outcome),
             Upward::Part { id, part } => self.part(place, id, part),
             Upward::Discarded => served.counts.discarded += 1,
-            Upward::Released { worker } => served.pool.handle_released(now, worker),
+            Upward::Released { worker } => match served.slot(worker) {
+                Slot::Kept => {}
+                Slot::Free => served.pool.handle_released(now, worker),
+                Slot::Return => self.give_up(place, worker),
+            },
             Upward::Returned { id, body } => self.returned.push((place, id, body)),
             Upward::Started { worker } => {
                 served.counts.started += 1;
@@ -350,13 +412,60 @@ impl Core {
                 served.counts.start_failed += 1;
                 served.pool.handle_start_failed(now, worker);
             }
-            Upward::Retired { worker } => served.pool.handle_retired(now, worker),
+            Upward::Retired { worker } => {
+                served.lose(worker);
+                served.pool.handle_retired(now, worker);
+            }
             Upward::Ended { worker, expected } => {
+                served.lose(worker);
                 served.counts.died += u64::from(!expected);
                 served.pool.handle_ended(now, worker, expected);
             }
             Upward::StderrDropped => served.counts.stderr_dropped += 1,
         }
+    }
+
+    /// A connection has gone, or may ask nothing more: its own program is returned.
+    pub(crate) fn leave(&mut self, session: SessionId) {
+        for place in 0..self.pools.len() {
+            let own = self.pools[place].own.as_mut();
+            if let Some(worker) = own.and_then(|own| own.bindings.left(session)) {
+                self.give_up(place, worker);
+            }
+        }
+    }
+
+    /// All connections may ask nothing more.
+    pub(crate) fn leave_all(&mut self) {
+        let owns = self.pools.iter().filter_map(|served| served.own.as_ref());
+        let sessions: Vec<_> = owns.flat_map(|own| own.bindings.sessions()).collect();
+        for session in sessions {
+            self.leave(session);
+        }
+    }
+
+    /// Whether a session whose replies are still owed may ask for more: not before it is known
+    /// which program is its own.
+    pub(crate) fn may_ask_more(&self, place: usize, session: SessionId) -> bool {
+        let own = self.pools[place].own.as_ref();
+        own.is_none_or(|own| own.bindings.way(session) != Way::Pool)
+    }
+
+    /// A connection's own program is returned: it is told to forget, or replaced.
+    fn give_up(&mut self, place: usize, worker: WorkerId) {
+        let reset = self.pools[place].own.as_ref().and_then(|own| own.reset.clone());
+        let Some(body) = reset else { return self.used_up.push((place, worker)) };
+        let (at_us, peer) = (self.epoch.at_us(self.now), Peer::Inside);
+        let id = self.exchanges.insert(Exchange {
+            client: Client::Inside(Box::new(drop)),
+            peer,
+            at_us,
+            stamps: Stamps::received(self.now),
+            parts: Vec::new(),
+            pool: place,
+            state: State::Received,
+        });
+        self.direct.push((place, worker, Waiting { id, peer, at_us, body }));
     }
 
     /// Requests that never reached their worker go back to the head of their queue, the youngest
@@ -385,6 +494,14 @@ impl Core {
                     idle = false;
                     self.carry_out(calls, outside, place, effect);
                 }
+            }
+            for (place, worker, waiting) in std::mem::take(&mut self.direct) {
+                idle = false;
+                self.dispatch(calls, outside, place, worker, waiting, true);
+            }
+            for (place, worker) in std::mem::take(&mut self.used_up) {
+                idle = false;
+                self.with_workers(place, |workers, up| workers.retire(calls, worker, up));
             }
             for (place, worker, id, word) in std::mem::take(&mut self.told) {
                 idle = false;
@@ -435,6 +552,7 @@ impl Core {
         // One that was abandoned in this very turn, after its pool had decided, is done for nobody.
         if let Some(exchange) = self.exchanges.get_mut(id) {
             exchange.step(Move::Dispatch(worker), self.now);
+            served.bind(worker, &exchange.client);
             let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
             served.counts.queue_time.record(waited);
         }

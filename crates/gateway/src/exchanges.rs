@@ -3,7 +3,7 @@
 //! ```text
 //!              admit            dispatch
 //!   Received ────────▶ Waiting ──────────▶ Working ──┐
-//!      ▲ │                │  ▲                │  │    │ next (`then`)
+//!      ▲ │ └───────────── dispatch ────────────▲  │    │ next (`then`)
 //!      │ │                │  └── give back ───┘  │    │
 //!      │ └── end          └── end               └ end │
 //!      └──────────────────────────────────────────────┘
@@ -81,7 +81,10 @@ impl State {
             (Self::Received, Move::Admit(ticket)) | (Self::Working(_), Move::GiveBack(ticket)) => {
                 Some(Self::Waiting(ticket))
             }
-            (Self::Waiting(_), Move::Dispatch(worker)) => Some(Self::Working(worker)),
+            // Without waiting: to the program that is its connection's own.
+            (Self::Waiting(_) | Self::Received, Move::Dispatch(worker)) => {
+                Some(Self::Working(worker))
+            }
             (Self::Working(_), Move::Next) => Some(Self::Received),
             _ => None,
         }

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod bindings;
 mod core;
 mod drain;
 mod exchanges;

@@ -131,7 +131,15 @@ pub(crate) struct PoolPlan {
     pub(crate) name: String,
     pub(crate) pool: pool::Settings,
     pub(crate) then: Option<usize>,
+    /// Its programs are connections' own.
+    pub(crate) own: Option<OwnPlan>,
     pub(crate) workers: WorkersPlan,
+}
+
+/// What becomes of a connection's own program after it.
+pub(crate) struct OwnPlan {
+    /// It is told this, and what it answers is discarded; without it, it is replaced.
+    pub(crate) reset: Option<String>,
 }
 
 /// What the workers of a pool are.
@@ -245,7 +253,7 @@ pub(crate) fn pool(
     let whole = pool.clone();
     let settings::Pool { name, worker, workers, queue, schedule, batch, then, deadline } = pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));
-    let (slots, settle, workers_plan) = match worker {
+    let (slots, settle, own, workers_plan) = match worker {
         Worker::Program(program) => {
             let settings::Program {
                 command,
@@ -253,6 +261,7 @@ pub(crate) fn pool(
                 dispatch,
                 pipeline,
                 stream,
+                reset,
                 handshake,
                 reply_max,
                 cwd,
@@ -270,9 +279,10 @@ pub(crate) fn pool(
             let framing = wire_framing(framing);
             let tagged = match dispatch {
                 settings::Dispatch::Auto => framing.is_json(),
-                settings::Dispatch::InOrder => false,
+                settings::Dispatch::InOrder | settings::Dispatch::Session => false,
                 settings::Dispatch::Tagged => true,
             };
+            let own = (dispatch == settings::Dispatch::Session).then_some(OwnPlan { reset });
             // A process a request: its end is no failure, however soon it comes.
             let settle = if framing == wire::Framing::Oneshot { Duration::ZERO } else { settle };
             let plan = ProgramPlan {
@@ -293,13 +303,13 @@ pub(crate) fn pool(
                 grace,
                 deadline,
             };
-            (pipeline, settle, WorkersPlan::Programs(plan))
+            (pipeline, settle, own, WorkersPlan::Programs(plan))
         }
         Worker::Database(_) => {
             let factory = workshop
                 .factory(&whole)
                 .map_err(|why| PlanError::Handler { pool: name.clone(), why })?;
-            (1, HANDLER_SETTLE, WorkersPlan::Handlers { factory, deadline })
+            (1, HANDLER_SETTLE, None, WorkersPlan::Handlers { factory, deadline })
         }
     };
     let settings::Workers { min, max, spare, idle, grow_after, grow_above } = workers;
@@ -329,5 +339,5 @@ pub(crate) fn pool(
             open_after: BACKOFF_OPEN_AFTER,
         },
     };
-    Ok(PoolPlan { name, pool, then: then.transpose()?, workers: workers_plan })
+    Ok(PoolPlan { name, pool, then: then.transpose()?, own, workers: workers_plan })
 }

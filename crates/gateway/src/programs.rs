@@ -451,6 +451,17 @@ impl Programs {
         }
     }
 
+    /// Ends a program that has nothing to do and is to serve nobody else. Another takes its place.
+    pub(crate) fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        let grace = self.plan.grace;
+        let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
+        if let Some(program) = serving {
+            program.expected = true;
+            up.push(Upward::Retired { worker });
+            program.end(calls, grace);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.live.iter().all(Option::is_none)
     }

@@ -337,6 +337,7 @@ impl Shard {
         for request in session.abandoned() {
             self.core.abandon(request, cause);
         }
+        self.core.leave(id);
     }
 
     fn deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId, name: DeadlineName) {

@@ -48,6 +48,15 @@ impl Workers {
         }
     }
 
+    /// Ends a worker that has nothing to do and is to serve nobody else.
+    pub(crate) fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        match self {
+            Self::Programs(programs) => programs.retire(calls, worker, up),
+            // Threads keep nothing of their clients.
+            Self::Handlers(_) => {}
+        }
+    }
+
     pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,

@@ -87,6 +87,7 @@ fn program(group: &Group) -> Program {
         command: texts(group, "program"),
         framing: choice!(group, "framing", Framing),
         dispatch: choice!(group, "dispatch", Dispatch),
+        reset: group.find("reset").map(|_| text(group, "reset")),
         handshake: choice!(group, "handshake", Handshake),
         pipeline: count(group, "pipeline"),
         stream: group.find("stream").map(|_| stream(inner(group, "stream"))),

@@ -194,6 +194,8 @@ pub struct Program {
     pub dispatch: Dispatch,
     /// Requests in flight at once.
     pub pipeline: u32,
+    /// What makes a program forget the connection that it served; without it, it is replaced.
+    pub reset: Option<String>,
     /// What a program must say before it serves.
     pub handshake: Handshake,
     /// A reply has many frames, and this ends it; without it, one frame.
@@ -354,6 +356,8 @@ pub enum Dispatch {
     InOrder,
     /// Requests carry ids, and replies come in any order.
     Tagged,
+    /// A program serves one connection, in order, until that ends.
+    Session,
 }
 
 /// What a program must say before it serves.

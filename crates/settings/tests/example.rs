@@ -72,6 +72,7 @@ fn programs() -> Pool {
             command: vec!["perl".into(), "parse.pl".into()],
             framing: Framing::Lines,
             dispatch: Dispatch::Auto,
+            reset: None,
             handshake: Handshake::None,
             stream: None,
             pipeline: 1,

@@ -80,13 +80,13 @@ impl Frames {
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);
-        while !self.is_full() {
+        while !self.is_full(core) {
             let Some(piece) = self.decoder.next(bytes, &mut from) else { break };
             self.handle_piece(transport, piece, bytes, core);
             found = true;
         }
         let shown = bytes.len();
-        let consumed = if self.is_full() {
+        let consumed = if self.is_full(core) {
             from
         } else if data.is_last() {
             self.handle_last(transport, &bytes[from..], core);
@@ -95,7 +95,7 @@ impl Frames {
             self.decoder.consume(shown, from)
         };
         data.consume(consumed);
-        if self.is_full() || transport.is_clogged(calls) {
+        if self.is_full(core) || transport.is_clogged(calls) {
             transport.pause(calls);
         }
         self.watch_begun(transport, calls, shown - consumed, found);
@@ -196,8 +196,9 @@ impl Frames {
         self.owed.push_ready(outcome, name);
     }
 
-    fn is_full(&self) -> bool {
-        self.owed.len() >= self.plan.in_flight_max
+    fn is_full(&self, core: &Core) -> bool {
+        let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id);
+        waits || self.owed.len() >= self.plan.in_flight_max
     }
 
     /// A frame that was begun must come to its end in time.
@@ -274,7 +275,7 @@ impl Frames {
         let high = transport.listener().limits.send_high;
         self.write_below(transport, calls, scratch, high);
         self.hold(transport, calls, core);
-        let room = self.owed.len() <= self.plan.in_flight_max / 2;
+        let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(core);
         if transport.is_paused() && room && !transport.is_clogged(calls) {
             transport.resume(calls);
         }

@@ -53,6 +53,7 @@ impl Shard {
                 for session in self.sessions.values_mut() {
                     session.refuse_all();
                 }
+                self.core.leave_all();
                 self.stop_pools(calls);
             }
             Stage::Serving => self.stop_pools(calls),

@@ -295,3 +295,62 @@ for line in sys.stdin:
     until("their slots are free", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 0);
     assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
 }
+
+/// Counts the lines that it has had, and forgets them when it is told to.
+const COUNTER: &str = "$| = 1; while (<STDIN>) { chomp; if ($_ eq 'forget') { $n = 0; print \"ok\\n\"; next } \
+                       if ($_ eq 'die') { exit 1 } $n++; print \"$$ $n $_\\n\" }";
+
+/// Asks three things and returns the process that answered all of them, with the first count.
+fn three(client: &mut crate::client::Client) -> (String, String) {
+    let replies: Vec<String> = (0..3).map(|it| client.ask(&it.to_string())).collect();
+    let words: Vec<Vec<&str>> = replies.iter().map(|it| it.split(' ').collect()).collect();
+    assert!(words.iter().all(|it| it[0] == words[0][0]), "one program a connection: {replies:?}");
+    (words[0][0].to_owned(), words[0][1].to_owned())
+}
+
+#[test]
+fn a_connection_has_a_program_of_its_own_until_it_ends() {
+    let folder = folder();
+    let pool = "dispatch = \"session\"\nworkers = 2\n";
+    let daemon = serve(folder.path(), "lines", &["perl", "-e", COUNTER], pool);
+    let (mut one, mut other) = (daemon.connect(), daemon.connect());
+    let (first, second) = (three(&mut one), three(&mut other));
+    assert_ne!(first.0, second.0);
+    // A third connection waits until a program is returned, and gets one that knows nothing.
+    let mut third = daemon.connect();
+    third.send("a\nb\n");
+    until("it waits", || daemon.metric("roadstead_queue_length", &[]) == 1);
+    drop(one);
+    let reply = third.line();
+    assert!(reply.ends_with(" 1 a") && !reply.starts_with(&first.0), "{reply}");
+    assert!(third.line().ends_with(" 2 b"));
+    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    assert!(daemon.stop().success(), "connections that are open do not hold up a drain");
+}
+
+#[test]
+fn a_program_that_can_forget_is_kept() {
+    let folder = folder();
+    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\n";
+    let daemon = serve(folder.path(), "lines", &["perl", "-e", COUNTER], pool);
+    let mut client = daemon.connect();
+    let first = three(&mut client);
+    drop(client);
+    assert_eq!(three(&mut daemon.connect()), first, "the same process, and it counts anew");
+    assert_eq!(daemon.metric("roadstead_worker_starts_total", &[]), 1);
+}
+
+#[test]
+fn a_connection_whose_program_has_ended_is_told_so() {
+    let folder = folder();
+    let pool = "dispatch = \"session\"\nworkers = 1\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "lines", &["perl", "-e", COUNTER], pool);
+    let mut client = daemon.connect();
+    three(&mut client);
+    let died = client.ask("die");
+    assert!(died.starts_with("!unknown died "), "{died}");
+    let lost = client.ask("a");
+    assert!(lost.starts_with("!lost "), "{lost}");
+    let mut another = daemon.connect();
+    assert_eq!(three(&mut another).1, "1");
+}

@@ -13,7 +13,7 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
     let tags = match group.value("dispatch") {
         Some(Value::Word(Choice::Dispatch(dispatch))) => match dispatch {
             Dispatch::Auto => is_json,
-            Dispatch::InOrder => false,
+            Dispatch::InOrder | Dispatch::Session => false,
             Dispatch::Tagged => true,
         },
         _ => false,
@@ -44,7 +44,35 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
                 .mend("remove `pipeline`; `workers` says how many run at once"),
         );
     }
+    session(pool, *framing, faults);
     stream(pool, *framing, tags, faults);
+}
+
+/// Programs that are a connection's own.
+fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
+    let group = &pool.group;
+    let is_session =
+        matches!(group.value("dispatch"), Some(Value::Word(Choice::Dispatch(Dispatch::Session))));
+    if let (false, Some(place)) = (is_session, group.key("reset")) {
+        faults.push(
+            Fault::at(place, "nothing is to be forgotten between connections")
+                .expected("`reset` goes with `dispatch = \"session\"`")
+                .mend("add `dispatch = \"session\"`, or remove `reset`"),
+        );
+    }
+    let wrong = if !is_session {
+        None
+    } else if framing == Framing::Oneshot {
+        Some("a `oneshot` program serves one request, not a connection")
+    } else if group.number("pipeline").is_some_and(|pipeline| pipeline > 1) {
+        Some("a connection's own program has one slot; what its client sends goes straight to it")
+    } else {
+        None
+    };
+    if let (Some(why), Some(place)) = (wrong, group.place("dispatch")) {
+        let mend = "remove `dispatch`, or `framing` and `pipeline`";
+        faults.push(Fault::at(place, why).expected("one connection a program").mend(mend));
+    }
 }
 
 /// Replies of many frames.

@@ -183,6 +183,13 @@ const POOL: &[Opt] = &[
     program("dispatch", Kind::Word(DISPATCH), Is("auto"), "How replies find their requests."),
     program("pipeline", count(1, 65_535), Is("1"), "Requests in flight at once to one program."),
     program(
+        "reset",
+        Kind::Text,
+        Nothing,
+        "With `dispatch = \"session\"`: a request that makes a program forget the connection that \
+         has ended; its reply is discarded. Without it the program is replaced.",
+    ),
+    program(
         "handshake",
         Kind::Word(HANDSHAKE),
         Is("none"),
@@ -575,6 +582,11 @@ const DISPATCH: &[Word] = &[
         "tagged",
         Choice::Dispatch(Dispatch::Tagged),
         "JSON-RPC messages whose ids are rewritten and restored; replies come in any order.",
+    ),
+    word(
+        "session",
+        Choice::Dispatch(Dispatch::Session),
+        "A program serves one connection from its first request to its end.",
     ),
 ];
 

@@ -22,6 +22,7 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Draining => -32054,
         Cause::NoPool => -32055,
         Cause::Worker => -32056,
+        Cause::Lost => -32057,
         Cause::Database => -32060,
         Cause::Died => -32070,
         Cause::Deadline => -32071,
