@@ -5,12 +5,14 @@
 
 mod adopt;
 mod combine;
+mod lines;
 mod read;
 mod show;
 mod write;
 
 pub(crate) use adopt::{Filling, Place};
 pub use combine::Iter;
+pub(crate) use lines::Run;
 pub use read::{Lookup, Stats};
 pub use show::Format;
 
@@ -295,20 +297,6 @@ impl Fields {
         same(self.name_of(self.entries[index]), name, case)
     }
 
-    /// Where the line of an entry that lies as one ends. Blanks may stand behind its value.
-    fn line_end(&self, entry: Entry) -> usize {
-        let mut end = entry.value as usize + entry.value_length();
-        let in_head = end < self.head_length();
-        let (bytes, base) = match &self.head {
-            Some(head) if in_head => (&head[..], 0),
-            _ => (&self.bytes[..], self.head_length()),
-        };
-        while matches!(bytes.get(end - base), Some(b' ' | b'\t')) {
-            end += 1;
-        }
-        end + 2
-    }
-
     /// Bytes that an entry needs.
     fn footprint(&self, entry: Entry) -> usize {
         if entry.has(LINE) {
@@ -316,41 +304,6 @@ impl Fields {
         } else {
             entry.name_length() + entry.value_length()
         }
-    }
-
-    /// The bytes of runs of lines that lie behind each other, in the order of their fields; none
-    /// for fields that are no line.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
-        let mut rest = &self.entries[..];
-        std::iter::from_fn(move || {
-            while let Some((first, behind)) = rest.split_first() {
-                rest = behind;
-                if !first.has(LINE) {
-                    continue;
-                }
-                let start = first.name as usize;
-                let mut end = self.line_end(*first);
-                let border = self.head_length();
-                while let Some((next, behind)) = rest.split_first() {
-                    if !next.has(LINE) || next.name as usize != end || end == border {
-                        break;
-                    }
-                    end = self.line_end(*next);
-                    rest = behind;
-                }
-                let head = self.head.as_ref().filter(|_| start < border);
-                return Some(match head {
-                    Some(head) => Run::Adopted { head, start, end },
-                    None => Run::Own(&self.bytes[start - border..end - border]),
-                });
-            }
-            None
-        })
-    }
-
-    /// True when fields lie as lines.
-    pub(crate) fn has_lines(&self) -> bool {
-        self.form == Form::Lines
     }
 
     /// Counts bytes as dead, or cuts them off where they are the last.
@@ -473,24 +426,6 @@ impl Fields {
         } else {
             FieldError::Bytes(bytes)
         })
-    }
-}
-
-/// Lines that lie behind each other.
-#[derive(Debug)]
-pub(crate) enum Run<'a> {
-    /// A part of what was adopted.
-    Adopted { head: &'a Slice, start: usize, end: usize },
-    /// A part of the buffer of the set.
-    Own(&'a [u8]),
-}
-
-impl<'a> Run<'a> {
-    pub(crate) fn bytes(self) -> &'a [u8] {
-        match self {
-            Self::Adopted { head, start, end } => &head[start..end],
-            Self::Own(bytes) => bytes,
-        }
     }
 }
 

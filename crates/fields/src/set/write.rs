@@ -1,12 +1,9 @@
 //! Adding, changing and removing fields.
 
+use super::lines::LINE_EXTRA;
 use super::{Entry, Fields, Form, Kind, LINE, NULL, READ, SENSITIVE, position};
-use crate::grammar::{is_token, is_value, trimmed};
 use crate::name::{AsName, Tag};
 use crate::{FieldError, Value};
-
-/// What a line has beside name and value.
-const LINE_EXTRA: usize = ": \r\n".len();
 
 impl Fields {
     /// Adds a field at the end, also when the name is there already, and returns its number.
@@ -79,49 +76,6 @@ impl Fields {
         Ok(index)
     }
 
-    #[inline(never)]
-    fn add_line(&mut self, name: &[u8], tag: Tag, value: Value<'_>) -> Result<usize, FieldError> {
-        let (kind, value) = self.accepted(name, value)?;
-        self.room_for_field(name.len(), value.len(), LINE_EXTRA)?;
-        let index = self.entries.len();
-        let mut entry = Entry { name: position(self.used()), value: 0, length_and_marks: 0, tag };
-        self.bytes.extend_from_slice(name);
-        self.write_value(&mut entry, value, kind);
-        self.mask |= tag.bit();
-        self.entries.push(entry);
-        Ok(index)
-    }
-
-    /// The bytes of a value as they will lie here, if it and the name can.
-    #[inline]
-    fn accepted<'v>(&self, name: &[u8], value: Value<'v>) -> Result<(Kind, &'v [u8]), FieldError> {
-        let (kind, bytes) = (value.kind(), value.bytes_or_empty());
-        if self.form == Form::Packed {
-            return Ok((kind, bytes));
-        }
-        let bytes = trimmed(bytes);
-        match (is_token(name), is_value(bytes)) {
-            (false, _) => Err(FieldError::NameBytes),
-            (_, false) => Err(FieldError::ValueBytes),
-            _ => Ok((kind, bytes)),
-        }
-    }
-
-    /// Writes a value for `entry` at the end of the buffer, where its name ends if it is a line.
-    #[inline]
-    fn write_value(&mut self, entry: &mut Entry, value: &[u8], kind: Kind) {
-        let line = self.form == Form::Lines && kind != Kind::Null;
-        if line {
-            self.bytes.extend_from_slice(b": ");
-        }
-        entry.set_value(self.used(), value.len(), kind);
-        entry.mark(LINE, line);
-        self.bytes.extend_from_slice(value);
-        if line {
-            self.bytes.extend_from_slice(b"\r\n");
-        }
-    }
-
     /// Gives field number `index` another value. False when there is no such field.
     ///
     /// # Panics
@@ -156,13 +110,13 @@ impl Fields {
         // A field that was NULL becomes a line.
         let extra = if self.form == Form::Lines && !old.has(LINE) { LINE_EXTRA } else { 0 };
         self.room_for(old.name_length(), value.len(), more + extra)?;
-        let mut entry = old;
-        if self.form == Form::Packed {
-            self.change_packed(&mut entry, value, kind);
+        if self.form == Form::Lines {
+            self.change_line(index, value, kind);
         } else {
-            self.change_line(&mut entry, value, kind);
+            let mut entry = old;
+            self.change_packed(&mut entry, value, kind);
+            self.entries[index] = entry;
         }
-        self.entries[index] = entry;
         Ok(())
     }
 
@@ -179,32 +133,6 @@ impl Fields {
             _ => {
                 self.abandon(place, length);
                 self.write_value(entry, value, kind);
-            }
-        }
-    }
-
-    fn change_line(&mut self, entry: &mut Entry, value: &[u8], kind: Kind) {
-        let (place, length) = (entry.value as usize, entry.value_length());
-        let own = place.checked_sub(self.head_length());
-        let line = entry.has(LINE);
-        match own {
-            Some(start) if line && value.len() == length && kind != Kind::Null => {
-                self.bytes[start..start + length].copy_from_slice(value);
-                entry.set_value(place, length, kind);
-            }
-            _ => {
-                let old = *entry;
-                let name = old.name as usize;
-                entry.name = position(self.used());
-                match name.checked_sub(self.head_length()) {
-                    Some(own) => self.bytes.extend_from_within(own..own + old.name_length()),
-                    None => {
-                        let head = self.head.as_deref().unwrap_or_default();
-                        self.bytes.extend_from_slice(&head[name..name + old.name_length()]);
-                    }
-                }
-                self.write_value(entry, value, kind);
-                self.release(old);
             }
         }
     }

@@ -1,0 +1,229 @@
+//! Fields that lie as the lines of a head, so that they are sent as they lie.
+
+use std::ops::Range;
+
+use block::Slice;
+
+use super::{Entry, Fields, Form, Kind, LINE, position};
+use crate::grammar::{is_token, is_value, trimmed};
+use crate::name::Tag;
+use crate::{FieldError, Value};
+
+/// What a line has beside name and value.
+pub(super) const LINE_EXTRA: usize = ": \r\n".len();
+
+/// Lines that lie behind each other.
+#[derive(Debug)]
+pub(crate) enum Run<'a> {
+    /// A part of what was adopted.
+    Adopted { head: &'a Slice, start: usize, end: usize },
+    /// A part of the buffer of the set.
+    Own(&'a [u8]),
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Adopted { head, start, end } => &head[start..end],
+            Self::Own(bytes) => bytes,
+        }
+    }
+}
+
+impl Fields {
+    #[inline(never)]
+    pub(super) fn add_line(
+        &mut self,
+        name: &[u8],
+        tag: Tag,
+        value: Value<'_>,
+    ) -> Result<usize, FieldError> {
+        let (kind, value) = self.accepted(name, value)?;
+        self.room_for_field(name.len(), value.len(), LINE_EXTRA)?;
+        let index = self.entries.len();
+        let mut entry = Entry { name: position(self.used()), value: 0, length_and_marks: 0, tag };
+        self.bytes.extend_from_slice(name);
+        self.write_value(&mut entry, value, kind);
+        self.mask |= tag.bit();
+        self.entries.push(entry);
+        Ok(index)
+    }
+
+    /// The bytes of a value as they will lie here, if it and the name can.
+    #[inline]
+    pub(super) fn accepted<'v>(
+        &self,
+        name: &[u8],
+        value: Value<'v>,
+    ) -> Result<(Kind, &'v [u8]), FieldError> {
+        let (kind, bytes) = (value.kind(), value.bytes_or_empty());
+        if self.form == Form::Packed {
+            return Ok((kind, bytes));
+        }
+        let bytes = trimmed(bytes);
+        match (is_token(name), is_value(bytes)) {
+            (false, _) => Err(FieldError::NameBytes),
+            (_, false) => Err(FieldError::ValueBytes),
+            _ => Ok((kind, bytes)),
+        }
+    }
+
+    /// Writes a value for `entry` at the end of the buffer, where its name ends if it is a line.
+    #[inline]
+    pub(super) fn write_value(&mut self, entry: &mut Entry, value: &[u8], kind: Kind) {
+        let line = self.form == Form::Lines && kind != Kind::Null;
+        if line {
+            self.bytes.extend_from_slice(b": ");
+        }
+        entry.set_value(self.used(), value.len(), kind);
+        entry.mark(LINE, line);
+        self.bytes.extend_from_slice(value);
+        if line {
+            self.bytes.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Writes the line of field number `index` anew, or only its value where that fits exactly.
+    pub(super) fn change_line(&mut self, index: usize, value: &[u8], kind: Kind) {
+        let old = self.entries[index];
+        let (place, length) = (old.value as usize, old.value_length());
+        let own = place.checked_sub(self.head_length());
+        let fits = old.has(LINE) && value.len() == length && kind != Kind::Null;
+        if let Some(start) = own.filter(|_| fits) {
+            self.bytes[start..start + length].copy_from_slice(value);
+            self.entries[index].set_value(place, length, kind);
+            return;
+        }
+        let mut entry = old;
+        entry.name = position(self.used());
+        self.copy_to_end(old.name as usize, old.name_length());
+        self.write_value(&mut entry, value, kind);
+        self.entries[index] = entry;
+        self.release(old);
+        self.gather(index);
+    }
+
+    /// Copies what lies at `place` to the end of our buffer.
+    fn copy_to_end(&mut self, place: usize, length: usize) {
+        match place.checked_sub(self.head_length()) {
+            Some(own) => self.bytes.extend_from_within(own..own + length),
+            None => {
+                let head = self.head.as_deref().unwrap_or_default();
+                self.bytes.extend_from_slice(&head[place..place + length]);
+            }
+        }
+    }
+
+    /// Keeps what a set is sent in to few parts, after the line of field number `moved` was written
+    /// anew. Of an adopted set all such lines and those between them become one part, and the lines
+    /// that were appended another; so two edits, whatever they are, leave at most four. A set of
+    /// which nothing is adopted is copied behind its first part when there would be a fifth.
+    ///
+    /// ```text
+    ///   adopted | changed and what is between | adopted | appended
+    /// ```
+    fn gather(&mut self, moved: usize) {
+        let border = self.head_length();
+        let own = |entry: &Entry| entry.name as usize >= border;
+        let appended = self.entries.iter().rev().take_while(|entry| own(entry)).count();
+        let tail = self.entries.len() - appended;
+        let together = if border == 0 {
+            if self.runs().nth(4).is_none() {
+                return;
+            }
+            self.first_run_fields()..self.entries.len()
+        } else if moved >= tail {
+            tail..self.entries.len()
+        } else {
+            let changed = &self.entries[..tail];
+            let first = changed.iter().position(own).unwrap_or(moved);
+            let last = changed.iter().rposition(own).unwrap_or(moved);
+            first..last + 1
+        };
+        if together.len() > 1 {
+            self.rewrite(together);
+        }
+    }
+
+    /// How many fields the first run has, with those that have no line.
+    fn first_run_fields(&self) -> usize {
+        let lines = self.entries.iter().enumerate().filter(|(_, entry)| entry.has(LINE));
+        let mut end = None;
+        for (index, entry) in lines {
+            if end.is_some_and(|end| end != entry.name as usize) {
+                return index;
+            }
+            end = Some(self.line_end(*entry));
+        }
+        self.entries.len()
+    }
+
+    /// Copies lines to the end of our buffer, where they then lie behind each other.
+    fn rewrite(&mut self, fields: Range<usize>) {
+        for index in fields {
+            let old = self.entries[index];
+            if old.has(LINE) {
+                let name = self.used();
+                self.copy_to_end(old.name as usize, self.footprint(old));
+                let entry = &mut self.entries[index];
+                entry.name = position(name);
+                entry.value = position(name + (old.value - old.name) as usize);
+                self.release(old);
+            }
+        }
+    }
+
+    /// Where the line of an entry that lies as one ends. Blanks may stand behind its value.
+    pub(super) fn line_end(&self, entry: Entry) -> usize {
+        let mut end = entry.value as usize + entry.value_length();
+        let in_head = end < self.head_length();
+        let (bytes, base) = match &self.head {
+            Some(head) if in_head => (&head[..], 0),
+            _ => (&self.bytes[..], self.head_length()),
+        };
+        while matches!(bytes.get(end - base), Some(b' ' | b'\t')) {
+            end += 1;
+        }
+        end + 2
+    }
+
+    /// The bytes of runs of lines that lie behind each other, in the order of their fields; none
+    /// for fields that are no line.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        let mut rest = &self.entries[..];
+        std::iter::from_fn(move || {
+            while let Some((first, behind)) = rest.split_first() {
+                rest = behind;
+                if !first.has(LINE) {
+                    continue;
+                }
+                let start = first.name as usize;
+                let mut end = self.line_end(*first);
+                let border = self.head_length();
+                while let Some((next, behind)) = rest.split_first() {
+                    if next.has(LINE) {
+                        if next.name as usize != end || end == border {
+                            break;
+                        }
+                        end = self.line_end(*next);
+                    }
+                    rest = behind;
+                }
+                let head = self.head.as_ref().filter(|_| start < border);
+                return Some(match head {
+                    Some(head) => Run::Adopted { head, start, end },
+                    None => Run::Own(&self.bytes[start - border..end - border]),
+                });
+            }
+            None
+        })
+    }
+
+    /// True when fields lie as lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.form == Form::Lines
+    }
+}
+
+#[cfg(test)]
+mod tests;
