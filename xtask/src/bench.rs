@@ -9,11 +9,13 @@
 //!   bench fields         what storing and finding names and values takes, against other stores
 //!   bench loop   an echo of 64 bytes by the loop over each kernel, against a bare loop over epoll,
 //!                mio, libevent and IO::Multiplex
+//!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 
 mod echo;
 mod echo_page;
 mod fields;
+mod http;
 mod lines;
 mod load;
 mod page;
@@ -43,6 +45,8 @@ pub(crate) struct BenchArguments {
 enum What {
     /// The main job: lines to programs, rows to SQLite; writes docs/bench-main.md
     Main(MainArguments),
+    /// HTTP/1 through proxies; writes docs/bench-http.md
+    Http(http::HttpArguments),
     /// Stores of names and values; writes docs/bench-fields.md
     Fields(fields::FieldsArguments),
     /// The event loop: an echo at 1 to 9500 connections; writes docs/bench-loop.md
@@ -97,6 +101,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
     match &arguments.what {
         What::Main(arguments) => run_main(workspace, arguments),
         What::Fields(arguments) => fields::run(workspace, arguments),
+        What::Http(arguments) => http::run(workspace, arguments),
         What::Loop(arguments) => run_loop(workspace, arguments),
     }
 }

@@ -59,6 +59,15 @@ pub(crate) const BENCH: &[Requirement] = &[
 /// What counts instructions.
 pub(crate) const COUNTING: &[Requirement] = &[program("valgrind", "valgrind")];
 
+/// What `cargo xtask bench http` needs.
+pub(crate) const BENCH_HTTP: &[Requirement] = &[
+    program("haproxy", "haproxy"),
+    program("nginx", "nginx-light"),
+    program("strace", "strace"),
+    program("taskset", "util-linux"),
+    program("valgrind", "valgrind"),
+];
+
 /// What `cargo xtask bench loop` needs.
 pub(crate) const BENCH_LOOP: &[Requirement] = &[
     program("perl", "perl"),

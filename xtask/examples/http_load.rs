@@ -1,0 +1,253 @@
+//! The clients of `xtask bench http`: connections that stay, driven by words on standard input.
+//!
+//! ```text
+//!   http_load ADDRESS PATH CONNECTIONS      → "connected" once each of them was answered
+//!   run ACTIVE MILLISECONDS                 → "begun", then "done REQUESTS P50 P99" in µs
+//!   count ACTIVE REQUESTS                   → "begun", then "done REQUESTS P50 P99"
+//!   pace ACTIVE RATE MILLISECONDS           → "begun", then "done REQUESTS P50 P99 LATE"
+//! ```
+//!
+//! `run` and `count` keep one request on the way on each active connection. `pace` sends by an
+//! absolute schedule whatever comes back, and counts from the time at which a request was due;
+//! LATE is by how much the median request was sent too late. Active connections are spread over
+//! all. A reply that is not a 200, or a connection that ends, ends the load with an error.
+
+use std::io::{self, BufRead, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+struct Client {
+    socket: TcpStream,
+    /// When the request on the way was due.
+    due: Option<Instant>,
+    /// The head as far as it came; empty once it was read.
+    head: Vec<u8>,
+    /// Bytes of the reply that are still to come, when its head was read.
+    left: Option<usize>,
+}
+
+struct Load {
+    poll: rustix::fd::OwnedFd,
+    clients: Vec<Client>,
+    request: Vec<u8>,
+    room: Vec<u8>,
+    reports: Vec<epoll::Event>,
+    latencies: Vec<u32>,
+    late: Vec<u32>,
+}
+
+fn main() -> io::Result<()> {
+    let words: Vec<String> = std::env::args().collect();
+    let [_, address, path, connections] = &words[..] else {
+        return Err(io::Error::other("usage: http_load ADDRESS PATH CONNECTIONS"));
+    };
+    let connections: usize = connections.parse().map_err(io::Error::other)?;
+    let mut load = Load {
+        poll: epoll::create(CreateFlags::CLOEXEC)?,
+        clients: Vec::new(),
+        request: format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").into_bytes(),
+        room: vec![0; 256 << 10],
+        reports: Vec::with_capacity(1024),
+        latencies: Vec::new(),
+        late: Vec::new(),
+    };
+    for place in 0..connections {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        epoll::add(&load.poll, &socket, EventData::new_u64(place as u64), EventFlags::IN)?;
+        load.clients.push(Client { socket, due: None, head: Vec::new(), left: None });
+        // One after the other: what a proxy opens for many at once is not what it needs.
+        load.send(place, Instant::now())?;
+        while load.clients[place].due.is_some() {
+            load.wait(None)?;
+        }
+    }
+    say("connected")?;
+    for line in io::stdin().lock().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |place: usize| -> io::Result<u64> {
+            let word: &&str = words.get(place).ok_or_else(|| io::Error::other("a number lacks"))?;
+            word.parse().map_err(io::Error::other)
+        };
+        let active = usize::try_from(number(1)?).map_err(io::Error::other)?;
+        load.latencies.clear();
+        load.late.clear();
+        say("begun")?;
+        match words.first() {
+            Some(&"run") => load.run(active, Duration::from_millis(number(2)?))?,
+            Some(&"count") => load.count(active, number(2)?)?,
+            Some(&"pace") => {
+                load.pace(active, number(2)?, Duration::from_millis(number(3)?))?;
+            }
+            _ => return Err(io::Error::other(format!("what is {line}?"))),
+        }
+        load.drain()?;
+    }
+    Ok(())
+}
+
+fn say(text: &str) -> io::Result<()> {
+    println!("{text}");
+    io::stdout().flush()
+}
+
+impl Load {
+    /// The places of the active connections.
+    fn places(&self, active: usize) -> Vec<usize> {
+        let step = (self.clients.len() / active).max(1);
+        (0..self.clients.len()).step_by(step).take(active).collect()
+    }
+
+    fn run(&mut self, active: usize, window: Duration) -> io::Result<()> {
+        let end = Instant::now() + window;
+        for place in self.places(active) {
+            self.send(place, Instant::now())?;
+        }
+        loop {
+            let now = Instant::now();
+            if now >= end {
+                return self.report();
+            }
+            for place in self.wait(Some(end - now))? {
+                self.send(place, Instant::now())?;
+            }
+        }
+    }
+
+    fn count(&mut self, active: usize, requests: u64) -> io::Result<()> {
+        let mut sent = 0;
+        for place in self.places(active) {
+            if sent < requests {
+                self.send(place, Instant::now())?;
+                sent += 1;
+            }
+        }
+        while (self.latencies.len() as u64) < requests {
+            for place in self.wait(None)? {
+                if sent < requests {
+                    self.send(place, Instant::now())?;
+                    sent += 1;
+                }
+            }
+        }
+        self.report()
+    }
+
+    fn pace(&mut self, active: usize, rate: u64, window: Duration) -> io::Result<()> {
+        let mut free = self.places(active);
+        let (begun, gap) = (Instant::now(), Duration::from_nanos(1_000_000_000 / rate.max(1)));
+        let mut next = begun;
+        loop {
+            let now = Instant::now();
+            if now >= begun + window {
+                return self.report();
+            }
+            while next <= now
+                && let Some(place) = free.pop()
+            {
+                self.send(place, next)?;
+                self.late.push(micros(now - next));
+                next += gap;
+            }
+            let pause = if free.is_empty() { gap } else { next.saturating_duration_since(now) };
+            let back = self.wait(Some(pause))?;
+            // The one that was used last waits longest: all take their turn.
+            free.splice(0..0, back);
+        }
+    }
+
+    fn report(&mut self) -> io::Result<()> {
+        let done = self.latencies.len();
+        let [p50, p99] = [50, 99].map(|percent| percentile(&mut self.latencies, percent));
+        let late = percentile(&mut self.late, 50);
+        say(&format!("done {done} {p50} {p99} {late}"))
+    }
+
+    fn send(&mut self, place: usize, due: Instant) -> io::Result<()> {
+        let client = &mut self.clients[place];
+        client.due = Some(due);
+        // A request is far smaller than the room of a socket that has nothing to send.
+        let sent = client.socket.write(&self.request)?;
+        if sent == self.request.len() { Ok(()) } else { Err(io::Error::other("a short write")) }
+    }
+
+    /// What was on the way when the time was over.
+    fn drain(&mut self) -> io::Result<()> {
+        while self.clients.iter().any(|client| client.due.is_some()) {
+            self.wait(None)?;
+        }
+        Ok(())
+    }
+
+    /// Waits, receives, and gives the connections whose reply is whole.
+    fn wait(&mut self, patience: Option<Duration>) -> io::Result<Vec<usize>> {
+        let patience = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        self.reports.clear();
+        match epoll::wait(&self.poll, spare_capacity(&mut self.reports), patience.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut whole = Vec::new();
+        let now = Instant::now();
+        for report in &self.reports {
+            let place = usize::try_from(report.data.u64()).map_err(io::Error::other)?;
+            let client = &mut self.clients[place];
+            let count = match client.socket.read(&mut self.room) {
+                Ok(0) => return Err(io::Error::other("the server ended a connection")),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error),
+            };
+            if client.take(&self.room[..count])? {
+                let due = client.due.take().ok_or_else(|| io::Error::other("not asked for"))?;
+                self.latencies.push(micros(now.saturating_duration_since(due)));
+                whole.push(place);
+            }
+        }
+        Ok(whole)
+    }
+}
+
+impl Client {
+    /// Takes bytes of a reply; true when it is whole.
+    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
+        let mut bytes = bytes;
+        if self.left.is_none() {
+            self.head.extend_from_slice(bytes);
+            let Some(end) = self.head.windows(4).position(|four| four == b"\r\n\r\n") else {
+                return Ok(false);
+            };
+            let text = String::from_utf8_lossy(&self.head[..end]).to_ascii_lowercase();
+            if !text.starts_with("http/1.1 200") {
+                return Err(io::Error::other(text));
+            }
+            let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length = length.and_then(|length| length.parse().ok());
+            self.left = Some(length.ok_or_else(|| io::Error::other("no length"))?);
+            bytes = &bytes[bytes.len() - (self.head.len() - end - 4)..];
+            self.head.clear();
+        }
+        let left = self.left.unwrap_or(0);
+        let Some(left) = left.checked_sub(bytes.len()) else {
+            return Err(io::Error::other("more than was asked for"));
+        };
+        self.left = (left > 0).then_some(left);
+        Ok(left == 0)
+    }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
+fn percentile(values: &mut [u32], percent: usize) -> u32 {
+    values.sort_unstable();
+    let place = values.len() * percent / 100;
+    values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(0)
+}

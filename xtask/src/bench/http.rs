@@ -1,0 +1,144 @@
+//! HTTP/1 through proxies: CPU time, system calls, instructions, allocations, latency and memory,
+//! against HAProxy and nginx as their own people tune them, and a bare relay, which is the limit.
+//!
+//! Each part stores what it measured, and the page is made from all that is stored; so the parts
+//! can be measured one by one.
+
+mod goals;
+mod instructions;
+mod page;
+mod subject;
+mod windows;
+
+use super::{page as pages, process, raise_descriptors};
+use crate::requirements;
+use crate::shell::{self, Failure, Workspace};
+use clap::Args;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use subject::Subject;
+
+#[derive(Args, Debug)]
+pub(super) struct HttpArguments {
+    /// Rounds of each shape
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Milliseconds that are measured in each round
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(50..))]
+    milliseconds: u64,
+    /// Only this part; the page is made from what is stored of the others
+    #[arg(long, value_parser = PARTS)]
+    only: Option<String>,
+    /// Only these of the subjects, by name
+    #[arg(long, value_delimiter = ',')]
+    subjects: Vec<String>,
+    /// One more subject: NAME=COMMAND, in which @PORT@ is its port and @SERVER@ its server's
+    #[arg(long)]
+    subject: Option<String>,
+    /// Neither store nor write anything
+    #[arg(long)]
+    dry: bool,
+}
+
+/// What can be measured by itself.
+const PARTS: [&str; 7] = ["128", "16k", "1m", "paced", "memory", "calls", "instructions"];
+
+/// Connections, active ones, bytes of a reply.
+type Shape = (usize, usize, usize);
+
+const SMALL: &[Shape] = &[(1, 1, 128), (64, 64, 128), (1000, 1000, 128), (9000, 9000, 128)];
+const MIDDLE: &[Shape] = &[(1, 1, 16 << 10), (64, 64, 16 << 10), (1000, 1000, 16 << 10)];
+const LARGE: &[Shape] = &[(1, 1, 1 << 20), (64, 64, 1 << 20)];
+
+/// What all measurements share.
+struct Ground {
+    root: PathBuf,
+    /// Where the example programs lie.
+    programs: PathBuf,
+    folder: PathBuf,
+    subjects: Vec<Subject>,
+    rounds: u32,
+    window: Duration,
+}
+
+pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<(), Failure> {
+    requirements::provide(requirements::BENCH_HTTP)?;
+    raise_descriptors();
+    let ground = prepare(workspace, arguments)?;
+    for part in PARTS {
+        if arguments.only.as_deref().is_none_or(|only| only == part) {
+            let measured = measure(&ground, part)?;
+            if arguments.dry {
+                println!("{}", page::part(part, &measured));
+            } else {
+                store(&ground.folder, part, &measured)?;
+            }
+        }
+    }
+    if arguments.dry {
+        return Ok(());
+    }
+    let stored: Vec<(&str, Value)> =
+        PARTS.into_iter().filter_map(|part| Some((part, stored(&ground.folder, part)?))).collect();
+    let text = page::page(&pages::machine(), &stored);
+    let file = "docs/bench-http.md";
+    fs::write(workspace.root.join(file), text)
+        .map_err(|error| Failure::new(format!("{file}: {error}")))?;
+    println!("wrote {file}");
+    let missed: Vec<String> = goals::all(&stored)
+        .into_iter()
+        .filter_map(|goal| (!goal.met).then(|| format!("missed: {}", goal.text)))
+        .collect();
+    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+}
+
+fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, Failure> {
+    eprintln!("building as released");
+    shell::run(workspace.cargo(["build", "--release", "-p", "xtask", "--examples"]))?;
+    shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
+    let folder = workspace.target.join("bench/http");
+    fs::create_dir_all(&folder)
+        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    let mut subjects = subject::all(workspace, &folder)?;
+    if let Some(one) = &arguments.subject {
+        subjects.push(Subject::given(one)?);
+    }
+    let wanted = &arguments.subjects;
+    subjects.retain(|subject| wanted.is_empty() || wanted.contains(&subject.name));
+    Ok(Ground {
+        root: workspace.root.clone(),
+        programs: workspace.built("release", "examples"),
+        folder,
+        subjects,
+        rounds: arguments.rounds,
+        window: Duration::from_millis(arguments.milliseconds),
+    })
+}
+
+fn measure(ground: &Ground, part: &str) -> Result<Value, Failure> {
+    match part {
+        "128" => windows::shapes(ground, SMALL),
+        "16k" => windows::shapes(ground, MIDDLE),
+        "1m" => windows::shapes(ground, LARGE),
+        "paced" => windows::paced(ground),
+        "memory" => windows::memory(ground),
+        "calls" => windows::calls(ground),
+        _ => instructions::measure(ground),
+    }
+}
+
+fn file(folder: &Path, part: &str) -> PathBuf {
+    folder.join(format!("{part}.json"))
+}
+
+fn store(folder: &Path, part: &str, measured: &Value) -> Result<(), Failure> {
+    let path = file(folder, part);
+    fs::write(&path, measured.to_string())
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+}
+
+fn stored(folder: &Path, part: &str) -> Option<Value> {
+    serde_json::from_str(&fs::read_to_string(file(folder, part)).ok()?).ok()
+}
