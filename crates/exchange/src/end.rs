@@ -77,8 +77,12 @@ causes! {
     Full "full" Refused,
     /// The request waited as long as the pool's `queue.wait` allows.
     Waited "waited" Refused,
-    /// No worker can be started at the moment.
+    /// No worker can be started at the moment, or none is fit to answer.
     Down "down" Refused,
+    /// The pool was told to say that it is sorry.
+    Sorry "sorry" Refused,
+    /// The worker that the client is bound to is gone, and it is to have no other.
+    Gone "gone" Refused,
     /// The daemon is about to end and takes no more requests.
     Draining "draining" Refused,
     /// The program that was this connection's own has ended, and with it what it knew.

@@ -338,6 +338,7 @@ pub(crate) fn pool(
             settle,
             open_after: BACKOFF_OPEN_AFTER,
         },
+        ..pool::Settings::default()
     };
     Ok(PoolPlan { name, pool, then: then.transpose()?, own, workers: workers_plan })
 }

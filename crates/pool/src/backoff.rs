@@ -14,28 +14,8 @@ use std::time::{Duration, Instant};
 
 use exchange::WorkerId;
 
+use crate::random::Random;
 use crate::settings::BackoffSettings;
-
-/// A small source of chance (splitmix64): the same seed, the same numbers.
-#[derive(Clone, Debug)]
-struct Random(u64);
-
-impl Random {
-    const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Between three quarters of `delay` and all of it.
-    fn jitter(&mut self, delay: Duration) -> Duration {
-        let quarter = delay / 4;
-        let nanos = u64::try_from(quarter.as_nanos()).unwrap_or(u64::MAX);
-        delay - Duration::from_nanos(self.next() % nanos.max(1))
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
@@ -62,7 +42,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) const fn new(settings: BackoffSettings, seed: u64) -> Self {
-        Self { settings, random: Random(seed), round: 0, trouble: None }
+        Self { settings, random: Random::new(seed), round: 0, trouble: None }
     }
 
     pub(crate) const fn handle_settings(&mut self, settings: BackoffSettings) {

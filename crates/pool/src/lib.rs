@@ -1,7 +1,7 @@
 //! Who answers, who waits, who is refused.
 //!
-//! What it is: the queue, the schedule, the number of workers and the back-off of one pool, as
-//! one machine: `handle_*` takes an event, [`Pool::poll_effect`] drains what follows from it.
+//! What it is: the queue, the schedule, affinity, health, the sorry state, the number of workers and
+//! the back-off of one pool, as one machine: `handle_*` takes an event, [`Pool::poll_effect`] drains what follows from it.
 //! What it knows: payloads that hold so many bytes, workers that have so many slots. What it
 //! must never know: what a payload is, what a worker is and how it is spoken to, a clock, a
 //! source of chance: the time and a seed are arguments.
@@ -25,25 +25,50 @@
 //! assert!(matches!(pool.poll_effect(), Some(Effect::Dispatch { last: true, .. })));
 //! ```
 
+mod affinity;
+mod ask;
 mod backoff;
+mod cookie;
 mod effect;
+mod health;
 mod list;
 mod pool;
 mod queue;
+mod random;
+mod roster;
 mod schedule;
 mod settings;
+mod sorry;
 mod status;
+mod tokens;
+mod why;
 mod workers;
 
-pub use crate::pool::Pool;
+pub use crate::pool::{Control, Pool};
+pub use affinity::AffinityLimits;
+pub use ask::{Ask, PRIORITIES, PRIORITY_DEFAULT};
+pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};
 pub use effect::{Effect, Refused};
+pub use health::{HealthRecord, HealthSettings, HealthState};
 pub use queue::Ticket;
-pub use settings::{BackoffSettings, Batching, QueueLimits, Schedule, Settings};
-pub use status::{Counts, Status};
+pub use roster::Hand;
+pub use schedule::Choice;
+pub use settings::{
+    BackoffSettings, Batching, Gone, Member, QueueLimits, Schedule, Settings, Sticky, WEIGHT_MAX,
+};
+pub use sorry::{SorryReason, SorrySettings};
+pub use status::{Counts, Status, WorkerView};
+pub use tokens::{Released, Tokens};
+pub use why::{Decided, Decision, Out, PLACES_SEEN};
 
 /// What a pool queues and dispatches.
 pub trait Payload {
     /// Bytes of memory that it holds while it waits: what was allocated for it, not only what
     /// is used of it. The same number at every call.
     fn bytes(&self) -> usize;
+
+    /// What it asks for besides a free worker. Nothing, unless it is said.
+    fn ask(&self) -> Ask<'_> {
+        Ask::default()
+    }
 }

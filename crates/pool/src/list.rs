@@ -27,6 +27,11 @@ impl Links {
         }
     }
 
+    /// Room for so many places, which is touched when it is used.
+    pub(crate) fn reserve(&mut self, places: usize) {
+        self.0.reserve_exact(places);
+    }
+
     /// Whether `place` is in one of the lists.
     pub(crate) fn holds(&self, place: u32) -> bool {
         self.0.get(place as usize).is_some_and(|link| link.before != LOOSE)
@@ -56,6 +61,10 @@ impl List {
 
     pub(crate) const fn first(&self) -> Option<u32> {
         if self.first == NONE { None } else { Some(self.first) }
+    }
+
+    pub(crate) const fn last(&self) -> Option<u32> {
+        if self.last == NONE { None } else { Some(self.last) }
     }
 
     pub(crate) const fn is_empty(&self) -> bool {

@@ -4,6 +4,9 @@
 //! dispatched, who waited too long, who is started and who is stopped. Afterwards nothing is
 //! left to do before the next event or [`next_time`](Pool::next_time).
 
+mod balance;
+mod give;
+mod note;
 mod turn;
 mod view;
 
@@ -17,13 +20,21 @@ use elastic::Policy;
 use exchange::{Cause, WorkerId};
 
 use crate::Payload;
+use crate::affinity::Affinity;
 use crate::backoff::Backoff;
 use crate::effect::{Effect, Refused};
 use crate::queue::{Queue, Ticket};
-use crate::schedule::Free;
+use crate::random::{Random, mix};
+use crate::roster::Roster;
+use crate::schedule::{Free, Measure};
 use crate::settings::Settings;
+use crate::sorry::Sorry;
 use crate::status::Counts;
+use crate::why::Decisions;
 use crate::workers::{Move, State, Workers};
+
+pub use balance::Control;
+use give::Seats;
 
 /// How far a pool is on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,11 +59,27 @@ pub struct Pool<P> {
     now: Instant,
     queue: Queue<P>,
     workers: Workers,
+    roster: Roster,
+    seats: Seats,
     free: Free,
+    affinity: Option<Affinity>,
+    sorry: Sorry,
+    /// Since when nobody who runs is fit to answer.
+    unfit_since: Option<Instant>,
     policy: Policy,
     backoff: Backoff,
+    random: Random,
+    decisions: Decisions,
     effects: VecDeque<Effect<P>>,
     counts: Counts,
+}
+
+fn measure(settings: &Settings) -> Measure {
+    let weights = |sum: u64, member: &crate::Member| sum + u64::from(member.weight);
+    match settings.members.len() as u64 {
+        0 => Measure::new(settings.sizing.max.into(), settings.sizing.max.into()),
+        members => Measure::new(members, settings.members.iter().fold(0, weights)),
+    }
 }
 
 impl<P: Payload> Pool<P> {
@@ -63,61 +90,74 @@ impl<P: Payload> Pool<P> {
         let mut pool = Self {
             phase: Phase::Serving,
             now,
-            queue: Queue::new(),
+            queue: Queue::new(settings.priority_step),
             workers: Workers::default(),
-            free: Free::new(settings.schedule, settings.slots),
+            roster: Roster::default(),
+            seats: Seats::default(),
+            free: Free::new(settings.schedule, measure(&settings)),
+            affinity: None,
+            sorry: Sorry::default(),
+            unfit_since: None,
             policy: Policy::new(settings.sizing),
             backoff: Backoff::new(settings.backoff, seed),
+            random: Random::new(mix(seed)),
+            decisions: Decisions::new(settings.decisions),
             effects: VecDeque::new(),
             counts: Counts::default(),
             settings,
         };
+        pool.declare();
         pool.turn();
         pool
     }
 
     /// Other settings from now on. What waits goes on waiting, also beyond a lower limit; workers
-    /// beyond a lower `max` get nothing more and stop when they have nothing to do.
+    /// beyond a lower `max`, and those that are no longer declared, get nothing more and stop when
+    /// they have nothing to do. Who is bound stays bound, and what was set by hand stays set.
     pub fn handle_settings(&mut self, now: Instant, settings: Settings) {
         self.begin(now);
         self.settings = settings.within_limits();
         self.policy.handle_sizing(self.settings.sizing);
         self.backoff.handle_settings(self.settings.backoff);
-        self.free = Free::new(self.settings.schedule, self.settings.slots);
-        for (place, worker) in self.workers.all() {
-            if worker.state == State::Ready {
-                self.free.offer(place, worker.in_use);
-            }
-        }
+        self.declare();
         self.trim();
         self.turn();
     }
 
-    /// A request arrives. It is dispatched if a slot is free, and waits otherwise.
+    /// A request arrives. It is dispatched if a slot is free for it, and waits otherwise.
     ///
     /// # Errors
     /// Gives the payload back when the queue holds as much as it may ([`Cause::Full`]), when the
-    /// circuit is open ([`Cause::Down`]), or after [`handle_drain`](Self::handle_drain)
+    /// circuit is open or no worker is fit ([`Cause::Down`]), when the pool is sorry (the cause
+    /// that made it so, or [`Cause::Sorry`]), when its client may have no other worker than
+    /// one that is gone ([`Cause::Gone`]), or after [`handle_drain`](Self::handle_drain)
     /// ([`Cause::Draining`]).
     pub fn handle_request(&mut self, now: Instant, payload: P) -> Result<Ticket, Refused<P>> {
         self.begin(now);
-        let cause = if self.phase > Phase::Serving {
-            Some(Cause::Draining)
-        } else if self.is_open() {
-            Some(Cause::Down)
+        let (bytes, asked) = self.asked(&payload);
+        let lane = if self.phase > Phase::Serving {
+            Err(Cause::Draining)
+        } else if let Some((reason, _)) = self.sorry.state() {
+            Err(reason.cause())
         } else {
-            (!self.make_room(payload.bytes())).then_some(Cause::Full)
+            self.lane_with_room(bytes, &asked)
         };
-        if let Some(cause) = cause {
-            self.counts.refused += 1;
-            // Time may have passed, and with it something become due.
-            self.turn();
-            return Err(Refused { payload, cause });
+        match lane {
+            Ok(lane) => {
+                self.counts.admitted += 1;
+                let ticket = self.queue.push(payload, lane, self.now);
+                self.call(lane);
+                self.turn();
+                Ok(ticket)
+            }
+            Err(cause) => {
+                self.counts.refused += 1;
+                self.note_refusal(&asked, cause);
+                // Time may have passed, and with it something become due.
+                self.turn();
+                Err(Refused { payload, cause })
+            }
         }
-        self.counts.admitted += 1;
-        let ticket = self.queue.push(payload, self.now);
-        self.turn();
-        Ok(ticket)
     }
 
     /// Nobody wants the answer to this request any more. Gives it back if it still waits.
@@ -140,7 +180,12 @@ impl<P: Payload> Pool<P> {
     pub fn handle_returned(&mut self, now: Instant, payload: P) -> Ticket {
         self.begin(now);
         self.counts.returned += 1;
-        self.queue.push_back_in(payload, self.now)
+        let (_, asked) = self.asked(&payload);
+        self.note_return(&asked);
+        let lane = self.lane_of_returned(&asked);
+        let ticket = self.queue.push_back_in(payload, lane, self.now);
+        self.call(lane);
+        ticket
     }
 
     /// A worker is ready.
@@ -149,7 +194,8 @@ impl<P: Payload> Pool<P> {
         if let Some(place) = self.moved(worker, Move::Started) {
             let round = self.workers.at(place).round;
             self.backoff.handle_ready(self.now, worker, round);
-            self.free.offer(place, 0);
+            self.roster.warm_up(place, self.now, self.settings.slow_start);
+            self.refresh(place);
             self.trim();
         }
         self.turn();
@@ -169,7 +215,7 @@ impl<P: Payload> Pool<P> {
             place.and_then(|place| Some((place, self.workers.release(place)?)))
         {
             match self.workers.at(place).state {
-                State::Ready => self.free.offer(place, in_use),
+                State::Ready => self.refresh(place),
                 State::Leaving if in_use == 0 => self.stop(place),
                 _ => {}
             }
@@ -187,7 +233,7 @@ impl<P: Payload> Pool<P> {
     pub fn handle_retired(&mut self, now: Instant, worker: WorkerId) {
         self.begin(now);
         if let Some(place) = self.moved(worker, Move::Retire) {
-            self.free.remove(place);
+            self.refresh(place);
             if self.backoff.is_quick(self.workers.at(place).ready_at, self.now) {
                 self.workers.leave_undecided(place);
             } else {
@@ -205,7 +251,7 @@ impl<P: Payload> Pool<P> {
         if let Some(place) = self.moved(worker, Move::End)
             && let Some(before) = before
         {
-            self.free.remove(place);
+            self.refresh(place);
             let quick = match before.state {
                 State::Retiring => before.undecided,
                 State::Stopping => false,

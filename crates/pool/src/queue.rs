@@ -1,12 +1,21 @@
-//! The queue: the one place where requests wait, in the order in which they came.
+//! The queue: the one place where requests wait.
 //!
-//! A slab with a list through it: taking in, taking out at the head and giving up anywhere are
-//! O(1). The oldest is at the head, so what waited too long is found without a search.
+//! Every request stands in two lists: in the order in which they came, so that what waited too
+//! long is found at the head, and in a *lane*. The common lane is for whoever is free; each worker has a
+//! lane of its own for clients bound to it. In the common lane the most urgent goes first, but a
+//! request gains one level for every `step` that it has waited, so nobody starves; within a level
+//! those that share (a client, a key) take turns. Taking in, out and giving up are O(1).
 
-use std::time::Instant;
+mod flows;
 
-use crate::Payload;
+use std::time::{Duration, Instant};
+
+use crate::affinity::Key;
+use crate::ask::PRIORITIES;
 use crate::list::{Links, List};
+use crate::{Ask, Payload};
+
+use flows::Flows;
 
 /// Names a request while it waits. Once it has left the queue the ticket names nothing, also when
 /// another request has taken its place.
@@ -16,11 +25,35 @@ pub struct Ticket {
     generation: u32,
 }
 
+/// Where a request waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// For any worker.
+    Common,
+    /// For the worker at this place.
+    Bound(u32),
+}
+
+/// What the schedule has to know of a request that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) id: u64,
+    pub(crate) key: Option<Key>,
+    /// The worker that a cookie names.
+    pub(crate) named: Option<u64>,
+    pub(crate) since: Instant,
+}
+
 #[derive(Debug)]
 struct Waiting<P> {
     payload: P,
     bytes: usize,
-    since: Instant,
+    facts: Facts,
+    priority: u8,
+    share: Option<u64>,
+    lane: Lane,
+    /// Its flow in the common lane.
+    flow: u32,
 }
 
 #[derive(Debug)]
@@ -34,20 +67,34 @@ struct Place<P> {
 pub(crate) struct Queue<P> {
     places: Vec<Place<P>>,
     vacant: Vec<u32>,
+    /// In the order in which they came.
     links: Links,
     order: List,
     bytes: usize,
+    /// In their lanes.
+    turns: Links,
+    common: Flows,
+    common_bytes: usize,
+    bound: Vec<List>,
 }
 
 impl<P: Payload> Queue<P> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(step: Duration) -> Self {
         Self {
             places: Vec::new(),
             vacant: Vec::new(),
             links: Links::default(),
             order: List::EMPTY,
             bytes: 0,
+            turns: Links::default(),
+            common: Flows::new(step),
+            common_bytes: 0,
+            bound: Vec::new(),
         }
+    }
+
+    pub(crate) const fn handle_step(&mut self, step: Duration) {
+        self.common.handle_step(step);
     }
 
     pub(crate) const fn length(&self) -> u32 {
@@ -62,36 +109,78 @@ impl<P: Payload> Queue<P> {
         self.bytes
     }
 
+    /// How many wait for any worker, and their bytes.
+    pub(crate) const fn common(&self) -> (u32, usize) {
+        (self.common.length(), self.common_bytes)
+    }
+
+    /// How many wait for the worker at `place`.
+    pub(crate) fn bound(&self, place: u32) -> u32 {
+        self.bound.get(place as usize).map_or(0, List::length)
+    }
+
     /// Since when the oldest request waits.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.order.first().map(|place| self.at(place).since)
+        self.order.first().map(|place| self.at(place).facts.since)
     }
 
-    /// Bytes of the request that is next.
-    pub(crate) fn next_bytes(&self) -> Option<usize> {
-        self.order.first().map(|place| self.at(place).bytes)
+    /// What the next of a lane is, and its bytes.
+    pub(crate) fn next(&self, lane: Lane) -> Option<(Facts, usize)> {
+        let waiting = self.at(self.first(lane)?);
+        Some((waiting.facts, waiting.bytes))
     }
 
-    /// Takes in a request behind all others.
-    pub(crate) fn push(&mut self, payload: P, now: Instant) -> Ticket {
+    fn first(&self, lane: Lane) -> Option<u32> {
+        match lane {
+            Lane::Common => self.common.first(|place| self.at(place).facts.since),
+            Lane::Bound(worker) => self.bound.get(worker as usize)?.first(),
+        }
+    }
+
+    /// Takes in a request behind all others of its lane.
+    pub(crate) fn push(&mut self, payload: P, lane: Lane, now: Instant) -> Ticket {
         let place = self.fill(payload, now);
         self.order.push_last(&mut self.links, place);
+        self.enter(place, lane, false);
         self.ticket(place)
     }
 
     /// Puts a request back before all others. It is older than they are: it counts as waiting
     /// since the oldest of them does, so that ages fall from head to tail.
-    pub(crate) fn push_back_in(&mut self, payload: P, now: Instant) -> Ticket {
+    pub(crate) fn push_back_in(&mut self, payload: P, lane: Lane, now: Instant) -> Ticket {
         let since = self.oldest().unwrap_or(now);
         let place = self.fill(payload, since);
         self.order.push_first(&mut self.links, place);
+        self.enter(place, lane, true);
         self.ticket(place)
     }
 
-    /// Takes out the oldest request.
-    pub(crate) fn pop(&mut self) -> Option<P> {
+    /// Takes out the next of a lane.
+    pub(crate) fn pop(&mut self, lane: Lane) -> Option<(P, Facts)> {
+        let place = self.first(lane)?;
+        Some(self.take(place))
+    }
+
+    /// Takes out the oldest request of all.
+    pub(crate) fn pop_oldest(&mut self) -> Option<(P, Facts)> {
         let place = self.order.first()?;
         Some(self.take(place))
+    }
+
+    /// The next of the common lane waits for this worker from now on.
+    pub(crate) fn bind_next(&mut self, worker: u32) {
+        if let Some(place) = self.first(Lane::Common) {
+            self.leave(place);
+            self.enter(place, Lane::Bound(worker), false);
+        }
+    }
+
+    /// Those who wait for this worker wait for any from now on, before all others.
+    pub(crate) fn unbind(&mut self, worker: u32) {
+        while let Some(place) = self.bound.get(worker as usize).and_then(List::last) {
+            self.leave(place);
+            self.enter(place, Lane::Common, true);
+        }
     }
 
     /// Takes out the request that `ticket` names, if it still waits.
@@ -100,11 +189,16 @@ impl<P: Payload> Queue<P> {
         if place.generation != ticket.generation || place.waiting.is_none() {
             return None;
         }
-        Some(self.take(ticket.place))
+        Some(self.take(ticket.place).0)
     }
 
     fn at(&self, place: u32) -> &Waiting<P> {
         let waiting = self.places[place as usize].waiting.as_ref();
+        waiting.expect("a place in the order is taken")
+    }
+
+    fn at_mut(&mut self, place: u32) -> &mut Waiting<P> {
+        let waiting = self.places[place as usize].waiting.as_mut();
         waiting.expect("a place in the order is taken")
     }
 
@@ -115,7 +209,11 @@ impl<P: Payload> Queue<P> {
     fn fill(&mut self, payload: P, since: Instant) -> u32 {
         let bytes = payload.bytes();
         self.bytes += bytes;
-        let waiting = Some(Waiting { payload, bytes, since });
+        let Ask { id, key, named, priority, share } = payload.ask();
+        let facts = Facts { id, key: key.map(Key::new), named, since };
+        let priority = priority.min(PRIORITIES - 1);
+        let lane = Lane::Common;
+        let waiting = Some(Waiting { payload, bytes, facts, priority, share, lane, flow: 0 });
         if let Some(place) = self.vacant.pop() {
             self.places[place as usize].waiting = waiting;
             return place;
@@ -123,17 +221,56 @@ impl<P: Payload> Queue<P> {
         let place = u32::try_from(self.places.len()).expect("limits of the queue fit into 32 bits");
         self.places.push(Place { generation: 0, waiting });
         self.links.cover(place);
+        self.turns.cover(place);
         place
     }
 
-    fn take(&mut self, place: u32) -> P {
+    fn enter(&mut self, place: u32, lane: Lane, first: bool) {
+        let (priority, share, bytes) = {
+            let waiting = self.at_mut(place);
+            waiting.lane = lane;
+            (waiting.priority, waiting.share, waiting.bytes)
+        };
+        match lane {
+            Lane::Common => {
+                let flow = self.common.enter(&mut self.turns, place, priority, share, first);
+                self.at_mut(place).flow = flow;
+                self.common_bytes += bytes;
+            }
+            Lane::Bound(worker) => {
+                if self.bound.len() <= worker as usize {
+                    self.bound.resize(worker as usize + 1, List::EMPTY);
+                }
+                let list = &mut self.bound[worker as usize];
+                if first {
+                    list.push_first(&mut self.turns, place);
+                } else {
+                    list.push_last(&mut self.turns, place);
+                }
+            }
+        }
+    }
+
+    fn leave(&mut self, place: u32) {
+        let &Waiting { lane, bytes, flow, .. } = self.at(place);
+        match lane {
+            Lane::Common => {
+                self.common_bytes -= bytes;
+                self.common.leave(&mut self.turns, place, flow);
+            }
+            Lane::Bound(worker) => self.bound[worker as usize].remove(&mut self.turns, place),
+        }
+    }
+
+    fn take(&mut self, place: u32) -> (P, Facts) {
+        self.leave(place);
         self.order.remove(&mut self.links, place);
         let taken = &mut self.places[place as usize];
         taken.generation = taken.generation.wrapping_add(1);
         let waiting = taken.waiting.take().expect("a place in the order is taken");
         self.vacant.push(place);
         self.bytes -= waiting.bytes;
-        waiting.payload
+        (waiting.payload, waiting.facts)
     }
 
     /// Places that there is room for.
@@ -144,98 +281,37 @@ impl<P: Payload> Queue<P> {
 
     /// Sweeps every invariant.
     pub(crate) fn check(&self) {
-        let mut bytes = 0;
-        let mut count = 0;
-        let mut since = None;
+        let (mut bytes, mut count, mut since) = (0, 0, None);
+        let (mut common, mut common_bytes) = (0, 0);
         for place in self.order.iter(&self.links) {
             let waiting = self.at(place);
-            assert!(since <= Some(waiting.since), "the head is the oldest");
+            assert!(since <= Some(waiting.facts.since), "the head is the oldest");
             assert_eq!(waiting.bytes, waiting.payload.bytes(), "a payload's size never changes");
-            since = Some(waiting.since);
+            since = Some(waiting.facts.since);
             bytes += waiting.bytes;
             count += 1;
+            if waiting.lane == Lane::Common {
+                common += 1;
+                common_bytes += waiting.bytes;
+            }
         }
         assert_eq!(count, self.order.length(), "the order is as long as it says");
         assert_eq!(bytes, self.bytes, "bytes are those of the requests that wait");
         let taken = self.places.iter().filter(|place| place.waiting.is_some()).count();
         assert_eq!(taken, count as usize, "every taken place is in the order");
         assert_eq!(self.places.len(), taken + self.vacant.len(), "every other place is vacant");
+        assert_eq!((common, common_bytes), self.common(), "the common lane is counted");
+        self.common.check(&self.turns);
+        let mut bound = 0;
+        for (worker, list) in (0..).zip(&self.bound) {
+            for place in list.iter(&self.turns) {
+                assert_eq!(self.at(place).lane, Lane::Bound(worker), "it knows its lane");
+                bound += 1;
+            }
+        }
+        assert_eq!(common + bound, count, "everybody is in a lane");
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    impl Payload for u8 {
-        fn bytes(&self) -> usize {
-            usize::from(*self)
-        }
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
-    fn start() -> Instant {
-        Instant::now()
-    }
-
-    fn drain(queue: &mut Queue<u8>) -> Vec<u8> {
-        std::iter::from_fn(|| queue.pop()).collect()
-    }
-
-    #[test]
-    fn first_come_first_served_and_bytes_are_counted() {
-        let now = start();
-        let mut queue = Queue::new();
-        for payload in 1..=4 {
-            queue.push(payload, now);
-        }
-        assert_eq!((queue.length(), queue.bytes(), queue.next_bytes()), (4, 10, Some(1)));
-        queue.check();
-        assert_eq!(drain(&mut queue), [1, 2, 3, 4]);
-        assert_eq!((queue.bytes(), queue.is_empty()), (0, true));
-        queue.check();
-    }
-
-    #[test]
-    fn a_ticket_names_nothing_once_its_request_is_gone_even_when_the_place_is_taken_again() {
-        let now = start();
-        let mut queue = Queue::new();
-        let old = queue.push(1, now);
-        assert_eq!(queue.pop(), Some(1));
-        let new = queue.push(2, now);
-        assert_eq!(queue.remove(old), None);
-        assert_eq!(queue.remove(new), Some(2));
-        assert_eq!(queue.remove(new), None);
-        queue.check();
-    }
-
-    #[test]
-    fn what_comes_back_is_first_and_as_old_as_the_oldest() {
-        let now = start();
-        let later = now + Duration::from_secs(1);
-        let mut queue = Queue::new();
-        queue.push(3, now);
-        queue.push(4, later);
-        queue.push_back_in(2, later);
-        queue.push_back_in(1, later);
-        assert_eq!(queue.oldest(), Some(now));
-        queue.check();
-        assert_eq!(drain(&mut queue), [1, 2, 3, 4]);
-        queue.push_back_in(5, later);
-        assert_eq!(queue.oldest(), Some(later));
-    }
-
-    #[test]
-    fn places_are_used_again() {
-        let now = start();
-        let mut queue = Queue::new();
-        for _ in 0..100 {
-            queue.push(1, now);
-            queue.push(2, now);
-            queue.pop();
-            queue.pop();
-        }
-        assert_eq!(queue.places.len(), 2);
-    }
-}
+mod tests;

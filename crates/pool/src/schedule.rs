@@ -1,177 +1,176 @@
-//! Which worker is next: workers with a free slot, in rings.
+//! Which worker is next.
 //!
-//! Round robin has one ring. Least outstanding has one for each number of slots in use. Who is
-//! given something goes to the end of its ring, so equals take turns. Everything is O(1): giving
-//! work moves a worker one ring up, so the lowest ring that is not empty is found at once, and
-//! only the end of a worker can make the search longer.
+//! What it is: for each schedule the set of workers with a free slot, in the order that the
+//! schedule gives them. Backup workers are a second set, used when the first has nobody who could
+//! ever be free. Everything is O(1) or O(log n) in the number of workers.
 
-use crate::list::{Links, List};
+mod heap;
+mod order;
+mod points;
+mod shares;
+
+#[cfg(test)]
+mod tests;
+
+use crate::random::Random;
 use crate::settings::Schedule;
 
-/// In no ring.
-const NONE: u32 = u32::MAX;
+pub(crate) use order::Order;
+pub(crate) use points::Measure;
 
-/// Workers with a free slot.
+/// Share of a worker of weight 1 that has warmed up.
+pub(crate) const SHARE_OF_ONE: u32 = 256;
+
+/// What a schedule has to know of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Slots in use.
+    pub(crate) in_use: u32,
+    /// Slots it has.
+    pub(crate) slots: u32,
+    /// Its weight, 1 to 256.
+    pub(crate) weight: u32,
+    /// Its weight in 256ths, less while it warms up; 1 to 65,536.
+    pub(crate) share: u32,
+    /// What it is known by for ever: keys of a hash follow it.
+    pub(crate) identity: u64,
+    /// Whether it is there only for when nobody else is.
+    pub(crate) backup: bool,
+}
+
+impl Standing {
+    const fn is_free(&self) -> bool {
+        self.in_use < self.slots
+    }
+}
+
+/// Why the worker that is next is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// The schedule chose it among those with a free slot.
+    Scheduled,
+    /// The key belongs to it.
+    Hashed,
+    /// The key belongs to another that is full or has more than its bound.
+    HashedOn,
+    /// It is the one that the client is bound to.
+    Bound,
+}
+
+impl Choice {
+    /// The word in `why`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Scheduled => "scheduled",
+            Self::Hashed => "hashed",
+            Self::HashedOn => "hashed-on",
+            Self::Bound => "bound",
+        }
+    }
+}
+
+/// In which of the two sets a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    Main = 0,
+    Backup = 1,
+}
+
+/// Workers that take work, and who of them is next.
 #[derive(Debug)]
 pub(crate) struct Free {
-    schedule: Schedule,
-    /// Slots of each worker.
-    slots: u32,
-    links: Links,
-    rings: Vec<List>,
-    /// The ring of each worker.
-    ring_of: Vec<u32>,
-    /// No ring below this one has anybody.
-    lowest: usize,
-    /// Workers in all rings.
-    count: u32,
+    tiers: [Order; 2],
+    /// Workers that take work, with a free slot or without.
+    present: [u32; 2],
+    tier_of: Vec<Option<Tier>>,
 }
 
 impl Free {
-    pub(crate) fn new(schedule: Schedule, slots: u32) -> Self {
+    pub(crate) fn new(schedule: Schedule, measure: Measure) -> Self {
         Self {
-            schedule,
-            slots,
-            links: Links::default(),
-            rings: vec![List::EMPTY],
-            ring_of: Vec::new(),
-            lowest: 0,
-            count: 0,
+            tiers: [Order::new(schedule, measure), Order::new(schedule, measure)],
+            present: [0; 2],
+            tier_of: Vec::new(),
         }
     }
 
-    /// Whether anybody has a free slot.
-    pub(crate) const fn any(&self) -> bool {
-        self.count > 0
+    /// The set in use: the backup workers only when no other takes work at all.
+    const fn tier(&self) -> usize {
+        if self.present[0] == 0 { 1 } else { 0 }
     }
 
-    /// How many have a free slot.
-    pub(crate) const fn count(&self) -> u32 {
-        self.count
+    /// Whether the backup workers serve.
+    pub(crate) const fn is_on_backup(&self) -> bool {
+        self.present[0] == 0 && self.present[1] > 0
     }
 
-    /// Who is next.
-    pub(crate) fn next(&mut self) -> Option<u32> {
-        if self.count == 0 {
-            return None;
-        }
-        while self.rings[self.lowest].is_empty() {
-            self.lowest += 1;
-        }
-        self.rings[self.lowest].first()
+    /// Workers of the set in use.
+    pub(crate) const fn candidates(&self) -> u32 {
+        self.present[self.tier()]
     }
 
-    /// `worker` was given something, so that `in_use` of its slots are in use: others are next.
-    pub(crate) fn given(&mut self, worker: u32, in_use: u32) {
-        self.remove(worker);
-        self.offer(worker, in_use);
+    /// Whether anybody who may be chosen has a free slot.
+    pub(crate) fn any(&self) -> bool {
+        !self.tiers[self.tier()].is_empty()
     }
 
-    /// `worker` takes work and has `in_use` slots in use, fewer than before. It keeps its turn
-    /// if it has one.
-    pub(crate) fn offer(&mut self, worker: u32, in_use: u32) {
-        if in_use >= self.slots {
-            return;
+    /// Who is next for a request with this key.
+    pub(crate) fn next(&mut self, random: &mut Random, key: Option<u64>) -> Option<(u32, Choice)> {
+        let tier = self.tier();
+        self.tiers[tier].next(random, key)
+    }
+
+    /// `worker` was given something: others are next.
+    pub(crate) fn given(&mut self, worker: u32, standing: &Standing) {
+        if let Some(tier) = self.tier_of(worker) {
+            self.tiers[tier as usize].given(worker, standing);
         }
-        let ring = match self.schedule {
-            Schedule::RoundRobin => 0,
-            Schedule::LeastOutstanding => in_use,
-        };
-        if self.ring_of(worker) == ring {
-            return;
+    }
+
+    /// `worker` takes work. It keeps its turn if it has one.
+    pub(crate) fn offer(&mut self, worker: u32, standing: &Standing) {
+        let tier = if standing.backup { Tier::Backup } else { Tier::Main };
+        if self.tier_of(worker) != Some(tier) {
+            self.remove(worker);
+            if self.tier_of.len() <= worker as usize {
+                self.tier_of.resize(worker as usize + 1, None);
+            }
+            self.tier_of[worker as usize] = Some(tier);
+            self.present[tier as usize] += 1;
         }
-        self.remove(worker);
-        self.links.cover(worker);
-        if self.ring_of.len() <= worker as usize {
-            self.ring_of.resize(worker as usize + 1, NONE);
-        }
-        if self.rings.len() <= ring as usize {
-            self.rings.resize(ring as usize + 1, List::EMPTY);
-        }
-        self.rings[ring as usize].push_last(&mut self.links, worker);
-        self.ring_of[worker as usize] = ring;
-        self.lowest = self.lowest.min(ring as usize);
-        self.count += 1;
+        self.tiers[tier as usize].offer(worker, standing);
     }
 
     /// `worker` takes no more work.
     pub(crate) fn remove(&mut self, worker: u32) {
-        let ring = self.ring_of(worker);
-        if ring != NONE {
-            self.rings[ring as usize].remove(&mut self.links, worker);
-            self.ring_of[worker as usize] = NONE;
-            self.count -= 1;
+        if let Some(tier) = self.tier_of(worker) {
+            self.tiers[tier as usize].leave(worker);
+            self.tier_of[worker as usize] = None;
+            self.present[tier as usize] -= 1;
         }
     }
 
-    fn ring_of(&self, worker: u32) -> u32 {
-        self.ring_of.get(worker as usize).copied().unwrap_or(NONE)
+    fn tier_of(&self, worker: u32) -> Option<Tier> {
+        self.tier_of.get(worker as usize).copied().flatten()
     }
 
-    /// Sweeps the rings; `expected` says how many slots a worker that takes work has in use.
-    pub(crate) fn check(&self, expected: impl Fn(u32) -> Option<u32>) {
-        let mut count = 0;
-        for (ring, list) in (0..).zip(&self.rings) {
-            for worker in list.iter(&self.links) {
-                let in_use = expected(worker).expect("only who takes work is in a ring");
-                assert!(in_use < self.slots, "only who has a free slot is in a ring");
-                assert!(self.schedule == Schedule::RoundRobin || ring == in_use, "in its ring");
-                assert_eq!(self.ring_of(worker), ring, "it knows its ring");
-                count += 1;
-            }
-            assert!(list.is_empty() || ring as usize >= self.lowest, "lowest is low enough");
+    /// Sweeps the sets; `expected` gives the standing of a worker that takes work.
+    pub(crate) fn check(&self, expected: impl Fn(u32) -> Option<Standing>) {
+        let mut present = [0, 0];
+        for (worker, tier) in (0..).zip(&self.tier_of) {
+            let standing = expected(worker);
+            let due = standing.map(|standing| match standing.backup {
+                true => Tier::Backup,
+                false => Tier::Main,
+            });
+            assert_eq!(*tier, due, "who takes work is offered, in its set");
+            let (Some(tier), Some(standing)) = (tier, standing) else { continue };
+            present[*tier as usize] += 1;
+            let offered = self.tiers[*tier as usize].holds(worker);
+            assert_eq!(offered, standing.is_free(), "a free slot is offered, a full worker is not");
         }
-        assert_eq!(count, self.count, "the count is that of the rings");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Gives out work until nobody is free: who was next each time.
-    fn give_all(free: &mut Free, in_use: &mut [u32]) -> Vec<u32> {
-        let mut turns = Vec::new();
-        while let Some(worker) = free.next() {
-            in_use[worker as usize] += 1;
-            free.given(worker, in_use[worker as usize]);
-            free.check(|worker| Some(in_use[worker as usize]));
-            turns.push(worker);
-        }
-        turns
-    }
-
-    #[test]
-    fn round_robin_gives_each_its_turn() {
-        let mut free = Free::new(Schedule::RoundRobin, 2);
-        let mut in_use = [0; 3];
-        for worker in 0..3 {
-            free.offer(worker, 0);
-        }
-        assert_eq!(give_all(&mut free, &mut in_use), [0, 1, 2, 0, 1, 2]);
-        in_use[2] -= 1;
-        free.offer(2, 1);
-        in_use[0] = 0;
-        free.offer(0, 1);
-        free.offer(0, 0);
-        assert_eq!(give_all(&mut free, &mut in_use), [2, 0, 0]);
-    }
-
-    #[test]
-    fn least_outstanding_prefers_who_has_least() {
-        let mut free = Free::new(Schedule::LeastOutstanding, 3);
-        let mut in_use = [2, 0, 1];
-        for worker in 0..3 {
-            free.offer(worker, in_use[worker as usize]);
-        }
-        assert_eq!(give_all(&mut free, &mut in_use), [1, 2, 1, 0, 2, 1]);
-        free.offer(1, 2);
-        free.offer(1, 1);
-        free.offer(0, 2);
-        assert_eq!(free.next(), Some(1));
-        free.remove(1);
-        assert_eq!(free.next(), Some(0));
-        free.remove(0);
-        assert_eq!((free.next(), free.any()), (None, false));
+        assert_eq!(present, self.present, "who takes work is counted");
+        self.tiers.iter().for_each(Order::check);
     }
 }

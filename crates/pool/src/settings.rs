@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use elastic::Sizing;
 
+use crate::affinity::AffinityLimits;
+use crate::health::HealthSettings;
+use crate::sorry::SorrySettings;
+
 /// The settings of one pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -19,6 +23,26 @@ pub struct Settings {
     pub sizing: Sizing,
     /// What happens when workers do not start or do not live.
     pub backoff: BackoffSettings,
+    /// Slots of all workers that may be in use at once; none: as many as there are.
+    pub slots_all: Option<u32>,
+    /// The workers, where each has a name of its own: servers. Then `sizing` is as many as they
+    /// are. Empty: workers are alike, and come and go.
+    pub members: Vec<Member>,
+    /// How long a new worker, or one that was unfit, takes until it is given its whole weight.
+    pub slow_start: Duration,
+    /// Whether clients are bound to workers.
+    pub sticky: Option<Sticky>,
+    /// What makes a worker unfit to be given requests.
+    pub health: HealthSettings,
+    /// How long requests wait while no worker is fit, before they are refused; and those of a
+    /// bound client for its worker, before it is given another.
+    pub hold: Duration,
+    /// When it says that it is sorry; none: only by hand.
+    pub sorry: Option<SorrySettings>,
+    /// What one level of priority is worth in waiting time.
+    pub priority_step: Duration,
+    /// Decisions that are kept for `why`.
+    pub decisions: u32,
 }
 
 impl Settings {
@@ -31,7 +55,17 @@ impl Settings {
         self.slots = self.slots.max(1);
         self.batch.rows = self.batch.rows.max(1);
         self.batch.wait = self.batch.wait.min(self.queue.wait / 2);
+        if let Ok(members @ 1..) = u32::try_from(self.members.len()) {
+            self.sizing.min = members;
+            self.sizing.max = members;
+        }
+        for member in &mut self.members {
+            member.weight = member.weight.min(WEIGHT_MAX);
+            member.slots = member.slots.map(|slots| slots.max(1));
+        }
         self.sizing = self.sizing.within_limits();
+        self.slots_all = self.slots_all.map(|slots| slots.max(1));
+        self.decisions = self.decisions.min(DECISIONS_MAX);
         self.backoff.open_after = self.backoff.open_after.max(1);
         self.backoff.max = self.backoff.max.max(self.backoff.first);
         self
@@ -48,6 +82,15 @@ impl Default for Settings {
             schedule: Schedule::RoundRobin,
             sizing: Sizing::default(),
             backoff: BackoffSettings::default(),
+            slots_all: None,
+            members: Vec::new(),
+            slow_start: Duration::ZERO,
+            sticky: None,
+            health: HealthSettings::default(),
+            hold: Duration::ZERO,
+            sorry: None,
+            priority_step: Duration::from_secs(1),
+            decisions: 256,
         }
     }
 }
@@ -98,8 +141,90 @@ impl Default for QueueLimits {
 pub enum Schedule {
     /// Each in its turn.
     RoundRobin,
-    /// The one with the fewest slots in use; among equals each in its turn.
+    /// Each in its turn, as often as its weight says, evenly spread.
+    WeightedRoundRobin,
+    /// The one with the fewest slots in use for its weight; among equals each in its turn.
     LeastOutstanding,
+    /// Of two drawn by weight, the one with fewer slots in use for its weight.
+    TwoChoices,
+    /// Drawn by weight.
+    Random,
+    /// The one that the request's key belongs to, unless it has more than 5/4 of its due.
+    Hash,
+    /// The first that has a free slot.
+    First,
+}
+
+impl Schedule {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::RoundRobin,
+        Self::WeightedRoundRobin,
+        Self::LeastOutstanding,
+        Self::TwoChoices,
+        Self::Random,
+        Self::Hash,
+        Self::First,
+    ];
+
+    /// Its name, as in the configuration.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round-robin",
+            Self::WeightedRoundRobin => "weighted-round-robin",
+            Self::LeastOutstanding => "least-outstanding",
+            Self::TwoChoices => "two-choices",
+            Self::Random => "random",
+            Self::Hash => "hash",
+            Self::First => "first",
+        }
+    }
+}
+
+/// The heaviest weight.
+pub const WEIGHT_MAX: u32 = 256;
+/// The most decisions that are kept.
+const DECISIONS_MAX: u32 = 1 << 20;
+
+/// A worker with a name of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// What it is known by: unique in its pool, the same after a restart.
+    pub name: String,
+    /// Its weight, up to [`WEIGHT_MAX`]; 0: it keeps the clients that are bound to it and gets no
+    /// others.
+    pub weight: u32,
+    /// Whether it serves only when no other is fit.
+    pub backup: bool,
+    /// Its slots, where they are not those of the pool.
+    pub slots: Option<u32>,
+}
+
+impl Member {
+    /// One of weight 1 like the others.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), weight: 1, backup: false, slots: None }
+    }
+}
+
+/// How clients are bound to workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sticky {
+    /// How many, and how long.
+    pub limits: AffinityLimits,
+    /// What becomes of a client whose worker is gone.
+    pub gone: Gone,
+}
+
+/// What becomes of a client whose worker is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// It is bound to another.
+    Reschedule,
+    /// Its requests are refused until its time at the worker is over.
+    Refuse,
 }
 
 /// What happens when workers do not start, or die before they have settled.

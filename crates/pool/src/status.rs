@@ -2,6 +2,12 @@
 
 use std::time::Instant;
 
+use exchange::WorkerId;
+
+use crate::health::HealthState;
+use crate::roster::Hand;
+use crate::sorry::SorryReason;
+
 /// The state of a pool at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
@@ -26,6 +32,49 @@ pub struct Status {
     pub open: bool,
     /// No worker is started before this, because one failed.
     pub next_start: Option<Instant>,
+    /// Workers that serve at least those who are bound to them.
+    pub serving: u32,
+    /// Workers that anybody may be given to, free or not.
+    pub candidates: u32,
+    /// Whether those are the backup workers.
+    pub on_backup: bool,
+    /// Why the pool is sorry, and since when; none: it is not.
+    pub sorry: Option<(SorryReason, Instant)>,
+    /// How often it became sorry.
+    pub sorry_times: u64,
+    /// Clients that are bound to a worker.
+    pub bound: u32,
+    /// Clients that had to make room for others before their time.
+    pub evicted: u64,
+}
+
+/// One worker, or the place of one that has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerView<'a> {
+    /// Its place.
+    pub place: u32,
+    /// Its id; none: it does not run.
+    pub worker: Option<WorkerId>,
+    /// Its name, where it has one.
+    pub name: Option<&'a str>,
+    /// Its weight in the settings.
+    pub weight: u32,
+    /// Its weight as set by hand, which holds instead.
+    pub weight_set: Option<u32>,
+    /// What was said of it by hand.
+    pub hand: Hand,
+    /// What its checks and requests say.
+    pub health: HealthState,
+    /// Whether it serves only when no other is fit.
+    pub backup: bool,
+    /// Slots in use.
+    pub in_use: u32,
+    /// Slots; 0 when it serves nobody.
+    pub slots: u32,
+    /// Requests that wait for it and no other.
+    pub waiting: u32,
+    /// Why it is given nothing new; none: it is.
+    pub out: Option<&'static str>,
 }
 
 /// What a pool has counted since it was made. Plain integers of its own thread.
@@ -49,6 +98,10 @@ pub struct Counts {
     pub started: u64,
     /// Starts that failed, and workers that lived shorter than they should.
     pub failures: u64,
+    /// Requests given to the worker that their client is bound to.
+    pub bound: u64,
+    /// Workers that became unfit.
+    pub unfit: u64,
     /// Workers ended because they were not needed.
     pub stopped: u64,
     /// Events for workers that are gone or cannot have them; they were ignored.

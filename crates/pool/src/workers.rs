@@ -83,6 +83,12 @@ pub(crate) struct Worker {
     pub(crate) undecided: bool,
 }
 
+impl Worker {
+    const fn new(generation: u32, state: State, round: u32) -> Self {
+        Self { generation, state, in_use: 0, ready_at: None, round, undecided: false }
+    }
+}
+
 /// All workers of a pool, and how many are in which state.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
@@ -160,16 +166,29 @@ impl Workers {
         WorkerId::new(place, self.at(place).generation)
     }
 
+    /// Whether nobody has this place.
+    pub(crate) fn is_vacant(&self, place: u32) -> bool {
+        self.table.get(place as usize).is_none_or(|worker| worker.state == State::Vacant)
+    }
+
+    /// A new worker at a place that is vacant, which is starting.
+    pub(crate) fn add_at(&mut self, place: u32, round: u32) {
+        while self.table.len() <= place as usize {
+            let vacant = u32::try_from(self.table.len()).expect("a place has 32 bits");
+            self.table.push(Worker::new(0, State::Vacant, 0));
+            self.links.cover(vacant);
+            self.vacant.push(vacant);
+        }
+        // The next vacant place is the last of the list.
+        self.vacant.retain(|other| *other != place);
+        self.vacant.push(place);
+        let added = self.add(round);
+        assert_eq!(added, place, "the place was vacant");
+    }
+
     /// A new worker, which is starting.
     pub(crate) fn add(&mut self, round: u32) -> u32 {
-        let new = Worker {
-            generation: 0,
-            state: State::Starting,
-            in_use: 0,
-            ready_at: None,
-            round,
-            undecided: false,
-        };
+        let new = Worker::new(0, State::Starting, round);
         self.starting += 1;
         if let Some(place) = self.vacant.pop() {
             let generation = self.at(place).generation;

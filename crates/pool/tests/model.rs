@@ -59,7 +59,7 @@ fn backoff() -> impl Strategy<Value = BackoffSettings> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    let schedule = prop_oneof![Just(Schedule::RoundRobin), Just(Schedule::LeastOutstanding)];
+    let schedule = proptest::sample::select(Schedule::ALL);
     (1..4_u32, batch(), queue(), schedule, sizing(), backoff()).prop_map(
         |(slots, batch, queue, schedule, sizing, backoff)| Settings {
             slots,
@@ -68,6 +68,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             schedule,
             sizing,
             backoff,
+            ..Settings::default()
         },
     )
 }
@@ -92,7 +93,7 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// The steps of a run: the operations, other settings now and then, and how it ends.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    let other = prop_oneof![60 => op(), 1 => settings().prop_map(Op::Settings)];
+    let other = prop_oneof![60 => op(), 1 => settings().prop_map(|settings| Op::Settings(Box::new(settings)))];
     let ending = prop_oneof![30 => op(), 1 => Just(Op::Drain), 1 => Just(Op::Stop)];
     (vec(other, 1..400), vec(ending, 0..60)).prop_map(|(mut ops, ending)| {
         ops.extend(ending);

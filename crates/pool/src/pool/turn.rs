@@ -8,7 +8,8 @@ use exchange::Cause;
 use super::{Phase, Pool};
 use crate::Payload;
 use crate::effect::Effect;
-use crate::workers::Move;
+use crate::queue::{Facts, Lane};
+use crate::workers::{Move, State};
 
 impl<P: Payload> Pool<P> {
     /// The time moves on to `now`: what has waited too long is refused before anything else.
@@ -16,13 +17,18 @@ impl<P: Payload> Pool<P> {
         self.now = self.now.max(now);
         self.expire();
         self.backoff.handle_time(self.now, self.pending());
+        self.balance();
     }
 
     /// Does everything that is to be done now.
     pub(super) fn turn(&mut self) {
         self.backoff.handle_time(self.now, self.pending());
+        self.note_fitness();
+        self.give_up_on_workers();
         if self.is_open() {
             self.refuse_all(Cause::Down);
+        } else if self.is_unfit() {
+            self.refuse_common(Cause::Down);
         }
         self.dispatch();
         self.expire();
@@ -32,6 +38,7 @@ impl<P: Payload> Pool<P> {
         if self.phase == Phase::Stopping {
             self.stop_idle();
         }
+        self.rest();
     }
 
     /// No worker is ready, and the last ones failed in a row.
@@ -50,61 +57,33 @@ impl<P: Payload> Pool<P> {
         if self.has_room(bytes) {
             return true;
         }
-        while self.free.any() && !self.queue.is_empty() {
-            self.dispatch_batch();
+        while self.any_free() && self.queue.common().0 > 0 {
+            self.dispatch_common();
             if self.has_room(bytes) {
                 return true;
             }
         }
         // Nobody waits and a slot is free: then the limits do not matter unless the request
         // would have to wait for its batch. It will not: a batch beyond a limit is full.
-        self.free.any()
+        self.any_free()
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
         let limits = &self.settings.queue;
         self.queue.length() < limits.length
             && self.queue.bytes().saturating_add(bytes) <= limits.bytes
     }
 
     /// Whether the oldest requests make a batch that may leave now.
-    fn batch_is_due(&self) -> bool {
-        let Some(oldest) = self.queue.oldest() else { return false };
+    pub(super) fn batch_is_due(&self) -> bool {
+        let (length, bytes) = self.queue.common();
+        let Some(oldest) = self.queue.oldest().filter(|_| length > 0) else { return false };
         let (batch, limits) = (&self.settings.batch, &self.settings.queue);
         batch.wait.is_zero()
             || self.phase > Phase::Serving
-            || self.queue.length() >= batch.rows.min(limits.length)
-            || self.queue.bytes() >= batch.bytes.min(limits.bytes)
+            || length >= batch.rows.min(limits.length)
+            || bytes >= batch.bytes.min(limits.bytes)
             || oldest.checked_add(batch.wait).is_some_and(|at| at <= self.now)
-    }
-
-    fn dispatch(&mut self) {
-        while self.free.any() && self.batch_is_due() {
-            self.dispatch_batch();
-        }
-    }
-
-    /// Gives the oldest requests, at least one, to the worker whose turn it is.
-    fn dispatch_batch(&mut self) {
-        let place = self.free.next().expect("the caller has seen a free slot");
-        let in_use = self.workers.occupy(place);
-        self.free.given(place, in_use);
-        let worker = self.workers.id(place);
-        self.counts.batches += 1;
-        let batch = self.settings.batch;
-        let (mut rows, mut bytes) = (0, 0_usize);
-        while let Some(more) = self.queue.next_bytes() {
-            let payload = self.queue.pop().expect("the queue has a next request");
-            rows += 1;
-            bytes = bytes.saturating_add(more);
-            let fits = |next: usize| bytes.saturating_add(next) <= batch.bytes;
-            let last = rows == batch.rows || !self.queue.next_bytes().is_some_and(fits);
-            self.counts.dispatched += 1;
-            self.effects.push_back(Effect::Dispatch { worker, payload, last });
-            if last {
-                break;
-            }
-        }
     }
 
     /// Refuses what has waited too long. The head of the queue is the oldest.
@@ -122,18 +101,31 @@ impl<P: Payload> Pool<P> {
         }
     }
 
+    /// Refuses those that wait for any worker.
+    fn refuse_common(&mut self, cause: Cause) {
+        while let Some((payload, facts)) = self.queue.pop(Lane::Common) {
+            self.refused(payload, &facts, cause);
+        }
+    }
+
     /// Refuses the oldest request.
     fn refuse(&mut self, cause: Cause) {
-        let payload = self.queue.pop().expect("the caller has seen a request");
+        let (payload, facts) = self.queue.pop_oldest().expect("the caller has seen a request");
+        self.refused(payload, &facts, cause);
+    }
+
+    pub(super) fn refused(&mut self, payload: P, facts: &Facts, cause: Cause) {
         self.counts.expired += 1;
+        self.note_refusal(facts, cause);
         self.effects.push_back(Effect::Refuse { payload, cause });
     }
 
     /// What the policy has to know.
     pub(super) fn load(&self) -> Load {
         let open = self.is_open();
-        // A free slot with requests waiting means a batch that is not due.
-        let waits = !self.queue.is_empty() && !self.free.any();
+        // A free slot with requests waiting means a batch that is not due. Those that are bound,
+        // or that the pool's own limit holds back, would not be served by another worker.
+        let waits = self.queue.common().0 > 0 && self.may_give() && !self.free.any();
         let waiting = if waits { self.workers_worth() } else { 0 };
         Load {
             busy: self.workers.busy(),
@@ -151,10 +143,11 @@ impl<P: Payload> Pool<P> {
     /// How many workers what waits could keep busy.
     fn workers_worth(&self) -> u32 {
         let batch = &self.settings.batch;
-        let by_rows = self.queue.length().div_ceil(batch.rows);
-        let by_bytes = self.queue.bytes() / batch.bytes.max(1);
+        let (length, bytes) = self.queue.common();
+        let by_rows = length.div_ceil(batch.rows);
+        let by_bytes = bytes / batch.bytes.max(1);
         let batches = by_rows.max(u32::try_from(by_bytes).unwrap_or(u32::MAX));
-        batches.min(self.queue.length()).div_ceil(self.settings.slots)
+        batches.min(length).div_ceil(self.settings.slots)
     }
 
     /// Follows the policy.
@@ -173,7 +166,15 @@ impl<P: Payload> Pool<P> {
 
     fn start(&mut self) {
         let round = self.backoff.handle_start(self.now);
-        let place = self.workers.add(round);
+        let place = if self.roster.is_named() {
+            let place = self.roster.vacant(|place| self.workers.is_vacant(place));
+            let place = place.expect("never more workers than are declared");
+            self.workers.add_at(place, round);
+            place
+        } else {
+            self.workers.add(round)
+        };
+        self.roster.handle_start(place, &self.settings.health);
         self.counts.started += 1;
         self.effects.push_back(Effect::Start { worker: self.workers.id(place) });
     }
@@ -183,7 +184,7 @@ impl<P: Payload> Pool<P> {
         let worker = self.workers.id(place);
         let stopped = self.workers.apply(place, Move::Stop, self.now);
         assert!(stopped.is_some(), "a worker that has nothing to do can be stopped");
-        self.free.remove(place);
+        self.refresh(place);
         self.backoff.handle_gone(self.now, worker);
         self.counts.stopped += 1;
         self.effects.push_back(Effect::Stop { worker });
@@ -195,9 +196,19 @@ impl<P: Payload> Pool<P> {
             if let Some(place) = self.workers.idlest() {
                 self.stop(place);
             } else if let Some(place) = self.workers.least_busy() {
-                self.workers.apply(place, Move::Leave, self.now);
-                self.free.remove(place);
+                self.let_go(place);
             }
+        }
+    }
+
+    /// A worker that is no longer wanted stops as soon as it has nothing to do.
+    pub(super) fn let_go(&mut self, place: u32) {
+        let worker = self.workers.at(place);
+        if worker.state == State::Ready && worker.in_use == 0 {
+            self.stop(place);
+        } else if worker.state == State::Ready {
+            self.workers.apply(place, Move::Leave, self.now);
+            self.refresh(place);
         }
     }
 

@@ -3,9 +3,13 @@
 use std::time::Instant;
 
 use super::{Phase, Pool};
+use exchange::WorkerId;
+
 use crate::Payload;
+use crate::affinity::Affinity;
 use crate::settings::Settings;
-use crate::status::{Counts, Status};
+use crate::status::{Counts, Status, WorkerView};
+use crate::why::Decision;
 use crate::workers::State;
 
 impl<P: Payload> Pool<P> {
@@ -16,7 +20,7 @@ impl<P: Payload> Pool<P> {
         let oldest = self.queue.oldest();
         let refused_at = oldest.and_then(|oldest| oldest.checked_add(self.settings.queue.wait));
         let batch_at = oldest
-            .filter(|_| self.free.any())
+            .filter(|_| self.any_free() && self.queue.common().0 > 0)
             .and_then(|oldest| oldest.checked_add(self.settings.batch.wait));
         let (sized_at, started_at) = if self.is_sized() {
             let started_at = self.backoff.next_time(self.now, self.pending());
@@ -24,7 +28,14 @@ impl<P: Payload> Pool<P> {
         } else {
             (None, None)
         };
-        [refused_at, batch_at, sized_at, started_at].into_iter().flatten().min()
+        let held = self.seats.held.iter().filter(|place| self.queue.bound(**place) > 0);
+        let held_until = held.filter_map(|place| self.held_until(*place)).min();
+        let unfit_until = self.unfit_until().filter(|_| self.queue.common().0 > 0);
+        let warms_at = self.roster.warms_at(self.now, self.settings.slow_start);
+        let balanced =
+            [self.ejected_until(), self.sorry.next_time(), held_until, unfit_until, warms_at];
+        let all = [refused_at, batch_at, sized_at, started_at].into_iter().chain(balanced);
+        all.flatten().min()
     }
 
     /// Whether workers are started and stopped by need.
@@ -50,7 +61,56 @@ impl<P: Payload> Pool<P> {
             slots_in_use: self.workers.slots_in_use(),
             open: self.is_open(),
             next_start: self.backoff.start_at().filter(|at| *at > self.now),
+            serving: self.seats.serving(),
+            candidates: self.free.candidates(),
+            on_backup: self.free.is_on_backup(),
+            sorry: self.sorry.state(),
+            sorry_times: self.sorry.times(),
+            bound: self.affinity.as_ref().map_or(0, Affinity::length),
+            evicted: self.affinity.as_ref().map_or(0, Affinity::evicted),
         }
+    }
+
+    /// The workers, and places of workers with names that do not run.
+    pub fn workers(&self) -> impl Iterator<Item = WorkerView<'_>> {
+        let there = |place: &u32| self.roster.is_named() || !self.workers.is_vacant(*place);
+        self.roster.places().filter(there).map(|place| {
+            let profile = self.roster.at(place);
+            let runs = !self.workers.is_vacant(place);
+            let in_use = if runs { self.workers.at(place).in_use } else { 0 };
+            let (weight, weight_set) = profile.weights();
+            WorkerView {
+                place,
+                worker: runs.then(|| self.workers.id(place)),
+                name: profile.name.as_deref(),
+                weight,
+                weight_set,
+                hand: profile.hand,
+                health: profile.health.state(),
+                backup: profile.is_backup(),
+                in_use,
+                slots: self.seats.slots(place),
+                waiting: self.queue.bound(place),
+                out: self.out_reason(place),
+            }
+        })
+    }
+
+    /// What clients of this worker are bound to, for a cookie that names it; none when it is gone.
+    #[must_use]
+    pub fn berth(&self, worker: WorkerId) -> Option<u64> {
+        let place = self.workers.find(worker)?;
+        Some(self.roster.berth(place, worker).0)
+    }
+
+    /// What was decided about one request, the oldest first.
+    pub fn why(&self, id: u64) -> impl Iterator<Item = &Decision> {
+        self.decisions.of(id)
+    }
+
+    /// What was decided lately, the latest first.
+    pub fn decisions(&self) -> impl Iterator<Item = &Decision> {
+        self.decisions.latest()
     }
 
     /// What was counted so far.
@@ -79,16 +139,16 @@ impl<P: Payload> Pool<P> {
         self.queue.check();
         self.workers.check();
         let takes_work = |place| {
+            if self.workers.is_vacant(place) {
+                return None;
+            }
             let worker = self.workers.at(place);
-            (worker.state == State::Ready).then_some(worker.in_use)
+            let open = worker.state == State::Ready && self.roster.at(place).is_open();
+            open.then(|| self.roster.standing(place, worker.in_use, self.now, &self.settings))
         };
         self.free.check(takes_work);
-        let slots = self.settings.slots;
-        let free = self
-            .workers
-            .all()
-            .filter(|(_, worker)| worker.state == State::Ready && worker.in_use < slots);
-        assert_eq!(free.count(), self.free.count() as usize, "a free slot is offered");
+        self.check_seats();
+        self.affinity.iter().for_each(Affinity::check);
         let next_time = self.next_time();
         assert!(next_time.is_none_or(|at| at > self.now), "nothing due is left undone");
         assert!(!self.is_open() || self.queue.is_empty(), "nobody waits at an open circuit");

@@ -29,7 +29,7 @@ pub(crate) enum Op {
     },
     /// An event for a worker that is gone.
     Stale(usize, u8),
-    Settings(Settings),
+    Settings(Box<Settings>),
     Drain,
     Stop,
     /// Time passes: milliseconds.
@@ -187,7 +187,7 @@ impl Naive {
                 }
             }
             Op::Stale(pick, event) => self.stale(pick, event),
-            Op::Settings(settings) => self.change(settings),
+            Op::Settings(settings) => self.change(*settings),
             Op::Drain => {
                 self.begin();
                 self.phase = self.phase.max(Phase::Draining);

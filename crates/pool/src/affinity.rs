@@ -1,0 +1,309 @@
+//! Which worker a client is bound to: a table with real keys.
+//!
+//! Two clients never share an entry: a key of up to 22 bytes is kept as it is, a longer one as the
+//! first 22 bytes of its SHA-256. An entry that was not used for its lifetime is gone; when the
+//! table is full the one that rested longest makes room. All room is reserved at the start and
+//! touched when it is used: some 70 bytes an entry, and no pause in which a table grows.
+
+use std::hash::Hasher;
+use std::time::{Duration, Instant};
+
+use hashbrown::HashTable;
+use sha2::{Digest, Sha256};
+use siphasher::sip::SipHasher13;
+
+use crate::list::{Links, List};
+
+/// Bytes of a key that are kept as they are.
+const INLINE: usize = 22;
+/// The length that says that the bytes are a digest.
+const DIGEST: u8 = 23;
+/// Entries whose time is over that one step removes at most.
+const EXPIRED_AT_ONCE: usize = 4;
+
+/// What a client is known by, as the table keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Bytes in use, or `DIGEST`.
+    length: u8,
+    bytes: [u8; INLINE],
+}
+
+impl Key {
+    pub(crate) fn new(key: &[u8]) -> Self {
+        let mut bytes = [0; INLINE];
+        match u8::try_from(key.len()) {
+            Ok(length) if key.len() <= INLINE => {
+                bytes[..key.len()].copy_from_slice(key);
+                Self { length, bytes }
+            }
+            _ => {
+                bytes.copy_from_slice(&Sha256::digest(key)[..INLINE]);
+                Self { length: DIGEST, bytes }
+            }
+        }
+    }
+
+    /// Where it stands on the circle of a hash: the same in every daemon.
+    pub(crate) fn hash(&self) -> u64 {
+        hash((0, 0), self)
+    }
+}
+
+/// What a client is bound to; the pool knows which worker it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Berth(pub(crate) u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: Key,
+    berth: Berth,
+    /// When it was used last, in milliseconds of the table's own time.
+    used_ms: u64,
+}
+
+/// Limits of the table of bound clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AffinityLimits {
+    /// A client that did not ask for so long is no longer bound.
+    pub lifetime: Duration,
+    /// Clients bound at once; beyond it the one that rested longest is let go.
+    pub entries: u32,
+}
+
+impl Default for AffinityLimits {
+    /// A hundred thousand clients for an hour.
+    fn default() -> Self {
+        Self { lifetime: Duration::from_secs(3600), entries: 100_000 }
+    }
+}
+
+/// Clients and what they are bound to.
+#[derive(Debug)]
+pub(crate) struct Affinity {
+    limits: AffinityLimits,
+    start: Instant,
+    /// Keeps clients from choosing keys that collide.
+    secret: (u64, u64),
+    index: HashTable<u32>,
+    entries: Vec<Entry>,
+    vacant: Vec<u32>,
+    /// Who rested longest is first.
+    order: List,
+    links: Links,
+    evicted: u64,
+}
+
+impl Affinity {
+    pub(crate) fn new(limits: AffinityLimits, now: Instant, secret: (u64, u64)) -> Self {
+        let room = limits.entries.max(1) as usize;
+        let mut links = Links::default();
+        links.reserve(room);
+        Self {
+            limits,
+            start: now,
+            secret,
+            index: HashTable::with_capacity(room),
+            entries: Vec::with_capacity(room),
+            vacant: Vec::new(),
+            order: List::EMPTY,
+            links,
+            evicted: 0,
+        }
+    }
+
+    pub(crate) const fn limits(&self) -> AffinityLimits {
+        self.limits
+    }
+
+    pub(crate) const fn length(&self) -> u32 {
+        self.order.length()
+    }
+
+    /// Clients that had to make room for others before their time.
+    pub(crate) const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// What this client is bound to; asking counts as use.
+    pub(crate) fn find(&mut self, now: Instant, key: &Key) -> Option<Berth> {
+        self.expire(now);
+        let place = self.place(key)?;
+        if self.is_over(place, now) {
+            self.remove(place);
+            return None;
+        }
+        self.touch(place, now);
+        Some(self.entries[place as usize].berth)
+    }
+
+    /// Binds this client, from now on or to another than before.
+    pub(crate) fn bind(&mut self, now: Instant, key: &Key, berth: Berth) {
+        self.expire(now);
+        if let Some(place) = self.place(key) {
+            self.entries[place as usize].berth = berth;
+            self.touch(place, now);
+            return;
+        }
+        if self.order.length() >= self.limits.entries.max(1) {
+            let oldest = self.order.first().expect("a full table has an oldest entry");
+            self.remove(oldest);
+            self.evicted += 1;
+        }
+        let entry = Entry { key: *key, berth, used_ms: self.ms(now) };
+        let place = match self.vacant.pop() {
+            Some(place) => {
+                self.entries[place as usize] = entry;
+                place
+            }
+            None => {
+                let place = u32::try_from(self.entries.len()).expect("the limit has 32 bits");
+                self.entries.push(entry);
+                self.links.cover(place);
+                place
+            }
+        };
+        let (secret, entries) = (self.secret, &self.entries);
+        let rehash = |place: &u32| hash(secret, &entries[*place as usize].key);
+        self.index.insert_unique(hash(secret, key), place, rehash);
+        self.order.push_last(&mut self.links, place);
+    }
+
+    fn ms(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.start).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn is_over(&self, place: u32, now: Instant) -> bool {
+        let rested = self.ms(now).saturating_sub(self.entries[place as usize].used_ms);
+        u128::from(rested) >= self.limits.lifetime.as_millis()
+    }
+
+    fn place(&self, key: &Key) -> Option<u32> {
+        let same = |place: &u32| self.entries[*place as usize].key == *key;
+        self.index.find(hash(self.secret, key), same).copied()
+    }
+
+    fn touch(&mut self, place: u32, now: Instant) {
+        self.entries[place as usize].used_ms = self.ms(now);
+        self.order.remove(&mut self.links, place);
+        self.order.push_last(&mut self.links, place);
+    }
+
+    fn remove(&mut self, place: u32) {
+        let key = self.entries[place as usize].key;
+        let entry = self.index.find_entry(hash(self.secret, &key), |other| *other == place);
+        let Ok(entry) = entry else { unreachable!("every entry is in the index") };
+        entry.remove();
+        self.order.remove(&mut self.links, place);
+        self.vacant.push(place);
+    }
+
+    /// Lets go of some whose time is over: more than come in, so that none stays for ever.
+    fn expire(&mut self, now: Instant) {
+        for _ in 0..EXPIRED_AT_ONCE {
+            match self.order.first() {
+                Some(oldest) if self.is_over(oldest, now) => self.remove(oldest),
+                _ => return,
+            }
+        }
+    }
+
+    /// Sweeps every invariant; looks at everything.
+    pub(crate) fn check(&self) {
+        let mut used = 0;
+        for place in self.order.iter(&self.links) {
+            let entry = &self.entries[place as usize];
+            assert!(used <= entry.used_ms, "who rested longest is first");
+            used = entry.used_ms;
+            assert_eq!(self.place(&entry.key), Some(place), "every entry is found by its key");
+        }
+        assert_eq!(self.index.len(), self.order.length() as usize, "the index holds them all");
+        let all = self.order.length() as usize + self.vacant.len();
+        assert_eq!(all, self.entries.len(), "every place is taken or vacant");
+        assert!(self.order.length() <= self.limits.entries.max(1), "never over the limit");
+    }
+}
+
+fn hash(secret: (u64, u64), key: &Key) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(secret.0, secret.1);
+    hasher.write_u8(key.length);
+    hasher.write(&key.bytes);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
+    fn start() -> Instant {
+        Instant::now()
+    }
+
+    fn table(entries: u32, lifetime_ms: u64) -> (Affinity, Instant) {
+        let limits = AffinityLimits { lifetime: Duration::from_millis(lifetime_ms), entries };
+        let now = start();
+        (Affinity::new(limits, now, (1, 2)), now)
+    }
+
+    #[test]
+    fn it_does_what_a_list_would_do() {
+        let (mut table, start) = table(16, 100);
+        // Key, berth, last use; who rested longest is first.
+        let mut naive: Vec<(Vec<u8>, u64, u64)> = Vec::new();
+        let mut random = Random::new(1);
+        let (mut ms, mut evicted) = (0, 0);
+        for berth in 0..20_000 {
+            ms += random.below(9);
+            let now = start + Duration::from_millis(ms);
+            let mut key = vec![b'k'; usize::try_from(random.below(40)).unwrap()];
+            key.push(u8::try_from(random.below(2)).unwrap());
+            naive.retain(|entry| ms - entry.2 < 100);
+            let at = naive.iter().position(|entry| entry.0 == key);
+            let mut entry = at.map(|at| naive.remove(at));
+            if random.below(2) == 0 {
+                assert_eq!(
+                    table.find(now, &Key::new(&key)),
+                    entry.as_ref().map(|entry| Berth(entry.1))
+                );
+            } else {
+                if at.is_none() && naive.len() == 16 {
+                    naive.remove(0);
+                    evicted += 1;
+                }
+                table.bind(now, &Key::new(&key), Berth(berth));
+                entry = Some((key, berth, 0));
+            }
+            naive.extend(entry.map(|entry| (entry.0, entry.1, ms)));
+            table.check();
+        }
+        // Entries whose time was over may have made room in place of others.
+        assert!(table.evicted() <= evicted && evicted > 0);
+    }
+
+    #[test]
+    fn long_keys_that_begin_alike_are_not_the_same_client() {
+        let (mut table, now) = table(10, 1000);
+        let long = |last| [vec![b'x'; 100], vec![last]].concat();
+        table.bind(now, &Key::new(&long(1)), Berth(1));
+        table.bind(now, &Key::new(&long(2)), Berth(2));
+        assert_eq!(table.find(now, &Key::new(&long(1))), Some(Berth(1)));
+        assert_eq!(table.find(now, &Key::new(&long(2))), Some(Berth(2)));
+        assert_eq!(table.find(now, &Key::new(&long(3))), None);
+    }
+
+    #[test]
+    fn use_keeps_an_entry_and_the_oldest_idle_one_is_evicted() {
+        let (mut table, start) = table(2, 1000);
+        let at = |ms| start + Duration::from_millis(ms);
+        table.bind(at(0), &Key::new(b"a"), Berth(1));
+        table.bind(at(1), &Key::new(b"b"), Berth(2));
+        assert_eq!(table.find(at(900), &Key::new(b"a")), Some(Berth(1)));
+        table.bind(at(901), &Key::new(b"c"), Berth(3));
+        assert_eq!((table.find(at(902), &Key::new(b"b")), table.evicted()), (None, 1));
+        assert_eq!(table.find(at(1800), &Key::new(b"a")), Some(Berth(1)));
+        assert_eq!(table.find(at(2800), &Key::new(b"a")), None, "its lifetime is over");
+        assert_eq!(table.length(), 0);
+    }
+}

@@ -1,0 +1,27 @@
+//! What a pool must be told of a request besides its bytes.
+
+/// Priorities there are; 0 goes first.
+pub const PRIORITIES: u8 = 10;
+/// The priority of a request that has none.
+pub const PRIORITY_DEFAULT: u8 = 5;
+
+/// What a request asks of its pool. All of it is found by whoever speaks the client's protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask<'a> {
+    /// What `why` finds it by.
+    pub id: u64,
+    /// What its client is known by: it is bound to a worker, and hashed, by it.
+    pub key: Option<&'a [u8]>,
+    /// What its client says that it is bound to ([`Pool::berth`](crate::Pool::berth)), by a cookie.
+    pub named: Option<u64>,
+    /// From 0, the most urgent, to 9.
+    pub priority: u8,
+    /// With whom it shares: each of those who wait is given the same.
+    pub share: Option<u64>,
+}
+
+impl Default for Ask<'_> {
+    fn default() -> Self {
+        Self { id: 0, key: None, named: None, priority: PRIORITY_DEFAULT, share: None }
+    }
+}

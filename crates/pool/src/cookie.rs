@@ -1,0 +1,254 @@
+//! What a cookie says of the worker that a client is bound to: a value in, a worker out, and back.
+//!
+//! The modes, in the words of the field: *insert* adds a cookie of ours; *rewrite* replaces the
+//! value that the worker gave to a cookie of its own; *prefix* puts ours before the worker's value
+//! and takes it off again; *passive* sets nothing and learns the worker's value
+//! (the table of affinity keeps it, so there is nothing to do here).
+//!
+//! A value never tells an address or a name. An *opaque* one is a keyed digest of the worker's
+//! name; a *signed* one carries the time too and a code (HMAC-SHA-256 of 128 bits), so that it can be neither
+//! made up nor used beyond its lifetime or in another pool.
+
+use std::hash::Hasher;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use siphasher::sip::SipHasher24;
+
+/// How a client is told its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CookieMode {
+    /// A cookie of ours is added.
+    Insert,
+    /// The value of the worker's cookie is replaced by ours.
+    Rewrite,
+    /// Ours stands before the worker's value, with a `~` between.
+    Prefix,
+    /// The worker's value is learnt.
+    Passive,
+}
+
+/// What a value is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CookieValue {
+    /// A digest of the worker's name.
+    Opaque,
+    /// The digest, when it was made, and a code over both.
+    Signed,
+}
+
+/// Why a value names nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CookieFault {
+    /// It is not one of ours.
+    Foreign,
+    /// Its code is wrong.
+    Forged,
+    /// It is older than its lifetime, or from the future.
+    Old,
+}
+
+/// Bytes of a signed value: digest, minutes since the epoch, code.
+const SIGNED: usize = 8 + 4 + 16;
+/// A clock may be behind another's by so many minutes.
+const MINUTES_AHEAD: u32 = 5;
+/// Stands between our part and the worker's.
+const BETWEEN: u8 = b'~';
+
+/// Reads and writes the values of one pool's cookie.
+///
+/// ```
+/// use pool::{CookieCodec, CookieFault, CookieValue};
+/// let codec = CookieCodec::new(b"a secret of 16 bytes or more", "api", CookieValue::Signed, 60);
+/// let value = codec.write("10.0.0.1:8000", 29_000_000);
+/// assert_eq!(codec.read(value.as_bytes(), 29_000_030), Ok(codec.name("10.0.0.1:8000")));
+/// assert_eq!(codec.read(value.as_bytes(), 29_000_061), Err(CookieFault::Old));
+/// ```
+#[derive(Clone)]
+pub struct CookieCodec {
+    value: CookieValue,
+    mac: Hmac<Sha256>,
+    names: (u64, u64),
+    lifetime_minutes: u32,
+}
+
+impl std::fmt::Debug for CookieCodec {
+    /// Without its secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CookieCodec").field("value", &self.value).finish_non_exhaustive()
+    }
+}
+
+impl CookieCodec {
+    /// The codec of a pool. Machines that share clients share the secret.
+    #[must_use]
+    pub fn new(secret: &[u8], pool: &str, value: CookieValue, lifetime_minutes: u32) -> Self {
+        let keyed = |secret: &[u8]| {
+            <Hmac<Sha256> as KeyInit>::new_from_slice(secret).expect("a key of any length will do")
+        };
+        let mut derive = keyed(secret);
+        derive.update(b"roadstead worker names of pool ");
+        derive.update(pool.as_bytes());
+        let names = derive.finalize().into_bytes();
+        let half = |at: usize| {
+            u64::from_le_bytes(names[at..at + 8].try_into().expect("a digest has 32 bytes"))
+        };
+        let mut mac = keyed(secret);
+        mac.update(b"roadstead cookie of pool ");
+        mac.update(pool.as_bytes());
+        mac.update(&[0]);
+        Self { value, mac, names: (half(0), half(8)), lifetime_minutes }
+    }
+
+    /// What stands for a worker's name.
+    #[must_use]
+    pub fn name(&self, worker: &str) -> u64 {
+        let mut hasher = SipHasher24::new_with_keys(self.names.0, self.names.1);
+        hasher.write(worker.as_bytes());
+        hasher.finish()
+    }
+
+    /// The value for a client of this worker; `minute` counts from the Unix epoch.
+    #[must_use]
+    pub fn write(&self, worker: &str, minute: u32) -> String {
+        let name = self.name(worker).to_be_bytes();
+        match self.value {
+            CookieValue::Opaque => hex(&name),
+            CookieValue::Signed => {
+                let mut bytes = Vec::with_capacity(SIGNED);
+                bytes.extend_from_slice(&name);
+                bytes.extend_from_slice(&minute.to_be_bytes());
+                let mut mac = self.mac.clone();
+                mac.update(&bytes);
+                bytes.extend_from_slice(&mac.finalize().into_bytes()[..16]);
+                hex(&bytes)
+            }
+        }
+    }
+
+    /// The worker that a value names, as [`name`](Self::name) tells it.
+    ///
+    /// # Errors
+    /// When it was not made by this codec, was changed, or is too old.
+    pub fn read(&self, value: &[u8], minute: u32) -> Result<u64, CookieFault> {
+        let mut bytes = [0; SIGNED];
+        let bytes = unhex(value, &mut bytes).ok_or(CookieFault::Foreign)?;
+        let name = |bytes: &[u8]| u64::from_be_bytes(bytes[..8].try_into().expect("8 bytes"));
+        match self.value {
+            CookieValue::Opaque if bytes.len() == 8 => Ok(name(bytes)),
+            CookieValue::Signed if bytes.len() == SIGNED => {
+                let mut mac = self.mac.clone();
+                mac.update(&bytes[..12]);
+                mac.verify_truncated_left(&bytes[12..]).map_err(|_| CookieFault::Forged)?;
+                let made = u32::from_be_bytes(bytes[8..12].try_into().expect("4 bytes"));
+                let ahead = made.saturating_sub(minute);
+                if minute.saturating_sub(made) > self.lifetime_minutes || ahead > MINUTES_AHEAD {
+                    return Err(CookieFault::Old);
+                }
+                Ok(name(bytes))
+            }
+            _ => Err(CookieFault::Foreign),
+        }
+    }
+}
+
+/// Our value before the worker's own (mode `prefix`).
+#[must_use]
+pub fn prefixed(ours: &str, workers: &[u8]) -> Vec<u8> {
+    [ours.as_bytes(), &[BETWEEN], workers].concat()
+}
+
+/// Our value and the worker's own; none when ours is not there.
+#[must_use]
+pub fn split_prefixed(value: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = value.iter().position(|byte| *byte == BETWEEN)?;
+    Some((&value[..at], &value[at + 1..]))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+/// The bytes that an even number of lower-case digits stands for, if they fit.
+fn unhex<'a>(digits: &[u8], into: &'a mut [u8]) -> Option<&'a [u8]> {
+    let (pairs, rest) = digits.as_chunks::<2>();
+    if !rest.is_empty() || pairs.len() > into.len() {
+        return None;
+    }
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    for (to, [high, low]) in into.iter_mut().zip(pairs) {
+        *to = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(&into[..pairs.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"0123456789abcdef";
+    const WORKER: &str = "10.0.0.1:8000";
+
+    fn codec(value: CookieValue) -> CookieCodec {
+        CookieCodec::new(SECRET, "api", value, 60)
+    }
+
+    #[test]
+    fn a_value_comes_back_and_tells_nothing() {
+        for value in [CookieValue::Opaque, CookieValue::Signed] {
+            let codec = codec(value);
+            let written = codec.write(WORKER, 1000);
+            assert_eq!(codec.read(written.as_bytes(), 1000), Ok(codec.name(WORKER)));
+            assert!(!written.contains("10.0.0.1") && !written.contains(&hex(WORKER.as_bytes())));
+            assert_ne!(codec.name(WORKER), codec.name("10.0.0.2:8000"));
+        }
+    }
+
+    #[test]
+    fn every_bit_of_a_signed_value_counts() {
+        let codec = codec(CookieValue::Signed);
+        let written = codec.write(WORKER, 1000).into_bytes();
+        for at in 0..written.len() {
+            let mut changed = written.clone();
+            changed[at] = if changed[at] == b'0' { b'1' } else { b'0' };
+            assert_eq!(codec.read(&changed, 1000), Err(CookieFault::Forged), "at {at}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_good_in_its_time_and_in_its_pool_only() {
+        let codec = codec(CookieValue::Signed);
+        let written = codec.write(WORKER, 1000);
+        assert!(codec.read(written.as_bytes(), 1060).is_ok());
+        assert_eq!(codec.read(written.as_bytes(), 1061), Err(CookieFault::Old));
+        assert!(codec.read(written.as_bytes(), 995).is_ok());
+        assert_eq!(codec.read(written.as_bytes(), 994), Err(CookieFault::Old));
+        let other = CookieCodec::new(SECRET, "web", CookieValue::Signed, 60);
+        assert_eq!(other.read(written.as_bytes(), 1000), Err(CookieFault::Forged));
+        assert_ne!(other.name(WORKER), codec.name(WORKER));
+    }
+
+    #[test]
+    fn what_is_not_ours_is_told_apart() {
+        let long = "0".repeat(1000);
+        for foreign in ["", "0", "zz", "10.0.0.1:8000", "0011", "ABCDEF0123456789", &long] {
+            for value in [CookieValue::Opaque, CookieValue::Signed] {
+                let read = codec(value).read(foreign.as_bytes(), 0);
+                assert_eq!(read, Err(CookieFault::Foreign), "{foreign}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_put_on_and_taken_off() {
+        let value = prefixed("abc", b"their~own");
+        assert_eq!(split_prefixed(&value), Some((&b"abc"[..], &b"their~own"[..])));
+        assert_eq!(split_prefixed(b"theirs"), None);
+    }
+}

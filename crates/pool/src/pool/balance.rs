@@ -1,0 +1,231 @@
+//! Fitness, hands, and being sorry: what changes who may be given anything.
+
+use std::time::{Duration, Instant};
+
+use exchange::{Cause, WorkerId};
+
+use super::{Pool, measure};
+use crate::Payload;
+use crate::affinity::Affinity;
+use crate::health::HealthRecord;
+use crate::queue::Facts;
+use crate::roster::Hand;
+use crate::schedule::Free;
+use crate::workers::State;
+
+/// What an operator does to one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Another weight than the declared one; none: the declared one again.
+    Weight(Option<u32>),
+    /// It serves, keeps only who is bound to it, or serves nobody.
+    Hand(Hand),
+}
+
+impl<P: Payload> Pool<P> {
+    /// Takes over what the settings declare, and builds anew what follows from them.
+    pub(super) fn declare(&mut self) {
+        let settings = &self.settings;
+        let vacant = |place| self.workers.is_vacant(place);
+        let undeclared = self.roster.declare(settings, vacant);
+        self.free = Free::new(settings.schedule, measure(settings));
+        self.sorry.handle_settings(settings.sorry);
+        self.queue.handle_step(settings.priority_step);
+        self.decisions.handle_max(settings.decisions);
+        self.decisions.out = None;
+        let limits = settings.sticky.map(|sticky| sticky.limits);
+        if self.affinity.as_ref().map(Affinity::limits) != limits {
+            let secret = (self.random.next(), self.random.next());
+            self.affinity = limits.map(|limits| Affinity::new(limits, self.now, secret));
+        }
+        let places: Vec<u32> = self.workers.all().map(|(place, _)| place).collect();
+        for place in places {
+            self.refresh(place);
+        }
+        for place in undeclared {
+            if !self.workers.is_vacant(place) {
+                self.let_go(place);
+            }
+        }
+    }
+
+    /// A check of a worker was made.
+    pub fn handle_check(&mut self, now: Instant, worker: WorkerId, good: bool) {
+        self.begin(now);
+        if let Some(place) = self.workers.find(worker) {
+            let settings = self.settings.health;
+            self.fitness(place, |health, _| health.handle_check(&settings, good));
+        }
+        self.turn();
+    }
+
+    /// A request that was given to a worker ended there, well or not, after so much time.
+    pub fn handle_result(&mut self, now: Instant, worker: WorkerId, good: bool, took: Duration) {
+        self.begin(now);
+        if let Some(place) = self.workers.find(worker) {
+            let settings = self.settings.health;
+            let good = good && settings.slow.is_none_or(|slow| took <= slow);
+            let others = self.seats.serving() > 1;
+            self.fitness(place, |health, now| health.handle_result(&settings, now, good, others));
+        }
+        self.turn();
+    }
+
+    /// Changes what is held of a worker, and what follows.
+    fn fitness(&mut self, place: u32, change: impl FnOnce(&mut crate::health::Health, Instant)) {
+        let now = self.now;
+        let health = &mut self.roster.at_mut(place).health;
+        let before = health.state();
+        change(health, now);
+        let (after, up) = (health.state(), health.is_up());
+        if before == after {
+            return;
+        }
+        self.counts.unfit += u64::from(!up);
+        if up {
+            self.roster.warm_up(place, self.now, self.settings.slow_start);
+        }
+        self.decisions.out = None;
+        if !self.workers.is_vacant(place) {
+            self.refresh(place);
+        }
+    }
+
+    /// An operator does something to the worker of this name; without names, to the one at the
+    /// place of this number. False when there is none.
+    pub fn handle_control(&mut self, now: Instant, worker: &str, control: Control) -> bool {
+        self.begin(now);
+        let place = self.roster.find(worker).or_else(|| {
+            let place = worker.parse().ok()?;
+            (!self.roster.is_named() && !self.workers.is_vacant(place)).then_some(place)
+        });
+        if let Some(place) = place {
+            let profile = self.roster.at_mut(place);
+            match control {
+                Control::Weight(weight) => profile.set_weight(weight),
+                Control::Hand(hand) => profile.hand = hand,
+            }
+            self.decisions.out = None;
+            if !self.workers.is_vacant(place) {
+                self.refresh(place);
+            }
+        }
+        self.turn();
+        place.is_some()
+    }
+
+    /// An operator says that the pool is sorry, or no longer.
+    pub fn handle_sorry(&mut self, now: Instant, on: bool) {
+        self.begin(now);
+        let now = self.now;
+        self.sorry.handle_hand(now, on);
+        self.turn();
+    }
+
+    /// What is known of the fitness of workers with names, for the daemon that comes after.
+    #[must_use]
+    pub fn health(&self) -> Vec<HealthRecord> {
+        let profiles = self.roster.places().map(|place| self.roster.at(place));
+        profiles
+            .filter_map(|profile| Some(profile.health.record(profile.name.as_deref()?, self.now)))
+            .collect()
+    }
+
+    /// What the daemon before knew of them. Names that are not there are left out.
+    pub fn restore_health(&mut self, now: Instant, records: &[HealthRecord]) {
+        self.begin(now);
+        for record in records {
+            if let Some(place) = self.roster.find(&record.name) {
+                let restored = crate::health::Health::restored(record, self.now);
+                self.fitness(place, |health, _| *health = restored);
+            }
+        }
+        self.turn();
+    }
+
+    /// Time has passed: ejections end, and workers warm up.
+    pub(super) fn balance(&mut self) {
+        if self.ejected_until().is_some_and(|until| until <= self.now) {
+            let settings = self.settings.health;
+            for place in self.roster.places() {
+                self.fitness(place, |health, now| health.handle_time(&settings, now));
+            }
+        }
+        for place in self.roster.warmed(self.now, self.settings.slow_start) {
+            if !self.workers.is_vacant(place) {
+                self.refresh(place);
+            }
+        }
+    }
+
+    /// When the first ejection ends.
+    pub(super) fn ejected_until(&self) -> Option<Instant> {
+        if self.settings.health.errors == 0 && self.counts.unfit == 0 {
+            return None;
+        }
+        let profiles = self.roster.places().map(|place| self.roster.at(place));
+        profiles.filter_map(|profile| profile.health.next_time()).min()
+    }
+
+    /// Notes since when nobody who runs is fit.
+    pub(super) fn note_fitness(&mut self) {
+        let unfit = self.workers.ready() > 0 && self.free.candidates() == 0;
+        self.unfit_since = unfit.then(|| self.unfit_since.unwrap_or(self.now));
+    }
+
+    /// Nobody who runs is fit, and hope is over.
+    pub(super) fn is_unfit(&self) -> bool {
+        self.unfit_until().is_some_and(|until| until <= self.now)
+    }
+
+    /// Until when those that wait for anybody are held while nobody is fit.
+    pub(super) fn unfit_until(&self) -> Option<Instant> {
+        self.unfit_since?.checked_add(self.settings.hold)
+    }
+
+    /// Counts and keeps a refusal, and is sorry if that is a reason.
+    pub(super) fn note_refusal(&mut self, facts: &Facts, cause: Cause) {
+        let was = self.sorry.state().is_some();
+        if !was || cause != Cause::Sorry {
+            self.sorry.handle_refusal(self.now, cause);
+        }
+        self.note_refused(facts, cause);
+    }
+
+    /// The load after a turn may be a reason to be sorry no longer.
+    pub(super) fn rest(&mut self) {
+        if self.sorry.is_set() {
+            let taken = self.workers.slots_in_use() + self.queue.length();
+            let slots = self.settings.slots_all.map_or(u64::MAX, u64::from);
+            let room = self.seats.slots_all().min(slots) + u64::from(self.settings.queue.length);
+            let anybody = !self.is_open() && self.free.candidates() > 0;
+            self.sorry.handle_load(self.now, taken.into(), room, anybody);
+        }
+    }
+
+    /// Whether a worker takes part, in the words of `why`; none when it does.
+    pub(super) fn out_reason(&self, place: u32) -> Option<&'static str> {
+        let profile = self.roster.at(place);
+        if self.workers.is_vacant(place) {
+            return Some("not running");
+        }
+        match self.workers.at(place).state {
+            State::Starting => return Some("starting"),
+            State::Leaving | State::Stopping | State::Retiring => return Some("ending"),
+            State::Ready | State::Vacant => {}
+        }
+        if !profile.is_declared() {
+            Some("no longer declared")
+        } else if !profile.health.is_up() {
+            Some(profile.health.state().word())
+        } else if profile.hand != Hand::Enabled {
+            Some(profile.hand.word())
+        } else if profile.weight() == 0 {
+            Some("weight 0")
+        } else if profile.is_backup() && !self.free.is_on_backup() {
+            Some("backup")
+        } else {
+            None
+        }
+    }
+}

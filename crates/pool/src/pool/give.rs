@@ -1,0 +1,344 @@
+//! Who is given what: lanes of arriving requests, and workers for those that wait.
+
+use std::time::Instant;
+
+use exchange::{Cause, WorkerId};
+
+use super::Pool;
+use crate::Payload;
+use crate::affinity::{Berth, Key};
+use crate::ask::Ask;
+use crate::effect::Effect;
+use crate::queue::{Facts, Lane};
+use crate::schedule::Choice;
+use crate::settings::{Gone, Schedule};
+use crate::why::PLACES_SEEN;
+use crate::workers::State;
+
+/// A place as those see it who are bound to it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seat {
+    /// Slots of its worker; 0: it serves nobody.
+    slots: u32,
+    /// Since when it serves nobody.
+    out_since: Option<Instant>,
+    /// It is in `callers`.
+    calls: bool,
+}
+
+/// All places.
+#[derive(Debug, Default)]
+pub(super) struct Seats {
+    seats: Vec<Seat>,
+    /// Slots of all that serve.
+    slots: u64,
+    serving: u32,
+    /// Places with a free slot whose own lane has somebody; some may no longer.
+    callers: Vec<u32>,
+    /// Places that do not serve and whose lane had somebody.
+    pub(super) held: Vec<u32>,
+    /// Free slots of the first places, a bit each.
+    pub(super) free: u64,
+}
+
+impl Seats {
+    fn at(&self, place: u32) -> Seat {
+        self.seats.get(place as usize).copied().unwrap_or_default()
+    }
+
+    /// Slots of the worker at `place` if it serves those that are bound to it.
+    pub(super) fn slots(&self, place: u32) -> u32 {
+        self.at(place).slots
+    }
+
+    pub(super) fn out_since(&self, place: u32) -> Option<Instant> {
+        self.at(place).out_since
+    }
+
+    pub(super) const fn slots_all(&self) -> u64 {
+        self.slots
+    }
+
+    pub(super) const fn serving(&self) -> u32 {
+        self.serving
+    }
+
+    fn set(&mut self, place: u32, slots: u32, in_use: u32, now: Instant) {
+        if self.seats.len() <= place as usize {
+            let new = Seat { out_since: Some(now), ..Seat::default() };
+            self.seats.resize(place as usize + 1, new);
+        }
+        let seat = &mut self.seats[place as usize];
+        if (seat.slots > 0) != (slots > 0) {
+            seat.out_since = (slots == 0).then_some(now);
+            self.serving = if slots > 0 { self.serving + 1 } else { self.serving - 1 };
+        }
+        self.slots = self.slots - u64::from(seat.slots) + u64::from(slots);
+        seat.slots = slots;
+        self.note_free(place, in_use < slots);
+    }
+
+    fn note_free(&mut self, place: u32, free: bool) {
+        if place < PLACES_SEEN {
+            self.free = self.free & !(1 << place) | u64::from(free) << place;
+        }
+    }
+
+    fn call(&mut self, place: u32) {
+        let seat = &mut self.seats[place as usize];
+        if !std::mem::replace(&mut seat.calls, true) {
+            self.callers.push(place);
+        }
+    }
+}
+
+impl<P: Payload> Pool<P> {
+    /// What a payload asks, and its bytes.
+    pub(super) fn asked(&self, payload: &P) -> (usize, Facts) {
+        let Ask { id, key, named, priority: _, share: _ } = payload.ask();
+        (payload.bytes(), Facts { id, key: key.map(Key::new), named, since: self.now })
+    }
+
+    /// The worker at a place changed: brings all sets that know of it in line.
+    pub(super) fn refresh(&mut self, place: u32) {
+        let worker = *self.workers.at(place);
+        let profile = self.roster.at(place);
+        let ready = worker.state == State::Ready;
+        let (serves, open) = (ready && profile.serves(), ready && profile.is_open());
+        let in_use = worker.in_use;
+        let standing = self.roster.standing(place, in_use, self.now, &self.settings);
+        if open {
+            self.free.offer(place, &standing);
+        } else {
+            self.free.remove(place);
+        }
+        let before = self.seats.slots(place);
+        self.seats.set(place, if serves { standing.slots } else { 0 }, in_use, self.now);
+        if (before > 0) != serves || !open {
+            self.decisions.out = None;
+        }
+        if self.queue.bound(place) > 0 {
+            if serves {
+                self.call(Lane::Bound(place));
+            } else if !self.seats.held.contains(&place) {
+                self.seats.held.push(place);
+            }
+        }
+    }
+
+    /// Somebody waits in this lane: notes it if its worker has a free slot.
+    pub(super) fn call(&mut self, lane: Lane) {
+        if let Lane::Bound(place) = lane {
+            if self.is_free(place) {
+                self.seats.call(place);
+            } else if self.seats.slots(place) == 0 && !self.seats.held.contains(&place) {
+                self.seats.held.push(place);
+            }
+        }
+    }
+
+    /// Whether the worker at `place` could be given something by those that are bound to it.
+    fn is_free(&self, place: u32) -> bool {
+        let slots = self.seats.slots(place);
+        slots > 0 && self.workers.at(place).in_use < slots
+    }
+
+    /// Whether the pool as a whole may have another slot in use.
+    pub(super) fn may_give(&self) -> bool {
+        self.settings.slots_all.is_none_or(|slots| self.workers.slots_in_use() < slots)
+    }
+
+    /// Whether somebody may be given what waits for anybody.
+    pub(super) fn any_free(&self) -> bool {
+        self.may_give() && self.free.any()
+    }
+
+    /// Where a request waits, if there is room for it.
+    pub(super) fn lane_with_room(&mut self, bytes: usize, asked: &Facts) -> Result<Lane, Cause> {
+        if self.is_open() {
+            return Err(Cause::Down);
+        }
+        let lane = self.lane(asked, true)?;
+        let room = match lane {
+            Lane::Common if self.is_unfit() => return Err(Cause::Down),
+            Lane::Common => self.make_room(bytes),
+            Lane::Bound(place) => {
+                let at_once = self.queue.bound(place) == 0 && self.is_free(place);
+                self.has_room(bytes) || (at_once && self.may_give())
+            }
+        };
+        if room { Ok(lane) } else { Err(Cause::Full) }
+    }
+
+    /// Where a request waits that was given out before.
+    pub(super) fn lane_of_returned(&mut self, asked: &Facts) -> Lane {
+        self.lane(asked, true).unwrap_or(Lane::Common)
+    }
+
+    /// The lane of a request: that of the worker its client is bound to, or the common one.
+    fn lane(&mut self, asked: &Facts, note: bool) -> Result<Lane, Cause> {
+        let Some(berth) = self.berth_of(asked) else { return Ok(Lane::Common) };
+        let place = self.place_of(berth);
+        if let Some(place) = place.filter(|place| self.is_worth_waiting(*place)) {
+            return Ok(Lane::Bound(place));
+        }
+        if self.settings.sticky.is_some_and(|sticky| sticky.gone == Gone::Refuse) {
+            return Err(Cause::Gone);
+        }
+        if note {
+            self.note_rescheduled(asked, place);
+        }
+        Ok(Lane::Common)
+    }
+
+    fn berth_of(&mut self, asked: &Facts) -> Option<Berth> {
+        if let Some(named) = asked.named {
+            return Some(Berth(named));
+        }
+        self.affinity.as_mut()?.find(self.now, asked.key.as_ref()?)
+    }
+
+    fn place_of(&self, berth: Berth) -> Option<u32> {
+        self.roster.place_of(berth, |worker| self.workers.find(worker).is_some())
+    }
+
+    /// Whether it serves, or may soon.
+    fn is_worth_waiting(&self, place: u32) -> bool {
+        self.seats.slots(place) > 0 || self.held_until(place).is_some_and(|until| until > self.now)
+    }
+
+    /// Until when those that are bound to a place wait for its worker to come back. One without a
+    /// name never does.
+    pub(super) fn held_until(&self, place: u32) -> Option<Instant> {
+        let since = self.seats.out_since(place)?;
+        let hold =
+            if self.roster.is_named() { self.settings.hold } else { std::time::Duration::ZERO };
+        since.checked_add(hold)
+    }
+
+    /// Those whose worker does not come back in time wait for any, or are refused.
+    pub(super) fn give_up_on_workers(&mut self) {
+        let mut held = std::mem::take(&mut self.seats.held);
+        held.retain(|place| {
+            let waits = self.queue.bound(*place) > 0 && self.seats.slots(*place) == 0;
+            if waits && !self.is_worth_waiting(*place) {
+                match self.settings.sticky.map(|sticky| sticky.gone) {
+                    Some(Gone::Refuse) => {
+                        while let Some((payload, facts)) = self.queue.pop(Lane::Bound(*place)) {
+                            self.refused(payload, &facts, Cause::Gone);
+                        }
+                    }
+                    Some(Gone::Reschedule) | None => self.queue.unbind(*place),
+                }
+                return false;
+            }
+            waits
+        });
+        self.seats.held = held;
+    }
+
+    /// Gives out what waits, as far as there are slots.
+    pub(super) fn dispatch(&mut self) {
+        while self.any_free() && self.batch_is_due() {
+            self.dispatch_common();
+        }
+        while self.may_give()
+            && let Some(place) = self.seats.callers.pop()
+        {
+            self.seats.seats[place as usize].calls = false;
+            while self.is_free(place) && self.may_give() && self.queue.bound(place) > 0 {
+                self.give(place, Lane::Bound(place), Choice::Bound);
+            }
+            if self.is_free(place) && self.queue.bound(place) > 0 {
+                // The limit of the pool stands in the way: it is called again when that is over.
+                self.seats.call(place);
+                return;
+            }
+        }
+    }
+
+    /// Gives the next of the common lane, at least one, to the worker whose turn it is; or, when
+    /// that one has older ones of its own, those.
+    pub(super) fn dispatch_common(&mut self) {
+        let (facts, _) = self.queue.next(Lane::Common).expect("the caller has seen a request");
+        // Its client may have been bound since it came, by another of its requests.
+        if let Ok(Lane::Bound(place)) = self.lane(&facts, false) {
+            self.queue.bind_next(place);
+            self.call(Lane::Bound(place));
+            return;
+        }
+        let hash = facts.key.filter(|_| self.settings.schedule == Schedule::Hash);
+        let hash = hash.map(|key| key.hash());
+        let next = self.free.next(&mut self.random, hash);
+        let (place, choice) = next.expect("the caller has seen a free slot");
+        match self.queue.next(Lane::Bound(place)) {
+            Some((bound, _)) if bound.since < facts.since => {
+                self.give(place, Lane::Bound(place), Choice::Bound);
+            }
+            _ => self.give(place, Lane::Common, choice),
+        }
+    }
+
+    /// Gives the next of a lane to a worker that has a free slot.
+    fn give(&mut self, place: u32, lane: Lane, choice: Choice) {
+        let in_use = self.workers.occupy(place);
+        let standing = self.roster.standing(place, in_use, self.now, &self.settings);
+        self.free.given(place, &standing);
+        let worker = self.workers.id(place);
+        let was_free = self.seats.free;
+        self.seats.note_free(place, in_use < standing.slots);
+        self.counts.batches += 1;
+        let batch = self.settings.batch;
+        let (mut rows, mut bytes) = (0, 0_usize);
+        while let Some((_, more)) = self.queue.next(lane) {
+            let (payload, facts) = self.queue.pop(lane).expect("the lane has a next request");
+            self.bind(&facts, place, worker);
+            self.note_given(&facts, worker, choice, was_free);
+            rows += 1;
+            bytes = bytes.saturating_add(more);
+            // Whoever has a key goes alone: it may belong to another worker.
+            let fits = |(facts, next): (Facts, usize)| {
+                bytes.saturating_add(next) <= batch.bytes
+                    && (lane != Lane::Common || (facts.key.is_none() && facts.named.is_none()))
+            };
+            let last = rows == batch.rows || !self.queue.next(lane).is_some_and(fits);
+            self.counts.dispatched += 1;
+            self.counts.bound += u64::from(choice == Choice::Bound);
+            self.effects.push_back(Effect::Dispatch { worker, payload, last });
+            if last {
+                break;
+            }
+        }
+    }
+
+    /// Its client is bound to this worker from now on.
+    fn bind(&mut self, facts: &Facts, place: u32, worker: WorkerId) {
+        if let (Some(key), Some(affinity)) = (&facts.key, &mut self.affinity) {
+            affinity.bind(self.now, key, self.roster.berth(place, worker));
+        }
+    }
+
+    /// Sweeps what this file keeps.
+    pub(super) fn check_seats(&self) {
+        let (mut slots, mut serving, mut free) = (0, 0, 0);
+        for (place, worker) in self.workers.all() {
+            let serves = worker.state == State::Ready && self.roster.at(place).serves();
+            let standing = self.roster.standing(place, worker.in_use, self.now, &self.settings);
+            assert_eq!(self.seats.slots(place), if serves { standing.slots } else { 0 });
+            slots += u64::from(self.seats.slots(place));
+            serving += u32::from(serves);
+            if place < PLACES_SEEN && self.is_free(place) {
+                free |= 1 << place;
+            }
+            let waits = self.queue.bound(place) > 0;
+            let served = !waits || !self.is_free(place) || !self.may_give();
+            assert!(served, "a slot is free for somebody who is bound to it");
+            assert!(!waits || serves || self.seats.held.contains(&place), "a worker is waited for");
+        }
+        assert_eq!((slots, serving, free), (self.seats.slots, self.seats.serving, self.seats.free));
+        if let Some(all) = self.settings.slots_all {
+            let given = self.effects.iter().any(|effect| matches!(effect, Effect::Dispatch { .. }));
+            assert!(!given || self.workers.slots_in_use() <= all, "never over the pool's limit");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The state in which a pool answers that it is sorry.
+//!
+//! ```text
+//!           over the limit, waited too long, nobody to answer
+//!     off ────────────────────────────────────────────────────▶ on
+//!      ▲                                                         │
+//!      └─────────────────────────────────────────────────────────┘
+//!         the load fell to `until` of what there is room for, and somebody can answer,
+//!         and both held for `steady`
+//! ```
+//!
+//! Switched on by hand, it stays until it is switched off by hand, whatever the load is.
+
+use std::time::{Duration, Instant};
+
+use exchange::Cause;
+
+/// When a pool that is sorry is no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SorrySettings {
+    /// Percent of slots and places in the queue that may be taken when it goes off, 0 to 100.
+    pub until: u32,
+    /// How long that must hold.
+    pub steady: Duration,
+}
+
+impl Default for SorrySettings {
+    /// When half is free again.
+    fn default() -> Self {
+        Self { until: 50, steady: Duration::ZERO }
+    }
+}
+
+/// Why a pool is sorry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SorryReason {
+    /// Somebody said so.
+    Hand,
+    /// More came than it has room for.
+    Full,
+    /// A request waited too long.
+    Waited,
+    /// No worker could answer.
+    NoWorker,
+}
+
+impl SorryReason {
+    /// The word in status, metrics and `why`.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Hand => "hand",
+            Self::Full => "full",
+            Self::Waited => "waited",
+            Self::NoWorker => "no-worker",
+        }
+    }
+
+    /// The reason behind a refusal for `cause`; none when it is no reason to be sorry.
+    pub(crate) const fn of(cause: Cause) -> Option<Self> {
+        match cause {
+            Cause::Full => Some(Self::Full),
+            Cause::Waited => Some(Self::Waited),
+            Cause::Down => Some(Self::NoWorker),
+            _ => None,
+        }
+    }
+
+    /// The cause with which a request is refused meanwhile.
+    pub(crate) const fn cause(self) -> Cause {
+        match self {
+            Self::Hand => Cause::Sorry,
+            Self::Full => Cause::Full,
+            Self::Waited => Cause::Waited,
+            Self::NoWorker => Cause::Down,
+        }
+    }
+}
+
+/// Whether a pool is sorry, and why.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sorry {
+    settings: Option<SorrySettings>,
+    by_hand: Option<Instant>,
+    on: Option<(SorryReason, Instant)>,
+    /// Since when it could go off.
+    calm: Option<Instant>,
+    times: u64,
+}
+
+impl Sorry {
+    pub(crate) fn handle_settings(&mut self, settings: Option<SorrySettings>) {
+        self.settings = settings;
+        if settings.is_none() {
+            self.on = None;
+        }
+    }
+
+    /// Why it is sorry and since when.
+    pub(crate) fn state(&self) -> Option<(SorryReason, Instant)> {
+        self.by_hand.map(|since| (SorryReason::Hand, since)).or(self.on)
+    }
+
+    /// How often it became sorry.
+    pub(crate) const fn times(&self) -> u64 {
+        self.times
+    }
+
+    pub(crate) const fn is_set(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    pub(crate) fn handle_hand(&mut self, now: Instant, on: bool) {
+        self.times += u64::from(on && self.state().is_none());
+        self.by_hand = on.then(|| self.by_hand.unwrap_or(now));
+    }
+
+    /// A request was refused.
+    pub(crate) fn handle_refusal(&mut self, now: Instant, cause: Cause) {
+        let (Some(_), Some(reason)) = (self.settings, SorryReason::of(cause)) else { return };
+        self.calm = None;
+        if self.on.is_none() {
+            self.times += u64::from(self.by_hand.is_none());
+            self.on = Some((reason, now));
+        }
+    }
+
+    /// How things stand: `taken` of `room` slots and places, and whether anybody can answer.
+    pub(crate) fn handle_load(&mut self, now: Instant, taken: u64, room: u64, anybody: bool) {
+        let (Some(settings), Some((reason, _))) = (self.settings, &mut self.on) else { return };
+        let low = taken * 100 <= room * u64::from(settings.until);
+        if !low || !anybody {
+            self.calm = None;
+            if !anybody {
+                *reason = SorryReason::NoWorker;
+            }
+            return;
+        }
+        let calm = *self.calm.get_or_insert(now);
+        if calm.checked_add(settings.steady).is_some_and(|at| at <= now) {
+            self.on = None;
+            self.calm = None;
+        }
+    }
+
+    /// When it goes off if nothing happens.
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.on?;
+        self.calm?.checked_add(self.settings?.steady)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
+    fn start() -> Instant {
+        Instant::now()
+    }
+
+    fn sorry(until: u32, steady_ms: u64) -> Sorry {
+        let mut sorry = Sorry::default();
+        let steady = Duration::from_millis(steady_ms);
+        sorry.handle_settings(Some(SorrySettings { until, steady }));
+        sorry
+    }
+
+    #[test]
+    fn it_comes_with_a_refusal_and_goes_when_the_load_is_low() {
+        let (mut sorry, now) = (sorry(30, 0), start());
+        sorry.handle_refusal(now, Cause::Draining);
+        assert_eq!(sorry.state(), None, "the daemon's end is no reason");
+        sorry.handle_refusal(now, Cause::Full);
+        sorry.handle_load(now, 31, 100, true);
+        assert_eq!(sorry.state(), Some((SorryReason::Full, now)));
+        sorry.handle_load(now, 30, 100, true);
+        assert_eq!((sorry.state(), sorry.times()), (None, 1));
+    }
+
+    #[test]
+    fn it_goes_only_when_things_hold_for_a_while() {
+        let (mut sorry, now) = (sorry(50, 1000), start());
+        let at = |ms| now + Duration::from_millis(ms);
+        sorry.handle_refusal(now, Cause::Waited);
+        sorry.handle_load(at(10), 0, 100, true);
+        assert_eq!(sorry.next_time(), Some(at(1010)));
+        sorry.handle_load(at(500), 80, 100, true);
+        assert_eq!(sorry.next_time(), None, "the load came back");
+        sorry.handle_load(at(600), 0, 100, true);
+        sorry.handle_load(at(1599), 0, 100, true);
+        assert!(sorry.state().is_some());
+        sorry.handle_load(at(1600), 0, 100, true);
+        assert!(sorry.state().is_none());
+    }
+
+    #[test]
+    fn nobody_to_answer_keeps_it_on_and_a_hand_is_above_all() {
+        let (mut sorry, now) = (sorry(50, 0), start());
+        sorry.handle_refusal(now, Cause::Full);
+        sorry.handle_load(now, 0, 0, false);
+        assert_eq!(sorry.state(), Some((SorryReason::NoWorker, now)));
+        sorry.handle_hand(now, true);
+        sorry.handle_load(now, 0, 100, true);
+        assert_eq!(sorry.state(), Some((SorryReason::Hand, now)));
+        sorry.handle_hand(now, false);
+        assert_eq!((sorry.state(), sorry.times()), (None, 1));
+    }
+
+    #[test]
+    fn without_settings_it_is_sorry_by_hand_only() {
+        let (mut sorry, now) = (Sorry::default(), start());
+        sorry.handle_refusal(now, Cause::Full);
+        assert_eq!(sorry.state(), None);
+        sorry.handle_hand(now, true);
+        assert!(sorry.state().is_some());
+    }
+}
