@@ -12,7 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use exchange::{Cause, Outcome, Verdict};
 
 use crate::asks::{Ask, NOWHERE};
+use wire::Framing;
+
 use crate::clients::{Client, End, Leaving, LineKind};
+use crate::programs::frames;
 use crate::scenario::{Finish, Job};
 use crate::store::id_of;
 use crate::world::World;
@@ -84,8 +87,9 @@ impl Truth {
     fn of(world: &World) -> Self {
         let mut truth = Self::default();
         for program in &world.programs {
-            let mut said = lines(&program.said).0.into_iter();
-            let (given, begun) = lines(&program.given);
+            let framing = world.scenario.framing;
+            let mut said = frames(framing, &program.said).0.into_iter();
+            let (given, begun) = frames(framing, &program.given);
             for line in given {
                 if let Some(id) = id_of(line) {
                     *truth.given.entry(id).or_default() += 1;
@@ -94,12 +98,14 @@ impl Truth {
                     truth.replies.entry(line.to_vec()).or_default().push(reply.to_vec());
                 }
             }
+            // What marks the beginning of a frame is no part of its line.
+            let begun = begun_line(framing, begun);
             if begun.contains(&b' ')
                 && let Some(id) = id_of(begun)
             {
                 *truth.given.entry(id).or_default() += 1;
             }
-            for line in lines(&program.said).0 {
+            for line in frames(framing, &program.said).0 {
                 if let Some(id) = id_of(line) {
                     *truth.rows.entry(id).or_default() += 1;
                 }
@@ -107,6 +113,16 @@ impl Truth {
         }
         truth
     }
+}
+
+/// The line in a frame that was begun.
+fn begun_line(framing: Framing, begun: &[u8]) -> &[u8] {
+    let prefix = match framing {
+        Framing::Len(width) => width.bytes(),
+        Framing::Netstring => begun.iter().position(|byte| *byte == b':').map_or(0, |at| at + 1),
+        _ => 0,
+    };
+    begun.get(prefix..).unwrap_or_default()
 }
 
 /// Complete lines, and what follows the last of them.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use gateway::Mail;
 use spawn::{Command, Exit, Pipes, Report, Spawn, StartError, Status, Stop};
+use wire::{Decoder, Framing, Over};
 
 use crate::flow::{FlowId, Party};
 use crate::net::{DescriptorId, Kind};
@@ -44,6 +45,23 @@ pub(crate) enum Nature {
     StillBorn,
     /// It exits, and somebody it started holds its pipes open.
     LeavesChild,
+}
+
+/// One frame. Lines of clients fit into every framing that programs have.
+fn framed(framing: Framing, body: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    wire::encode(framing, body, &mut frame).expect("lines of clients can be framed");
+    frame
+}
+
+/// Complete frames, and what follows the last of them.
+pub(crate) fn frames(framing: Framing, bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
+    let mut decoder = Decoder::new(framing, usize::MAX, Over::End);
+    let (mut found, mut from) = (Vec::new(), 0);
+    while let Some(wire::Piece::Frame(range)) = decoder.next(bytes, &mut from) {
+        found.push(&bytes[range]);
+    }
+    (found, &bytes[from..])
 }
 
 const FAULTY: &[Nature] = &[
@@ -236,7 +254,7 @@ impl World {
         }
         if chatty {
             let delay = self.chance.time(Duration::from_micros(10), Duration::from_secs(1));
-            self.plan(number, delay, Act::Say(b"hello, I am ready\n".to_vec()));
+            self.plan(number, delay, Act::Say(framed(self.scenario.framing, b"hello, I am ready")));
         }
         self.wake_program(number, Duration::ZERO);
     }
@@ -333,12 +351,14 @@ impl World {
                 self.wake_program(number, Duration::from_micros(5));
             }
         }
-        while let Some(end) = self.programs[number].begun.iter().position(|byte| *byte == b'\n') {
-            let rest = self.programs[number].begun.split_off(end + 1);
-            let mut line = std::mem::replace(&mut self.programs[number].begun, rest);
-            line.pop();
-            self.answer(number, line);
+        let begun = std::mem::take(&mut self.programs[number].begun);
+        let (frames, rest) = frames(self.scenario.framing, &begun);
+        let rest = rest.to_vec();
+        let frames: Vec<Vec<u8>> = frames.into_iter().map(<[u8]>::to_vec).collect();
+        for frame in frames {
+            self.answer(number, frame);
         }
+        self.programs[number].begun = rest;
         let over = ended && self.net.flow(stdin).ready() == 0;
         if over && !std::mem::replace(&mut self.programs[number].input_over, true) {
             self.note("a program sees the end of its input: program", number, 0);
@@ -353,8 +373,9 @@ impl World {
         let most = self.scenario.work_max;
         let mut delay = self.chance.time(Duration::from_micros(5), most);
         let refuses = self.chance.in_1000(self.scenario.refusals);
-        let mut reply = if refuses { [b"!no ", &line[..]].concat() } else { line.clone() };
-        reply.push(b'\n');
+        let reply = if refuses { [b"!no ", &line[..]].concat() } else { line.clone() };
+        let framing = self.scenario.framing;
+        let mut reply = framed(framing, &reply);
         let program = &mut self.programs[number];
         program.heard.push(line);
         let wrong = program.patience == 0;
@@ -386,7 +407,7 @@ impl World {
             Nature::Chatty => {
                 self.plan(number, delay, Act::Say(reply));
                 let later = self.chance.time(Duration::from_micros(1), Duration::from_millis(500));
-                return self.plan(number, later, Act::Say(b"by the way\n".to_vec()));
+                return self.plan(number, later, Act::Say(framed(framing, b"by the way")));
             }
             Nature::Hides => {
                 self.plan(number, delay, Act::Say(reply));

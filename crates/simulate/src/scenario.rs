@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use wire::{Framing, Width};
+
 use crate::chance::Chance;
 
 /// What the gateway is to do.
@@ -67,6 +69,8 @@ pub(crate) struct Scenario {
     pub(crate) commit_max: Duration,
     pub(crate) deadline: Duration,
     pub(crate) reply_max: usize,
+    /// Of the programs.
+    pub(crate) framing: Framing,
     /// Bytes that pipes and sockets hold.
     pub(crate) pipe: usize,
     pub(crate) socket_receive: usize,
@@ -124,6 +128,13 @@ impl Scenario {
             commit_max: chance.pick(&[Duration::from_millis(1), Duration::from_millis(60)]),
             deadline,
             reply_max,
+            framing: chance.pick(&[
+                Framing::Lines,
+                Framing::Nul,
+                Framing::Len(Width::Two),
+                Framing::Len(Width::Four),
+                Framing::Netstring,
+            ]),
             pipe: chance.pick(&[64, 1000, 65_536]),
             socket_receive: chance.pick(&[50, 1000, 65_536]),
             socket_send: chance.pick(&[50, 1000, 65_536]),
@@ -185,8 +196,9 @@ impl Scenario {
 
     fn programs(&self, chance: &mut Chance, then: Option<&str>) -> String {
         let mut text = format!(
-            "\n[pool.work]\nprogram = [\"worker\"]\npipeline = {}\nreply_max = {}\ngrace = \"{}ms\"\n\
+            "\n[pool.work]\nprogram = [\"worker\"]\nframing = \"{}\"\npipeline = {}\nreply_max = {}\ngrace = \"{}ms\"\n\
              settle = \"{}ms\"\n",
+            self.framing.word(),
             chance.pick(&[1, 1, 2, 8]),
             self.reply_max,
             chance.pick(&[50, 500, 2000]),

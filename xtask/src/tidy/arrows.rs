@@ -21,7 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["block", "elastic", "event", "exchange", "fields", "pool", "settings", "spawn", "wire"],
     ),
     ("control", &["gateway", "settings"]),
-    ("simulate", &["block", "event", "exchange", "gateway", "settings", "spawn"]),
+    ("simulate", &["block", "event", "exchange", "gateway", "settings", "spawn", "wire"]),
     (
         "roadstead",
         &[
