@@ -12,14 +12,18 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
 use pool::{Effect, Payload, Pool, Refused};
 
-use crate::bindings::{Bindings, Slot, Way};
-use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, SessionId, State};
+use crate::bindings::{Slot, Way};
+use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
 use crate::journal::Journal;
 use crate::metrics::{Metrics, PoolCounts};
 use crate::outside::Outside;
-use crate::plan::{OwnPlan, PoolPlan};
+use crate::plan::PoolPlan;
 use crate::upward::Upward;
 use crate::workers::Workers;
+
+mod own;
+
+use own::Own;
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
 const WAITING_OVERHEAD: usize = 256;
@@ -57,13 +61,6 @@ pub(crate) struct ServedPool {
     pub(crate) stopping: bool,
 }
 
-/// Programs that are a connection's own.
-struct Own {
-    bindings: Bindings,
-    /// What tells a program to forget its client; without it, it is replaced.
-    reset: Option<Slice>,
-}
-
 /// Relates the monotonic clock to the calendar.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Epoch {
@@ -99,36 +96,6 @@ pub(crate) struct Core {
     used_up: Vec<(usize, WorkerId)>,
 }
 
-impl ServedPool {
-    /// Where a request of this client goes.
-    fn way(&self, client: &Client) -> Way {
-        match (&self.own, client) {
-            (Some(own), Client::Session { session, .. }) => own.bindings.way(*session),
-            _ => Way::Pool,
-        }
-    }
-
-    fn bind(&mut self, worker: WorkerId, client: &Client) {
-        if let Some(own) = &mut self.own {
-            let session = match client {
-                Client::Session { session, .. } => Some(*session),
-                Client::Inside(_) => None,
-            };
-            own.bindings.dispatched(worker, session);
-        }
-    }
-
-    fn slot(&mut self, worker: WorkerId) -> Slot {
-        self.own.as_mut().map_or(Slot::Free, |own| own.bindings.released(worker))
-    }
-
-    fn lose(&mut self, worker: WorkerId) {
-        if let Some(own) = &mut self.own {
-            own.bindings.lost(worker);
-        }
-    }
-}
-
 /// What a worker is told of a request that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
@@ -154,10 +121,7 @@ impl Core {
                 stopping: false,
                 name,
                 then,
-                own: own.map(|OwnPlan { reset }| Own {
-                    bindings: Bindings::default(),
-                    reset: reset.as_deref().map(Slice::from),
-                }),
+                own: own.map(Own::new),
             }
         });
         Self {
@@ -423,49 +387,6 @@ impl Core {
             }
             Upward::StderrDropped => served.counts.stderr_dropped += 1,
         }
-    }
-
-    /// A connection has gone, or may ask nothing more: its own program is returned.
-    pub(crate) fn leave(&mut self, session: SessionId) {
-        for place in 0..self.pools.len() {
-            let own = self.pools[place].own.as_mut();
-            if let Some(worker) = own.and_then(|own| own.bindings.left(session)) {
-                self.give_up(place, worker);
-            }
-        }
-    }
-
-    /// All connections may ask nothing more.
-    pub(crate) fn leave_all(&mut self) {
-        let owns = self.pools.iter().filter_map(|served| served.own.as_ref());
-        let sessions: Vec<_> = owns.flat_map(|own| own.bindings.sessions()).collect();
-        for session in sessions {
-            self.leave(session);
-        }
-    }
-
-    /// Whether a session whose replies are still owed may ask for more: not before it is known
-    /// which program is its own.
-    pub(crate) fn may_ask_more(&self, place: usize, session: SessionId) -> bool {
-        let own = self.pools[place].own.as_ref();
-        own.is_none_or(|own| own.bindings.way(session) != Way::Pool)
-    }
-
-    /// A connection's own program is returned: it is told to forget, or replaced.
-    fn give_up(&mut self, place: usize, worker: WorkerId) {
-        let reset = self.pools[place].own.as_ref().and_then(|own| own.reset.clone());
-        let Some(body) = reset else { return self.used_up.push((place, worker)) };
-        let (at_us, peer) = (self.epoch.at_us(self.now), Peer::Inside);
-        let id = self.exchanges.insert(Exchange {
-            client: Client::Inside(Box::new(drop)),
-            peer,
-            at_us,
-            stamps: Stamps::received(self.now),
-            parts: Vec::new(),
-            pool: place,
-            state: State::Received,
-        });
-        self.direct.push((place, worker, Waiting { id, peer, at_us, body }));
     }
 
     /// Requests that never reached their worker go back to the head of their queue, the youngest
