@@ -9,6 +9,7 @@
 //! | `GET /metrics` | all numbers, Prometheus text format |
 //! | `GET /status` | listeners, pools and workers as JSON |
 //! | `GET /health` | `ok`, or 503 `draining` |
+//! | `POST /recycle/POOL` | replaces the pool's workers, each once another is ready |
 //! | `POST /ask/POOL` | the body goes to the pool as one request; its reply comes back |
 
 #![forbid(unsafe_code)]

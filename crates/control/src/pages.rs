@@ -27,13 +27,14 @@ pub(crate) fn router(access: Access) -> Router {
         .route("/status", get(status))
         .route("/health", get(health))
         .route("/ask/{pool}", post(ask))
+        .route("/recycle/{pool}", post(recycle))
         .layer(DefaultBodyLimit::max(ASK_MAX))
         .with_state(access)
 }
 
 async fn index() -> &'static str {
     "roadstead\n\n/metrics   numbers, Prometheus text format\n/status    listeners, pools, workers\n\
-     /health    ok or draining\n/ask/POOL  POST a request, get its reply\n"
+     /health    ok or draining\n/ask/POOL  POST a request, get its reply\n/recycle/POOL  POST: replace the pool's workers, each once another is ready\n"
 }
 
 async fn metrics(State(access): State<Access>) -> impl IntoResponse {
@@ -79,6 +80,22 @@ async fn ask(State(access): State<Access>, Path(pool): Path<String>, body: Bytes
     match timeout(ASK_WAIT, answer).await {
         Ok(Ok(answer)) => told(answer),
         _ => (StatusCode::GATEWAY_TIMEOUT, "no answer\n").into_response(),
+    }
+}
+
+async fn recycle(State(access): State<Access>, Path(pool): Path<String>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    access.recycle(pool.clone(), move |count| {
+        let _ = reply.send(count);
+    });
+    match timeout(STATUS_WAIT, answer).await {
+        Ok(Ok(Some(count))) => {
+            format!("{count} workers of pool {pool} are replaced\n").into_response()
+        }
+        Ok(Ok(None)) => {
+            (StatusCode::NOT_FOUND, format!("there is no pool {pool}\n")).into_response()
+        }
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "the shard does not answer\n").into_response(),
     }
 }
 

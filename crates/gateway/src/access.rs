@@ -58,6 +58,13 @@ impl Access {
         }
     }
 
+    /// Replaces every worker of a pool, each once another is ready in its place. `reply` is told how
+    /// many will be replaced, or that there is no such pool; it is called on the shard's thread and
+    /// must not block.
+    pub fn recycle(&self, pool: String, reply: impl FnOnce(Option<u32>) + Send + 'static) {
+        self.mailbox.post(Mail::Recycle { pool, reply: Box::new(reply) });
+    }
+
     /// Asks for the end in good order; a second time, at once.
     pub fn drain(&self) {
         self.mailbox.post(Mail::Drain);

@@ -385,6 +385,7 @@ impl Core {
                 served.counts.died += u64::from(!expected);
                 served.pool.handle_ended(now, worker, expected);
             }
+            Upward::Memory { worker, bytes } => served.pool.handle_memory(now, worker, bytes),
             Upward::StderrDropped => served.counts.stderr_dropped += 1,
         }
     }
@@ -451,7 +452,9 @@ impl Core {
                 self.end(payload.id, outcome);
             }
             Effect::Start { worker } => {
-                self.with_workers(place, |workers, up| workers.start(worker, place, outside, up));
+                self.with_workers(place, |workers, up| {
+                    workers.start(calls, worker, place, outside, up);
+                });
             }
             Effect::Stop { worker } => {
                 self.with_workers(place, |workers, _| workers.stop(calls, worker, outside));
@@ -485,6 +488,17 @@ impl Core {
         if active(Plant::EarlyOk) {
             self.end(id, Outcome::Reply(Slice::from("ok")));
         }
+    }
+
+    /// Replaces every worker of a pool, each once another is ready. How many will be; `None` when
+    /// there is no such pool.
+    pub(crate) fn recycle(&mut self, pool: &str) -> Option<u32> {
+        let served = self.pools.iter_mut().find(|served| served.name == pool)?;
+        served.dirty = true;
+        served.pool.handle_recycle(self.now);
+        let status = served.pool.status();
+        tracing::info!(pool, "its workers are replaced, one after the other");
+        Some(status.idle + status.busy)
     }
 
     /// Tells the pools the time, and says when they next want to know it.

@@ -30,6 +30,14 @@ pub enum Mail {
     },
     /// What is going on.
     Status(Box<dyn FnOnce(Status) + Send>),
+    /// Replace every worker of a pool, each once another is ready.
+    Recycle {
+        /// The pool's name.
+        pool: String,
+        /// How many will be replaced; `None` when there is no such pool. Called once, on the shard's
+        /// thread; must not block.
+        reply: Box<dyn FnOnce(Option<u32>) + Send>,
+    },
     /// Take no more requests, finish those that are there, then end.
     Drain,
     /// End at once.
@@ -43,6 +51,7 @@ impl std::fmt::Debug for Mail {
             Self::Handler { .. } => "Handler",
             Self::Ask { .. } => "Ask",
             Self::Status(_) => "Status",
+            Self::Recycle { .. } => "Recycle",
             Self::Drain => "Drain",
             Self::Stop => "Stop",
         })

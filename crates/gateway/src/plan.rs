@@ -114,9 +114,27 @@ pub(crate) struct ProgramPlan {
     pub(crate) greets: bool,
     /// It may have requests of several clients in its hands.
     pub(crate) is_shared: bool,
+    /// Its memory is looked at after replies.
+    pub(crate) watches_memory: bool,
+    pub(crate) times: TimesPlan,
+    /// Its first frame says that it is ready.
+    pub(crate) says_ready: bool,
     pub(crate) reply_max: usize,
     pub(crate) grace: Duration,
     pub(crate) deadline: Duration,
+}
+
+/// How long a program may take for this and that, beside the deadline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimesPlan {
+    /// Until it is ready.
+    pub(crate) start: Duration,
+    /// Until the first byte of a reply.
+    pub(crate) first_byte: Option<Duration>,
+    /// Until a request is worth a line in the log.
+    pub(crate) slow: Option<Duration>,
+    /// Without reading what waits for it.
+    pub(crate) write_stall: Option<Duration>,
 }
 
 /// When a reply of several frames is complete.
@@ -144,7 +162,7 @@ pub(crate) struct OwnPlan {
 
 /// What the workers of a pool are.
 pub(crate) enum WorkersPlan {
-    Programs(ProgramPlan),
+    Programs(Arc<ProgramPlan>),
     Handlers { factory: Arc<dyn exchange::Factory>, deadline: Duration },
 }
 
@@ -253,7 +271,7 @@ pub(crate) fn pool(
     let whole = pool.clone();
     let settings::Pool { name, worker, workers, queue, schedule, batch, then, deadline } = pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));
-    let (slots, settle, own, workers_plan) = match worker {
+    let (slots, settle, recycle, own, workers_plan) = match worker {
         Worker::Program(program) => {
             let settings::Program {
                 command,
@@ -270,6 +288,12 @@ pub(crate) fn pool(
                 settle,
                 wiring,
                 bounds,
+                recycle,
+                ready,
+                start_timeout,
+                first_byte,
+                slow,
+                write_stall,
             } = *program;
             let (program, arguments) = match command.split_first() {
                 Some((program, arguments)) => (program.clone(), arguments.to_vec()),
@@ -299,17 +323,27 @@ pub(crate) fn pool(
                 }),
                 greets: handshake == settings::Handshake::Mcp,
                 is_shared: pipeline > 1,
+                watches_memory: recycle.memory.is_some(),
+                times: TimesPlan {
+                    start: start_timeout,
+                    first_byte: unless_zero(first_byte),
+                    slow: unless_zero(slow),
+                    write_stall: unless_zero(write_stall),
+                },
+                says_ready: ready == settings::Ready::Line,
                 reply_max,
                 grace,
                 deadline,
             };
-            (pipeline, settle, own, WorkersPlan::Programs(plan))
+            let recycle = terms::recycling(recycle);
+            (pipeline, settle, recycle, own, WorkersPlan::Programs(Arc::new(plan)))
         }
         Worker::Database(_) => {
             let factory = workshop
                 .factory(&whole)
                 .map_err(|why| PlanError::Handler { pool: name.clone(), why })?;
-            (1, HANDLER_SETTLE, None, WorkersPlan::Handlers { factory, deadline })
+            let never = pool::RecycleSettings::default();
+            (1, HANDLER_SETTLE, never, None, WorkersPlan::Handlers { factory, deadline })
         }
     };
     let settings::Workers { min, max, spare, idle, grow_after, grow_above } = workers;
@@ -338,6 +372,7 @@ pub(crate) fn pool(
             settle,
             open_after: BACKOFF_OPEN_AFTER,
         },
+        recycle,
         ..pool::Settings::default()
     };
     Ok(PoolPlan { name, pool, then: then.transpose()?, own, workers: workers_plan })

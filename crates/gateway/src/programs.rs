@@ -1,17 +1,21 @@
 //! Workers that are programs on pipes.
 //!
 //! ```text
-//!   Starting ──Started──▶ Serving ──stop──▶ Ending: input closed ─grace▶ TERM ─grace▶ KILL
+//!   Starting ───ready───▶ Serving ──stop──▶ Ending: input closed ─grace▶ TERM ─grace▶ KILL
 //!      │                     │                 ▲                                     │
 //!      └─StartFailed─▶ gone  └── not trusted ──┴────────────────── KILL at once      │
 //!                                              gone ◀── exited and its output is read ┘
 //! ```
+//!
+//! One whose output ends in *Serving* is *Silent* for a moment before it is *Ending*: how it exited,
+//! and its last words, are told to those who waited for it.
 //!
 //! A *Serving* program answers its requests in their order. One that speaks when nothing was asked,
 //! says too much or is too late is not trusted with another request: it is killed, and another
 //! takes its place. What the kernel has accepted for it ends as unknown; what was still in our own
 //! buffer goes back to the head of the queue.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::{Calls, Data, DeadlineName, Direction, Fd, StreamId, StreamLimits, TimerId};
@@ -24,9 +28,11 @@ use crate::plan::ProgramPlan;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
+mod fault;
 mod link;
 mod stderr;
 
+use fault::Fault;
 use link::{Link, Said};
 use stderr::Stderr;
 
@@ -35,6 +41,15 @@ const ANSWER: DeadlineName = DeadlineName(0);
 
 /// And the other: silence ends a reply of several frames.
 const GAP: DeadlineName = DeadlineName(1);
+
+/// And another: the oldest request has no byte of its reply yet.
+const FIRST: DeadlineName = DeadlineName(2);
+
+/// And the last: the oldest request takes long enough for a line in the log.
+const SLOW: DeadlineName = DeadlineName(3);
+
+/// The deadline of a program's input: it must have read something by then.
+const STALL: DeadlineName = DeadlineName(0);
 
 /// Which pipe of a program a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +63,8 @@ pub(crate) enum Pipe {
 enum Phase {
     Starting,
     Serving,
+    /// Its output has ended; how it exited may be told in a moment.
+    Silent,
     /// Its input is closed and it is left alone until the grace has passed.
     Ending,
     /// It was told to end and is left alone until the grace has passed again.
@@ -69,17 +86,19 @@ struct Program {
     /// It was ended because we wanted it, not because of what it did.
     expected: bool,
     served: u64,
+    /// When its memory was last looked at.
+    looked_at: Option<Instant>,
 }
 
 /// The programs of one pool.
 pub(crate) struct Programs {
     pool: String,
-    plan: ProgramPlan,
+    plan: Arc<ProgramPlan>,
     live: Vec<Option<Program>>,
 }
 
 impl Programs {
-    pub(crate) fn new(pool: &str, plan: ProgramPlan) -> Self {
+    pub(crate) fn new(pool: &str, plan: Arc<ProgramPlan>) -> Self {
         Self { pool: pool.to_owned(), plan, live: Vec::new() }
     }
 
@@ -88,7 +107,13 @@ impl Programs {
         place.as_mut().filter(|program| program.worker == worker)
     }
 
-    pub(crate) fn start(&mut self, worker: WorkerId, place: usize, outside: &mut Outside) {
+    pub(crate) fn start(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        place: usize,
+        outside: &mut Outside,
+    ) {
         let name = format!("{}/{}", self.pool, worker.index());
         let token = outside.token(place, worker);
         outside.spawner.start(
@@ -116,9 +141,10 @@ impl Programs {
             link: None,
             stderr: Stderr::default(),
             exit: None,
-            timer: None,
+            timer: Some(calls.timer(calls.now() + self.plan.times.start)),
             expected: false,
             served: 0,
+            looked_at: None,
         });
     }
 
@@ -131,7 +157,7 @@ impl Programs {
         pipes: Pipes,
         up: &mut Vec<Upward>,
     ) -> Vec<(StreamId, Pipe)> {
-        let plan = self.plan.clone();
+        let plan = Arc::clone(&self.plan);
         let Some(program) = self.find(worker) else { return Vec::new() };
         program.pid = Some(pid);
         if program.phase != Phase::Starting {
@@ -149,10 +175,8 @@ impl Programs {
         program.stderr.open(error);
         if plan.greets {
             link.greet(calls);
-            calls.deadline(output, ANSWER, answer_by(calls.now(), plan.deadline));
-        } else {
-            program.phase = Phase::Serving;
-            up.push(Upward::Started { worker });
+        } else if !plan.says_ready {
+            program.serve(calls, up);
         }
         vec![(input, Pipe::Input), (output, Pipe::Output), (error, Pipe::Error)]
     }
@@ -231,7 +255,7 @@ impl Programs {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let deadline = self.plan.deadline;
+        let (deadline, watches_memory) = (self.plan.deadline, self.plan.watches_memory);
         let Some(program) = self.find(worker) else {
             data.consume(data.bytes().len());
             return;
@@ -242,15 +266,19 @@ impl Programs {
         };
         let before = link.answers;
         let said = link.handle_data(calls, worker, data, up);
-        program.served += link.answers - before;
+        let answers = link.answers - before;
+        program.served += answers;
+        if watches_memory && answers > 0 {
+            program.look_at_memory(calls.now(), outside, up);
+        }
+        let Some(link) = program.link.as_mut() else { return };
         match said {
             // Most often nothing else is asked, and the deadline only moves on.
             Said::Fine => link.arm(calls, deadline),
             Said::Ready => {
                 link.arm(calls, deadline);
                 if program.phase == Phase::Starting {
-                    program.phase = Phase::Serving;
-                    up.push(Upward::Started { worker });
+                    program.serve(calls, up);
                 }
             }
             Said::Unasked(ref frame) => {
@@ -300,14 +328,16 @@ impl Programs {
                     return self.try_finish(calls, worker, outside, up);
                 }
                 if pipe == Pipe::Output {
-                    program.fail_flights(calls, Fault::Ended, up);
                     // Without an output it is asked nothing more: what was given back must not
                     // reach it after all.
                     if let Some(link) = program.link.as_mut() {
                         link.close(calls);
                     }
-                }
-                if program.phase == Phase::Serving {
+                    if matches!(program.phase, Phase::Serving | Phase::Ending) {
+                        program.phase = Phase::Silent;
+                        program.arm(calls, EXIT_WAIT);
+                    }
+                } else if program.phase == Phase::Serving {
                     program.end(calls, grace);
                 }
             }
@@ -315,34 +345,44 @@ impl Programs {
         self.try_finish(calls, worker, outside, up);
     }
 
-    /// The oldest request was not answered in time, or a reply has come to its end.
+    /// The oldest request was not answered in time, or not heeded at all, or a reply has come to
+    /// its end.
     pub(crate) fn handle_deadline(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
+        pipe: Pipe,
         name: DeadlineName,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let deadline = self.plan.deadline;
+        let (deadline, times) = (self.plan.deadline, self.plan.times);
         let Some(program) = self.find(worker) else { return };
-        if name == GAP {
-            if let Some(link) = program.link.as_mut() {
-                link.handle_gap(calls, worker, up);
-                link.arm(calls, deadline);
+        let (name_of, pid) = (program.name.clone(), program.pid);
+        let Some(link) = program.link.as_mut() else { return };
+        let fault = match (pipe, name) {
+            (Pipe::Input, STALL) => {
+                if !link.is_stalled(calls) {
+                    return;
+                }
+                Fault::Stalled(times.write_stall.unwrap_or_default())
             }
-            return;
-        }
-        if program.phase == Phase::Starting {
-            tracing::warn!(worker = program.name, "did not greet within {deadline:?}");
-            return program.distrust(calls, outside, Fault::Late(deadline), up);
-        }
-        if program.link.as_ref().is_some_and(Link::is_owing) {
-            tracing::warn!(
-                worker = program.name,
-                "did not answer within {deadline:?} and is killed"
-            );
-            program.distrust(calls, outside, Fault::Late(deadline), up);
+            (Pipe::Output, GAP) => {
+                link.handle_gap(calls, worker, up);
+                return link.arm(calls, deadline);
+            }
+            (Pipe::Output, SLOW) => {
+                if let Some(so_long) = link.handle_slow(calls) {
+                    tracing::warn!(worker = name_of, pid, "has had a request for {so_long:?}");
+                }
+                return link.arm(calls, deadline);
+            }
+            (Pipe::Output, FIRST) => Fault::Mute(times.first_byte.unwrap_or_default()),
+            _ => Fault::Late(deadline),
+        };
+        if link.is_owing() {
+            tracing::warn!(worker = name_of, "{}, and is killed", fault.text());
+            program.distrust(calls, outside, fault, up);
         }
     }
 
@@ -369,7 +409,15 @@ impl Programs {
                 program.phase = Phase::Killed;
                 outside.spawner.stop(program.token, spawn::Stop::Kill);
             }
-            Phase::Killed | Phase::Starting | Phase::Serving => {
+            Phase::Starting => {
+                tracing::warn!(worker = program.name, "was not ready in time, and is killed");
+                program.distrust(calls, outside, Fault::Ended, up);
+            }
+            Phase::Silent => {
+                program.fail_flights(calls, Fault::Ended, up);
+                program.phase = Phase::Ending;
+            }
+            Phase::Killed | Phase::Serving => {
                 // It has exited, or will; whoever still holds its pipes open is not waited for.
                 if let Some(link) = program.link.as_mut() {
                     link.close(calls);
@@ -395,9 +443,6 @@ impl Programs {
     ) {
         let grace = self.plan.grace;
         let Some(program) = self.find(worker) else { return };
-        if !program.expected {
-            tracing::warn!(worker = program.name, "ended by itself: {}", exit);
-        }
         if program.phase == Phase::Serving {
             up.push(Upward::Retired { worker });
         }
@@ -424,6 +469,12 @@ impl Programs {
             && exit.status == Status::Code(0)
         {
             link.conclude(up);
+        }
+        if !program.expected {
+            let (exit, tail) = (program.exit_text(), program.stderr.tail());
+            let tail =
+                if tail.is_empty() { String::new() } else { format!("; it said last: {tail:?}") };
+            tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}");
         }
         program.fail_flights(calls, Fault::Ended, up);
         if let Some(link) = program.link.as_mut() {
@@ -474,7 +525,7 @@ impl Programs {
             state: match program.phase {
                 Phase::Starting => "starting",
                 Phase::Serving => "serving",
-                Phase::Ending | Phase::Told | Phase::Killed => "ending",
+                Phase::Silent | Phase::Ending | Phase::Told | Phase::Killed => "ending",
             },
             in_flight: program.link.as_ref().map_or(0, Link::in_flight),
             served: program.served,
@@ -485,20 +536,23 @@ impl Programs {
 
 /// The shortest time between two looks at a program that is to end.
 const GRACE_MIN: Duration = Duration::from_millis(20);
+/// How long the end of a program's output waits for how it exited.
+const EXIT_WAIT: Duration = Duration::from_millis(250);
+/// Between two looks at a program's memory.
+const LOOK: Duration = Duration::from_secs(1);
 /// Replies that are held beyond one, while they come.
 const HOLD_SLACK: usize = 512 << 10;
 
-/// Why the requests in a program's hands are not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    Ended,
-    TooLong,
-    /// It does not keep to its framing.
-    Broken(&'static str),
-    Late(Duration),
-}
-
 impl Program {
+    /// It takes requests from now on.
+    fn serve(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
+        self.phase = Phase::Serving;
+        if let Some(timer) = self.timer.take() {
+            calls.cancel_timer(timer);
+        }
+        up.push(Upward::Started { worker: self.worker });
+    }
+
     /// Closes its input and gives it time to end by itself.
     fn end(&mut self, calls: &mut Calls<'_>, grace: Duration) {
         self.phase = Phase::Ending;
@@ -506,6 +560,16 @@ impl Program {
             link.finish(calls);
         }
         self.arm(calls, grace);
+    }
+
+    fn look_at_memory(&mut self, now: Instant, outside: &Outside, up: &mut Vec<Upward>) {
+        if self.looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
+            return;
+        }
+        self.looked_at = Some(now);
+        if let Some(bytes) = self.pid.and_then(|pid| outside.spawner.resident(pid)) {
+            up.push(Upward::Memory { worker: self.worker, bytes });
+        }
     }
 
     fn arm(&mut self, calls: &mut Calls<'_>, grace: Duration) {
@@ -536,9 +600,23 @@ impl Program {
     }
 
     fn fail_flights(&mut self, calls: &mut Calls<'_>, fault: Fault, up: &mut Vec<Upward>) {
-        let exit = self.exit.as_ref().map(Exit::to_string);
+        if !self.link.as_ref().is_some_and(Link::is_owing) {
+            return;
+        }
+        let mut how = self.exit_text();
+        if let Some(line) = self.stderr.last_line() {
+            how = format!("{how}; it said last: {line}");
+        }
         if let Some(link) = self.link.as_mut() {
-            link.fail(calls, fault, &self.name, exit.as_deref(), up);
+            link.fail(calls, fault, &self.name, &how, up);
+        }
+    }
+
+    /// How it exited, if that is known.
+    fn exit_text(&self) -> String {
+        match &self.exit {
+            Some(exit) => exit.to_string(),
+            None => "its output ended".to_owned(),
         }
     }
 }

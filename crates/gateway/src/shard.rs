@@ -352,11 +352,11 @@ impl Shard {
                     self.touch(id);
                 }
             }
-            Role::Program { place, worker, .. } => {
+            Role::Program { place, worker, pipe } => {
                 let outside = &mut self.outside;
                 self.core.with_workers(place, |workers, up| {
                     if let Workers::Programs(programs) = workers {
-                        programs.handle_deadline(calls, worker, name, outside, up);
+                        programs.handle_deadline(calls, worker, pipe, name, outside, up);
                     }
                 });
             }

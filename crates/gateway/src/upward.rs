@@ -37,5 +37,10 @@ pub(crate) enum Upward {
         worker: WorkerId,
         expected: bool,
     },
+    /// What it occupies now, in bytes.
+    Memory {
+        worker: WorkerId,
+        bytes: u64,
+    },
     StderrDropped,
 }

@@ -29,13 +29,14 @@ impl Workers {
 
     pub(crate) fn start(
         &mut self,
+        calls: &mut Calls<'_>,
         worker: WorkerId,
         place: usize,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         match self {
-            Self::Programs(programs) => programs.start(worker, place, outside),
+            Self::Programs(programs) => programs.start(calls, worker, place, outside),
             Self::Handlers(handlers) => handlers.start(worker, place, outside, up),
         }
     }

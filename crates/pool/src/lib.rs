@@ -35,6 +35,7 @@ mod list;
 mod pool;
 mod queue;
 mod random;
+mod recycle;
 mod roster;
 mod schedule;
 mod settings;
@@ -54,7 +55,8 @@ pub use queue::Ticket;
 pub use roster::Hand;
 pub use schedule::Choice;
 pub use settings::{
-    BackoffSettings, Batching, Gone, Member, QueueLimits, Schedule, Settings, Sticky, WEIGHT_MAX,
+    BackoffSettings, Batching, Gone, Member, QueueLimits, RecycleSettings, Schedule, Settings,
+    Sticky, WEIGHT_MAX,
 };
 pub use sorry::{SorryReason, SorrySettings};
 pub use status::{Counts, Status, WorkerView};

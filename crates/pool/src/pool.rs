@@ -25,6 +25,7 @@ use crate::backoff::Backoff;
 use crate::effect::{Effect, Refused};
 use crate::queue::{Queue, Ticket};
 use crate::random::{Random, mix};
+use crate::recycle::Recycle;
 use crate::roster::Roster;
 use crate::schedule::{Free, Measure};
 use crate::settings::Settings;
@@ -70,6 +71,7 @@ pub struct Pool<P> {
     backoff: Backoff,
     random: Random,
     decisions: Decisions,
+    recycle: Recycle,
     effects: VecDeque<Effect<P>>,
     counts: Counts,
 }
@@ -102,6 +104,7 @@ impl<P: Payload> Pool<P> {
             backoff: Backoff::new(settings.backoff, seed),
             random: Random::new(mix(seed)),
             decisions: Decisions::new(settings.decisions),
+            recycle: Recycle::new(settings.recycle, seed),
             effects: VecDeque::new(),
             counts: Counts::default(),
             settings,
@@ -120,6 +123,7 @@ impl<P: Payload> Pool<P> {
         self.policy.handle_sizing(self.settings.sizing);
         self.backoff.handle_settings(self.settings.backoff);
         self.declare();
+        self.recycle.handle_settings(self.settings.recycle);
         self.trim();
         self.turn();
     }
@@ -196,6 +200,9 @@ impl<P: Payload> Pool<P> {
             self.backoff.handle_ready(self.now, worker, round);
             self.roster.warm_up(place, self.now, self.settings.slow_start);
             self.refresh(place);
+            if self.recycle.handle_ready(self.now, place, worker) {
+                self.let_one_go();
+            }
             self.trim();
         }
         self.turn();
@@ -252,6 +259,7 @@ impl<P: Payload> Pool<P> {
             && let Some(before) = before
         {
             self.refresh(place);
+            self.recycle.handle_gone(place, worker);
             let quick = match before.state {
                 State::Retiring => before.undecided,
                 State::Stopping => false,
@@ -264,6 +272,26 @@ impl<P: Payload> Pool<P> {
                 self.backoff.handle_gone(self.now, worker);
             }
         }
+        self.turn();
+    }
+
+    /// A ready worker occupies so many bytes of memory now.
+    pub fn handle_memory(&mut self, now: Instant, worker: WorkerId, bytes: u64) {
+        self.begin(now);
+        let place = self.workers.find(worker);
+        if let Some(place) = place.filter(|place| self.workers.at(*place).state == State::Ready) {
+            self.recycle.handle_memory(place, bytes);
+        }
+        self.turn();
+    }
+
+    /// Every worker that is ready now is to be replaced, a share of them at once; each serves until
+    /// another is ready in its place.
+    pub fn handle_recycle(&mut self, now: Instant) {
+        self.begin(now);
+        let all = self.workers.all();
+        let ready = all.filter(|(_, worker)| worker.state == State::Ready).map(|(place, _)| place);
+        self.recycle.handle_all(ready);
         self.turn();
     }
 

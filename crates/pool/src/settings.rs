@@ -43,6 +43,8 @@ pub struct Settings {
     pub priority_step: Duration,
     /// Decisions that are kept for `why`.
     pub decisions: u32,
+    /// When a worker is replaced though nothing is wrong with it.
+    pub recycle: RecycleSettings,
 }
 
 impl Settings {
@@ -91,6 +93,7 @@ impl Default for Settings {
             sorry: None,
             priority_step: Duration::from_secs(1),
             decisions: 256,
+            recycle: RecycleSettings::default(),
         }
     }
 }
@@ -225,6 +228,30 @@ pub enum Gone {
     Reschedule,
     /// Its requests are refused until its time at the worker is over.
     Refuse,
+}
+
+/// When a worker is replaced though nothing is wrong with it: between requests, and only once
+/// another is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecycleSettings {
+    /// After so many requests.
+    pub requests: Option<u64>,
+    /// When it was ready for so long.
+    pub age: Option<Duration>,
+    /// When it occupies more than so many bytes
+    /// ([`handle_memory`](crate::Pool::handle_memory)).
+    pub memory: Option<u64>,
+    /// By how many percent each of these may be less for one worker; up to 100.
+    pub jitter: u32,
+    /// How many percent of the ready workers may be replaced at once; at least one worker.
+    pub share: u32,
+}
+
+impl Default for RecycleSettings {
+    /// Never.
+    fn default() -> Self {
+        Self { requests: None, age: None, memory: None, jitter: 15, share: 20 }
+    }
 }
 
 /// What happens when workers do not start, or die before they have settled.

@@ -104,6 +104,8 @@ pub struct Counts {
     pub unfit: u64,
     /// Workers ended because they were not needed.
     pub stopped: u64,
+    /// Workers replaced though nothing was wrong with them.
+    pub recycled: u64,
     /// Events for workers that are gone or cannot have them; they were ignored.
     pub stale: u64,
 }

@@ -9,6 +9,7 @@
 pub mod ask;
 pub mod cli;
 pub mod cpu;
+pub mod ctl;
 pub mod daemon;
 pub mod demo;
 pub mod doctor;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
-use roadstead::{ask, daemon, demo, doctor, ledger, load, outcomes, worker};
+use roadstead::{ask, ctl, daemon, demo, doctor, ledger, load, outcomes, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::Check { file } => check(&file),
         Command::Run(arguments) => serve(settings::from_flags(&arguments.flags())),
         Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
+        Command::Ctl(command) => ctl::main(&command),
         Command::Load(arguments) => load::cli::main(&arguments),
         Command::Ledger(command) => ledger::main(&command),
         Command::Demo(arguments) => demo::main(&arguments),

@@ -105,6 +105,12 @@ fn program(group: &Group) -> Program {
             unbuffer: choice!(group, "unbuffer", Unbuffer),
         },
         bounds: bounds(group),
+        recycle: recycle(inner(group, "recycle")),
+        ready: choice!(group, "ready", Ready),
+        start_timeout: time(group, "start_timeout"),
+        first_byte: time(group, "first_byte"),
+        slow: time(group, "slow"),
+        write_stall: time(group, "write_stall"),
     }
 }
 
@@ -123,6 +129,16 @@ fn bounds(group: &Group) -> Bounds {
             "off" => Cgroup::Off,
             folder => Cgroup::Under(folder.into()),
         },
+    }
+}
+
+fn recycle(group: &Group) -> Recycle {
+    Recycle {
+        requests: group.find("requests").map(|_| number(group, "requests")),
+        age: group.find("age").map(|_| time(group, "age")),
+        memory: group.find("memory").map(|_| number(group, "memory")),
+        jitter: count(group, "jitter"),
+        share: count(group, "share"),
     }
 }
 

@@ -214,6 +214,18 @@ pub struct Program {
     pub wiring: Wiring,
     /// What it is held to.
     pub bounds: Bounds,
+    /// When it is replaced though nothing is wrong with it.
+    pub recycle: Recycle,
+    /// How it says that it is ready.
+    pub ready: Ready,
+    /// How long it may take until it is ready.
+    pub start_timeout: Duration,
+    /// How long it may take for the first byte of a reply; zero: as long as for all of it.
+    pub first_byte: Duration,
+    /// A request that takes so long is logged; zero: never.
+    pub slow: Duration,
+    /// How long it may read nothing of what waits for it; zero: as long as the deadline allows.
+    pub write_stall: Duration,
 }
 
 /// How a program is connected.
@@ -494,6 +506,30 @@ pub struct Queue {
     pub bytes: usize,
     /// How long one may wait before it is refused.
     pub wait: Duration,
+}
+
+/// How a program says that it is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// It is as soon as it runs.
+    Start,
+    /// By its first frame.
+    Line,
+}
+
+/// When a worker is replaced though nothing is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recycle {
+    /// After so many requests.
+    pub requests: Option<u64>,
+    /// When it has served for so long.
+    pub age: Option<Duration>,
+    /// When it occupies more than so many bytes.
+    pub memory: Option<u64>,
+    /// By how many percent each of these may be less for one worker.
+    pub jitter: u32,
+    /// How many percent of the workers may be replaced at once.
+    pub share: u32,
 }
 
 /// Which free worker is next.

@@ -164,6 +164,7 @@ pub(crate) enum Choice {
     Schedule(Schedule),
     Framing(Framing),
     Io(Io),
+    Ready(Ready),
     Fds(Fds),
     Unbuffer(Unbuffer),
     Dispatch(Dispatch),

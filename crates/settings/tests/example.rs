@@ -92,6 +92,12 @@ fn programs() -> Pool {
                 nice: 0,
                 cgroup: Cgroup::Auto,
             },
+            recycle: Recycle { requests: None, age: None, memory: None, jitter: 15, share: 20 },
+            ready: Ready::Start,
+            start_timeout: Duration::from_secs(30),
+            first_byte: Duration::ZERO,
+            slow: Duration::ZERO,
+            write_stall: Duration::ZERO,
         })),
         workers: Workers {
             min: 2,
@@ -212,6 +218,12 @@ fn every_option_can_be_given() {
         cpu = [0, 2]
         nice = 10
         cgroup = "/sys/fs/cgroup/roadstead"
+        ready = "line"
+        start_timeout = "3s"
+        first_byte = "1s"
+        slow = "500ms"
+        write_stall = "4s"
+        recycle = { requests = 1000, age = "1h", memory = "100MiB", jitter = 30, share = 50 }
         [pool.store]
         database = "sqlite:/var/lib/hits.db"
         statement = "insert into hits values (:at)"
@@ -273,6 +285,18 @@ fn every_option_can_be_given() {
         cgroup: Cgroup::Under("/sys/fs/cgroup/roadstead".into()),
     };
     assert_eq!(program.bounds, bounds);
+    let recycle = Recycle {
+        requests: Some(1000),
+        age: Some(Duration::from_secs(3600)),
+        memory: Some(100 << 20),
+        jitter: 30,
+        share: 50,
+    };
+    assert_eq!(program.recycle, recycle);
+    let seconds = Duration::from_secs;
+    assert_eq!((program.ready, program.start_timeout), (Ready::Line, seconds(3)));
+    assert_eq!((program.first_byte, program.write_stall), (seconds(1), seconds(4)));
+    assert_eq!(program.slow, Duration::from_millis(500));
     let store = &configuration.pools[1];
     assert_eq!((store.workers.min, store.workers.max), (3, 3));
     assert_eq!(store.batch, Batch { rows: 10, bytes: 1024, wait: Duration::ZERO });

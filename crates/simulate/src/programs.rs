@@ -210,6 +210,10 @@ impl Spawn for Cradle {
         world.after(delay, Happening::ProgramStarts(number));
     }
 
+    fn resident(&self, _pid: u32) -> Option<u64> {
+        None
+    }
+
     fn stop(&mut self, token: u64, how: Stop) {
         let mut world = self.shared.lock();
         let found = world.programs.iter().rposition(|program| program.token == token);

@@ -17,6 +17,9 @@ pub trait Spawn: Send {
     /// Signals a program with all its process group and session. Nothing happens when it has
     /// ended.
     fn stop(&mut self, token: u64, how: Stop);
+
+    /// The bytes of memory that a running program occupies now, where that can be known.
+    fn resident(&self, pid: u32) -> Option<u64>;
 }
 
 /// A program to start, without a shell.

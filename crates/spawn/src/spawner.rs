@@ -98,6 +98,10 @@ impl Spawn for Spawner {
     fn stop(&mut self, token: u64, how: Stop) {
         self.inbox.put(Request::Stop(token, how));
     }
+
+    fn resident(&self, pid: u32) -> Option<u64> {
+        crate::resident(pid)
+    }
 }
 
 impl Drop for Spawner {

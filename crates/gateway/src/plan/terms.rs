@@ -69,3 +69,9 @@ fn limits_of(limits: settings::Limits) -> spawn::Limits {
     let cpu = cpu.map(|time| time.as_secs().max(1));
     spawn::Limits { files, processes, core, cpu, memory, address_space, file_size, stack }
 }
+
+/// When programs are replaced though nothing is wrong with them.
+pub(crate) fn recycling(recycle: settings::Recycle) -> pool::RecycleSettings {
+    let settings::Recycle { requests, age, memory, jitter, share } = recycle;
+    pool::RecycleSettings { requests, age, memory, jitter, share }
+}

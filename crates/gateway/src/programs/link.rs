@@ -18,8 +18,8 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
 use wire::{Decoder, Last, Over, Piece, Unframable, envelope};
 
-use super::{ANSWER, Fault, GAP, Pipe, answer_by};
-use crate::plan::{ProgramPlan, StreamPlan};
+use super::{ANSWER, FIRST, Fault, GAP, Pipe, SLOW, STALL, answer_by};
+use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
 mod tags;
@@ -34,6 +34,8 @@ struct Flight {
     start: u64,
     end: u64,
     dispatched: Instant,
+    /// That it is slow was said.
+    slow: bool,
     /// Nobody wants its reply; with tags only, where it keeps no slot.
     cancelled: bool,
 }
@@ -69,6 +71,15 @@ pub(super) struct Link {
     accepted_at_close: u64,
     /// Replies given in all.
     pub(super) answers: u64,
+    times: TimesPlan,
+    /// Its next frame says that it is ready, and is no reply.
+    says_ready: bool,
+    /// A part of a reply has come.
+    is_begun: bool,
+    /// When the reply before was complete.
+    completed: Option<Instant>,
+    /// What the kernel had accepted when its reading was last looked at.
+    stalled_at: u64,
     scratch: Vec<u8>,
 }
 
@@ -86,6 +97,11 @@ impl Link {
             offered: 0,
             accepted_at_close: 0,
             answers: 0,
+            times: plan.times,
+            says_ready: plan.says_ready,
+            is_begun: false,
+            completed: None,
+            stalled_at: 0,
             scratch: Vec::new(),
         }
     }
@@ -165,6 +181,7 @@ impl Link {
             start: range.start,
             end: range.end,
             dispatched: calls.now(),
+            slow: false,
             cancelled: false,
         });
         if let (true, Some(input)) = (self.is_oneshot(), self.input) {
@@ -181,7 +198,41 @@ impl Link {
             let oldest = self.flights.iter().find(|flight| !flight.cancelled);
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
             calls.deadline(output, ANSWER, at);
+            if let Some(limit) = self.times.first_byte {
+                // A reply behind another cannot begin before that has ended.
+                let since = oldest
+                    .map(|it| self.completed.map_or(it.dispatched, |at| at.max(it.dispatched)));
+                let at = since.filter(|_| !self.is_begun).map(|since| since + limit);
+                calls.deadline(output, FIRST, at);
+            }
+            if let Some(limit) = self.times.slow {
+                let at = oldest.filter(|it| !it.slow).map(|it| it.dispatched + limit);
+                calls.deadline(output, SLOW, at);
+            }
         }
+    }
+
+    /// The oldest request has taken long, which is said once: how long.
+    pub(super) fn handle_slow(&mut self, calls: &Calls<'_>) -> Option<Duration> {
+        let oldest = self.flights.iter_mut().find(|flight| !flight.cancelled && !flight.slow)?;
+        oldest.slow = true;
+        Some(calls.now().saturating_duration_since(oldest.dispatched))
+    }
+
+    /// Whether it has read nothing since its reading was last looked at. If it has, and more waits,
+    /// it is looked at again later.
+    pub(super) fn is_stalled(&mut self, calls: &mut Calls<'_>) -> bool {
+        let (Some(input), Some(limit)) = (self.input, self.times.write_stall) else { return false };
+        let accepted = self.accepted(calls);
+        if calls.queued(input) == 0 {
+            return false;
+        }
+        if accepted == self.stalled_at {
+            return true;
+        }
+        self.stalled_at = accepted;
+        calls.deadline(input, STALL, Some(calls.now() + limit));
+        false
     }
 
     /// Takes replies. A frame is a reply only when all of its request has left us: a program cannot
@@ -218,6 +269,7 @@ impl Link {
             }
         }
         let consumed = if data.is_last() { shown } else { self.decoder.consume(shown, from) };
+        self.is_begun = self.is_streaming || consumed < shown;
         data.consume(consumed);
         said
     }
@@ -229,6 +281,9 @@ impl Link {
         frame: &[u8],
         up: &mut Vec<Upward>,
     ) -> Said {
+        if std::mem::take(&mut self.says_ready) {
+            return Said::Ready;
+        }
         if self.tags.is_some() {
             return self.handle_message(calls, worker, frame, up);
         }
@@ -259,6 +314,9 @@ impl Link {
         up: &mut Vec<Upward>,
     ) {
         self.is_streaming = false;
+        if self.times.first_byte.is_some() {
+            self.completed = Some(calls.now());
+        }
         if let (Some(output), true) = (self.output, self.has_gap()) {
             calls.deadline(output, GAP, None);
         }
@@ -358,6 +416,10 @@ impl Link {
             }
             // Nothing, when the input has just ended and its end is not told yet.
             self.offered += after.saturating_sub(before) as u64;
+            if let (Some(limit), true) = (self.times.write_stall, before == 0 && after > 0) {
+                self.stalled_at = start;
+                calls.deadline(input, STALL, Some(calls.now() + limit));
+            }
         }
         let length = envelope.head().len() + frame.len() + envelope.tail().len();
         Ok(start..start + length as u64)
@@ -447,7 +509,8 @@ impl Link {
 
     /// The program has exited well: its whole output is the reply, where that is how it replies.
     pub(super) fn conclude(&mut self, up: &mut Vec<Upward>) {
-        if let (Some(whole), Some(flight)) = (self.whole.take(), self.flights.pop_front()) {
+        let Some(whole) = self.whole.take() else { return };
+        if let Some(flight) = self.flights.pop_front() {
             up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(whole) });
             self.answers += 1;
         }
@@ -487,7 +550,7 @@ impl Link {
         calls: &Calls<'_>,
         fault: Fault,
         name: &str,
-        exit: Option<&str>,
+        how: &str,
         up: &mut Vec<Upward>,
     ) {
         self.give_back(calls, up);
@@ -495,7 +558,7 @@ impl Link {
         for (place, flight) in flights.enumerate() {
             // Only the oldest is to blame for what was said or not said; the others go with it.
             let fault = if place == 0 { fault } else { Fault::Ended };
-            up.push(Upward::Answered { id: flight.id, outcome: outcome(fault, name, exit) });
+            up.push(Upward::Answered { id: flight.id, outcome: fault.outcome(name, how) });
         }
     }
 
@@ -515,32 +578,6 @@ impl Link {
 
 /// Cancelled requests of one program whose replies may still come.
 const CANCELLED_MAX: usize = 1024;
-
-fn outcome(fault: Fault, name: &str, exit: Option<&str>) -> Outcome {
-    match (fault, exit) {
-        (Fault::Ended, Some(exit)) => {
-            Outcome::ended(Cause::Died, Phase::Work, &format!("worker {name} ended ({exit})"))
-        }
-        (Fault::Ended, None) => {
-            Outcome::ended(Cause::Died, Phase::Work, &format!("worker {name} ended"))
-        }
-        (Fault::TooLong, _) => Outcome::ended(
-            Cause::Reply,
-            Phase::Work,
-            &format!("the reply of worker {name} is longer than reply_max"),
-        ),
-        (Fault::Broken(text), _) => Outcome::ended(
-            Cause::Reply,
-            Phase::Work,
-            &format!("worker {name} does not keep to its framing: {text}"),
-        ),
-        (Fault::Late(deadline), _) => Outcome::ended(
-            Cause::Deadline,
-            Phase::Work,
-            &format!("worker {name} did not answer within {deadline:?}"),
-        ),
-    }
-}
 
 /// Bytes of an unexpected frame that are shown in the log.
 const SHOWN_MAX: usize = 80;

@@ -1,6 +1,7 @@
 //! The standard error of a program: always read, line by line into the log, and no more than the
 //! log can take.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use event::{Calls, Data, StreamId};
@@ -12,6 +13,10 @@ use crate::upward::Upward;
 const LINE_MAX: usize = 4096;
 /// Lines of one program that go into the log a second.
 const LINES_A_SECOND: u32 = 50;
+/// Bytes of the end that are kept.
+const TAIL_MAX: usize = 8 << 10;
+/// Characters of the last line that go into an outcome.
+const LAST_MAX: usize = 200;
 const WINDOW: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -20,11 +25,21 @@ pub(super) struct Stderr {
     lines: Lines,
     window: Option<Instant>,
     written: u32,
+    tail: VecDeque<u8>,
+    /// Bytes of the stream that were offered, not consumed, and so come again.
+    held: usize,
 }
 
 impl Default for Stderr {
     fn default() -> Self {
-        Self { stream: None, lines: Lines::new(LINE_MAX), window: None, written: 0 }
+        Self {
+            stream: None,
+            lines: Lines::new(LINE_MAX),
+            window: None,
+            written: 0,
+            tail: VecDeque::new(),
+            held: 0,
+        }
     }
 }
 
@@ -41,6 +56,7 @@ impl Stderr {
         up: &mut Vec<Upward>,
     ) {
         let bytes = data.bytes();
+        self.keep(&bytes[self.held.min(bytes.len())..]);
         let mut from = 0;
         while let Some(piece) = self.lines.next(bytes, &mut from) {
             let line = match piece {
@@ -54,7 +70,29 @@ impl Stderr {
             self.log(now, worker, &bytes[from..], up);
             from = shown;
         }
-        data.consume(self.lines.consume(shown, from));
+        let consumed = self.lines.consume(shown, from);
+        self.held = shown - consumed;
+        data.consume(consumed);
+    }
+
+    /// Keeps the end of all that came, for the log and the requests of a program that dies.
+    fn keep(&mut self, new: &[u8]) {
+        let new = &new[new.len().saturating_sub(TAIL_MAX)..];
+        let beyond = (self.tail.len() + new.len()).saturating_sub(TAIL_MAX);
+        self.tail.drain(..beyond);
+        self.tail.extend(new);
+    }
+
+    /// The last 8 KiB, as text.
+    pub(super) fn tail(&mut self) -> String {
+        String::from_utf8_lossy(self.tail.make_contiguous()).trim_end().to_owned()
+    }
+
+    /// The last line that says something, in so many bytes that an outcome can carry.
+    pub(super) fn last_line(&mut self) -> Option<String> {
+        let tail = self.tail();
+        let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+        Some(line.chars().take(LAST_MAX).flat_map(char::escape_debug).collect())
     }
 
     fn log(&mut self, now: Instant, worker: &str, line: &[u8], up: &mut Vec<Upward>) {

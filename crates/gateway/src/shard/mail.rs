@@ -24,6 +24,7 @@ impl Shard {
             }
             Mail::Ask { pool, line, reply } => self.ask(&pool, line, reply),
             Mail::Status(reply) => reply(self.status()),
+            Mail::Recycle { pool, reply } => reply(self.core.recycle(&pool)),
             Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
             Mail::Drain | Mail::Stop => calls.stop(),
         }

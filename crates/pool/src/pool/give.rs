@@ -105,6 +105,9 @@ impl<P: Payload> Pool<P> {
         let profile = self.roster.at(place);
         let ready = worker.state == State::Ready;
         let (serves, open) = (ready && profile.serves(), ready && profile.is_open());
+        if !ready {
+            self.recycle.handle_unready(place);
+        }
         let in_use = worker.in_use;
         let standing = self.roster.standing(place, in_use, self.now, &self.settings);
         if open {
@@ -309,6 +312,7 @@ impl<P: Payload> Pool<P> {
                 break;
             }
         }
+        self.recycle.handle_dispatched(place, u64::from(rows));
     }
 
     /// Its client is bound to this worker from now on.

@@ -2,6 +2,7 @@
 
 mod crash;
 mod end;
+mod recycle;
 mod requests;
 mod workers;
 

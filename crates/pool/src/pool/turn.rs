@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use elastic::{Advice, Load};
-use exchange::Cause;
+use exchange::{Cause, WorkerId};
 
 use super::{Phase, Pool};
 use crate::Payload;
@@ -32,8 +32,10 @@ impl<P: Payload> Pool<P> {
         }
         self.dispatch();
         self.expire();
+        self.recycle.handle_time(self.now);
         if self.is_sized() {
             self.size();
+            self.replace();
         }
         if self.phase == Phase::Stopping {
             self.stop_idle();
@@ -155,7 +157,7 @@ impl<P: Payload> Pool<P> {
         loop {
             match self.policy.advise(self.now, &self.load()) {
                 Advice::Nothing => return,
-                Advice::Start(count) => (0..count).for_each(|_| self.start()),
+                Advice::Start(count) => (0..count).for_each(|_| _ = self.start()),
                 Advice::Stop => {
                     let place = self.workers.idlest().expect("only an idle worker is one too many");
                     self.stop(place);
@@ -164,7 +166,28 @@ impl<P: Payload> Pool<P> {
         }
     }
 
-    fn start(&mut self) {
+    /// Starts others in place of workers that are due. There may be more than `max` meanwhile, by as
+    /// many as are replaced at once.
+    fn replace(&mut self) {
+        // Servers are who they are.
+        while !self.roster.is_named()
+            && self.recycle.wants_replacement(self.workers.ready())
+            && self.backoff.room(self.now, self.pending(), self.is_open()) > 0
+        {
+            let worker = self.start();
+            self.recycle.handle_start(worker);
+        }
+    }
+
+    /// One that is due leaves: another is ready in its place.
+    pub(super) fn let_one_go(&mut self) {
+        if let Some(place) = self.recycle.take() {
+            self.counts.recycled += 1;
+            self.let_go(place);
+        }
+    }
+
+    fn start(&mut self) -> WorkerId {
         let round = self.backoff.handle_start(self.now);
         let place = if self.roster.is_named() {
             let place = self.roster.vacant(|place| self.workers.is_vacant(place));
@@ -176,7 +199,9 @@ impl<P: Payload> Pool<P> {
         };
         self.roster.handle_start(place, &self.settings.health);
         self.counts.started += 1;
-        self.effects.push_back(Effect::Start { worker: self.workers.id(place) });
+        let worker = self.workers.id(place);
+        self.effects.push_back(Effect::Start { worker });
+        worker
     }
 
     /// Tells a worker to stop that has nothing to do.

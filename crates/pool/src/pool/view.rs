@@ -34,7 +34,8 @@ impl<P: Payload> Pool<P> {
         let warms_at = self.roster.warms_at(self.now, self.settings.slow_start);
         let balanced =
             [self.ejected_until(), self.sorry.next_time(), held_until, unfit_until, warms_at];
-        let all = [refused_at, batch_at, sized_at, started_at].into_iter().chain(balanced);
+        let aged_at = self.recycle.next_time();
+        let all = [refused_at, batch_at, sized_at, started_at, aged_at].into_iter().chain(balanced);
         all.flatten().min()
     }
 
@@ -149,6 +150,8 @@ impl<P: Payload> Pool<P> {
         self.free.check(takes_work);
         self.check_seats();
         self.affinity.iter().for_each(Affinity::check);
+        let ready = |place| self.workers.at(place).state == State::Ready;
+        self.recycle.check(ready);
         let next_time = self.next_time();
         assert!(next_time.is_none_or(|at| at > self.now), "nothing due is left undone");
         assert!(!self.is_open() || self.queue.is_empty(), "nobody waits at an open circuit");

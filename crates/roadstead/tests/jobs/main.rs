@@ -16,6 +16,7 @@ mod examples;
 mod framings;
 mod kernels;
 mod lines;
+mod lives;
 #[cfg(feature = "plants")]
 mod plants;
 mod programs;

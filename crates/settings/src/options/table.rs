@@ -1,3 +1,4 @@
+// tidy: table
 //! The table: every option there is.
 //!
 //! What it is: data. Defaults stand here and nowhere else, written as in a file.
@@ -259,6 +260,38 @@ const POOL: &[Opt] = &[
         Inner,
         "What one process of the program may use; what is not given is as the daemon's own.",
     ),
+    program("ready", Kind::Word(READY), Is("start"), "How it says that it is ready for requests."),
+    program(
+        "start_timeout",
+        time(),
+        Is("30s"),
+        "How long it may take until it is ready; then it is killed, and another is tried.",
+    ),
+    program(
+        "first_byte",
+        time_or_zero(),
+        Is("0s"),
+        "How long it may take for the first byte of a reply; `0s`: as long as for all of it (`deadline`).",
+    ),
+    program(
+        "slow",
+        time_or_zero(),
+        Is("0s"),
+        "A request that takes it so long is logged, and goes on; `0s`: never.",
+    ),
+    program(
+        "write_stall",
+        time_or_zero(),
+        Is("0s"),
+        "How long it may read nothing of what waits for it; `0s`: as long as `deadline` allows.",
+    ),
+    program(
+        "recycle",
+        Kind::Group(RECYCLE, Short::None),
+        Inner,
+        "When a program is replaced though nothing is wrong with it: between requests, and only once another \
+         is ready.",
+    ),
     program(
         "cpu",
         Kind::Processors,
@@ -378,6 +411,29 @@ const PRESET: &[Word] = &[
         "queue",
         Choice::Preset(Preset::Queue),
         "`grow_above = 3`: grows as soon as more than three requests wait.",
+    ),
+];
+
+const RECYCLE: &[Opt] = &[
+    any("requests", count(1, 4_000_000_000), Nothing, "After so many requests."),
+    any("age", time(), Nothing, "When it has served for so long."),
+    any(
+        "memory",
+        size(512 * GIB),
+        Nothing,
+        "When it occupies more than so many bytes after a reply, looked at once a second at most.",
+    ),
+    any(
+        "jitter",
+        count(0, 100),
+        Is("15"),
+        "Percent by which each of these may be less for one program, so that not all go together.",
+    ),
+    any(
+        "share",
+        count(1, 100),
+        Is("20"),
+        "Percent of the pool's programs that may be replaced at once; at least one.",
     ),
 ];
 
@@ -587,6 +643,15 @@ const DISPATCH: &[Word] = &[
         "session",
         Choice::Dispatch(Dispatch::Session),
         "A program serves one connection from its first request to its end.",
+    ),
+];
+
+const READY: &[Word] = &[
+    word("start", Choice::Ready(Ready::Start), "It is as soon as it runs."),
+    word(
+        "line",
+        Choice::Ready(Ready::Line),
+        "By its first frame (a line, with `lines`), which is then no reply.",
     ),
 ];
 

@@ -1,0 +1,161 @@
+//! How programs begin, are timed, are replaced and end: with real ones.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, until};
+
+fn daemon(program: &[&str], pool: &str) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    let words: Vec<String> = program.iter().map(|word| Value::from(*word).to_string()).collect();
+    let pool = format!("program = [{}]\nsettle = \"0s\"\n{pool}\n", words.join(", "));
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    (folder, daemon)
+}
+
+/// Answers every line with its process id.
+const PID: &[&str] = &["sh", "-c", "while read line; do echo $$; done"];
+
+fn recycle(daemon: &Daemon, pool: &str) -> std::process::Output {
+    Command::new(BINARY).args(["ctl", "recycle", pool, "--admin", &daemon.admin]).output().unwrap()
+}
+
+#[test]
+fn a_program_that_dies_tells_its_code_and_its_last_words_in_reply_and_log() {
+    let script = "read line; echo 'first words' >&2; echo \"no room for $line\" >&2; exit 7";
+    let (folder, daemon) = daemon(&["sh", "-c", script], "");
+    let reply = daemon.connect().ask("a whale");
+    let end = "ended (exit code 7; it said last: no room for a whale)";
+    assert!(reply.starts_with("!unknown died ") && reply.ends_with(end), "{reply}");
+    let said = "ended by itself: exit code 7; it said last: \"first words\\nno room for a whale\"";
+    until("the log has all of it", || read_log(folder.path()).contains(said));
+}
+
+#[test]
+fn a_greeting_makes_ready_and_is_no_reply() {
+    let script = "sleep 0.2; echo Welcome; while read line; do echo \"$line!\"; done";
+    let (_folder, daemon) = daemon(&["sh", "-c", script], "ready = \"line\"");
+    assert_eq!(daemon.connect().ask("first"), "first!");
+    assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 0);
+}
+
+#[test]
+fn a_program_that_never_says_that_it_is_ready_is_killed_and_another_tried() {
+    let pool = "ready = \"line\"\nstart_timeout = \"200ms\"";
+    let (folder, daemon) = daemon(&["sleep", "1000"], pool);
+    until("it is said", || read_log(folder.path()).contains("was not ready in time"));
+    until("another is tried", || {
+        daemon.metric("roadstead_worker_starts_total", &[]) > 0
+            || read_log(folder.path()).matches("was not ready in time").count() > 1
+    });
+}
+
+#[test]
+fn a_program_that_does_not_begin_to_answer_is_killed_long_before_the_deadline() {
+    let (_folder, daemon) =
+        daemon(&["sh", "-c", "read line; sleep 1000"], "first_byte = \"200ms\"");
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with("!unknown deadline "), "{reply}");
+    assert!(reply.ends_with("did not begin to answer within 200ms"), "{reply}");
+}
+
+#[test]
+fn a_part_of_a_reply_counts_as_its_beginning() {
+    let script = "while read line; do printf begun; sleep 0.4; echo; done";
+    let (_folder, daemon) = daemon(&["sh", "-c", script], "first_byte = \"200ms\"\nworkers = 1");
+    assert_eq!(daemon.connect().ask("a"), "begun");
+}
+
+#[test]
+fn a_slow_request_is_logged_and_goes_on() {
+    let script = "while read line; do sleep 0.4; echo $line; done";
+    let (folder, daemon) = daemon(&["sh", "-c", script], "slow = \"100ms\"");
+    assert_eq!(daemon.connect().ask("patience"), "patience");
+    assert_eq!(read_log(folder.path()).matches("has had a request for").count(), 1);
+}
+
+#[test]
+fn a_program_that_reads_nothing_is_killed_before_the_deadline() {
+    let folder = folder();
+    let pool = "program = [\"sleep\", \"1000\"]\nwrite_stall = \"200ms\"\nsettle = \"0s\"\n";
+    let daemon = Daemon::serve(folder.path(), &one_pool("frame_max = \"1MiB\"", pool));
+    // More than a pipe holds.
+    let reply = daemon.connect().ask(&"x".repeat(500_000));
+    assert!(reply.ends_with("read nothing of its input for 200ms"), "{reply}");
+}
+
+#[test]
+fn a_stopped_program_is_killed_at_the_deadline_and_another_serves() {
+    let script = "read line; if [ $line = stop ]; then kill -STOP $$; fi; echo $line; exec cat";
+    let (_folder, daemon) = daemon(&["sh", "-c", script], "deadline = \"300ms\"\nworkers = 1");
+    let mut client = daemon.connect();
+    let reply = client.ask("stop");
+    assert!(reply.starts_with("!unknown deadline "), "{reply}");
+    assert_eq!(client.ask("go"), "go");
+}
+
+#[test]
+fn a_program_is_replaced_after_its_requests_and_none_is_lost() {
+    let (_folder, daemon) = daemon(PID, "workers = 1\nrecycle = { requests = 5, jitter = 0 }");
+    let mut client = daemon.connect();
+    let mut seen = std::collections::BTreeSet::new();
+    until("five have served", || {
+        let pid = client.ask("a");
+        assert!(pid.parse::<u32>().is_ok(), "{pid}");
+        seen.insert(pid);
+        seen.len() >= 5
+    });
+}
+
+#[test]
+fn a_program_that_grew_is_replaced_after_its_reply() {
+    let perl = "$| = 1; my @all; while (<>) { push @all, 'x' x 30_000_000; print \"$$\\n\" }";
+    let pool = "workers = 1\nrecycle = { memory = \"20MiB\", jitter = 0 }";
+    let (_folder, daemon) = daemon(&["perl", "-e", perl], pool);
+    let mut client = daemon.connect();
+    let first = client.ask("a");
+    until("another answers", || client.ask("b") != first);
+}
+
+#[test]
+fn all_are_replaced_on_order_and_requests_go_on() {
+    let (_folder, daemon) = daemon(PID, "workers = 4");
+    until("all run", || daemon.programs().len() == 4);
+    let before = daemon.programs();
+    let out = recycle(&daemon, "main");
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "4 workers of pool main are replaced\n");
+    let mut client = daemon.connect();
+    until("all are others", || {
+        assert!(client.ask("a").parse::<u32>().is_ok());
+        let now = daemon.programs();
+        now.len() == 4 && now.iter().all(|pid| !before.contains(pid))
+    });
+    let out = recycle(&daemon, "nobody");
+    assert!(!out.status.success());
+    assert!(String::from_utf8_lossy(&out.stderr).contains("there is no pool nobody"));
+}
+
+#[test]
+fn while_new_ones_fail_to_start_the_old_ones_serve() {
+    let folder = folder();
+    let program = folder.path().join("program");
+    let write = |text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let new = folder.path().join("new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::rename(&new, &program).unwrap();
+    };
+    write("#!/bin/sh\nwhile read line; do echo old; done\n");
+    let pool = format!("program = [{}]\nworkers = 1\n", Value::from(program.to_str().unwrap()));
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    let mut client = daemon.connect();
+    assert_eq!(client.ask("a"), "old");
+    write("#!/no/such/interpreter\n");
+    assert!(recycle(&daemon, "main").status.success());
+    until("it was tried", || daemon.metric("roadstead_worker_start_failures_total", &[]) > 1);
+    assert_eq!(client.ask("b"), "old");
+    write("#!/bin/sh\nwhile read line; do echo new; done\n");
+    until("the new one serves", || client.ask("c") == "new");
+}
