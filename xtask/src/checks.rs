@@ -45,7 +45,8 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
     let mut steps = Steps::new(arguments.keep_going, &arguments.only);
     let mut report = None;
     steps.step("tools", "cargo xtask test --only tools", || {
-        requirements::provide(requirements::TESTS)
+        let tools = requirements::provide(requirements::TESTS)?;
+        Ok(format!("{tools}, {}", requirements::provide_node(&workspace.root)?))
     });
     steps.step("format", "cargo xtask fmt", || {
         shell::run(workspace.cargo(["fmt", "--all", "--check", "--", "--color", "never"]))

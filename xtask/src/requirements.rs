@@ -45,6 +45,9 @@ pub(crate) const TESTS: &[Requirement] = &[
     program("strace", "strace"),
     program("python3", "python3"),
     program("awk", "mawk"),
+    program("cc", "gcc"),
+    program("node", "nodejs"),
+    program("npm", "npm"),
     Requirement { name: "nc", package: "netcat-openbsd", probe: Probe::Netcat },
 ];
 
@@ -95,6 +98,28 @@ pub(crate) fn provide(list: &[Requirement]) -> Result<String, Failure> {
             still.name, still.package
         ))),
     }
+}
+
+/// A package of npm that tests run, with its version.
+const MCP_SERVER: (&str, &str) = ("@modelcontextprotocol/server-memory", "2026.8.31");
+
+/// Installs the public programs that tests run and that no Debian package has, under `target`.
+pub(crate) fn provide_node(root: &Path) -> Result<String, Failure> {
+    let (name, version) = MCP_SERVER;
+    let folder = root.join("target/tools");
+    if folder.join("node_modules").join(name).join("package.json").exists() {
+        return Ok(format!("{name} there"));
+    }
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-fund", "--no-audit", "--ignore-scripts", "--prefix"])
+        .arg(&folder)
+        .arg(format!("{name}@{version}"));
+    shell::run(npm).map(|_| format!("installed {name}")).map_err(|mut failure| {
+        failure.output.push_str("\nnpm could not install what a test runs; is there a registry?");
+        failure
+    })
 }
 
 impl Requirement {

@@ -10,10 +10,13 @@ use rusqlite::Connection;
 use crate::client::Client;
 use crate::daemon::{Daemon, folder};
 
+fn example(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}
+
 /// Copies an example into a folder of the test and serves one of its configurations there.
 fn serve(folder: &Path, example: &str, file: &str) -> Daemon {
-    let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
-    for entry in fs::read_dir(from).unwrap() {
+    for entry in fs::read_dir(self::example(example)).unwrap() {
         let path = entry.unwrap().path();
         fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
     }
@@ -68,4 +71,110 @@ fn hits_with_a_database_handle_in_each_worker_stores_the_same() {
 fn rows(database: &Path) -> i64 {
     let database = Connection::open(database).unwrap();
     database.query_row("select count(*) from hits", [], |row| row.get(0)).unwrap()
+}
+
+/// What the page of `examples/programs` says, one file after the other.
+#[test]
+fn programs_of_every_kind_do_what_their_page_says() {
+    let cases: &[(&str, &[u8], &[u8])] = &[
+        ("lines", b"one two\n\na b c\n", b"2\n0\n3\n"),
+        ("awk", b"hello\n", b"HELLO\n"),
+        ("pipelined", b"abc\n12\n", b"cba\n21\n"),
+        ("nul", b"a\nb\0", b"[a\nb]\0"),
+        ("len2", b"ab\n\n", b"aabb\n\n"),
+        ("netstring", b"3:abc,0:,", b"3:cba,0:,"),
+        (
+            "lsp",
+            b"Content-Length: 85\r\n\r\n{\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
+            b"Content-Length: 68\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"contents\":\"line 3, character 7\"}}",
+        ),
+        (
+            "jsonrpc",
+            b"{\"id\":1,\"method\":\"add\",\"params\":{\"numbers\":[1,2]}}\n",
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n",
+        ),
+        ("oneshot", b"6:10\n9\n1,", b"7:1\n9\n10\n,"),
+        ("stream", b"3\nx\n", b"3\n2\n1\n.\n!record a number is needed\n.\n"),
+        ("raw", b"who", b"who? "),
+        ("session", b"keep a\nkeep b\nlist\n", b"1\n2\na, b\n"),
+    ];
+    for (name, asked, expected) in cases {
+        let folder = folder();
+        let from = example("programs");
+        if *name == "len2" {
+            let cc = Command::new("cc")
+                .args(["-O2", "-Wall", "-Werror", "-o"])
+                .arg(folder.path().join("len2"))
+                .arg(from.join("len2.c"))
+                .status();
+            assert!(
+                cc.is_ok_and(|it| it.success()),
+                "this test needs a C compiler: apt-get install gcc"
+            );
+        }
+        let daemon = serve(folder.path(), "programs", &format!("{name}.toml"));
+        let mut client = daemon.connect();
+        client.send(asked);
+        let reply = client.bytes(expected.len());
+        assert_eq!(reply.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{name}");
+    }
+}
+
+/// Where the tools that tests need are installed that no Debian package has; `cargo xtask test`
+/// sees to it.
+fn node_module(name: &str) -> PathBuf {
+    let place = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/node_modules");
+    let place = place.join(name);
+    assert!(place.exists(), "this test needs {name}: cargo xtask test --only tools");
+    place.canonicalize().unwrap()
+}
+
+#[test]
+fn an_mcp_server_is_shared_by_fifty_clients() {
+    let folder = folder();
+    let server = node_module("@modelcontextprotocol/server-memory/dist/index.js");
+    let text = fs::read_to_string(example("mcp").join("mcp.toml")).unwrap();
+    let npx = "[\"npx\", \"-y\", \"@modelcontextprotocol/server-memory\"]";
+    assert!(text.contains(npx));
+    let memory = folder.path().join("memory.json");
+    let text = text
+        .replace(npx, &format!("[\"node\", {:?}]", server.display().to_string()))
+        .replace("/tmp/roadstead-memory.json", &memory.display().to_string())
+        .replace("127.0.0.1:7000", "127.0.0.1:0")
+        .replace("127.0.0.1:7070", "127.0.0.1:0");
+    let daemon = Daemon::serve(folder.path(), &text);
+    let mut clients: Vec<Client> =
+        (0..50).map(|_| Client::connect(&daemon.listeners["mcp"])).collect();
+    // All use the same ids; each makes a note that only it asks for, and must read its own.
+    for (who, client) in clients.iter_mut().enumerate() {
+        client.send(
+            "{\"jsonrpc\":\"2.0\",\"id\":\"hello\",\"method\":\"initialize\",\"params\":{}}\n",
+        );
+        client.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+        client.send(format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"create_entities\",\
+             \"arguments\":{{\"entities\":[{{\"name\":\"client {who}\",\"entityType\":\"client\",\
+             \"observations\":[\"note of {who}\"]}}]}}}}}}\n"
+        ));
+    }
+    for (who, client) in clients.iter_mut().enumerate() {
+        let (mut greeted, mut noted) = (false, false);
+        while !(greeted && noted) {
+            let reply: serde_json::Value = serde_json::from_str(&client.line()).unwrap();
+            match &reply["id"] {
+                id if *id == "hello" => {
+                    assert_eq!(reply["result"]["serverInfo"]["name"], "memory-server");
+                    greeted = true;
+                }
+                id if *id == 1 => {
+                    assert!(reply.to_string().contains(&format!("note of {who}\\")), "{reply}");
+                    noted = true;
+                }
+                _ => panic!("nobody asked this: {reply}"),
+            }
+        }
+    }
+    assert_eq!(daemon.programs().len(), 1, "one program serves all of them");
+    drop(clients);
+    assert!(daemon.stop().success());
 }

@@ -1,0 +1,1 @@
+{ print toupper($0); fflush() }
