@@ -112,6 +112,7 @@ fn programs_of_every_kind_do_what_their_page_says() {
                 "this test needs a C compiler: apt-get install gcc"
             );
         }
+        println!("{name}.toml");
         let daemon = serve(folder.path(), "programs", &format!("{name}.toml"));
         let mut client = daemon.connect();
         client.send(asked);
