@@ -9,6 +9,7 @@
 //!   bench fields         what storing and finding names and values takes, against other stores
 //!   bench loop   an echo of 64 bytes by the loop over each kernel, against a bare loop over epoll,
 //!                mio, libevent and IO::Multiplex
+//!   bench threads        connect, receive, close: pools of threads, a thread for each, none
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 
@@ -24,6 +25,7 @@ mod rows;
 mod server;
 mod statistics;
 mod system_calls;
+mod threads;
 
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
@@ -49,6 +51,8 @@ enum What {
     Http(http::HttpArguments),
     /// Stores of names and values; writes docs/bench-fields.md
     Fields(fields::FieldsArguments),
+    /// Threads behind connections; writes docs/bench-threads.md
+    Threads(threads::ThreadsArguments),
     /// The event loop: an echo at 1 to 9500 connections; writes docs/bench-loop.md
     Loop(LoopArguments),
 }
@@ -100,6 +104,7 @@ struct Ground {
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
     match &arguments.what {
         What::Main(arguments) => run_main(workspace, arguments),
+        What::Threads(arguments) => threads::run(workspace, arguments),
         What::Fields(arguments) => fields::run(workspace, arguments),
         What::Http(arguments) => http::run(workspace, arguments),
         What::Loop(arguments) => run_loop(workspace, arguments),

@@ -71,6 +71,10 @@ pub(crate) const BENCH_HTTP: &[Requirement] = &[
     program("valgrind", "valgrind"),
 ];
 
+/// What `cargo xtask bench threads` needs.
+pub(crate) const BENCH_THREADS: &[Requirement] =
+    &[program("python3", "python3"), program("taskset", "util-linux"), program("strace", "strace")];
+
 /// What `cargo xtask bench loop` needs.
 pub(crate) const BENCH_LOOP: &[Requirement] = &[
     program("perl", "perl"),

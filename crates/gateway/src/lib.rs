@@ -42,5 +42,5 @@ pub use exchange::Verdict;
 pub use mail::{HandlerReport, Mail};
 pub use outside::{Runner, Threads};
 pub use plan::{PlanError, Workshop};
-pub use shard::{Parts, Shard};
+pub use shard::{Admission, Parts, Shard};
 pub use status::{ListenerStatus, PoolStatus, Status, WorkerStatus};

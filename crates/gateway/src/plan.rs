@@ -72,6 +72,8 @@ pub(crate) struct ListenerPlan {
 #[derive(Debug)]
 pub(crate) enum FrontPlan {
     Frames(Arc<FramesPlan>),
+    /// The connection is the request.
+    Connect,
 }
 
 /// What a front of frames needs to know.
@@ -183,7 +185,7 @@ pub(crate) fn listener(
         name,
         listen: _,  // bound by whoever starts the shard
         backlog: _, // the same
-        protocol: Protocol::Frames(framing),
+        protocol,
         pool,
         reply,
         half_close,
@@ -199,8 +201,7 @@ pub(crate) fn listener(
         write_stall,
     } = listener;
     let pool = *places.get(&pool).ok_or(PlanError::NoPool(pool))?;
-    let framing = wire_framing(framing);
-    let frames = FramesPlan {
+    let frames = |framing| FramesPlan {
         framing,
         over: match frame_over {
             FrameOver::Skip => wire::Over::Skip,
@@ -216,6 +217,13 @@ pub(crate) fn listener(
         reply_held_max,
         read: unless_zero(read),
     };
+    let (hold_max, front) = match protocol {
+        Protocol::Frames(framing) => {
+            let framing = wire_framing(framing);
+            (framing.hold_max(frame_max), FrontPlan::Frames(Arc::new(frames(framing))))
+        }
+        Protocol::Connect => (0, FrontPlan::Connect),
+    };
     Ok(ListenerPlan {
         name,
         pool,
@@ -225,12 +233,12 @@ pub(crate) fn listener(
         write_stall: unless_zero(write_stall),
         limits: StreamLimits {
             // A frame that is still coming, and what one read may bring behind it.
-            hold_max: framing.hold_max(frame_max).saturating_add(HOLD_SLACK),
+            hold_max: hold_max.saturating_add(HOLD_SLACK),
             send_high: send_max / 4,
             send_low: send_max / 16,
             send_max,
         },
-        front: FrontPlan::Frames(Arc::new(frames)),
+        front,
     })
 }
 
@@ -338,7 +346,7 @@ pub(crate) fn pool(
             let recycle = terms::recycling(recycle);
             (pipeline, settle, recycle, own, WorkersPlan::Programs(Arc::new(plan)))
         }
-        Worker::Database(_) => {
+        Worker::Database(_) | Worker::Handler(_) => {
             let factory = workshop
                 .factory(&whole)
                 .map_err(|why| PlanError::Handler { pool: name.clone(), why })?;

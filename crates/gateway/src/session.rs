@@ -16,9 +16,11 @@ use crate::exchanges::{Delivery, SessionId};
 use crate::plan::{FrontPlan, ListenerPlan};
 use crate::transport::{IDLE, READ, Transport, WRITE};
 
+mod connect;
 mod frames;
 mod owed;
 
+use connect::Connect;
 use frames::Frames;
 
 #[derive(Debug)]
@@ -34,6 +36,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 enum Front {
     Frames(Frames),
+    Connect(Connect),
 }
 
 impl Session {
@@ -44,11 +47,13 @@ impl Session {
         peer: Peer,
         listener: Arc<ListenerPlan>,
         listener_place: usize,
+        core: &mut Core,
     ) -> Self {
         let front = match &listener.front {
             FrontPlan::Frames(plan) => {
                 Front::Frames(Frames::new(id, listener.pool, Arc::clone(plan)))
             }
+            FrontPlan::Connect => Front::Connect(Connect::open(id, listener.pool, peer, core)),
         };
         let transport = Transport::open(calls, stream, peer, listener);
         Self { listener_place, dirty: false, transport, front }
@@ -58,6 +63,7 @@ impl Session {
     pub(crate) fn refusal(listener: &ListenerPlan, outcome: &Outcome, out: &mut Vec<u8>) {
         match &listener.front {
             FrontPlan::Frames(plan) => plan.write_refusal(outcome, out),
+            FrontPlan::Connect => connect::write_refusal(outcome, out),
         }
     }
 
@@ -73,6 +79,7 @@ impl Session {
         }
         match &mut self.front {
             Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, core),
+            Front::Connect(_) => return data.consume(data.bytes().len()),
         }
         self.transport.rest(calls);
     }
@@ -81,6 +88,7 @@ impl Session {
     pub(crate) fn deliver(&mut self, sequence: u64, delivery: Delivery, core: &mut Core) {
         match &mut self.front {
             Front::Frames(frames) => frames.deliver(&self.transport, sequence, delivery, core),
+            Front::Connect(connect) => connect.deliver(&self.transport, delivery, core),
         }
     }
 
@@ -89,6 +97,7 @@ impl Session {
     pub(crate) fn flush(&mut self, calls: &mut Calls<'_>, core: &mut Core, scratch: &mut Vec<u8>) {
         match &mut self.front {
             Front::Frames(frames) => frames.flush(&mut self.transport, calls, core, scratch),
+            Front::Connect(connect) => connect.flush(&mut self.transport, calls, core, scratch),
         }
     }
 
@@ -96,6 +105,7 @@ impl Session {
     pub(crate) fn flush_and_finish(&mut self, calls: &mut Calls<'_>, scratch: &mut Vec<u8>) {
         match &mut self.front {
             Front::Frames(frames) => frames.flush_all(&mut self.transport, calls, scratch),
+            Front::Connect(connect) => connect.flush_all(&mut self.transport, calls, scratch),
         }
         // One that has all its replies is only told the end; one that has not may read them.
         let told = self.transport.queued(calls) == 0;
@@ -114,6 +124,7 @@ impl Session {
             IDLE => self.transport.finish(calls, None),
             READ => match &mut self.front {
                 Front::Frames(frames) => frames.handle_slow(&self.transport, calls, core),
+                Front::Connect(_) => {}
             },
             WRITE => return self.transport.handle_write_deadline(calls),
             DeadlineName(_) => {}
@@ -125,6 +136,7 @@ impl Session {
     pub(crate) fn handle_eof(&mut self) -> bool {
         match &mut self.front {
             Front::Frames(frames) => frames.handle_eof(),
+            Front::Connect(_) => {}
         }
         !self.transport.listener().keeps_half_closed
     }
@@ -133,6 +145,8 @@ impl Session {
     pub(crate) fn refuse_all(&mut self) {
         match &mut self.front {
             Front::Frames(frames) => frames.refuse_all(),
+            // Its one request is there.
+            Front::Connect(_) => {}
         }
     }
 
@@ -154,14 +168,17 @@ impl Session {
 
     /// The requests whose outcomes nobody will take.
     pub(crate) fn abandoned(&self) -> impl Iterator<Item = RequestId> {
-        match &self.front {
-            Front::Frames(frames) => frames.abandoned(),
-        }
+        let (frames, connect) = match &self.front {
+            Front::Frames(frames) => (Some(frames.abandoned()), None),
+            Front::Connect(connect) => (None, connect.abandoned()),
+        };
+        frames.into_iter().flatten().chain(connect)
     }
 
     pub(crate) fn is_owed(&self) -> bool {
         match &self.front {
             Front::Frames(frames) => frames.is_owed(),
+            Front::Connect(connect) => connect.is_owed(),
         }
     }
 }

@@ -49,7 +49,13 @@ pub struct Parts {
     pub started: (Instant, SystemTime),
     /// For everything random.
     pub seed: u64,
+    /// Asked about each connection before anything is done with it; all are admitted without it.
+    pub admission: Option<Admission>,
 }
+
+/// Whether a connection of this listener, from this peer, is admitted. One that is not is closed
+/// without a word and counted as refused. Called on the shard's thread; must not block.
+pub type Admission = Box<dyn FnMut(&str, &Peer) -> bool + Send>;
 
 impl std::fmt::Debug for Parts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -102,6 +108,7 @@ pub struct Shard {
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
     metrics: Arc<Metrics>,
+    admission: Option<Admission>,
     turns: u64,
     keeper_lost: u64,
 }
@@ -128,6 +135,7 @@ impl Shard {
             metrics,
             started: (instant, calendar),
             seed,
+            admission,
         } = parts;
         let places = plan::places(&configuration);
         let Configuration { daemon, admin: _, listeners, pools } = configuration;
@@ -158,6 +166,7 @@ impl Shard {
             pool_timer: None,
             drain: Drain::new(daemon.drain),
             metrics,
+            admission,
             turns: 0,
             keeper_lost: 0,
         })
@@ -229,6 +238,10 @@ impl Shard {
             event::Peer::Internet(address) => Peer::Internet(address),
             event::Peer::Local => Peer::Local,
         };
+        if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
+            listener.refused += 1;
+            return calls.close(stream);
+        }
         if listener.open >= plan.connections_max {
             listener.refused += 1;
             return self.refuse_connection(calls, stream, peer, &plan);
@@ -237,7 +250,7 @@ impl Shard {
         listener.accepted += 1;
         let (index, generation) = self.sessions.insert_with(|index, generation| {
             let id = SessionId { index, generation };
-            Session::open(calls, id, stream, peer, plan, place)
+            Session::open(calls, id, stream, peer, plan, place, &mut self.core)
         });
         let id = SessionId { index, generation };
         self.set_role(stream, Role::Session(id));

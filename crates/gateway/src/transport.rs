@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::{Calls, DeadlineName, StreamId};
-use exchange::Peer;
+use exchange::{Peer, Slice};
 
 use crate::plan::ListenerPlan;
 
@@ -97,6 +97,15 @@ impl Transport {
         if !bytes.is_empty() {
             calls.send_bytes(self.stream, bytes);
             self.sent(calls, bytes.len());
+        }
+    }
+
+    /// Sends bytes without a copy of them.
+    pub(crate) fn send(&mut self, calls: &mut Calls<'_>, slice: Slice) {
+        let length = slice.len();
+        if length > 0 {
+            calls.send(self.stream, slice);
+            self.sent(calls, length);
         }
     }
 

@@ -6,31 +6,23 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
-use event::{
-    BindSettings, Epoll, Fd, Inherited, Kernel, Loop, LoopSettings, Mailbox, Poll, Select,
-};
+use event::{Epoll, Kernel, Loop, LoopSettings, Mailbox, Poll, Select};
 use gateway::metrics::Metrics;
 use gateway::{Access, Mail, Parts, Shard, Threads};
 use serde_json::{Map, Value, json};
 use settings::{Address, Configuration, EventKernel};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::binding::{self, BindError, bind_all};
 use crate::workshop::Handlers;
 
 /// Why the daemon could not start or go on.
 #[derive(Debug)]
 pub enum DaemonError {
     /// A listener's address cannot be had.
-    Bind {
-        /// Which listener.
-        listener: String,
-        /// Where it should listen.
-        address: Address,
-        /// Why not.
-        error: io::Error,
-    },
+    Bind(BindError),
     /// The admin address cannot be had.
     Admin {
         /// Which.
@@ -49,9 +41,7 @@ pub enum DaemonError {
 impl std::fmt::Display for DaemonError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Bind { listener, address, error } => {
-                write!(f, "listener `{listener}` cannot listen on {address}: {error}")
-            }
+            Self::Bind(error) => error.fmt(f),
             Self::Admin { address, error } => {
                 write!(f, "the admin address {address} cannot be had: {error}")
             }
@@ -120,7 +110,7 @@ fn prepare(
 ) -> Result<(Shard, Ready), DaemonError> {
     let started = (Instant::now(), SystemTime::now());
     let metrics = Arc::new(Metrics::new(&configuration));
-    let (sockets, addresses) = bind_all(&configuration)?;
+    let (sockets, addresses) = bind_all(&configuration).map_err(DaemonError::Bind)?;
     let spawner = {
         let mailbox = mailbox.clone();
         spawn::Spawner::new(Box::new(move |report| mailbox.post(Mail::Program(report))))
@@ -136,7 +126,8 @@ fn prepare(
         mailbox: mailbox.clone(),
         metrics: Arc::clone(&metrics),
         started,
-        seed: seed(started.1),
+        seed: binding::seed(started.1),
+        admission: None,
     })
     .map_err(DaemonError::Plan)?;
     let access = Access::new(mailbox.clone(), metrics);
@@ -149,54 +140,6 @@ fn prepare(
     watch_signals(mailbox)?;
     let admin = admin.as_ref().map(ToString::to_string);
     Ok((shard, Ready { listeners: addresses, admin, event: name }))
-}
-
-fn seed(now: SystemTime) -> u64 {
-    now.duration_since(UNIX_EPOCH)
-        .map_or(1, |since| since.as_secs() ^ u64::from(since.subsec_nanos()))
-}
-
-type Bound = (Vec<(String, Fd)>, Vec<(String, String)>);
-
-/// Binds every listener, or takes the socket that was handed over for it, and says where.
-fn bind_all(configuration: &Configuration) -> Result<Bound, DaemonError> {
-    let mut inherited = event::inherited()
-        .map_err(|error| DaemonError::System("what was handed over cannot be taken", error))?;
-    let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
-    for listener in &configuration.listeners {
-        let settings = BindSettings { backlog: listener.backlog, ..BindSettings::default() };
-        let bound = match &listener.listen {
-            Address::Internet(address) => {
-                event::bind(&event::Address::Internet(*address), &settings)
-            }
-            Address::Unix(path) => event::bind(&event::Address::Unix(path.clone()), &settings),
-            Address::Inherited(name) => handed_over(&mut inherited, name),
-        };
-        let (socket, bound) = bound.map_err(|error| {
-            let address = listener.listen.clone();
-            DaemonError::Bind { listener: listener.name.clone(), address, error }
-        })?;
-        addresses.push((listener.name.clone(), bound.to_string()));
-        sockets.push((listener.name.clone(), socket));
-    }
-    for unused in inherited {
-        tracing::warn!(name = unused.name, "a descriptor was handed over that no listener uses");
-    }
-    Ok((sockets, addresses))
-}
-
-/// The socket of this name, once.
-fn handed_over(inherited: &mut Vec<Inherited>, name: &str) -> io::Result<(Fd, event::Address)> {
-    let Some(place) = inherited.iter().position(|one| one.name == name) else {
-        let text = "no descriptor of this name was handed over (see LISTEN_FDNAMES)";
-        return Err(io::Error::new(io::ErrorKind::NotFound, text));
-    };
-    let Inherited { fd, address, .. } = inherited.remove(place);
-    let address = address.ok_or_else(|| {
-        let text = "the descriptor of this name is not a socket that listens";
-        io::Error::new(io::ErrorKind::InvalidInput, text)
-    })?;
-    Ok((fd, address))
 }
 
 /// The one line on standard output, for whoever started us: `ready {"listeners": …, "admin": …}`.

@@ -1,21 +1,42 @@
-//! Many connections in, few workers behind: the parts of the `roadstead` program.
+//! Many connections in, few workers behind: the parts of the `roadstead` program, and the library
+//! for programs that want its data plane with handlers of their own.
 //!
 //! What it is: the command line and what stands behind each command: the daemon, the load with its
-//! ledger, the demo. What it knows: every room, and which handlers there are; it builds them, names
-//! them and hands them to `gateway`. What it must never know: how a request finds its way.
+//! ledger, the demo; and [`embed`]. What it knows: every room, and which handlers there are; it
+//! builds them, names them and hands them to `gateway`. What it must never know: how a request finds
+//! its way.
+//!
+//! Everything but [`embed`] is behind the feature `daemon`, which is on by default. A program that
+//! embeds Roadstead turns it off, and then pulls no command line, no admin plane with its async
+//! runtime, and no database.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "daemon")]
 pub mod ask;
+pub mod binding;
+#[cfg(feature = "daemon")]
 pub mod cli;
+#[cfg(feature = "daemon")]
 pub mod cpu;
+#[cfg(feature = "daemon")]
 pub mod ctl;
+#[cfg(feature = "daemon")]
 pub mod daemon;
+#[cfg(feature = "daemon")]
 pub mod demo;
+#[cfg(feature = "daemon")]
 pub mod doctor;
+pub mod embed;
+#[cfg(feature = "daemon")]
 pub mod ledger;
+#[cfg(feature = "daemon")]
 pub mod load;
+#[cfg(feature = "daemon")]
 pub mod outcomes;
+#[cfg(feature = "daemon")]
 pub mod record;
+#[cfg(feature = "daemon")]
 pub mod worker;
+#[cfg(feature = "daemon")]
 pub mod workshop;

@@ -13,7 +13,10 @@ pub struct Handlers;
 impl Workshop for Handlers {
     fn factory(&self, pool: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
         let Worker::Database(database) = &pool.worker else {
-            return Err("its workers are programs, not handlers".to_owned());
+            return Err(
+                "this program has no handlers but those of databases; see `roadstead::embed`"
+                    .to_owned(),
+            );
         };
         let factory = factory(options(database.clone())).map_err(|error| error.to_string())?;
         factory.check().map_err(|error| error.to_string())?;

@@ -21,7 +21,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         if pool.worker == Some(Of::Database) {
             action(pool, faults);
         }
-        if pool.worker != Some(Of::Database) {
+        if !matches!(pool.worker, Some(Of::Database | Of::Handler)) {
             frames::framing(pool, faults);
         }
         if let Some(Value::Group(workers)) = pool.group.value("workers") {
@@ -46,25 +46,28 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     addresses(sections, faults);
 }
 
-/// A pool has either programs or a database.
+/// A pool has one kind of worker: programs, a database or a handler.
 fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
     let title = format!("`[pool.{}]`", pool.name);
-    match (pool.group.key("program"), pool.group.key("database")) {
-        (None, None) => faults.push(
+    let kinds = ["program", "database", "handler"];
+    let given: Vec<_> =
+        kinds.into_iter().filter_map(|kind| Some((kind, pool.group.key(kind)?))).collect();
+    match &given[..] {
+        [] => faults.push(
             Fault::at(pool.place.clone(), format!("{title} has neither `program` nor `database`"))
                 .expected("one of them is required")
                 .mend("add `program = [\"perl\", \"parse.pl\"]` or `database = \"sqlite:hits.db\"`")
                 .trust(Trust::Absent),
         ),
-        (Some(program), Some(database)) => {
-            let second = if program.start > database.start { program } else { database };
+        [(one, first), (other, second), ..] => {
+            let later = if first.start > second.start { first } else { second };
             faults.push(
-                Fault::at(second, format!("{title} has both `program` and `database`"))
+                Fault::at(later.clone(), format!("{title} has both `{one}` and `{other}`"))
                     .expected("a pool has one kind of worker")
                     .mend("make two pools of it; `then` hands a program's reply to the other"),
             );
         }
-        _ => {}
+        [_] => {}
     }
 }
 

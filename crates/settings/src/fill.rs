@@ -68,6 +68,7 @@ fn pool(section: &Section) -> Pool {
     let group = &section.group;
     let worker = match section.worker {
         Some(Of::Database) => Worker::Database(database(group)),
+        Some(Of::Handler) => Worker::Handler(text(group, "handler")),
         _ => Worker::Program(Box::new(program(group))),
     };
     Pool {

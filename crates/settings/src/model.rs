@@ -115,6 +115,8 @@ pub struct Listener {
 pub enum Protocol {
     /// Requests and replies are frames.
     Frames(Framing),
+    /// The connection is the request.
+    Connect,
 }
 
 /// How replies are marked.
@@ -181,6 +183,8 @@ pub enum Worker {
     Program(Box<Program>),
     /// A database, through threads of ours.
     Database(Database),
+    /// A handler of the program that embeds us, by its name.
+    Handler(String),
 }
 
 /// A local program on pipes.

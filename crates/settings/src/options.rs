@@ -74,6 +74,7 @@ pub(crate) enum Of {
     Any,
     Program,
     Database,
+    Handler,
 }
 
 impl Of {
@@ -83,6 +84,7 @@ impl Of {
             Self::Any => "pool",
             Self::Program => "program pool",
             Self::Database => "database pool",
+            Self::Handler => "handler pool",
         }
     }
 }
@@ -229,7 +231,7 @@ mod tests {
     #[test]
     fn every_default_is_a_value_of_its_option_and_within_its_range() {
         each_option(|_, option| {
-            for worker in [Of::Program, Of::Database] {
+            for worker in [Of::Program, Of::Database, Of::Handler] {
                 if let Some(text) = option.default_for(worker) {
                     assert!(readable(option, text), "{} = {text}", option.name);
                 }

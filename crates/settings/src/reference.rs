@@ -58,6 +58,7 @@ fn table(page: &mut String, options: &[Opt], of: Of) {
             Of::Any => option.about.to_owned(),
             Of::Program => format!("Programs only. {}", option.about),
             Of::Database => format!("Databases only. {}", option.about),
+            Of::Handler => format!("Handlers only. {}", option.about),
         };
         page.push_str(&format!(
             "| `{}` | {} | {} | {} | {meaning} |\n",
@@ -115,6 +116,7 @@ fn default_text(option: &Opt, of: Of) -> String {
         Default::Of { program, database } => match of {
             Of::Program => format!("`{program}`"),
             Of::Database => format!("`{database}`"),
+            Of::Handler => format!("`{program}`"),
             Of::Any => format!("`{program}` for programs, `{database}` for databases"),
         },
     }

@@ -411,9 +411,10 @@ fn preset_defaults(preset: Preset, group: &mut Group) {
 /// Which kind of pool a table describes, if it says exactly one.
 fn worker_of(table: &Table) -> Option<Of> {
     let has = |name: &str| table.iter().any(|entry| entry.key == name);
-    match (has("program"), has("database")) {
-        (true, false) => Some(Of::Program),
-        (false, true) => Some(Of::Database),
+    match (has("program"), has("database"), has("handler")) {
+        (true, false, false) => Some(Of::Program),
+        (false, true, false) => Some(Of::Database),
+        (false, false, true) => Some(Of::Handler),
         _ => None,
     }
 }

@@ -163,6 +163,7 @@ impl Run {
             mailbox,
             started: (origin, UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
             seed,
+            admission: None,
         })
         .map_err(|error| error.to_string())?;
         shard.start(&mut turning.calls());

@@ -37,6 +37,17 @@ pub(super) fn user_and_system(process: u32) -> io::Result<(u64, u64)> {
     }
 }
 
+/// How often the threads of a process that live now went to sleep, or were made to wait.
+pub(super) fn switches(process: u32) -> io::Result<u64> {
+    let mut sum = 0;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("status")).unwrap_or_default();
+        let counts = text.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
+        sum += counts.filter_map(|(_, count)| number(Some(count))).sum::<u64>();
+    }
+    Ok(sum)
+}
+
 /// Whether somebody traces a process.
 pub(super) fn is_traced(process: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();

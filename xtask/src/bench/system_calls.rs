@@ -39,16 +39,21 @@ impl Counting {
     }
 
     /// Detaches and reads the table.
-    pub(super) fn finish(mut self, from: &Path) -> Result<Calls, Failure> {
-        // strace writes its table when it is interrupted; if it has ended already the table, or
-        // its absence, tells.
-        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
-        self.child.wait().map_err(|error| Failure::new(format!("strace: {error}")))?;
-        let calls = table(&fs::read_to_string(from).unwrap_or_default());
+    pub(super) fn finish(self, from: &Path) -> Result<Calls, Failure> {
+        let calls = self.finish_any(from)?;
         if calls.is_empty() {
             return Err(Failure::new("strace counted nothing; may it attach to processes here?"));
         }
         Ok(calls)
+    }
+
+    /// As [`Self::finish`], where nothing may be what there is to count.
+    pub(super) fn finish_any(mut self, from: &Path) -> Result<Calls, Failure> {
+        // strace writes its table when it is interrupted; if it has ended already the table, or
+        // its absence, tells.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
+        self.child.wait().map_err(|error| Failure::new(format!("strace: {error}")))?;
+        Ok(table(&fs::read_to_string(from).unwrap_or_default()))
     }
 }
 

@@ -47,6 +47,10 @@ const fn database(name: &'static str, kind: Kind, default: Default, about: &'sta
     Opt::new(name, kind, default, Of::Database, about)
 }
 
+const fn handler(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+    Opt::new(name, kind, default, Of::Handler, about)
+}
+
 use Default::{Inner, Is, None as Nothing, Required};
 
 /// Every section.
@@ -160,6 +164,12 @@ const POOL: &[Opt] = &[
         "The program and its arguments; no shell is involved.",
     ),
     database("database", Kind::Target, Nothing, "The database, written `sqlite:PATH`."),
+    handler(
+        "handler",
+        Kind::Text,
+        Nothing,
+        "A handler that the program which embeds Roadstead has registered under this name.",
+    ),
     any("workers", Kind::Group(WORKERS, Short::Span), Inner, "How many workers."),
     any(
         "queue",
@@ -538,6 +548,12 @@ const PROTOCOL: &[Word] = &[
         "One JSON-RPC message a line; replies come in any order, found by their ids.",
     ),
     frames("raw", Framing::Raw, "Whatever bytes come together are a request."),
+    word(
+        "connect",
+        Choice::Protocol(Protocol::Connect),
+        "The connection is the request, and its body the client's address; the reply is sent as it \
+         is, and the connection closed. What the client sends is discarded.",
+    ),
 ];
 
 const REPLY: &[Word] = &[

@@ -1,0 +1,30 @@
+//! A TCP server without anything but a pool of threads: `serve_pool BYTES`, measured by
+//! `xtask bench threads`. Whoever connects gets so many bytes.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use elastic::{Sizing, ThreadPool, ThreadPoolSettings};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let bytes = std::env::args().nth(1).map_or(Ok(0), |text| text.parse())?;
+    let reply: Arc<[u8]> = vec![b'x'; bytes].into();
+    let settings = ThreadPoolSettings::new("answers", Sizing::prefork(2, 200, 20));
+    let pool = ThreadPool::new(settings, move || {
+        let reply = Arc::clone(&reply);
+        Ok(Box::new(move |mut client: TcpStream| {
+            // A client that leaves is its own loss.
+            let _ = client.write_all(&reply);
+        }))
+    })?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    println!("ready {{\"listeners\":{{\"main\":\"{}\"}}}}", listener.local_addr()?);
+    loop {
+        let (client, _) = listener.accept()?;
+        if let Err(refused) = pool.submit(client) {
+            // Dropped here, which closes it.
+            eprintln!("{refused}");
+        }
+    }
+}

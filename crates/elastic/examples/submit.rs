@@ -1,0 +1,96 @@
+//! What it costs to hand a job to a thread: a pool of threads beside a bare channel.
+//!
+//! `submit` prints one line of JSON: medians over rounds that take turns. *Single* is the time from
+//! a submit to the begin of its job on a thread that rests, *burst* the time for each of many jobs
+//! that are handed over at once, to as many threads.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use elastic::{Sizing, ThreadPool, ThreadPoolSettings};
+
+const ROUNDS: usize = 41;
+const SINGLES: u32 = 2000;
+const BURST: u32 = 20_000;
+const THREADS: u32 = 4;
+
+/// A job says when it began.
+type Job = (Instant, Sender<Duration>);
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let single_pool = pool(1)?;
+    let (single_bare, _) = bare(1);
+    let many_pool = pool(THREADS)?;
+    let (many_bare, _) = bare(THREADS);
+    let mut medians: [Vec<f64>; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        medians[0].push(single(|job| single_pool.submit(job).is_ok()));
+        medians[1].push(single(|job| single_bare.send(job).is_ok()));
+        medians[2].push(burst(|job| many_pool.submit(job).is_ok()));
+        medians[3].push(burst(|job| many_bare.send(job).is_ok()));
+    }
+    let line = |name: &str, samples: &[f64]| {
+        let samples: Vec<String> = samples.iter().map(|ns| format!("{ns:.0}")).collect();
+        format!("\"{name}\":[{}]", samples.join(","))
+    };
+    let names = ["single_pool", "single_bare", "burst_pool", "burst_bare"];
+    let lines: Vec<String> =
+        names.iter().zip(&medians).map(|(name, samples)| line(name, samples)).collect();
+    println!("{{{}}}", lines.join(","));
+    Ok(())
+}
+
+fn pool(threads: u32) -> std::io::Result<ThreadPool<Job>> {
+    let queue_max = BURST as usize;
+    let settings =
+        ThreadPoolSettings { queue_max, ..ThreadPoolSettings::new("jobs", Sizing::fixed(threads)) };
+    ThreadPool::new(settings, || Ok(Box::new(run)))
+}
+
+/// Threads that take turns at the one end of a channel, as one would write it.
+fn bare(threads: u32) -> (Sender<Job>, Arc<Mutex<Receiver<Job>>>) {
+    let (sender, receiver) = channel();
+    let receiver = Arc::new(Mutex::new(receiver));
+    for _ in 0..threads {
+        let receiver = Arc::clone(&receiver);
+        std::thread::spawn(move || {
+            loop {
+                let job = receiver.lock().expect("no job panics").recv();
+                let Ok(job) = job else { break };
+                run(job);
+            }
+        });
+    }
+    (sender, receiver)
+}
+
+fn run((submitted, tell): Job) {
+    let _ = tell.send(submitted.elapsed());
+}
+
+/// Median nanoseconds from a submit to the begin of its job.
+fn single(mut submit: impl FnMut(Job) -> bool) -> f64 {
+    let (tell, told) = channel();
+    let mut samples: Vec<Duration> = (0..SINGLES)
+        .map(|_| {
+            assert!(submit((Instant::now(), tell.clone())), "the queue has room");
+            told.recv().expect("it is told")
+        })
+        .collect();
+    samples.sort_unstable();
+    samples[samples.len() / 2].as_nanos() as f64
+}
+
+/// Nanoseconds for each of many.
+fn burst(mut submit: impl FnMut(Job) -> bool) -> f64 {
+    let (tell, told) = channel();
+    let begun = Instant::now();
+    for _ in 0..BURST {
+        assert!(submit((begun, tell.clone())), "the queue has room");
+    }
+    drop(tell);
+    let count = told.iter().count();
+    assert_eq!(count, BURST as usize, "all were served");
+    begun.elapsed().as_nanos() as f64 / f64::from(BURST)
+}

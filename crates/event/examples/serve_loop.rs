@@ -1,0 +1,34 @@
+//! The loop alone: `serve_loop BYTES` sends so many bytes to whoever connects, and ends the connection;
+//! measured by `xtask bench threads`.
+
+use event::{Address, BindSettings, Calls, Epoll, Event, Loop, LoopSettings, Owner, StreamLimits};
+
+struct Serve {
+    reply: block::Slice,
+}
+
+impl Owner for Serve {
+    type Mail = ();
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+        match event {
+            Event::Accepted { stream, .. } => {
+                calls.limits(stream, StreamLimits { send_max: usize::MAX, ..Default::default() });
+                calls.send(stream, self.reply.clone());
+                calls.finish(stream, None);
+            }
+            Event::Data { mut data, .. } => data.consume(data.bytes().len()),
+            _ => {}
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let bytes: usize = std::env::args().nth(1).map_or(Ok(0), |text| text.parse())?;
+    let any = Address::Internet(([127, 0, 0, 1], 0).into());
+    let (listener, bound) = event::bind(&any, &BindSettings::default())?;
+    println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
+    let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
+    events.calls().accept_from(listener);
+    Ok(events.run(&mut Serve { reply: block::Slice::from(&vec![b'x'; bytes][..]) })?)
+}

@@ -1,0 +1,146 @@
+//! A client whose connection is its request, as of the day-time and time protocols: it says
+//! nothing, gets one reply as it is, and its connection is closed.
+//!
+//! What it sends all the same is discarded.
+
+use std::collections::VecDeque;
+
+use event::Calls;
+use exchange::{Cause, Outcome, Peer, Phase, RequestId, Slice};
+use wire::{Asked, Framing, Marks, write_reply};
+
+use crate::core::Core;
+use crate::exchanges::{Client, Delivery, SessionId};
+use crate::transport::Transport;
+
+#[derive(Debug)]
+pub(super) struct Connect {
+    /// The place of its pool.
+    pool: usize,
+    /// While more of its reply comes.
+    request: Option<RequestId>,
+    /// What came and is not sent.
+    parts: VecDeque<Slice>,
+    /// Bytes of them.
+    held: usize,
+    /// The end, until it is sent.
+    outcome: Option<Outcome>,
+    /// The worker was asked to wait.
+    holding: bool,
+}
+
+/// Writes the refusal of a connection: a line.
+pub(super) fn write_refusal(outcome: &Outcome, out: &mut Vec<u8>) {
+    let refused = write_reply(Framing::Raw, Marks::Plain, outcome, Asked::Unknown, out);
+    debug_assert!(refused.is_ok(), "an ending can always be carried");
+}
+
+impl Connect {
+    /// Submits the request: its body is who connected.
+    pub(super) fn open(id: SessionId, pool: usize, peer: Peer, core: &mut Core) -> Self {
+        let client = Client::Session { session: id, sequence: 0 };
+        let body = Slice::from(peer.to_string().as_str());
+        let request = Some(core.submit(client, peer, body, pool));
+        Self { pool, request, parts: VecDeque::new(), held: 0, outcome: None, holding: false }
+    }
+
+    pub(super) fn deliver(&mut self, transport: &Transport, delivery: Delivery, core: &mut Core) {
+        let send_max = transport.listener().limits.send_max;
+        let length = match &delivery {
+            Delivery::Part(part) | Delivery::End(Outcome::Reply(part)) => part.len(),
+            Delivery::End(Outcome::Ended(..)) => 0,
+        };
+        if self.request.is_none() {
+            return;
+        }
+        if self.held + length > send_max {
+            let text = format!("a client's output holds at most {send_max} bytes");
+            let outcome = Outcome::ended(Cause::Reply, Phase::Reply, &text);
+            core.note_undelivered(self.pool, transport.peer(), &outcome);
+            let request = self.request.take();
+            if let (Delivery::Part(_), Some(request)) = (delivery, request) {
+                core.abandon(request, Cause::Reply);
+            }
+            self.outcome = Some(outcome);
+            return;
+        }
+        match delivery {
+            Delivery::Part(part) => self.push(part),
+            Delivery::End(outcome) => {
+                self.request = None;
+                self.outcome = Some(match outcome {
+                    Outcome::Reply(body) => {
+                        self.push(body);
+                        Outcome::Reply(Slice::default())
+                    }
+                    ended => ended,
+                });
+            }
+        }
+    }
+
+    fn push(&mut self, part: Slice) {
+        self.held += part.len();
+        self.parts.push_back(part);
+    }
+
+    pub(super) fn flush(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+        scratch: &mut Vec<u8>,
+    ) {
+        let high = transport.listener().limits.send_high;
+        self.write_below(transport, calls, scratch, high);
+        let clogged = transport.is_clogged(calls);
+        if let Some(request) = self.request
+            && clogged != self.holding
+        {
+            self.holding = clogged;
+            core.hold(request, clogged);
+        }
+        if !self.is_owed() {
+            transport.finish(calls, None);
+        }
+    }
+
+    pub(super) fn flush_all(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+    ) {
+        self.write_below(transport, calls, scratch, usize::MAX);
+    }
+
+    fn write_below(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        scratch: &mut Vec<u8>,
+        high: usize,
+    ) {
+        while transport.queued(calls) <= high {
+            let Some(part) = self.parts.pop_front() else { break };
+            self.held -= part.len();
+            transport.send(calls, part);
+        }
+        if self.parts.is_empty()
+            && let Some(outcome) = self.outcome.take()
+            && matches!(outcome, Outcome::Ended(..))
+        {
+            scratch.clear();
+            write_refusal(&outcome, scratch);
+            transport.send_bytes(calls, scratch);
+        }
+    }
+
+    pub(super) fn abandoned(&self) -> Option<RequestId> {
+        self.request
+    }
+
+    pub(super) fn is_owed(&self) -> bool {
+        self.request.is_some() || self.outcome.is_some()
+    }
+}

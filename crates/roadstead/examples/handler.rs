@@ -1,0 +1,108 @@
+//! A TCP server whose handler answers N bytes: a program that embeds Roadstead.
+//!
+//! ```text
+//! cargo run --release --example handler                            # serves its own clients, once
+//! cargo run --release --example handler -- --server --port 8000    # only serves, until it is ended
+//! cargo run --release --example handler -- --clients 100 --size 1024 --port 8000
+//! ```
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use roadstead::embed::{Embed, Peer, Running, Slice};
+
+#[path = "support/arguments.rs"]
+mod arguments;
+
+use arguments::Arguments;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments = Arguments::read()?;
+    if arguments.only_clients() {
+        let to = SocketAddr::from(([127, 0, 0, 1], arguments.port));
+        return clients(to, &arguments);
+    }
+    let server = serve(&arguments)?;
+    let address = server.address("main").ok_or("there is a listener")?.to_owned();
+    println!("ready {{\"listeners\":{{\"main\":\"{address}\"}}}}");
+    if arguments.server {
+        loop {
+            std::thread::park();
+        }
+    }
+    clients(address.parse()?, &arguments)?;
+    let status = server.status().ok_or("it serves")?;
+    println!(
+        "{} connections, {} workers",
+        status.listeners[0].accepted,
+        status.pools[0].workers.len()
+    );
+    if !server.drain().is_clean() {
+        return Err("something was cut off".into());
+    }
+    Ok(())
+}
+
+fn serve(arguments: &Arguments) -> Result<Running, Box<dyn std::error::Error>> {
+    let Arguments { port, size, threads, .. } = arguments;
+    let text = format!(
+        "[listener.main]\n\
+         listen = \"127.0.0.1:{port}\"\n\
+         protocol = \"connect\"\n\
+         backlog = 4096\n\
+         pool = \"answers\"\n\
+         [pool.answers]\n\
+         handler = \"bytes\"\n\
+         schedule = \"{}\"\n\
+         workers = {threads}\n",
+        arguments.schedule
+    );
+    let reply = Slice::from(&vec![b'x'; *size][..]);
+    let server = Embed::from_text(&text)?
+        // Before anything is done with a connection; here, as for a machine that serves itself.
+        .admit(|_listener, peer| match peer {
+            Peer::Internet(address) => address.ip().is_loopback(),
+            Peer::Local | Peer::Inside => true,
+        })
+        .answering("bytes", move || {
+            let reply = reply.clone();
+            Ok(move |_request: &_| reply.clone().into())
+        })
+        .start()?;
+    Ok(server)
+}
+
+/// As many clients as were asked for connect, read until the end, and connect again.
+fn clients(to: SocketAddr, arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let replies = AtomicU64::new(0);
+    let (begun, window) = (Instant::now(), Duration::from_millis(arguments.milliseconds));
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..arguments.clients)
+            .map(|_| {
+                scope.spawn(|| -> std::io::Result<()> {
+                    let mut bytes = Vec::new();
+                    while begun.elapsed() < window {
+                        bytes.clear();
+                        TcpStream::connect(to)?.read_to_end(&mut bytes)?;
+                        if bytes.len() != arguments.size {
+                            let text = format!("{} bytes came", bytes.len());
+                            return Err(std::io::Error::other(text));
+                        }
+                        replies.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        clients.into_iter().try_for_each(|client| match client.join() {
+            Ok(result) => result,
+            Err(_) => Err(std::io::Error::other("a client panicked")),
+        })
+    })?;
+    let count = replies.into_inner();
+    let rate = count as f64 / begun.elapsed().as_secs_f64();
+    println!("{count} replies of {} bytes, {rate:.0}/s", arguments.size);
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! The words that the handler examples understand.
+
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    /// Only serve.
+    pub(crate) server: bool,
+    /// Clients at once; only clients when a port is named too.
+    pub(crate) clients: usize,
+    clients_given: bool,
+    /// Bytes of a reply.
+    pub(crate) size: usize,
+    /// 0: any that is free.
+    pub(crate) port: u16,
+    /// How many threads, as `workers` of a pool is written.
+    pub(crate) threads: String,
+    /// Which of them is next.
+    pub(crate) schedule: String,
+    /// How long the clients go on.
+    pub(crate) milliseconds: u64,
+}
+
+impl Arguments {
+    pub(crate) fn read() -> Result<Self, String> {
+        let mut arguments = Self {
+            server: false,
+            clients: 100,
+            clients_given: false,
+            size: 1024,
+            port: 0,
+            threads: "{ min = 2, max = 200, spare = 20 }".to_owned(),
+            schedule: "round-robin".to_owned(),
+            milliseconds: 300,
+        };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} wants a value"));
+            let number = |text: String| text.parse().map_err(|_| format!("{text} is no number"));
+            match word.as_str() {
+                "--server" => arguments.server = true,
+                "--clients" => {
+                    arguments.clients = number(value()?)?;
+                    arguments.clients_given = true;
+                }
+                "--size" => arguments.size = number(value()?)?,
+                "--port" => {
+                    let text = value()?;
+                    arguments.port = text.parse().map_err(|_| format!("{text} is no port"))?;
+                }
+                "--threads" => arguments.threads = value()?,
+                "--schedule" => arguments.schedule = value()?,
+                "--milliseconds" => arguments.milliseconds = number(value()?)? as u64,
+                other => {
+                    return Err(format!(
+                        "{other}? there are --server, --clients N, --size BYTES, --port PORT, \
+                         --threads WORKERS, --schedule WORD and --milliseconds N"
+                    ));
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Whether somebody else serves.
+    pub(crate) fn only_clients(&self) -> bool {
+        !self.server && self.clients_given && self.port != 0
+    }
+}

@@ -1,0 +1,86 @@
+//! The sockets of a configuration's listeners.
+
+use std::fmt;
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use event::{BindSettings, Fd, Inherited};
+use settings::{Address, Configuration};
+
+/// Why a listener has no socket.
+#[derive(Debug)]
+pub enum BindError {
+    /// Its address cannot be had.
+    Address {
+        /// Which listener.
+        listener: String,
+        /// Where it should listen.
+        address: Address,
+        /// Why not.
+        error: io::Error,
+    },
+    /// What was handed over cannot be taken.
+    Inherited(io::Error),
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address { listener, address, error } => {
+                write!(f, "listener `{listener}` cannot listen on {address}: {error}")
+            }
+            Self::Inherited(error) => write!(f, "what was handed over cannot be taken: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// What everything random begins with.
+pub(crate) fn seed(now: SystemTime) -> u64 {
+    now.duration_since(UNIX_EPOCH)
+        .map_or(1, |since| since.as_secs() ^ u64::from(since.subsec_nanos()))
+}
+
+/// Sockets and addresses, each with the name of its listener.
+pub(crate) type Bound = (Vec<(String, Fd)>, Vec<(String, String)>);
+
+/// Binds every listener, or takes the socket that was handed over for it, and says where.
+pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError> {
+    let mut inherited = event::inherited().map_err(BindError::Inherited)?;
+    let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
+    for listener in &configuration.listeners {
+        let settings = BindSettings { backlog: listener.backlog, ..BindSettings::default() };
+        let bound = match &listener.listen {
+            Address::Internet(address) => {
+                event::bind(&event::Address::Internet(*address), &settings)
+            }
+            Address::Unix(path) => event::bind(&event::Address::Unix(path.clone()), &settings),
+            Address::Inherited(name) => handed_over(&mut inherited, name),
+        };
+        let (socket, bound) = bound.map_err(|error| {
+            let address = listener.listen.clone();
+            BindError::Address { listener: listener.name.clone(), address, error }
+        })?;
+        addresses.push((listener.name.clone(), bound.to_string()));
+        sockets.push((listener.name.clone(), socket));
+    }
+    for unused in inherited {
+        tracing::warn!(name = unused.name, "a descriptor was handed over that no listener uses");
+    }
+    Ok((sockets, addresses))
+}
+
+/// The socket of this name, once.
+fn handed_over(inherited: &mut Vec<Inherited>, name: &str) -> io::Result<(Fd, event::Address)> {
+    let Some(place) = inherited.iter().position(|one| one.name == name) else {
+        let text = "no descriptor of this name was handed over (see LISTEN_FDNAMES)";
+        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+    };
+    let Inherited { fd, address, .. } = inherited.remove(place);
+    let address = address.ok_or_else(|| {
+        let text = "the descriptor of this name is not a socket that listens";
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })?;
+    Ok((fd, address))
+}

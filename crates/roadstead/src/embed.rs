@@ -1,0 +1,399 @@
+//! Roadstead in a program of yours: the data plane with handlers that you write.
+//!
+//! What it is: listeners, queues, pools, limits and numbers as in the daemon, on a thread of its
+//! own, and handlers on threads that come and go as their pool's `workers` say. What it must never
+//! know: a command line, a database, an async runtime.
+//!
+//! ```
+//! use std::io::Read;
+//! use std::net::TcpStream;
+//! use roadstead::embed::Embed;
+//!
+//! let text = r#"
+//!     [listener.main]
+//!     listen = "127.0.0.1:0"
+//!     protocol = "connect"              # the connection is the request
+//!     pool = "hello"
+//!
+//!     [pool.hello]
+//!     handler = "greeter"
+//!     workers = { min = 2, max = 200, spare = 20 }
+//! "#;
+//! let server = Embed::from_text(text)?
+//!     .answering("greeter", || Ok(|request: &_| format!("hello, {}\n", roadstead::embed::text(request)).into()))
+//!     .start()?;
+//! let mut said = String::new();
+//! TcpStream::connect(server.address("main").unwrap())?.read_to_string(&mut said)?;
+//! assert!(said.starts_with("hello, 127.0.0.1:"));
+//! assert!(server.drain().is_clean());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
+
+use event::{Epoll, Loop, LoopSettings};
+use gateway::metrics::Metrics;
+use gateway::{Access, Admission, DrainResult, Parts, PlanError, Shard, Threads, Workshop};
+use settings::{Configuration, Diagnostics, Source, Worker};
+use spawn::Spawn;
+
+use crate::binding::{self, BindError, bind_all};
+
+pub use exchange::{
+    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Peer, Phase, Request, Slice,
+    Stop,
+};
+pub use gateway::{Answer, ListenerStatus, PoolStatus, Status, Verdict, WorkerStatus};
+
+/// Why nothing could be served.
+#[derive(Debug)]
+pub enum EmbedError {
+    /// A listener has no socket.
+    Bind(BindError),
+    /// A pool has no workers that could be made.
+    Plan(PlanError),
+    /// Programs cannot be started; [`Embed::init`] was not called first of all in `main`.
+    Programs(spawn::SpawnError),
+    /// The system refused a thread, or the loop.
+    System(io::Error),
+}
+
+impl fmt::Display for EmbedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bind(error) => error.fmt(f),
+            Self::Plan(error) => error.fmt(f),
+            Self::Programs(error) => write!(f, "no program can be started: {error}"),
+            Self::System(error) => write!(f, "the data plane cannot run: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for EmbedError {}
+
+/// A data plane that is being put together.
+pub struct Embed {
+    configuration: Configuration,
+    handlers: BTreeMap<String, Arc<dyn Factory>>,
+    admission: Option<Admission>,
+}
+
+impl Embed {
+    /// Lets pools of programs be served as well. Call it first of all in `main`, while there is one
+    /// thread; without such pools it is not needed.
+    ///
+    /// # Errors
+    /// Threads run already, or the keeper of programs cannot be started.
+    pub fn init() -> Result<(), spawn::SpawnError> {
+        spawn::init()
+    }
+
+    /// A data plane that serves this configuration. `[admin]` is not served: see
+    /// [`Running::metrics`] and [`Running::status`].
+    #[must_use]
+    pub fn new(configuration: Configuration) -> Self {
+        Self { configuration, handlers: BTreeMap::new(), admission: None }
+    }
+
+    /// A data plane that serves this text, written as a configuration file.
+    ///
+    /// # Errors
+    /// All that is wrong with it, each with its place and its mend.
+    pub fn from_text(text: &str) -> Result<Self, Diagnostics> {
+        let source = Source { name: "configuration".to_owned(), text: text.to_owned() };
+        settings::parse(&source, &|variable| std::env::var(variable).ok()).map(Self::new)
+    }
+
+    /// Registers the handlers that pools with `handler = "NAME"` have; the factory opens one a
+    /// thread, on that thread.
+    #[must_use]
+    pub fn handler(mut self, name: &str, factory: impl Factory + 'static) -> Self {
+        self.handlers.insert(name.to_owned(), Arc::new(factory));
+        self
+    }
+
+    /// Registers handlers that answer each request with bytes: `open` makes one a thread, on that
+    /// thread, with whatever it needs. What it cannot answer it ends with a panic, which its client
+    /// is told as `unknown`; a [`Handler`] can say more.
+    #[must_use]
+    pub fn answering<S>(
+        self,
+        name: &str,
+        open: impl Fn() -> Result<S, String> + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: FnMut(&Request) -> Bytes + Send + 'static,
+    {
+        self.handler(name, Opening(open))
+    }
+
+    /// Asks about every connection before anything is done with it: the listener's name and who
+    /// connected. One that is not admitted is closed without a word and counted as refused. Called
+    /// on the loop's thread, so it must not block.
+    #[must_use]
+    pub fn admit(mut self, admits: impl FnMut(&str, &Peer) -> bool + Send + 'static) -> Self {
+        self.admission = Some(Box::new(admits));
+        self
+    }
+
+    /// Binds the listeners and serves.
+    ///
+    /// # Errors
+    /// When it cannot; nothing was served then.
+    pub fn start(self) -> Result<Running, EmbedError> {
+        let (started, starts) = channel();
+        let thread = std::thread::Builder::new()
+            .name("roadstead".to_owned())
+            .spawn(move || self.run(&started))
+            .map_err(EmbedError::System)?;
+        match starts.recv() {
+            Ok(Ok((access, addresses))) => Ok(Running { access, addresses, thread: Some(thread) }),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(EmbedError::System(io::Error::other("its thread ended"))),
+        }
+    }
+
+    fn run(self, started: &Sender<Result<Started, EmbedError>>) -> DrainResult {
+        let made = self.prepare();
+        let (mut turning, mut shard) = match made {
+            Ok((turning, shard, access)) => {
+                if started.send(Ok(access)).is_err() {
+                    return DrainResult::default();
+                }
+                (turning, shard)
+            }
+            Err(error) => {
+                // Whoever does not wait for it does not need it.
+                let _ = started.send(Err(error));
+                return DrainResult::default();
+            }
+        };
+        shard.start(&mut turning.calls());
+        if let Err(error) = turning.run(&mut shard) {
+            tracing::error!(%error, "the event loop cannot go on");
+        }
+        shard.result()
+    }
+
+    fn prepare(self) -> Result<(Turning, Shard, Started), EmbedError> {
+        let Self { configuration, handlers, admission } = self;
+        let kernel = Epoll::new().map_err(EmbedError::System)?;
+        let turning: Turning =
+            Loop::new(kernel, LoopSettings::default()).map_err(EmbedError::System)?;
+        let now = (Instant::now(), SystemTime::now());
+        let metrics = Arc::new(Metrics::new(&configuration));
+        let (sockets, addresses) = bind_all(&configuration).map_err(EmbedError::Bind)?;
+        let mailbox = turning.mailbox();
+        let has_programs =
+            configuration.pools.iter().any(|pool| matches!(pool.worker, Worker::Program(_)));
+        let spawner: Box<dyn Spawn> = if has_programs {
+            let mailbox = mailbox.clone();
+            let report = move |report| mailbox.post(gateway::Mail::Program(report));
+            Box::new(spawn::Spawner::new(Box::new(report)).map_err(EmbedError::Programs)?)
+        } else {
+            Box::new(NoPrograms)
+        };
+        let shard = Shard::new(Parts {
+            configuration,
+            sockets,
+            workshop: Arc::new(Registered(handlers)),
+            spawner,
+            runner: Box::new(Threads),
+            mailbox: mailbox.clone(),
+            metrics: Arc::clone(&metrics),
+            started: now,
+            seed: binding::seed(now.1),
+            admission,
+        })
+        .map_err(EmbedError::Plan)?;
+        Ok((turning, shard, (Access::new(mailbox, metrics), addresses)))
+    }
+}
+
+impl fmt::Debug for Embed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embed").field("handlers", &self.handlers.keys()).finish_non_exhaustive()
+    }
+}
+
+type Turning = Loop<Epoll, gateway::Mail>;
+type Started = (Access, Vec<(String, String)>);
+
+/// A data plane that serves. Dropping it lets it end in good order, without waiting for that.
+#[derive(Debug)]
+pub struct Running {
+    access: Access,
+    addresses: Vec<(String, String)>,
+    thread: Option<JoinHandle<DrainResult>>,
+}
+
+impl Running {
+    /// Where a listener listens, with the port that the system chose; a path of a Unix socket is
+    /// written `unix:/path`.
+    #[must_use]
+    pub fn address(&self, listener: &str) -> Option<&str> {
+        let mut addresses = self.addresses.iter();
+        addresses.find(|(name, _)| name == listener).map(|(_, address)| address.as_str())
+    }
+
+    /// All numbers in the Prometheus text format.
+    #[must_use]
+    pub fn metrics(&self) -> String {
+        self.access.render_metrics()
+    }
+
+    /// What is going on; none once it has ended.
+    #[must_use]
+    pub fn status(&self) -> Option<Status> {
+        let (tell, told) = channel();
+        self.access.status(move |status| {
+            // Whoever asked may have left.
+            let _ = tell.send(status);
+        });
+        told.recv().ok()
+    }
+
+    /// Gives a pool one request from here, and waits for what a client of lines would read; none
+    /// once it has ended.
+    #[must_use]
+    pub fn ask(&self, pool: &str, request: &[u8]) -> Option<Answer> {
+        let (tell, told) = channel();
+        self.access.ask(pool.to_owned(), request, move |answer| {
+            let _ = tell.send(answer);
+        });
+        told.recv().ok()
+    }
+
+    /// Ends in good order: no more connections, what was taken is finished, at most for as long as
+    /// `[daemon] drain` says.
+    #[must_use]
+    pub fn drain(mut self) -> Drained {
+        self.access.drain();
+        let result = self.thread.take().map(JoinHandle::join);
+        match result {
+            Some(Ok(DrainResult { cut, unread })) => Drained { cut, unread, panicked: false },
+            _ => Drained { cut: 0, unread: 0, panicked: true },
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.access.drain();
+        }
+    }
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Requests that were cut off without a known outcome.
+    pub cut: usize,
+    /// Clients that had not read all their replies.
+    pub unread: usize,
+    /// The loop's thread panicked; that is a bug of ours.
+    pub panicked: bool,
+}
+
+impl Drained {
+    /// Whether nothing was cut off.
+    #[must_use]
+    pub const fn is_clean(self) -> bool {
+        self.cut == 0 && self.unread == 0 && !self.panicked
+    }
+}
+
+/// The body of a request as text; what is not UTF-8 in it is replaced.
+#[must_use]
+pub fn text(request: &Request) -> Cow<'_, str> {
+    String::from_utf8_lossy(&request.body)
+}
+
+/// The bytes of a reply.
+#[derive(Clone, Debug)]
+pub struct Bytes(Slice);
+
+impl From<Slice> for Bytes {
+    fn from(slice: Slice) -> Self {
+        Self(slice)
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Slice::from(&bytes[..]))
+    }
+}
+
+impl From<String> for Bytes {
+    fn from(text: String) -> Self {
+        Self(Slice::from(text.as_str()))
+    }
+}
+
+impl From<&str> for Bytes {
+    fn from(text: &str) -> Self {
+        Self(Slice::from(text))
+    }
+}
+
+/// Handlers out of closures.
+struct Opening<F>(F);
+
+impl<F, S> Factory for Opening<F>
+where
+    F: Fn() -> Result<S, String> + Send + Sync,
+    S: FnMut(&Request) -> Bytes + Send + 'static,
+{
+    fn open(&self) -> Result<Box<dyn Handler>, HandlerError> {
+        match (self.0)() {
+            Ok(serve) => Ok(Box::new(Answering(serve))),
+            Err(why) => Err(HandlerError::Open(why.into())),
+        }
+    }
+}
+
+struct Answering<S>(S);
+
+impl<S: FnMut(&Request) -> Bytes + Send> Handler for Answering<S> {
+    fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, _stop: &Stop) {
+        for (place, request) in batch.requests.iter().enumerate() {
+            let Bytes(reply) = (self.0)(request);
+            outbox.answer(place, Outcome::Reply(reply));
+        }
+    }
+}
+
+/// The handlers that were registered.
+struct Registered(BTreeMap<String, Arc<dyn Factory>>);
+
+impl Workshop for Registered {
+    fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
+        let Worker::Handler(name) = &pool.worker else {
+            return Err("only handlers and programs can be embedded".to_owned());
+        };
+        self.0.get(name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
+            format!("no handler `{name}` is registered; there are: {}", names.join(", "))
+        })
+    }
+}
+
+/// Of a data plane without pools of programs.
+struct NoPrograms;
+
+impl Spawn for NoPrograms {
+    fn start(&mut self, _token: u64, _command: spawn::Command) {
+        debug_assert!(false, "no pool has programs");
+    }
+
+    fn stop(&mut self, _token: u64, _how: spawn::Stop) {}
+}
