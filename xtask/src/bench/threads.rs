@@ -237,7 +237,9 @@ fn idle(ground: &Ground) -> Result<Value, Failure> {
         // A call in which a thread slept already is seen again when strace lets go of it.
         let calls: u64 = calls
             .iter()
-            .filter(|(name, _)| !["futex", "epoll_pwait", "accept4", "restart_syscall"].contains(&name.as_str()))
+            .filter(|(name, _)| {
+                !["futex", "epoll_pwait", "accept4", "restart_syscall"].contains(&name.as_str())
+            })
             .map(|(_, count)| count)
             .sum();
         all.insert(peer.name.to_owned(), json!({ "switches": switches, "calls": calls }));
@@ -278,7 +280,8 @@ fn write_page(
         measured.insert(part.to_owned(), value);
     }
     let ThreadsArguments { rounds, milliseconds, .. } = arguments;
-    let command = format!("cargo xtask bench threads --rounds {rounds} --milliseconds {milliseconds}");
+    let command =
+        format!("cargo xtask bench threads --rounds {rounds} --milliseconds {milliseconds}");
     let names: Vec<&str> = ground.peers.iter().map(|peer| peer.name).collect();
     let measured = page::Measured::read(&Value::Object(measured), &names);
     let text = page::page(&command, &pages::machine(), &measured);

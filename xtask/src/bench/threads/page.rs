@@ -20,6 +20,9 @@ struct Cell {
     cpu: Vec<f64>,
 }
 
+/// One number of each round.
+type What = fn(&Cell) -> &[f64];
+
 /// What is stored of all parts.
 pub(super) struct Measured {
     names: Vec<String>,
@@ -58,13 +61,7 @@ impl Measured {
     }
 
     /// Quartiles of `what` of one server over another's, round by round.
-    fn ratio(
-        &self,
-        cells: &[Cell],
-        of: &str,
-        over: &str,
-        what: fn(&Cell) -> &[f64],
-    ) -> Quartiles {
+    fn ratio(&self, cells: &[Cell], of: &str, over: &str, what: What) -> Quartiles {
         let (Some(of), Some(over)) = (self.cell(cells, of), self.cell(cells, over)) else {
             return Quartiles::of(&[]);
         };
@@ -90,7 +87,7 @@ fn spread(of: Quartiles, digits: usize) -> String {
 }
 
 /// One table: sizes down, servers across.
-fn table(measured: &Measured, what: fn(&Cell) -> &[f64], scale: f64, digits: usize) -> String {
+fn table(measured: &Measured, what: What, scale: f64, digits: usize) -> String {
     let mut text = format!("| bytes | {} |\n|---|", measured.names.join(" | "));
     text.push_str(&"---|".repeat(measured.names.len()));
     text.push('\n');
@@ -135,9 +132,8 @@ pub(super) fn goals(measured: &Measured) -> Vec<(String, bool)> {
         most(LOOP, BARE, 1.15);
         for ours in [HANDLER, POOL] {
             let median = measured.ratio(cells, ours, CONNECTION, rate).median;
-            let text = format!(
-                "{size} B: replies/s of {ours} at least 0.97 × {CONNECTION} ({median:.2})"
-            );
+            let text =
+                format!("{size} B: replies/s of {ours} at least 0.97 × {CONNECTION} ({median:.2})");
             goals.push((text, median >= 0.97));
         }
     }
@@ -148,7 +144,8 @@ pub(super) fn goals(measured: &Measured) -> Vec<(String, bool)> {
         let of = &measured.idle[name];
         let count = |key: &str| of[key].as_u64().unwrap_or(u64::MAX);
         let (switches, calls) = (count("switches"), count("calls"));
-        let text = format!("{name} at rest: no wake-ups ({switches} switches, {calls} system calls)");
+        let text =
+            format!("{name} at rest: no wake-ups ({switches} switches, {calls} system calls)");
         goals.push((text, switches == 0 && calls == 0));
     }
     goals
@@ -180,7 +177,7 @@ pub(super) fn page(command: &str, machine: &Machine, measured: &Measured) -> Str
     text.push_str("\n## Replies, thousands a second\n\n");
     text.push_str(&table(measured, rate, 0.001, 1));
     text.push_str("\n## Ratios, round by round\n\n| bytes |");
-    let ratios: [(&str, &str, &str, fn(&Cell) -> &[f64]); 6] = [
+    let ratios: [(&str, &str, &str, What); 6] = [
         ("CPU", HANDLER, CONNECTION, cpu),
         ("CPU", HANDLER, PYTHON_POOL, cpu),
         ("CPU", POOL, CONNECTION, cpu),
