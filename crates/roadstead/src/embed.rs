@@ -396,4 +396,8 @@ impl Spawn for NoPrograms {
     }
 
     fn stop(&mut self, _token: u64, _how: spawn::Stop) {}
+
+    fn resident(&self, _process: u32) -> Option<u64> {
+        None
+    }
 }
