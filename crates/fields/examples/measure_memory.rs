@@ -8,9 +8,9 @@ mod subjects;
 use std::alloc::System;
 
 use fields::{Case, Fields, Rows, Schema, Value, http1};
-use http::header::HeaderMap;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use subjects::{Classic, Members, Reform, Store, Strings};
+use subjects::{Classic, Members, Reform, Store, Strings, Tree};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -30,10 +30,24 @@ fn store<S: Store>(members: &Members) {
     counted(&format!("{}, filled again", S::NAME), || set.refill(members));
 }
 
+/// As hyper does it: the values are parts of the one block that was received.
+fn sliced(ended: &bytes::Bytes) -> HeaderMap {
+    let mut headers = [httparse::EMPTY_HEADER; 32];
+    let (_, parsed) = httparse::parse_headers(ended, &mut headers).expect("a head").unwrap();
+    let mut map = HeaderMap::with_capacity(parsed.len());
+    for header in parsed {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).expect("a token");
+        let value = HeaderValue::from_maybe_shared(ended.slice_ref(header.value));
+        map.append(name, value.expect("a value"));
+    }
+    map
+}
+
 fn main() {
     let members = subjects::twenty();
     store::<Fields>(&members);
     store::<HeaderMap>(&members);
+    store::<Tree>(&members);
     store::<Strings>(&members);
     store::<Classic>(&members);
     store::<Reform>(&members);
@@ -45,6 +59,8 @@ fn main() {
     };
     counted("Fields, adopted", adopt).give_back();
     counted("Fields, adopted, from the pool", adopt).give_back();
+    let ended = bytes::Bytes::from([&lines[..], b"\r\n"].concat());
+    counted("http::HeaderMap, values sliced", || sliced(&ended));
     let tiny = block::Slice::copy_of(&subjects::lines(&subjects::hundred_tiny()));
     let mut set = Fields::headers();
     counted("Fields, 100 tiny headers adopted", || {

@@ -8,6 +8,7 @@ use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 #[derive(Args, Debug)]
@@ -15,28 +16,58 @@ pub(crate) struct FieldsArguments {
     /// Rounds of each measurement
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Only this part; the page is made of it and what earlier runs left of the others
+    #[arg(long, value_parser = PARTS)]
+    only: Option<String>,
     /// Show the page without writing it
     #[arg(long)]
     dry: bool,
 }
 
-/// The tasks of the page: how their lines begin, and the heading that they stand under. The case
-/// that the original was measured with comes first.
-const TASKS: [(&str, &str); 5] = [
-    ("T4", "A query of 1000 rows × 12 columns, 100 times a thread: the original's own case"),
+/// The parts, in the order in which they are measured. `memory` counts and does not time.
+const PARTS: [&str; 6] = ["query", "sets", "heads", "lookups", "layouts", "memory"];
+
+/// The tables of the page: how the tasks in them begin, and the heading. The case that the original
+/// was measured with comes first.
+const TASKS: [(&str, &str); 6] = [
+    ("T4", "A query of 1000 rows × 12 columns: the original's own case"),
     ("T1", "1000 sets × 20 members"),
     ("T2", "A head: parsed, stored, asked, sent"),
     ("T3", "A head: two out, two in, sent again"),
     ("look-up", "Looking one name up among twenty"),
+    ("layout", "The layouts that were weighed"),
 ];
 
-/// One measurement under one allocator: nanoseconds of a unit, lower to upper quartile.
+/// The stores whose memory is measured as the system sees it.
+const STORES: [&str; 6] = [
+    "Fields",
+    "http::HeaderMap",
+    "BTreeMap<String, String>",
+    "Vec<(String, String)>",
+    "one allocation a string",
+    "the reform's layout",
+];
+
+/// What is counted by callgrind, and how it is called on the page.
+const COUNTED: [(&str, &str); 8] = [
+    ("look-up", "an absent known name looked up"),
+    ("present", "a present known name, the 12th of 20, looked up"),
+    ("Fields", "20 members appended, Fields"),
+    ("the reform's layout", "20 members appended, the reform's layout"),
+    ("the copies alone, nothing kept", "20 members copied, nothing kept"),
+    ("http::HeaderMap", "20 members appended, http::HeaderMap"),
+    ("head", "a head of 20 parsed and stored, Fields"),
+    ("httparse", "the same parsed by httparse, nothing stored"),
+];
+
+/// One measurement under one allocator: nanoseconds of a unit, lower to upper quartile, and the
+/// 99th percentile within the rounds.
 #[derive(Clone, Debug)]
 struct Line {
     task: String,
     subject: String,
     threads: String,
-    ns: [String; 3],
+    ns: [String; 4],
 }
 
 pub(super) fn run(workspace: &Workspace, arguments: &FieldsArguments) -> Result<(), Failure> {
@@ -44,51 +75,85 @@ pub(super) fn run(workspace: &Workspace, arguments: &FieldsArguments) -> Result<
     eprintln!("building as released");
     let build = ["build", "--release", "-p", "roadstead-fields", "--examples"];
     shell::run(workspace.cargo(build))?;
-    let rounds = arguments.rounds.to_string();
-    let measure = |example: &str, args: &[&str]| {
-        let mut command = Command::new(workspace.built("release", &format!("examples/{example}")));
-        command.args(args);
-        shell::output(command)
-    };
-    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = loads.split(' ').next().unwrap_or_default();
-    let memory = measure("measure_memory", &[])?;
-    eprintln!("measuring under glibc");
-    let glibc = lines(&measure("measure", &["time", &rounds])?)?;
-    eprintln!("measuring under mimalloc");
-    let mimalloc = lines(&measure("measure_mimalloc", &["time", &rounds])?)?;
-    let instructions = instructions(workspace)?;
-    let command = format!("cargo xtask bench fields --rounds {rounds}");
-    let page = page(&command, &page::machine(), &memory, [&glibc, &mimalloc], instructions, load);
+    let folder = workspace.target.join("bench/fields");
+    let failed =
+        |path: &Path, error: &std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+    fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
+    for part in PARTS {
+        if arguments.only.as_deref().is_none_or(|only| only == part) {
+            eprintln!("measuring {part}");
+            let said = measure(workspace, part, arguments.rounds)?;
+            let path = folder.join(part);
+            fs::write(&path, said).map_err(|error| failed(&path, &error))?;
+        }
+    }
+    let stored = |part: &str| fs::read_to_string(folder.join(part)).ok();
+    let missing: Vec<_> = PARTS.into_iter().filter(|part| stored(part).is_none()).collect();
+    if !missing.is_empty() {
+        println!("no page yet; not measured are: {}", missing.join(", "));
+        return Ok(());
+    }
+    let parts: String = PARTS.into_iter().filter_map(stored).collect();
+    let page = page(&page::machine(), &parts)?;
     println!("{page}");
     if !arguments.dry {
-        fs::write(workspace.root.join("docs/bench-fields.md"), page)
-            .map_err(|error| Failure::new(format!("docs/bench-fields.md: {error}")))?;
+        let path = workspace.root.join("docs/bench-fields.md");
+        fs::write(&path, page).map_err(|error| failed(&path, &error))?;
         println!("wrote docs/bench-fields.md");
     }
     Ok(())
 }
 
-fn lines(said: &str) -> Result<Vec<Line>, Failure> {
-    let line = |line: &str| {
-        let words: Vec<&str> = line.split('\t').collect();
-        let [task, subject, threads, low, median, high] = words[..] else {
-            return Err(Failure::new(format!("no measurement: {line}")));
-        };
-        let ns = [low, median, high].map(str::to_owned);
-        let [task, subject, threads] = [task, subject, threads].map(str::to_owned);
-        Ok(Line { task, subject, threads, ns })
+/// Measures one part and says what came of it: lines that begin with what they are.
+fn measure(workspace: &Workspace, part: &str, rounds: u32) -> Result<String, Failure> {
+    let say = |example: &str, arguments: &[&str]| {
+        let mut command = Command::new(workspace.built("release", &format!("examples/{example}")));
+        command.args(arguments);
+        shell::output(command)
     };
-    said.lines().map(line).collect()
+    if part == "memory" {
+        return measure_memory(workspace, say);
+    }
+    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = loads.split(' ').next().unwrap_or_default();
+    let mut text = format!("part\t{part}\t{rounds}\t{load}\n");
+    for (allocator, example) in [("glibc", "measure"), ("mimalloc", "measure_mimalloc")] {
+        for line in say(example, &["time", part, &rounds.to_string()])?.lines() {
+            text.push_str(&format!("{allocator}\t{line}\n"));
+        }
+    }
+    Ok(text)
 }
 
-/// Instructions of one look-up of a known name that is absent, its loop included: what a million
-/// more of them add to a run, counted by callgrind.
-fn instructions(workspace: &Workspace) -> Result<f64, Failure> {
+fn measure_memory(
+    workspace: &Workspace,
+    say: impl Fn(&str, &[&str]) -> Result<String, Failure>,
+) -> Result<String, Failure> {
+    let mut text = String::new();
+    for line in say("measure_memory", &[])?.lines() {
+        text.push_str(&format!("allocated\t{line}\n"));
+    }
+    for store in STORES {
+        let glibc = say("measure", &["peak", store])?;
+        let mimalloc = say("measure_mimalloc", &["peak", store])?;
+        text.push_str(&format!("peak\t{store}\t{}\t{}\n", glibc.trim(), mimalloc.trim()));
+    }
+    let nothing = instructions(workspace, "nothing")?;
+    for (what, shown) in COUNTED {
+        // Only the look-up is so short that the loop around it counts.
+        let alone = if what == "look-up" { nothing } else { 0.0 };
+        let count = instructions(workspace, what)? - alone;
+        text.push_str(&format!("instructions\t{shown}\t{count:.0}\n"));
+    }
+    Ok(text)
+}
+
+/// Instructions of one `what`: what ten thousand more of them add to a run, counted by callgrind.
+fn instructions(workspace: &Workspace, what: &str) -> Result<f64, Failure> {
     let counted = |count: &str| {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-        command.arg(workspace.built("release", "examples/measure")).args(["lookups", count]);
+        command.arg(workspace.built("release", "examples/measure")).args(["count", what, count]);
         command.stderr(std::process::Stdio::piped());
         let output = command.output();
         let output = output.map_err(|error| Failure::new(format!("valgrind: {error}")))?;
@@ -99,64 +164,103 @@ fn instructions(workspace: &Workspace) -> Result<f64, Failure> {
             .and_then(|count| count.parse::<f64>().ok())
             .ok_or_else(|| Failure::new(format!("callgrind counted nothing\n{said}")))
     };
-    Ok((counted("2000000")? - counted("1000000")?) / 1e6)
+    Ok((counted("20000")? - counted("10000")?) / 1e4)
 }
 
-fn page(
-    command: &str,
-    machine: &Machine,
-    memory: &str,
-    allocators: [&[Line]; 2],
-    instructions: f64,
-    load: &str,
-) -> String {
+fn line(words: &[&str]) -> Result<Line, Failure> {
+    let [task, subject, threads, low, median, high, slow] = *words else {
+        return Err(Failure::new(format!("no measurement: {}", words.join(" "))));
+    };
+    let ns = [low, median, high, slow].map(str::to_owned);
+    let [task, subject, threads] = [task, subject, threads].map(str::to_owned);
+    Ok(Line { task, subject, threads, ns })
+}
+
+fn page(machine: &Machine, parts: &str) -> Result<String, Failure> {
+    let (mut glibc, mut mimalloc) = (Vec::new(), Vec::new());
+    let [mut runs, mut allocated, mut peak, mut counted] = [const { String::new() }; 4];
+    for said in parts.lines() {
+        let words: Vec<&str> = said.split('\t').collect();
+        match *words {
+            ["glibc", ref rest @ ..] => glibc.push(line(rest)?),
+            ["mimalloc", ref rest @ ..] => mimalloc.push(line(rest)?),
+            ["part", part, rounds, load] => {
+                runs.push_str(&format!("{part} {rounds} rounds at load {load}; "));
+            }
+            ["allocated", ref rest @ ..] => {
+                allocated.push_str(&format!("| {} |\n", rest.join(" | ")));
+            }
+            ["peak", ref rest @ ..] => peak.push_str(&format!("| {} |\n", rest.join(" | "))),
+            ["instructions", ref rest @ ..] => {
+                counted.push_str(&format!("| {} |\n", rest.join(" | ")));
+            }
+            _ => return Err(Failure::new(format!("no measurement: {said}"))),
+        }
+    }
     let Machine { cores, kernel, date, perl: _ } = machine;
     let mut text = format!(
         "# Names and values, measured\n\n\
-         Made by `{command}` on {date}: {cores} cores, Linux {kernel}. Nanoseconds of one unit of wall time\n\
-         (with several threads: over all units of all of them), medians (lower to upper quartile). Absolute\n\
-         numbers are worth ±30 % on a shared machine; within a task the subjects ran in turn, round after\n\
-         round, so their ratios count. {cores} cores cannot show all of the contention in malloc that the\n\
-         authors of the original saw on 32.\n"
+         Made by `cargo xtask bench fields` on {date}: {cores} cores, Linux {kernel}. Nanoseconds of one unit of wall\n\
+         time (with several threads: over all units of all of them), medians (lower to upper quartile); p99 is\n\
+         that of parts of ten sets or a hundred units within the rounds, where one thread works. Absolute numbers\n\
+         are worth ±30 % on a shared machine; within a task the subjects ran in turn, round after round, so\n\
+         their ratios count. {cores} cores cannot show all of the contention in malloc that the authors of the\n\
+         original saw on 32.\n\n\
+         Parts: {}; the load is that of the minute before.\n",
+        runs.trim_end_matches("; ")
     );
-    text.push_str(&format!(
-        "Load of the machine over the minute before: {load}; above 1 the times are doubtful.\n"
-    ));
     for (begin, heading) in TASKS {
         text.push_str(&format!("\n## {heading}\n\n"));
-        text.push_str(
-            "| Task | Threads | Store | ns, glibc | ns, mimalloc |\n|---|---|---|---|---|\n",
-        );
-        let [glibc, mimalloc] = allocators;
-        for line in glibc.iter().filter(|line| line.task.starts_with(begin)) {
-            let same = |other: &&Line| {
-                (&other.task, &other.subject, &other.threads)
-                    == (&line.task, &line.subject, &line.threads)
-            };
-            let other = mimalloc.iter().find(same).map(shown).unwrap_or_default();
-            let Line { task, subject, threads, ns: _ } = line;
-            let task = task.strip_prefix(begin).unwrap_or(task).trim();
-            text.push_str(&format!(
-                "| {task} | {threads} | {subject} | {} | {other} |\n",
-                shown(line)
-            ));
-        }
+        text.push_str(&table(begin, &glibc, &mimalloc));
     }
     text.push_str(&format!(
-        "\nA look-up of an absent known name is {instructions:.1} instructions with its loop, counted by callgrind.\n"
+        "\n## Memory\n\nWhat is asked of the allocator:\n\n\
+         | Store, 20 members unless said | Allocations | Reallocations | Bytes added |\n|---|---|---|---|\n{allocated}\n\
+         By how much the process grows when 1000 sets of 20 members are alive, with what the allocator adds:\n\n\
+         | Store | KiB, glibc | KiB, mimalloc |\n|---|---|---|\n{peak}\n\
+         ## Instructions\n\nCounted by callgrind, glibc:\n\n| What | Instructions |\n|---|---|\n{counted}"
     ));
-    text.push_str("\n## What is asked of the allocator\n\n");
-    text.push_str("| Store, 20 members unless said | Allocations | Reallocations | Bytes added |\n|---|---|---|---|\n");
-    for line in memory.lines() {
-        text.push_str(&format!("| {} |\n", line.replace('\t', " | ")));
-    }
     text.push_str(METHOD);
+    Ok(text)
+}
+
+/// The measurements of the tasks that begin so, those of a task and its number of threads together,
+/// with the ratio to the first.
+fn table(begin: &str, glibc: &[Line], mimalloc: &[Line]) -> String {
+    let mut text = String::from(
+        "| Task | Threads | Store | ns, glibc | × the first | p99 | ns, mimalloc | × the first | p99 |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for line in glibc.iter().filter(|line| line.task.starts_with(begin)) {
+        let Line { task, subject, threads, ns: _ } = line;
+        let of = |all: &[Line]| {
+            let mut group =
+                all.iter().filter(|other| (&other.task, &other.threads) == (task, threads));
+            let first = group.clone().next().and_then(median);
+            let same = group.find(|other| &other.subject == subject);
+            let shown = same.map(|line| {
+                let [low, median, high, slow] = &line.ns;
+                format!("{median} ({low}–{high}) | {} | {slow}", ratio(line, first))
+            });
+            shown.unwrap_or_else(|| "– | – | –".to_owned())
+        };
+        let task = task.strip_prefix(begin).unwrap_or(task).trim_start_matches([' ', ',']);
+        text.push_str(&format!(
+            "| {task} | {threads} | {subject} | {} | {} |\n",
+            of(glibc),
+            of(mimalloc)
+        ));
+    }
     text
 }
 
-fn shown(line: &Line) -> String {
-    let [low, median, high] = &line.ns;
-    format!("{median} ({low}–{high})")
+fn median(line: &Line) -> Option<f64> {
+    line.ns[1].parse().ok()
+}
+
+fn ratio(line: &Line, first: Option<f64>) -> String {
+    let ratio = median(line).zip(first).map(|(ns, first)| ns / first);
+    ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"))
 }
 
 const METHOD: &str = "
@@ -181,20 +285,29 @@ mod tests {
 
     #[test]
     fn lines_become_rows_under_their_headings() {
-        let said = "T1 kept\tFields\t1\t1.0\t2.0\t3.0\nT4 a row\tRows\t30\t4.0\t5.0\t6.0";
-        let all = lines(said).unwrap();
+        let said = "part\tsets\t15\t0.10\n\
+                    glibc\tT1 kept\tFields\t1\t1.0\t2.0\t3.0\t9.0\n\
+                    glibc\tT1 kept\tOther\t1\t1.0\t5.0\t7.0\t9.0\n\
+                    mimalloc\tT1 kept\tFields\t1\t1.0\t1.5\t3.0\t-\n\
+                    glibc\tT4 a row\tRows\t30\t4.0\t5.0\t6.0\t-\n\
+                    allocated\tFields\t2\t0\t1020\n\
+                    peak\tFields\t1100\t1200\n\
+                    instructions\ta look-up\t2\n";
         let machine = Machine {
             cores: 2,
             kernel: "6.1.0".to_owned(),
             date: "2026-01-02".to_owned(),
             perl: String::new(),
         };
-        let page = page("command", &machine, "Fields\t2\t0\t1020", [&all, &all], 9.5, "0.10");
+        let page = page(&machine, said).unwrap();
         for part in [
-            "| kept | 1 | Fields | 2.0 (1.0–3.0) | 2.0 (1.0–3.0) |",
-            "| a row | 30 | Rows | 5.0 (4.0–6.0) |",
+            "sets 15 rounds at load 0.10",
+            "| kept | 1 | Fields | 2.0 (1.0–3.0) | 1.00 | 9.0 | 1.5 (1.0–3.0) | 1.00 | - |",
+            "| kept | 1 | Other | 5.0 (1.0–7.0) | 2.50 | 9.0 | – | – | – |",
+            "| a row | 30 | Rows | 5.0 (4.0–6.0) | 1.00 | - | – | – | – |",
             "| Fields | 2 | 0 | 1020 |",
-            "9.5 instructions",
+            "| Fields | 1100 | 1200 |",
+            "| a look-up | 2 |",
         ] {
             assert!(page.contains(part), "{part} in\n{page}");
         }
@@ -202,10 +315,6 @@ mod tests {
             page.find("| a row").unwrap() < page.find("| kept").unwrap(),
             "their own case is on top"
         );
-    }
-
-    #[test]
-    fn what_is_no_measurement_is_an_error() {
-        assert!(lines("T1\tFields\t1").is_err());
+        assert!(self::page(&machine, "glibc\tT1\tFields\t1").is_err());
     }
 }

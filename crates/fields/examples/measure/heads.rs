@@ -3,8 +3,12 @@
 use std::hint::black_box;
 
 use block::Slice;
-use fields::{AsName, Fields, Name, http1, known};
+use bytes::Bytes;
+use fields::{AsName, Fields, Name, Tag, http1, known};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+use super::subjects::{self, Members};
+use super::{Run, alternate, unit};
 
 /// What a proxy asks each head: three that most have, and five that most have not.
 const ASKED: [Name; 8] = [
@@ -42,6 +46,19 @@ pub(crate) fn header_map(ended: &[u8]) -> HeaderMap {
     for header in parsed {
         let name = HeaderName::from_bytes(header.name.as_bytes()).expect("a token");
         map.append(name, HeaderValue::from_bytes(header.value).expect("a value"));
+    }
+    map
+}
+
+/// As hyper does it: the values are parts of the one block that was received.
+pub(crate) fn header_map_sliced(ended: &Bytes) -> HeaderMap {
+    let mut headers = [httparse::EMPTY_HEADER; 128];
+    let (_, parsed) = httparse::parse_headers(ended, &mut headers).expect("a head").unwrap();
+    let mut map = HeaderMap::with_capacity(parsed.len());
+    for header in parsed {
+        let name = HeaderName::from_bytes(header.name.as_bytes()).expect("a token");
+        let value = HeaderValue::from_maybe_shared(ended.slice_ref(header.value));
+        map.append(name, value.expect("a value"));
     }
     map
 }
@@ -123,4 +140,146 @@ pub(crate) fn edit_strings(list: &mut Vec<(String, String)>) {
     list.retain(|(name, _)| !name.eq_ignore_ascii_case("cookie"));
     list.push(("Via".to_owned(), "1.1 roadstead".to_owned()));
     list.push(("X-Forwarded-Proto".to_owned(), "https".to_owned()));
+}
+
+pub(crate) fn time(rounds: usize) {
+    head(rounds, "20 headers", &subjects::twenty());
+    head(rounds, "9 headers", &subjects::twenty()[..9].to_vec());
+    head(rounds, "100 tiny headers", &subjects::hundred_tiny());
+    send(rounds);
+    edit(rounds);
+}
+
+fn head(rounds: usize, name: &str, members: &Members) {
+    let lines = subjects::lines(members);
+    let (ended, slice) = (ended(&lines), Slice::copy_of(&lines));
+    let shared = Bytes::from(ended.clone());
+    let task = format!("T2 parse and store, {name}");
+    let (a, b, c, d) = (ended.clone(), slice.clone(), ended.clone(), ended.clone());
+    let (e, f) = (shared.clone(), members.clone());
+    let subjects: Vec<(&str, Run)> = vec![
+        ("Fields", unit(move || black_box(adopt(&b)).give_back())),
+        ("httparse alone, nothing stored", unit(move || httparse(&a))),
+        ("the tags of its names alone", unit(move || tags(&f))),
+        ("http::HeaderMap", unit(move || header_map(&c))),
+        ("http::HeaderMap, values sliced", unit(move || header_map_sliced(&e))),
+        ("Vec<(String, String)>", unit(move || strings(&d))),
+    ];
+    alternate(&task, 1, rounds, subjects);
+
+    let task = format!("T2 parse, store, 8 look-ups, send, {name}");
+    let c = ended.clone();
+    let fields = unit(move || {
+        let set = adopt(&slice);
+        let mut out = Vec::with_capacity(2048);
+        black_box(ask_fields(&set));
+        send_fields(&set, black_box(&mut out));
+        set.give_back();
+    });
+    let map = |map: HeaderMap| {
+        let mut out = Vec::with_capacity(2048);
+        black_box(ask_map(&map));
+        send_map(&map, black_box(&mut out));
+    };
+    let list = unit(move || {
+        let list = strings(&ended);
+        let mut out = Vec::with_capacity(2048);
+        black_box(ask_strings(&list));
+        send_strings(&list, black_box(&mut out));
+    });
+    let subjects: Vec<(&str, Run)> = vec![
+        ("Fields", fields),
+        ("http::HeaderMap", unit(move || map(header_map(&c)))),
+        ("http::HeaderMap, values sliced", unit(move || map(header_map_sliced(&shared)))),
+        ("Vec<(String, String)>", list),
+    ];
+    alternate(&task, 1, rounds, subjects);
+}
+
+/// What could be saved if tags were made when the first name is asked for.
+fn tags(members: &Members) {
+    for (name, _) in members {
+        black_box(Tag::of(name));
+    }
+}
+
+fn send(rounds: usize) {
+    let lines = subjects::lines(&subjects::twenty());
+    let (set, map) = (adopt(&Slice::copy_of(&lines)), header_map(&ended(&lines)));
+    let same = set.clone();
+    let subjects: Vec<(&str, Run)> = vec![
+        ("Fields, as one slice", unit(move || http1::io_slices(&set).count())),
+        (
+            "Fields, copied",
+            unit(move || {
+                let mut out = Vec::with_capacity(2048);
+                send_fields(&same, black_box(&mut out));
+            }),
+        ),
+        (
+            "http::HeaderMap",
+            unit(move || {
+                let mut out = Vec::with_capacity(2048);
+                send_map(&map, black_box(&mut out));
+            }),
+        ),
+    ];
+    alternate("T3 send unchanged, 20 headers", 1, rounds, subjects);
+}
+
+fn edit(rounds: usize) {
+    let lines = subjects::lines(&subjects::twenty());
+    let ended = ended(&lines);
+    let (set, map, list) = (adopt(&Slice::copy_of(&lines)), header_map(&ended), strings(&ended));
+    let copied = set.clone();
+    let subjects: Vec<(&str, Run)> = vec![
+        (
+            "Fields, as slices",
+            unit(move || {
+                let mut set = set.clone();
+                edit_fields(&mut set);
+                black_box(http1::io_slices(&set).count())
+            }),
+        ),
+        (
+            "Fields, copied",
+            unit(move || {
+                let mut set = copied.clone();
+                edit_fields(&mut set);
+                let mut out = Vec::with_capacity(2048);
+                send_fields(&set, black_box(&mut out));
+            }),
+        ),
+        (
+            "http::HeaderMap",
+            unit(move || {
+                let mut map = map.clone();
+                edit_map(&mut map);
+                let mut out = Vec::with_capacity(2048);
+                send_map(&map, black_box(&mut out));
+            }),
+        ),
+        (
+            "Vec<(String, String)>",
+            unit(move || {
+                let mut list = list.clone();
+                edit_strings(&mut list);
+                let mut out = Vec::with_capacity(2048);
+                send_strings(&list, black_box(&mut out));
+            }),
+        ),
+    ];
+    alternate("T3 copy the set, 2 out, 2 in, send", 1, rounds, subjects);
+}
+
+pub(crate) fn parse_fields() -> Box<dyn Fn()> {
+    let slice = Slice::copy_of(&subjects::lines(&subjects::twenty()));
+    Box::new(move || black_box(adopt(&slice)).give_back())
+}
+
+pub(crate) fn parse_alone() -> Box<dyn Fn()> {
+    let ended = ended(&subjects::lines(&subjects::twenty()));
+    Box::new(move || {
+        httparse(&ended);
+    })
 }

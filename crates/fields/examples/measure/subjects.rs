@@ -1,5 +1,7 @@
 //! The stores that are compared, each doing the same work in its own best way.
 
+use std::collections::BTreeMap;
+
 use fields::Fields;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -94,6 +96,25 @@ impl Store for Strings {
         let mut list = Self::with_capacity(members.len());
         list.refill(members);
         list
+    }
+
+    fn refill(&mut self, members: &Members) {
+        let text = |bytes: &[u8]| std::str::from_utf8(bytes).expect("text").to_owned();
+        self.clear();
+        self.extend(members.iter().map(|(name, value)| (text(name), text(value))));
+    }
+}
+
+/// A map in the order of its names; the last of several with one name stays.
+pub(crate) type Tree = BTreeMap<String, String>;
+
+impl Store for Tree {
+    const NAME: &'static str = "BTreeMap<String, String>";
+
+    fn fill(members: &Members) -> Self {
+        let mut map = Self::new();
+        map.refill(members);
+        map
     }
 
     fn refill(&mut self, members: &Members) {

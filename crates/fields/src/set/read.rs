@@ -211,6 +211,13 @@ impl Fields {
         self.position(name).is_some()
     }
 
+    /// False when one bit tells that there is no field of that name; else it must be looked for.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn may_have(&self, name: &(impl AsName + ?Sized)) -> bool {
+        self.mask & name.tag().bit() != 0
+    }
+
     /// How many fields have that name.
     #[must_use]
     pub fn count(&self, name: &(impl AsName + ?Sized)) -> usize {
