@@ -51,7 +51,8 @@ pub(crate) fn obtain(capacity: usize) -> Arc<[u8]> {
 /// Keeps the memory for reuse when the caller was its last owner, and leaves an empty one behind.
 pub(crate) fn give_back(bytes: &mut Arc<[u8]>) {
     let length = bytes.len();
-    if length == 0 || Arc::get_mut(bytes).is_none() {
+    // The count is looked at first because most slices share their block, and it is only a load.
+    if length == 0 || Arc::strong_count(bytes) > 1 || Arc::get_mut(bytes).is_none() {
         return;
     }
     let Some(class) = class_of(length).filter(|&class| class_capacity(class) == length) else {

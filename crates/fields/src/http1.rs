@@ -86,12 +86,7 @@ pub fn adopt(set: &mut Fields, lines: Slice) -> Result<(), HeadError> {
         set.clear();
         return Err(HeadError { reason, byte: limits.bytes as usize });
     }
-    set.adopt(lines.clone());
-    let read = read(set, &lines, limits);
-    if read.is_err() {
-        set.clear();
-    }
-    read
+    set.adopt_lines(lines, |set, lines| read(set, lines, limits))
 }
 
 fn read(set: &mut Fields, bytes: &[u8], limits: Limits) -> Result<(), HeadError> {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use crate::Fields;
+use crate::set::Memory;
 
 /// Sets that a thread keeps at most.
 pub const POOLED_SETS_MAX: usize = 64;
@@ -12,7 +13,7 @@ pub const POOLED_FIELDS_MAX: usize = 256;
 pub const POOLED_BYTES_MAX: usize = 16 * 1024;
 
 thread_local! {
-    static POOL: RefCell<Vec<Fields>> = const { RefCell::new(Vec::new()) };
+    static POOL: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Fields {
@@ -20,18 +21,21 @@ impl Fields {
     /// [gave back](Self::give_back), if there is one.
     #[must_use]
     pub fn pooled() -> Self {
-        kept().unwrap_or_default()
+        Self::new().with_kept_memory()
     }
 
     /// An empty set of header fields, as [`Self::headers`] makes it, with the memory of one that
     /// this thread gave back, if there is one.
     #[must_use]
     pub fn pooled_headers() -> Self {
-        let mut set = Self::headers();
-        if let Some(kept) = kept() {
-            set.take_memory(kept);
+        Self::headers().with_kept_memory()
+    }
+
+    fn with_kept_memory(mut self) -> Self {
+        if let Some(memory) = kept() {
+            self.set_memory(memory);
         }
-        set
+        self
     }
 
     /// Gives the memory to this thread's pool, for the next set. More than
@@ -40,19 +44,18 @@ impl Fields {
     pub fn give_back(mut self) {
         self.clear();
         self.shrink_to(POOLED_FIELDS_MAX, POOLED_BYTES_MAX);
-        let mut set = Self::new();
-        set.take_memory(self);
+        let memory = self.take_memory();
         // A thread that is ending has no pool any more; then the memory is freed.
         let _ = POOL.try_with(|pool| {
             let mut pool = pool.borrow_mut();
             if pool.len() < POOLED_SETS_MAX {
-                pool.push(set);
+                pool.push(memory);
             }
         });
     }
 }
 
-fn kept() -> Option<Fields> {
+fn kept() -> Option<Memory> {
     POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten()
 }
 
@@ -83,7 +86,12 @@ mod tests {
         };
         let sets: Vec<_> = (0..2 * POOLED_SETS_MAX).map(large).collect();
         sets.into_iter().for_each(Fields::give_back);
-        let kept: Vec<_> = std::iter::from_fn(kept).collect();
+        let with = |memory| {
+            let mut set = Fields::new();
+            set.set_memory(memory);
+            set
+        };
+        let kept: Vec<_> = std::iter::from_fn(kept).map(with).collect();
         assert_eq!(kept.len(), POOLED_SETS_MAX);
         let most = POOLED_BYTES_MAX + 16 * POOLED_FIELDS_MAX;
         assert!(kept.iter().all(|set| set.bytes_held() <= most));

@@ -115,6 +115,9 @@ impl Entry {
     }
 }
 
+/// What a set owns: room for bytes and for entries.
+pub(crate) type Memory = (Buffer, Vec<Entry>);
+
 /// Names and values in their order, in one buffer.
 ///
 /// ```
@@ -346,11 +349,16 @@ impl Fields {
         self.dead = 0;
     }
 
-    /// Gets the memory of `other` in place of its own; both are empty.
-    pub(crate) fn take_memory(&mut self, other: Self) {
-        debug_assert!(self.is_empty() && other.is_empty());
-        self.bytes = other.bytes;
-        self.entries = other.entries;
+    /// The memory of this set, which is empty.
+    pub(crate) fn take_memory(&mut self) -> Memory {
+        debug_assert!(self.is_empty(), "only an empty set gives its memory away");
+        (std::mem::take(&mut self.bytes), std::mem::take(&mut self.entries))
+    }
+
+    /// Gets that memory in place of its own; this set is empty.
+    pub(crate) fn set_memory(&mut self, memory: Memory) {
+        debug_assert!(self.is_empty(), "only an empty set gets other memory");
+        (self.bytes, self.entries) = memory;
     }
 
     /// Copies what is alive into a buffer of at least `capacity`, in the order of the fields.

@@ -63,4 +63,13 @@ fn the_steady_loop_allocates_nothing() {
     http1::adopt(&mut set, Slice::copy_of(&tiny)).expect("a head");
     let own = set.bytes_held() - set.stats().bytes_used.next_power_of_two().max(4096);
     assert!(own <= 1600, "the index of 100 tiny headers is 16 bytes each: {own}");
+
+    let lines = Slice::copy_of(&tiny);
+    let mut set = Fields::headers();
+    let region = Region::new(ALLOCATOR);
+    http1::adopt(&mut set, lines).expect("a head");
+    let change = region.change();
+    assert_eq!((change.allocations, change.reallocations), (1, 1), "room is estimated twice");
+    let index = set.bytes_held() - 4096;
+    assert!(2 * (tiny.len() + index) <= 5 * tiny.len(), "{index} bytes for {}", tiny.len());
 }

@@ -382,3 +382,41 @@ fn untested_there_the_last_field_and_iteration_from_the_back() {
     let back: Vec<_> = (&fields).into_iter().rev().map(|field| field.name).collect();
     assert_eq!(back, [&b"c"[..], b"a", b"A", b"b", b"a"]);
 }
+
+#[test]
+fn values_are_changed_by_number() {
+    let mut fields = abc();
+    assert!(fields.set_value(1, "changed"));
+    assert!(!fields.set_value(5, "past the end"));
+    assert_eq!(fields.try_set_value(99, "x"), Ok(false));
+    assert_eq!(shown(&fields), r#"[a="1", b="changed", A="3", a="4", c="5"]"#);
+}
+
+#[test]
+fn a_flat_list_has_names_and_values_in_turn() {
+    let fields = Fields::from_iter([("a", Some("1")), ("b", None)]);
+    let list: Vec<_> = fields.iter().flat_map(|f| [Some(f.name), f.value.bytes()]).collect();
+    assert_eq!(list, [Some(&b"a"[..]), Some(b"1"), Some(b"b"), None]);
+}
+
+#[test]
+fn defaults_come_second_and_say_so() {
+    let mut section = Fields::from_iter([("port", "80")]);
+    let given = section.len();
+    let defaults = Fields::from_iter([("port", "8080"), ("host", "any")]);
+    assert_eq!(section.merge_missing(&defaults), Ok(1));
+    assert_eq!(section.take_note("port"), Some(Value::Bytes(b"80")));
+    assert_eq!(section.take_note("host"), Some(Value::Bytes(b"any")));
+    assert!(section.position("host") >= Some(given), "what was defaulted lies behind what was set");
+    assert_eq!(section.unread().count(), 0);
+}
+
+#[test]
+fn a_shared_set_is_copied_when_it_is_changed() {
+    use std::sync::Arc;
+    let mut ours = Arc::new(abc());
+    let theirs = Arc::clone(&ours);
+    Arc::make_mut(&mut ours).append("d", "6");
+    let seen = std::thread::scope(|scope| scope.spawn(|| theirs.len()).join());
+    assert_eq!((seen.unwrap(), ours.len()), (5, 6));
+}

@@ -3,6 +3,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::time::Instant;
 
 use fields::{Case, Fields, Rows, Schema, Value};
 use rusqlite::Connection;
@@ -168,7 +169,8 @@ fn real(rounds: usize) {
     }
 }
 
-/// Wall time of one row, from when all threads are prepared to when the last has done its work.
+/// Wall time of one row, from when all threads are prepared and the first begins to when the last
+/// has done its work.
 fn timed_after<T>(
     threads: usize,
     ready: &std::sync::Barrier,
@@ -178,15 +180,18 @@ fn timed_after<T>(
     let run = || {
         let prepared = prepare();
         ready.wait();
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         work(&prepared);
-        began.elapsed()
+        (began, Instant::now())
     };
-    let longest = std::thread::scope(|scope| {
+    let (began, ended) = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
         let mine = run();
-        others.into_iter().map(|other| other.join().expect("no thread fails")).fold(mine, Ord::max)
+        let both = |(began, ended): (Instant, Instant), (other_began, other_ended)| {
+            (began.min(other_began), ended.max(other_ended))
+        };
+        others.into_iter().map(|other| other.join().expect("no thread fails")).fold(mine, both)
     });
     let units = (threads * QUERIES * ROWS) as f64;
-    super::Round { ns: longest.as_nanos() as f64 / units, parts: Vec::new() }
+    super::Round { ns: (ended - began).as_nanos() as f64 / units, parts: Vec::new() }
 }

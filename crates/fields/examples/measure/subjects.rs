@@ -157,6 +157,7 @@ pub(crate) struct Reform {
 }
 
 impl Reform {
+    #[inline(always)]
     fn put(&mut self, bytes: &[u8]) -> usize {
         let before = self.bytes.as_ptr().addr();
         let offset = self.bytes.len();

@@ -31,32 +31,53 @@ fn is_worth_keeping(head: &Slice) -> bool {
 }
 
 impl Fields {
-    /// Forgets all fields and takes `head`, of which nothing is indexed yet. For the codec of
-    /// lines, which adds what it finds by [`Self::adopt_line`].
-    pub(crate) fn adopt(&mut self, head: Slice) {
+    /// Forgets all fields and lets `read` find lines in `head`, which is then theirs. It adds them by
+    /// [`Self::adopt_line`] and calls nothing else.
+    pub(crate) fn adopt_lines<E>(
+        &mut self,
+        head: Slice,
+        read: impl FnOnce(&mut Self, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.clear();
         self.form = Form::Lines;
         self.dead = head.len();
         self.entries.reserve((head.len() / LINE_LENGTH + 8).min(self.limits.fields as usize));
+        if let Err(error) = read(self, &head) {
+            self.clear();
+            return Err(error);
+        }
         if is_worth_keeping(&head) {
             self.head = Some(head);
         } else {
             self.bytes.extend_from_slice(&head);
         }
+        Ok(())
     }
 
-    /// Adds a field that lies as a line in what was adopted, checked by the caller: the name and
+    /// Adds a field that lies as a line in what is adopted, checked by the caller: the name and
     /// the value by their positions, the end of the line in `end`.
     #[inline]
     pub(crate) fn adopt_line(&mut self, name: Place, value: Place, end: usize, tag: Tag) {
         self.dead -= end - name.start;
         self.mask |= tag.bit();
+        if self.entries.len() == self.entries.capacity() {
+            self.reserve_lines(end);
+        }
         self.entries.push(Entry {
             name: position(name.start),
             value: position(value.start),
             length_and_marks: position(value.length) | LINE,
             tag,
         });
+    }
+
+    /// Makes room for as many lines as what is left of the head has if they are as long as those
+    /// that ended at `end`; doubling would give twice that to a head of many short lines.
+    #[cold]
+    fn reserve_lines(&mut self, end: usize) {
+        let length = end / (self.entries.len() + 1);
+        let allowed = (self.limits.fields as usize).saturating_sub(self.entries.len()).max(1);
+        self.entries.reserve_exact((self.dead / length.max(1) + 2).min(allowed));
     }
 
     /// Forgets all fields and lets `read` find those of `record` in it. The block is kept unless
