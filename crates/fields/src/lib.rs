@@ -9,7 +9,8 @@
 //! ```text
 //!   entries  [name, value, length + marks, tag] …              16 bytes each, in their order
 //!   memory   |== adopted block ==|===== own buffer =====|      positions count through both
-//!   packed   |name|value|name|value| …                         rows, records, parameters
+//!   packed   |name|value|name|value| …                         parameters, what is made here
+//!   record   |{"|name|":"|value|"}                             adopted: what stands between is dead
 //!   lines    |name: value CR LF|name: value CR LF| …           heads: sent as they lie
 //!   law      used = live + dead, and dead ≤ max(live, 512 bytes) after every change
 //! ```

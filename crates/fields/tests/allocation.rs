@@ -1,13 +1,41 @@
-//! The steady loop allocates nothing: ten thousand pooled requests, and rows filled again.
+//! The steady loop allocates nothing: ten thousand pooled requests, records that become rows, rows
+//! filled again; and how many blocks each thing is made of.
+//!
+//! The counts are of the whole process, and the usual harness allocates on a thread of its own
+//! while a test runs. So this has its own, with one thread.
 
 use std::alloc::System;
 
 use block::{Block, Slice};
-use fields::{Case, Fields, Rows, Schema, Value, http1, known};
+use fields::{Case, Fields, Rows, Schema, Value, http1, json, known};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn main() {
+    let checks = [
+        ("pooled_requests_allocate_nothing", requests as fn()),
+        ("records_that_become_rows_allocate_nothing", records),
+        ("a_set_is_two_blocks", set),
+        ("a_batch_is_three_blocks", batch),
+        ("room_for_tiny_headers_is_estimated_twice", tiny_headers),
+    ];
+    for (name, check) in checks {
+        // A panic ends the program and is the failure.
+        check();
+        println!("test {name} ... ok");
+    }
+    println!("\ntest result: ok. {} passed; 0 failed; 0 ignored", checks.len());
+}
+
+/// Allocations and reallocations while `work` runs.
+fn counted(work: impl FnOnce()) -> (usize, usize) {
+    let region = Region::new(ALLOCATOR);
+    work();
+    let change = region.change();
+    (change.allocations, change.reallocations)
+}
 
 const HEAD: &[u8] = b"Host: example.org\r\nConnection: close\r\nCookie: a=b\r\nAccept: */*\r\n";
 
@@ -25,51 +53,62 @@ fn request(out: &mut Vec<u8>) {
     set.give_back();
 }
 
-/// One test, because the counts are of the whole process.
-#[test]
-fn the_steady_loop_allocates_nothing() {
+fn requests() {
     let mut out = Vec::with_capacity(4096);
     request(&mut out);
-    let region = Region::new(ALLOCATOR);
-    (0..10_000).for_each(|_| request(&mut out));
-    let change = region.change();
-    assert_eq!((change.allocations, change.reallocations), (0, 0), "requests");
+    assert_eq!(counted(|| (0..10_000).for_each(|_| request(&mut out))), (0, 0));
+}
 
-    let region = Region::new(ALLOCATOR);
-    let mut set = Fields::with_capacity(20, 700);
-    for _ in 0..20 {
-        set.append("a-name-of-12", "a value of 22 bytes ok");
-    }
-    let change = region.change();
-    assert_eq!((change.allocations, change.reallocations), (2, 0), "a set is two blocks");
-    assert!(set.bytes_held() <= 1100, "{}", set.bytes_held());
+fn records() {
+    let mut rows = Rows::with_capacity(Schema::new(["at", "path"], Case::Exact), 100, 10_000);
+    let mut record = Fields::with_capacity(4, 100);
+    let mut hundred = || {
+        rows.clear();
+        for _ in 0..100 {
+            let mut block = Block::with_capacity(100);
+            block.push(br#"{"at":17,"user":null,"path":"/index.html","ok":true}"#);
+            json::adopt(&mut record, &block.freeze()).expect("a record");
+            rows.push_record(&record).expect("a row");
+            record.clear();
+        }
+    };
+    hundred();
+    assert_eq!(counted(|| (0..100).for_each(|_| hundred())), (0, 0));
+}
 
+fn set() {
+    let fill = || {
+        let mut set = Fields::with_capacity(20, 700);
+        for _ in 0..20 {
+            set.append("a-name-of-12", "a value of 22 bytes ok");
+        }
+        assert!(set.bytes_held() <= 1100, "{}", set.bytes_held());
+    };
+    assert_eq!(counted(fill), (2, 0));
+}
+
+fn batch() {
     let names: Vec<_> = (0..20).map(|column| format!("column_{column}")).collect();
     let schema = Schema::new(&names, Case::Exact);
-    let region = Region::new(ALLOCATOR);
-    let mut rows = Rows::with_capacity(schema, 1000, 1000 * 20 * 22);
-    for _ in 0..2 {
-        rows.clear();
-        for _ in 0..1000 {
-            rows.push([Value::Bytes(&[b'v'; 22]); 20]).expect("a row");
+    let fill = || {
+        let mut rows = Rows::with_capacity(schema, 1000, 1000 * 20 * 22);
+        for _ in 0..2 {
+            rows.clear();
+            for _ in 0..1000 {
+                rows.push([Value::Bytes(&[b'v'; 22]); 20]).expect("a row");
+            }
         }
-    }
-    let change = region.change();
-    assert_eq!((change.allocations, change.reallocations), (3, 0), "a batch is three blocks");
+    };
+    assert_eq!(counted(fill), (3, 0));
+}
 
+fn tiny_headers() {
     let tiny: Vec<u8> = (0..100).flat_map(|n| format!("x-h-{n:04}: v\r\n").into_bytes()).collect();
-    let mut set = Fields::headers();
-    set.reserve(100, 0);
-    http1::adopt(&mut set, Slice::copy_of(&tiny)).expect("a head");
-    let own = set.bytes_held() - set.stats().bytes_used.next_power_of_two().max(4096);
-    assert!(own <= 1600, "the index of 100 tiny headers is 16 bytes each: {own}");
-
     let lines = Slice::copy_of(&tiny);
+    let block = lines.held();
     let mut set = Fields::headers();
-    let region = Region::new(ALLOCATOR);
-    http1::adopt(&mut set, lines).expect("a head");
-    let change = region.change();
-    assert_eq!((change.allocations, change.reallocations), (1, 1), "room is estimated twice");
-    let index = set.bytes_held() - 4096;
+    let adopt = || http1::adopt(&mut set, lines).expect("a head");
+    assert_eq!(counted(adopt), (1, 1));
+    let index = set.bytes_held() - block;
     assert!(2 * (tiny.len() + index) <= 5 * tiny.len(), "{index} bytes for {}", tiny.len());
 }

@@ -3,7 +3,7 @@
 //! Seed and step are in every message. The seeds are fixed: a failure
 //! is repeated by running the test again.
 
-use fields::{Case, Fields, http1};
+use fields::{Case, Fields, http1, netstring};
 
 const STEPS: usize = 100_000;
 
@@ -164,6 +164,10 @@ impl Walk {
                 self.adopt();
                 "adopt"
             }
+            37 => {
+                self.adopt_record();
+                "adopt a record"
+            }
             38 => {
                 let empty = self.empty();
                 let mut other = std::mem::replace(&mut self.set, empty);
@@ -202,6 +206,18 @@ impl Walk {
         let mut sent = Vec::new();
         http1::encode(&self.set, &mut sent).expect("lines are sent");
         assert_eq!(sent, lines, "what was adopted is sent as it came");
+    }
+
+    /// What the set would say as netstrings, in a block of some size, becomes the set.
+    fn adopt_record(&mut self) {
+        self.model.retain(|(_, value)| value.is_some());
+        self.set.retain(|field| !field.value.is_null());
+        let mut record = Vec::new();
+        netstring::encode(&self.set, &mut record).expect("without NULL all can be said");
+        let spare = self.random.below(40_000);
+        let mut block = block::Block::with_capacity(record.len() + spare);
+        block.push(&record);
+        netstring::adopt(&mut self.set, &block.freeze()).expect("a record is adopted");
     }
 
     fn sweep(&self) {
