@@ -19,6 +19,8 @@ pub(crate) struct Requirement {
 enum Probe {
     /// A program on the search path.
     Program,
+    /// A program of PostgreSQL, which Debian keeps beside the search path.
+    Postgres,
     /// A module that Perl can load.
     PerlModule,
     /// A header of C.
@@ -35,6 +37,9 @@ const fn perl_module(name: &'static str, package: &'static str) -> Requirement {
     Requirement { name, package, probe: Probe::PerlModule }
 }
 
+const POSTGRES: Requirement =
+    Requirement { name: "postgres", package: "postgresql", probe: Probe::Postgres };
+
 /// What `cargo xtask test` and `faults` need.
 pub(crate) const TESTS: &[Requirement] = &[
     program("perl", "perl"),
@@ -42,6 +47,11 @@ pub(crate) const TESTS: &[Requirement] = &[
     perl_module("JSON::PP", "perl"),
     perl_module("DBD::SQLite", "libdbd-sqlite3-perl"),
     program("sqlite3", "sqlite3"),
+    POSTGRES,
+    program("psql", "postgresql-client"),
+    program("mariadbd", "mariadb-server"),
+    program("mariadb", "mariadb-client"),
+    program("setpriv", "util-linux"),
     program("strace", "strace"),
     program("python3", "python3"),
     program("awk", "mawk"),
@@ -130,6 +140,14 @@ impl Requirement {
     fn is_there(self) -> bool {
         match self.probe {
             Probe::Program => on_path(self.name),
+            Probe::Postgres => {
+                let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+                let beside = |name: &str| {
+                    let mut folders = versions.flatten().map(|it| it.path().join("bin").join(name));
+                    folders.any(|path| is_program(&path))
+                };
+                on_path(self.name) || beside(self.name)
+            }
             Probe::PerlModule => Command::new("perl")
                 .args([&format!("-M{}", self.name), "-e", "1"])
                 .stdin(Stdio::null())

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use database::sqlite::{SqliteOptions, factory};
-use database::{Action, OnConflict, Record, Sync};
+use database::{Action, Job, Sync};
 use exchange::{
     Batch, Factory, HandlerError, Outbox, Outcome, Peer, Request, RequestId, Slice, Stop,
 };
@@ -55,19 +55,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let factory = factory(SqliteOptions {
         path: file.into(),
-        action: Action::Insert {
-            table: "hits".to_owned(),
-            columns: ["id", "at", "path", "status"].map(str::to_owned).to_vec(),
-            on_conflict: OnConflict::Refuse,
+        job: Job {
+            create: Some(
+                "create table if not exists hits (id integer, at integer, path text, status integer)"
+                    .to_owned(),
+            ),
+            ack: "ok {id}".to_owned(),
+            sync: if sync == "full" { Sync::Full } else { Sync::Normal },
+            ..Job::new(Action::insert("hits", ["id", "at", "path", "status"]))
         },
-        create: Some(
-            "create table if not exists hits (id integer, at integer, path text, status integer)"
-                .to_owned(),
-        ),
-        record: Record::Json,
-        ack: "ok {id}".to_owned(),
-        sync: if sync == "full" { Sync::Full } else { Sync::Normal },
-        lock_wait: Duration::from_secs(5),
     })?;
     factory.check()?;
     let mut handler = factory.open()?;

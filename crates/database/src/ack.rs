@@ -1,7 +1,7 @@
 //! The acknowledgement: a text with values of the record in it.
 
-use crate::DatabaseError;
 use crate::source::{Members, Source};
+use crate::{Action, DatabaseError, Job};
 
 /// A part of the acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +10,14 @@ pub(crate) enum Piece {
     Text(Box<str>),
     /// Takes the value.
     Value(Source),
+}
+
+/// The acknowledgement of a job. What reads is answered with its rows and has none.
+pub(crate) fn of(job: &Job, members: &mut Members) -> Result<Vec<Piece>, DatabaseError> {
+    match job.action {
+        Action::Query(_) => Ok(Vec::new()),
+        Action::Insert { .. } | Action::Statement(_) => parse(&job.ack, members),
+    }
 }
 
 /// Reads `template`: `{name}` stands for a value, `{{` and `}}` for the braces themselves. Names

@@ -1,5 +1,48 @@
 //! What is done with a request, in the words of the settings.
 
+use std::time::Duration;
+
+/// What is done with the requests of a pool, whichever database it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// What is done with a request.
+    pub action: Action,
+    /// Statements that make what is missing, run each time a connection is opened.
+    pub create: Option<String>,
+    /// How a request is read into named values.
+    pub record: Record,
+    /// The reply after the commit. `{name}` stands for a value of the record (NULL is empty),
+    /// `{_id}`, `{_client}` and `{_at}` for those of the request, `{{` and `}}` for braces.
+    pub ack: String,
+    /// What a commit waits for.
+    pub sync: Sync,
+    /// How long a batch waits for a lock that another connection holds, before it fails.
+    pub lock_wait: Duration,
+    /// How long a batch that is known not to be stored is tried again, counted from its first
+    /// failure; zero: not at all. For servers: a file that fails is not tried again.
+    pub retry: Duration,
+    /// The table that keeps the rows which the database does not accept. It is made where it is
+    /// missing.
+    pub dead: Option<String>,
+}
+
+impl Job {
+    /// This action, with everything else as it is where the settings say nothing.
+    #[must_use]
+    pub fn new(action: Action) -> Self {
+        Self {
+            action,
+            create: None,
+            record: Record::Json,
+            ack: "ok".to_owned(),
+            sync: Sync::Full,
+            lock_wait: Duration::from_secs(5),
+            retry: Duration::from_secs(10),
+            dead: None,
+        }
+    }
+}
+
 /// What is done with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -15,6 +58,52 @@ pub enum Action {
     /// One statement that writes, prepared once, with `:name` parameters. Rows that it returns
     /// are dropped.
     Statement(String),
+    /// One statement that reads; the rows are the reply.
+    Query(Query),
+}
+
+impl Action {
+    /// An insert into `table` that refuses rows which are there already.
+    #[must_use]
+    pub fn insert<'c>(table: &str, columns: impl IntoIterator<Item = &'c str>) -> Self {
+        Self::Insert {
+            table: table.to_owned(),
+            columns: columns.into_iter().map(str::to_owned).collect(),
+            on_conflict: OnConflict::Refuse,
+        }
+    }
+}
+
+/// A statement that reads, and how its rows leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The statement, prepared once, with `:name` parameters.
+    pub sql: String,
+    /// How the rows are written.
+    pub rows: Format,
+    /// Rows of one reply at most; more end the query.
+    pub rows_max: usize,
+    /// Bytes of one reply at most; more end the query.
+    pub reply_max: usize,
+}
+
+impl Query {
+    /// This statement, with everything else as it is where the settings say nothing.
+    #[must_use]
+    pub fn new(sql: &str) -> Self {
+        Self { sql: sql.to_owned(), rows: Format::Json, rows_max: 10_000, reply_max: 1 << 20 }
+    }
+}
+
+/// How the rows of a query are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One line: a JSON array with an object for each row.
+    Json,
+    /// A line of JSON for each row, and an empty line behind the last.
+    Lines,
+    /// A line of TSV for each row, without the names, and an empty line behind the last.
+    Tsv,
 }
 
 /// What happens when a row is there already.

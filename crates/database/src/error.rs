@@ -17,6 +17,10 @@ pub enum DatabaseError {
     Open(PathBuf, Arc<str>),
     /// It can be read and not written.
     ReadOnly(PathBuf),
+    /// The server named first cannot be reached, or takes nobody at the moment; the text says why.
+    Unreachable(String, Arc<str>),
+    /// The server named first does not let us in, or not so; the text says why.
+    Denied(String, Arc<str>),
     /// The statements of `create` failed; the text is the database's own.
     Create(Arc<str>),
     /// There is no such table.
@@ -35,6 +39,35 @@ pub enum DatabaseError {
         /// Those that it has.
         columns: Vec<String>,
     },
+    /// The table has a column that must have a value and gets none.
+    Unset {
+        /// Which column.
+        column: String,
+        /// Of which table.
+        table: String,
+    },
+    /// The column does not take what it would be given.
+    Type {
+        /// Which column.
+        column: String,
+        /// Its type.
+        of: String,
+        /// What it would be given.
+        given: String,
+    },
+    /// The table's engine has no transactions.
+    Engine {
+        /// Which table.
+        table: String,
+        /// Its engine.
+        engine: String,
+    },
+    /// The table of dead letters cannot be used; the text is the database's own.
+    Dead(String, Arc<str>),
+    /// There is no table of dead letters.
+    NoDead,
+    /// The dead letters cannot be read or changed now; the text is the database's own.
+    Letters(Arc<str>),
     /// An `insert` without columns, or with a name that is empty, doubled or holds a NUL.
     Columns(&'static str, String),
     /// A name of a value that is longer than a record can have one.
@@ -50,6 +83,55 @@ pub enum DatabaseError {
     },
     /// The acknowledgement is not a template: why, and at which byte, counted from 1.
     Ack(&'static str, usize),
+}
+
+/// The option that an error is about, by the names of the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About<'a> {
+    /// `database`.
+    Database,
+    /// `create`.
+    Create,
+    /// `insert`, all of it.
+    Insert,
+    /// `insert.table`.
+    Table,
+    /// This name in `insert.columns`.
+    Column(&'a str),
+    /// `statement` or `query`.
+    Statement,
+    /// `ack`.
+    Ack,
+    /// `dead`.
+    Dead,
+}
+
+impl DatabaseError {
+    /// Whether time may mend it.
+    #[must_use]
+    pub const fn is_for_now(&self) -> bool {
+        matches!(self, Self::Unreachable(..))
+    }
+
+    /// Which option has to be looked at.
+    #[must_use]
+    pub fn about(&self) -> About<'_> {
+        match self {
+            Self::NotAFile(_)
+            | Self::NoFile(_)
+            | Self::Open(..)
+            | Self::ReadOnly(_)
+            | Self::Unreachable(..)
+            | Self::Denied(..) => About::Database,
+            Self::Create(_) => About::Create,
+            Self::NoTable { .. } | Self::Engine { .. } => About::Table,
+            Self::NoColumn { column, .. } | Self::Type { column, .. } => About::Column(column),
+            Self::Unset { .. } | Self::Columns(..) => About::Insert,
+            Self::Dead(..) | Self::NoDead | Self::Letters(_) => About::Dead,
+            Self::Statement(_) | Self::NameLength(_) => About::Statement,
+            Self::NotInRecord { .. } | Self::Ack(..) => About::Ack,
+        }
+    }
 }
 
 impl fmt::Display for DatabaseError {
@@ -82,6 +164,27 @@ impl fmt::Display for DatabaseError {
             Self::NoColumn { column, table, columns } => {
                 write!(f, "no column `{column}` in table `{table}`; it has {}", listed(columns))
             }
+            Self::Unreachable(server, text) => write!(f, "{server} cannot be reached: {text}"),
+            Self::Denied(server, text) => write!(f, "{server} does not let us in: {text}"),
+            Self::Unset { column, table } => write!(
+                f,
+                "column `{column}` of table `{table}` must have a value and is not inserted; add it \
+                 to `columns` or give it a default"
+            ),
+            Self::Type { column, of, given } => {
+                write!(f, "column `{column}` is of type {of}, which does not take {given}")
+            }
+            Self::Engine { table, engine } => write!(
+                f,
+                "table `{table}` has the engine {engine}, which has no transactions; use InnoDB"
+            ),
+            Self::Dead(table, text) => {
+                write!(f, "the table `{table}` of dead letters cannot be used: {text}")
+            }
+            Self::NoDead => {
+                f.write_str("the pool keeps no dead letters; `dead = \"TABLE\"` would keep them")
+            }
+            Self::Letters(text) => write!(f, "dead letters: {text}"),
             Self::Columns(why, name) => write!(f, "`insert`: {why} `{name}`"),
             Self::Statement(text) => write!(f, "`statement`: {text}"),
             Self::NotInRecord { name, columns } => {

@@ -1,24 +1,53 @@
 //! Databases as handlers: many small requests, one commit, then the acknowledgements.
 //!
-//! What it is: [`sqlite`], an [`exchange::Handler`] that turns each request of a batch into a row
-//! (a record becomes parameters, a statement runs once for each), commits once, and answers only
-//! then. What it knows: records, SQL, and which errors are the row's, the database's or nobody's
-//! to know. What it must never know: who asked, queues, schedules, settings files, sockets.
+//! What it is: [`exchange::Handler`]s that turn each request of a batch into a row (a record becomes
+//! parameters), commit once, and answer only then; or that answer each request with the rows of a
+//! query. What happens to a batch stands once, in `handler`, over what `link` asks of a driver; each
+//! database is a folder. What it knows: records, SQL, and which errors are the row's, the database's
+//! or nobody's to know. What it must never know: who asked, queues, schedules, settings files.
 //!
 //! ```text
-//!   batch ─ read ──────────► BEGIN ─ a statement a row ─ COMMIT ─► replies
+//!   batch ─ read ──────────► BEGIN ─ all rows at once ─ COMMIT ─► replies
 //!             │                │             │             │
-//!          refused          failed        refused       failed, or unknown where
-//!        record, row       database         row         it cannot be known: commit
+//!          refused          again, or     refused       failed, or unknown where
+//!        record, row     failed database    row         it cannot be known: commit
 //! ```
+//!
+//! The features `sqlite`, `postgres` and `mysql` choose the drivers; all are on by default.
 
 mod ack;
 mod action;
+mod database;
+mod digits;
 mod error;
+mod fault;
+mod handler;
+mod letters;
+mod link;
+mod name;
+#[cfg(feature = "server")]
+mod named;
+mod patience;
+mod reading;
+mod reply;
 mod rows;
+#[cfg(feature = "server")]
+mod server;
 mod source;
-pub mod sqlite;
 mod text;
+mod verb;
 
-pub use action::{Action, OnConflict, Record, Sync};
-pub use error::DatabaseError;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+pub use action::{Action, Format, Job, OnConflict, Query, Record, Sync};
+pub use database::Database;
+pub use error::{About, DatabaseError};
+pub use letters::{Letters, Retried, StoredLetter};
+pub use reading::Reader;
+#[cfg(feature = "server")]
+pub use server::{Host, Secret, Server, Tls};

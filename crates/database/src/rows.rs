@@ -9,13 +9,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use block::{CAPACITY_POOLED_MAX, Slice};
-use exchange::{Cause, Outcome, Phase, Request};
-use fields::{Fields, RowError, Rows as Cells, Schema, Value, json, logfmt, tsv};
+use exchange::{Batch, Cause, Outcome, Phase, Request};
+use fields::{Case, Fields, RowError, Rows as Cells, Schema, Value, json, logfmt, tsv};
 
-use crate::Record;
 use crate::ack::Piece;
-use crate::source::Source;
+use crate::fault::Fault;
+use crate::source::{Members, Source};
 use crate::text::one_line;
+use crate::{DatabaseError, Job, Record};
 
 /// Bytes of records or acknowledgements that are kept from one batch to the next at most.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -36,10 +37,54 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// The shape of requests whose statement has these parameters.
+    ///
+    /// # Errors
+    /// When the acknowledgement names a value that a line of TSV does not have.
+    pub(crate) fn new(
+        job: &Job,
+        members: Members,
+        parameters: Vec<Source>,
+        ack: Vec<Piece>,
+    ) -> Result<Self, DatabaseError> {
+        let columns = columns(&members, &parameters);
+        let absent = members.iter().find(|name| !columns.iter().any(|column| **column == **name));
+        if let (Record::Tsv, Some(name)) = (job.record, absent) {
+            let columns = columns.into_iter().map(String::from).collect();
+            return Err(DatabaseError::NotInRecord { name: name.to_owned(), columns });
+        }
+        let members = Schema::new(members.iter(), Case::Exact);
+        Ok(Self { record: job.record, members, columns, parameters, ack })
+    }
+
     /// The name of a member, for people.
     fn name(&self, member: usize) -> Cow<'_, str> {
         String::from_utf8_lossy(self.members.name(member).unwrap_or_default())
     }
+}
+
+/// The members that are parameters, each once, in the order of the parameters.
+fn columns(members: &Members, parameters: &[Source]) -> Vec<Box<str>> {
+    let mut columns: Vec<Box<str>> = Vec::new();
+    for source in parameters {
+        let Source::Member(member) = source else { continue };
+        let name = members.iter().nth(*member).unwrap_or_default();
+        if !columns.iter().any(|column| **column == *name) {
+            columns.push(name.into());
+        }
+    }
+    columns
+}
+
+/// A value of a row, or of the request that it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Given<'a> {
+    /// From the record.
+    Value(Value<'a>),
+    /// Of the request itself.
+    Integer(i64),
+    /// Of the request itself.
+    Client(exchange::Peer),
 }
 
 /// A request that became a row.
@@ -50,7 +95,15 @@ struct Row {
     /// Where its acknowledgement lies.
     ack: Range<usize>,
     /// Why the database does not accept it.
-    refusal: Option<Box<str>>,
+    refusal: Option<Refusal>,
+}
+
+/// Why the database does not accept a row.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// What the database calls it.
+    pub(crate) code: Box<str>,
+    pub(crate) text: Box<str>,
 }
 
 /// The rows of one batch, each known by its number here.
@@ -154,13 +207,26 @@ impl Rows {
         self.cells.value(row, member).unwrap_or(Value::Null)
     }
 
-    pub(crate) fn is_refused(&self, row: usize) -> bool {
-        self.rows[row].refusal.is_some()
+    /// What row `row` has for a parameter.
+    pub(crate) fn given(&self, row: usize, source: Source, batch: &Batch) -> Given<'_> {
+        let request = || &batch.requests[self.request(row)];
+        match source {
+            Source::Member(member) => Given::Value(self.value(row, member)),
+            Source::Id => Given::Integer(request().id.as_u64().cast_signed()),
+            Source::At => Given::Integer(request().at_us),
+            Source::Client => Given::Client(request().peer),
+        }
+    }
+
+    /// Why the database does not accept that row, if it does not.
+    pub(crate) fn refusal(&self, row: usize) -> Option<&Refusal> {
+        self.rows[row].refusal.as_ref()
     }
 
     /// Notes that the database does not accept that row.
-    pub(crate) fn refuse(&mut self, row: usize, text: &str) {
-        self.rows[row].refusal = Some(text.into());
+    pub(crate) fn refuse(&mut self, row: usize, fault: Fault) {
+        let Fault { code, text, .. } = fault;
+        self.rows[row].refusal = Some(Refusal { code, text: text.into() });
     }
 
     /// Forgets why rows were not accepted: they are tried anew.
@@ -181,7 +247,7 @@ impl Rows {
             let block = Slice::copy_of(&self.acks[start..end]);
             for row in together {
                 let outcome = match &row.refusal {
-                    Some(text) => refused(Cause::Row, text),
+                    Some(refusal) => refused(Cause::Row, &refusal.text),
                     None => Outcome::Reply(block.slice(row.ack.start - start..row.ack.end - start)),
                 };
                 answer(row.request, outcome);

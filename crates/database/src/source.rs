@@ -21,6 +21,26 @@ pub(crate) enum Source {
     Member(usize),
 }
 
+#[cfg(feature = "server")]
+impl Source {
+    /// What a value of the request itself is, where a column of that type does not take it.
+    pub(crate) fn misfit(self, of: &str) -> Option<&'static str> {
+        let text = ["text", "character varying", "bpchar", "citext", "name", "varchar", "char"];
+        let text = text.contains(&of) || of.ends_with("text");
+        let number = ["bigint", "numeric", "decimal", "double precision", "double"];
+        let number = number.contains(&of);
+        match self {
+            Self::Member(_) => None,
+            Self::Id if text || number => None,
+            Self::Id => Some("the number of a request, which has 64 bits"),
+            Self::At if text || number => None,
+            Self::At => Some("a number of microseconds since 1970"),
+            Self::Client if text => None,
+            Self::Client => Some("the text of an address with its port"),
+        }
+    }
+}
+
 /// The names that are taken from each record, each once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members(Fields);

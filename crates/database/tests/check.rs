@@ -4,28 +4,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use database::sqlite::{SqliteOptions, factory};
-use database::{Action, DatabaseError, OnConflict, Record, Sync};
+use database::{Action, DatabaseError, Job};
 use exchange::{Factory, HandlerError};
 
 const CREATE: &str = "create table if not exists hits (id integer primary key, path text)";
 
 fn insert(table: &str, columns: &[&str]) -> Action {
-    Action::Insert {
-        table: table.to_owned(),
-        columns: columns.iter().map(|&column| column.to_owned()).collect(),
-        on_conflict: OnConflict::Refuse,
-    }
+    Action::insert(table, columns.iter().copied())
 }
 
 fn options(path: &Path, action: Action, create: Option<&str>) -> SqliteOptions {
     SqliteOptions {
         path: path.to_owned(),
-        action,
-        create: create.map(str::to_owned),
-        record: Record::Json,
-        ack: "ok".to_owned(),
-        sync: Sync::Full,
-        lock_wait: Duration::ZERO,
+        job: Job {
+            create: create.map(str::to_owned),
+            lock_wait: Duration::ZERO,
+            ..Job::new(action)
+        },
     }
 }
 

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use database::sqlite::{SqliteOptions, factory};
-use database::{Action, OnConflict, Record, Sync};
+use database::{Action, Job, Sync};
 use exchange::{
     Batch, Factory, HandlerError, Outbox, Outcome, Peer, Request, RequestId, Slice, Stop,
 };
@@ -50,16 +50,13 @@ fn main() {
 fn serve(path: &Path, sync: &str) {
     let factory = factory(SqliteOptions {
         path: path.to_owned(),
-        action: Action::Insert {
-            table: "hits".to_owned(),
-            columns: ["batch", "row"].map(str::to_owned).to_vec(),
-            on_conflict: OnConflict::Refuse,
+        job: Job {
+            create: Some("create table if not exists hits (batch integer, row integer)".to_owned()),
+            ack: "ok {batch}".to_owned(),
+            sync: if sync == "full" { Sync::Full } else { Sync::Normal },
+            lock_wait: Duration::ZERO,
+            ..Job::new(Action::insert("hits", ["batch", "row"]))
         },
-        create: Some("create table if not exists hits (batch integer, row integer)".to_owned()),
-        record: Record::Json,
-        ack: "ok {batch}".to_owned(),
-        sync: if sync == "full" { Sync::Full } else { Sync::Normal },
-        lock_wait: Duration::ZERO,
     });
     let mut handler = factory.unwrap().open().unwrap();
     for batch in 0..BATCHES {

@@ -97,6 +97,8 @@ causes! {
     Worker "worker" Refused,
     /// The database could not take the batch; nothing of it was stored.
     Database "database" Failed,
+    /// The query gave more rows or bytes than its reply may have.
+    Rows "rows" Failed,
     /// There was a reply, but it is larger than it may be.
     Reply "reply" Unknown,
     /// The worker ended with the request in its hands.

@@ -1,46 +1,90 @@
 //! Builds the handlers that pools name: the one place that knows every kind of them.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use database::sqlite::{SqliteOptions, factory};
+use database::mysql::{self, MysqlOptions};
+use database::postgres::{self, PostgresOptions};
+use database::sqlite::{self, SqliteOptions};
+use database::{DatabaseError, Host, Job, Server};
 use gateway::Workshop;
-use settings::{Action, Database, OnConflict, Pool, Record, Sync, Target, Worker};
+use settings::{
+    Action, Database, DatabaseHost, OnConflict, Pool, Record, RowFormat, Secret, ServerTarget,
+    Sync, Target, Tls, Worker,
+};
 
 /// Handlers for the databases of a configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Handlers;
 
-impl Workshop for Handlers {
-    fn factory(&self, pool: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
-        let Worker::Database(database) = &pool.worker else {
-            return Err(
-                "this program has no handlers but those of databases; see `roadstead::embed`"
-                    .to_owned(),
-            );
-        };
-        let factory = factory(options(database.clone())).map_err(|error| error.to_string())?;
-        factory.check().map_err(|error| error.to_string())?;
-        Ok(Arc::new(factory))
+/// Why the database of a pool cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkshopError {
+    /// The pool has none.
+    NoDatabase,
+    /// A secret cannot be had; the text says which and why.
+    Secret(String),
+    /// The database says so.
+    Database(DatabaseError),
+}
+
+impl std::fmt::Display for WorkshopError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoDatabase => f.write_str(
+                "this program has no handlers but those of databases; see `roadstead::embed`",
+            ),
+            Self::Secret(text) => f.write_str(text),
+            Self::Database(error) => error.fmt(f),
+        }
     }
 }
 
-/// The settings of a database pool as its handler wants them.
-fn options(database: Database) -> SqliteOptions {
-    let Database { target, action, create, record, ack, sync, lock_wait } = database;
-    let Target::Sqlite(path) = target;
-    SqliteOptions {
-        path,
-        action: match action {
-            Action::Insert(insert) => {
-                let settings::Insert { table, columns, on_conflict } = insert;
-                let on_conflict = match on_conflict {
-                    OnConflict::Refuse => database::OnConflict::Refuse,
-                    OnConflict::Nothing => database::OnConflict::Nothing,
-                };
-                database::Action::Insert { table, columns, on_conflict }
+impl std::error::Error for WorkshopError {}
+
+impl From<DatabaseError> for WorkshopError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl Workshop for Handlers {
+    fn factory(&self, pool: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
+        let database = database_of(pool).map_err(|error| error.to_string())?;
+        match database.check() {
+            // It may be there in a moment; until then its handlers are started again and again.
+            Err(error) if error.is_for_now() => {
+                tracing::warn!(pool = pool.name, "{error}");
             }
-            Action::Statement(statement) => database::Action::Statement(statement),
-        },
+            checked => checked.map_err(|error| error.to_string())?,
+        }
+        Ok(Arc::new(database))
+    }
+}
+
+/// The database of a pool, with what is done there. Nothing is connected yet.
+///
+/// # Errors
+/// When it has none, or what has to be mended in its settings.
+pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
+    let Worker::Database(database) = &pool.worker else { return Err(WorkshopError::NoDatabase) };
+    let Database {
+        target,
+        action,
+        create,
+        record,
+        ack,
+        sync,
+        lock_wait,
+        retry,
+        dead,
+        password,
+        tls,
+        tls_ca,
+        connect_wait,
+    } = Database::clone(database);
+    let job = Job {
+        action: action_of(action),
         create,
         record: match record {
             Record::Json => database::Record::Json,
@@ -53,5 +97,78 @@ fn options(database: Database) -> SqliteOptions {
             Sync::Normal => database::Sync::Normal,
         },
         lock_wait,
+        retry,
+        dead,
+    };
+    let server = |target: ServerTarget| -> Result<Server, WorkshopError> {
+        let ServerTarget { host, user, database } = target;
+        let encrypted = match tls {
+            Tls::On => true,
+            Tls::Off => false,
+            Tls::Auto => !host.is_here(),
+        };
+        Ok(Server {
+            host: match host {
+                DatabaseHost::Internet(host, port) => Host::Internet(host, port),
+                DatabaseHost::Socket(path, port) => Host::Socket(path, port),
+            },
+            user,
+            password: password.as_ref().map(secret).transpose()?,
+            database,
+            tls: if encrypted { database::Tls::On(tls_ca.clone()) } else { database::Tls::Off },
+            connect_wait,
+        })
+    };
+    Ok(match target {
+        Target::Sqlite(path) => sqlite::factory(SqliteOptions { path, job })?,
+        Target::Postgres(target) => {
+            postgres::factory(PostgresOptions { server: server(target)?, job })?
+        }
+        Target::Mysql(target) => mysql::factory(MysqlOptions { server: server(target)?, job })?,
+    })
+}
+
+fn action_of(action: Action) -> database::Action {
+    match action {
+        Action::Insert(insert) => {
+            let settings::Insert { table, columns, on_conflict } = insert;
+            let on_conflict = match on_conflict {
+                OnConflict::Refuse => database::OnConflict::Refuse,
+                OnConflict::Nothing => database::OnConflict::Nothing,
+            };
+            database::Action::Insert { table, columns, on_conflict }
+        }
+        Action::Statement(statement) => database::Action::Statement(statement),
+        Action::Query(query) => {
+            let settings::Query { sql, rows, rows_max, reply_max } = query;
+            database::Action::Query(database::Query {
+                sql,
+                rows: match rows {
+                    RowFormat::Json => database::Format::Json,
+                    RowFormat::Lines => database::Format::Lines,
+                    RowFormat::Tsv => database::Format::Tsv,
+                },
+                rows_max: rows_max as usize,
+                reply_max,
+            })
+        }
     }
+}
+
+/// A secret from where it is.
+fn secret(secret: &Secret) -> Result<database::Secret, WorkshopError> {
+    let text = match secret {
+        Secret::Environment(name) => std::env::var(name)
+            .map_err(|error| WorkshopError::Secret(format!("`password`: `{name}`: {error}")))?,
+        Secret::File(path) => read_secret(path)?,
+    };
+    Ok(database::Secret::new(text))
+}
+
+/// The text of a file without the line end that editors put behind it.
+fn read_secret(path: &Path) -> Result<String, WorkshopError> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        WorkshopError::Secret(format!("`password`: `{}`: {error}", path.display()))
+    })?;
+    Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
 }

@@ -12,6 +12,7 @@ use crate::walk::{Group, Section, Value};
 use crate::{Address, Preset};
 
 mod frames;
+mod stores;
 
 /// Adds a fault for every rule that is broken.
 pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
@@ -19,7 +20,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     for pool in &pools {
         worker_kind(pool, faults);
         if pool.worker == Some(Of::Database) {
-            action(pool, faults);
+            stores::check(pool, faults);
         }
         if !matches!(pool.worker, Some(Of::Database | Of::Handler)) {
             frames::framing(pool, faults);
@@ -68,28 +69,6 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
             );
         }
         [_] => {}
-    }
-}
-
-/// A database either inserts or runs a statement.
-fn action(pool: &Section, faults: &mut Vec<Fault>) {
-    let title = format!("`[pool.{}]`", pool.name);
-    match (pool.group.key("insert"), pool.group.key("statement")) {
-        (None, None) => faults.push(
-            Fault::at(pool.place.clone(), format!("{title} has neither `insert` nor `statement`"))
-                .expected("one of them is required")
-                .mend("add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`")
-                .trust(Trust::Absent),
-        ),
-        (Some(insert), Some(statement)) => {
-            let second = if insert.start > statement.start { insert } else { statement };
-            faults.push(
-                Fault::at(second, format!("{title} has both `insert` and `statement`"))
-                    .expected("a request is one of them")
-                    .mend("remove one of the two"),
-            );
-        }
-        _ => {}
     }
 }
 

@@ -67,7 +67,7 @@ fn listener(section: &Section) -> Listener {
 fn pool(section: &Section) -> Pool {
     let group = &section.group;
     let worker = match section.worker {
-        Some(Of::Database) => Worker::Database(database(group)),
+        Some(Of::Database) => Worker::Database(Box::new(database(group))),
         Some(Of::Handler) => Worker::Handler(text(group, "handler")),
         _ => Worker::Program(Box::new(program(group))),
     };
@@ -77,7 +77,10 @@ fn pool(section: &Section) -> Pool {
         workers: workers(inner(group, "workers")),
         queue: queue(inner(group, "queue")),
         schedule: choice!(group, "schedule", Schedule),
-        batch: batch(inner(group, "batch")),
+        batch: match group.find("query") {
+            Some(_) => alone(inner(group, "batch")),
+            None => batch(inner(group, "batch")),
+        },
         then: group.find("then").map(|_| text(group, "then")),
         deadline: time(group, "deadline"),
     }
@@ -162,6 +165,7 @@ fn database(group: &Group) -> Database {
         target: target(group, "database"),
         action: match group.find("insert") {
             Some(_) => Action::Insert(insert(inner(group, "insert"))),
+            None if group.find("query").is_some() => Action::Query(query(group)),
             None => Action::Statement(text(group, "statement")),
         },
         create: group.find("create").map(|_| text(group, "create")),
@@ -169,6 +173,21 @@ fn database(group: &Group) -> Database {
         ack: text(group, "ack"),
         sync: choice!(group, "sync", Sync),
         lock_wait: time(group, "lock_wait"),
+        retry: time(group, "retry"),
+        dead: group.find("dead").map(|_| text(group, "dead")),
+        password: group.find("password").map(|_| secret(group, "password")),
+        tls: choice!(group, "tls", Tls),
+        tls_ca: group.find("tls_ca").map(|_| PathBuf::from(text(group, "tls_ca"))),
+        connect_wait: time(group, "connect_wait"),
+    }
+}
+
+fn query(group: &Group) -> Query {
+    Query {
+        sql: text(group, "query"),
+        rows: choice!(group, "rows", RowFormat),
+        rows_max: count(group, "rows_max"),
+        reply_max: size(group, "reply_max"),
     }
 }
 
@@ -206,6 +225,13 @@ fn batch(group: &Group) -> Batch {
     Batch { rows: count(group, "rows"), bytes: size(group, "bytes"), wait: time(group, "wait") }
 }
 
+/// Queries are answered one by one: several at once would only wait for each other, unless somebody
+/// wants that.
+fn alone(group: &Group) -> Batch {
+    let batch = batch(group);
+    if group.place("rows").is_some() { batch } else { Batch { rows: 1, ..batch } }
+}
+
 fn value<'a>(group: &'a Group, name: &str) -> &'a Value {
     group.value(name).expect("without a fault every option that is read has a value")
 }
@@ -231,6 +257,7 @@ reader!(text, Text, String);
 reader!(texts, Texts, Vec<String>);
 reader!(variables, Variables, Vec<(String, String)>);
 reader!(target, Target, Target);
+reader!(secret, Secret, Secret);
 
 fn count(group: &Group, name: &str) -> u32 {
     u32::try_from(number(group, name)).expect("the ranges of the table lie within 32 bits")

@@ -182,7 +182,7 @@ pub enum Worker {
     /// Local programs on pipes.
     Program(Box<Program>),
     /// A database, through threads of ours.
-    Database(Database),
+    Database(Box<Database>),
     /// A handler of the program that embeds us, by its name.
     Handler(String),
 }
@@ -411,6 +411,18 @@ pub struct Database {
     pub sync: Sync,
     /// How long to wait for a lock that another process holds.
     pub lock_wait: Duration,
+    /// How long a batch that is known not to be stored is tried again.
+    pub retry: Duration,
+    /// The table that keeps the rows which the database does not accept, if there is one.
+    pub dead: Option<String>,
+    /// What proves to a server who we are.
+    pub password: Option<Secret>,
+    /// Whether the way to a server is encrypted.
+    pub tls: Tls,
+    /// The certificates that may stand for a server; those of the system when none are given.
+    pub tls_ca: Option<PathBuf>,
+    /// How long it may take to connect to a server.
+    pub connect_wait: Duration,
 }
 
 /// Which database.
@@ -418,6 +430,65 @@ pub struct Database {
 pub enum Target {
     /// An SQLite file, written `sqlite:PATH`.
     Sqlite(PathBuf),
+    /// A database of PostgreSQL, written `postgres://USER@HOST:PORT/DATABASE`.
+    Postgres(ServerTarget),
+    /// A database of MySQL or MariaDB, written `mysql://USER@HOST:PORT/DATABASE`.
+    Mysql(ServerTarget),
+}
+
+/// A database on a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerTarget {
+    /// Where the server is.
+    pub host: DatabaseHost,
+    /// Who we are there.
+    pub user: String,
+    /// Which of its databases.
+    pub database: String,
+}
+
+/// Where a server of a database is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DatabaseHost {
+    /// A name or an IP address, and a port.
+    Internet(String, u16),
+    /// A socket in the file system, written `?socket=/path`: for PostgreSQL the folder that it lies
+    /// in, with the port that is a part of its name.
+    Socket(PathBuf, u16),
+}
+
+impl DatabaseHost {
+    /// Whether it is this machine, so that nobody else sees what is sent there.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        match self {
+            Self::Internet(host, _) => {
+                host == "localhost"
+                    || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+            }
+            Self::Socket(..) => true,
+        }
+    }
+}
+
+/// A text that does not stand in the configuration itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Secret {
+    /// The daemon's variable of that name, written `env:NAME`.
+    Environment(String),
+    /// What the file holds, without a line end at its end; written `file:PATH`.
+    File(PathBuf),
+}
+
+/// Whether the way to a server is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// Unless the server is this machine.
+    Auto,
+    /// Always, with a certificate that is valid for its name.
+    On,
+    /// Never.
+    Off,
 }
 
 /// What is done with a request.
@@ -427,6 +498,41 @@ pub enum Action {
     Insert(Insert),
     /// Any statement, prepared once, with `:name` parameters.
     Statement(String),
+    /// A statement that reads; its rows are the reply.
+    Query(Query),
+}
+
+/// A statement that reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The statement, prepared once, with `:name` parameters.
+    pub sql: String,
+    /// How its rows are written.
+    pub rows: RowFormat,
+    /// Rows of one reply at most.
+    pub rows_max: u32,
+    /// Bytes of one reply at most.
+    pub reply_max: usize,
+}
+
+/// How the rows of a query are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowFormat {
+    /// One line with a JSON array.
+    Json,
+    /// A line of JSON for each row, then an empty one.
+    Lines,
+    /// A line of TSV for each row, then an empty one.
+    Tsv,
+}
+
+/// In which order rows are committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Those of one client in its order.
+    Client,
+    /// In any.
+    Any,
 }
 
 /// A row for a table.

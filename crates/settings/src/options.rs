@@ -133,8 +133,10 @@ pub(crate) enum Kind {
     Command,
     /// Variables and their values.
     Variables,
-    /// `sqlite:PATH`.
+    /// `sqlite:PATH`, `postgres://…` or `mysql://…`.
     Target,
+    /// `env:NAME` or `file:PATH`.
+    Secret,
     /// Options in a table of their own; `Short` is another way to write it.
     Group(&'static [Opt], Short),
 }
@@ -175,6 +177,9 @@ pub(crate) enum Choice {
     Record(Record),
     Sync(Sync),
     OnConflict(OnConflict),
+    RowFormat(RowFormat),
+    Order(Order),
+    Tls(Tls),
     Preset(Preset),
     /// Of `event`.
     EventKernel(EventKernel),

@@ -102,6 +102,7 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::Command => "list of texts",
         Kind::Variables => "table of texts",
         Kind::Target => "database",
+        Kind::Secret => "place of a secret",
         Kind::Group(_, Short::None) => "table",
         Kind::Group(_, Short::Span) => "table, number or range",
     }

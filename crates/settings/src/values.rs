@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Address, Processors, Target};
+use crate::{Address, DatabaseHost, Processors, Secret, ServerTarget, Target};
 
 /// The kernel's limit for the path of a Unix socket (`sun_path` is 108 bytes with its NUL).
 const UNIX_PATH_MAX: usize = 107;
@@ -203,7 +203,10 @@ fn unix(path: &str) -> Result<Address, Bad> {
     Ok(Address::Unix(PathBuf::from(path)))
 }
 
-/// `sqlite:PATH`.
+/// The kinds of databases, as their targets begin.
+const DATABASES: [&str; 3] = ["sqlite", "postgres", "mysql"];
+
+/// `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE`, `mysql://USER@HOST:PORT/DATABASE`.
 pub(crate) fn target(text: &str) -> Result<Target, Bad> {
     if text.contains('\0') {
         return Err(Bad::because("has a NUL in it"));
@@ -211,16 +214,88 @@ pub(crate) fn target(text: &str) -> Result<Target, Bad> {
     match text.split_once(':') {
         Some(("sqlite", "")) => Err(Bad::because("has no path").mend("write \"sqlite:hits.db\"")),
         Some(("sqlite", path)) => Ok(Target::Sqlite(PathBuf::from(path))),
+        Some(("postgres", rest)) => server("postgres", rest, 5432).map(Target::Postgres),
+        Some(("mysql", rest)) => server("mysql", rest, 3306).map(Target::Mysql),
         Some((scheme, rest)) => {
             let bad = Bad::because(format!("names the unknown database `{scheme}`"));
-            Err(match crate::nearest::nearest(scheme, ["sqlite"]) {
-                Some(nearest) => bad.mend(format!("write \"{nearest}:{rest}\"")),
+            let known = match scheme {
+                "postgresql" | "pg" => Some("postgres"),
+                "mariadb" => Some("mysql"),
+                _ => crate::nearest::nearest(scheme, DATABASES),
+            };
+            Err(match known {
+                Some(known) => bad.mend(format!("write \"{known}:{rest}\"")),
                 None => bad,
             })
         }
         None if text.is_empty() => Err(Bad::because("is empty")),
         None => Err(Bad::because("does not say which database it is")
             .mend(format!("write \"sqlite:{text}\""))),
+    }
+}
+
+/// `//USER@HOST:PORT/DATABASE`, or `//USER@/DATABASE?socket=PATH`.
+fn server(scheme: &str, text: &str, default_port: u16) -> Result<ServerTarget, Bad> {
+    let whole = || format!("write \"{scheme}://USER@HOST/DATABASE\"");
+    let rest = text
+        .strip_prefix("//")
+        .ok_or_else(|| Bad::because("does not say where the server is").mend(whole()))?;
+    let (rest, socket) = match rest.split_once('?') {
+        None => (rest, None),
+        Some((rest, option)) => match option.strip_prefix("socket=") {
+            Some(path) if path.starts_with('/') => (rest, Some(path)),
+            _ => {
+                let why = format!("has the unknown option `?{option}`");
+                let mend = "only \"?socket=/path\" is known; others stand beside `database`";
+                return Err(Bad::because(why).mend(mend));
+            }
+        },
+    };
+    let Some((place, database)) = rest.split_once('/').filter(|(_, database)| !database.is_empty())
+    else {
+        return Err(Bad::because("names no database of the server").mend(whole()));
+    };
+    let Some((user, place)) = place.rsplit_once('@').filter(|(user, _)| !user.is_empty()) else {
+        return Err(Bad::because("names no user").mend(whole()));
+    };
+    if let Some((user, _)) = user.split_once(':') {
+        let why = "has a password in it, which does not belong into a configuration";
+        let mend = format!(
+            "write \"{scheme}://{user}@{place}/{database}\" and `password = \"env:NAME\"` or \
+             `\"file:PATH\"`"
+        );
+        return Err(Bad::because(why).mend(mend));
+    }
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => {
+            let number = port.parse::<u16>().ok().filter(|port| *port > 0);
+            let why = || format!("has the port `{port}`, which is not a number from 1 to 65535");
+            (host, number.ok_or_else(|| Bad::because(why()))?)
+        }
+        _ => (place, default_port),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let host = match socket {
+        Some(path) => DatabaseHost::Socket(PathBuf::from(path), port),
+        None if host.is_empty() => {
+            return Err(Bad::because("does not say where the server is").mend(whole()));
+        }
+        None => DatabaseHost::Internet(host.to_owned(), port),
+    };
+    Ok(ServerTarget { host, user: user.to_owned(), database: database.to_owned() })
+}
+
+/// `env:NAME` or `file:PATH`.
+pub(crate) fn secret(text: &str) -> Result<Secret, Bad> {
+    match text.split_once(':') {
+        Some(("env", name)) if !name.is_empty() && !name.contains(['=', '\0']) => {
+            Ok(Secret::Environment(name.to_owned()))
+        }
+        Some(("file", path)) if !path.is_empty() && !path.contains('\0') => {
+            Ok(Secret::File(PathBuf::from(path)))
+        }
+        _ => Err(Bad::because("does not say where the secret is")
+            .mend("write \"env:NAME\" for a variable, \"file:PATH\" for a file")),
     }
 }
 
@@ -346,6 +421,38 @@ mod tests {
             let read = target(&format!("sqlite:{path}"));
             assert_eq!(read, Ok(Target::Sqlite(PathBuf::from(path))));
         }
+    }
+
+    #[test]
+    fn servers_are_named_with_user_place_and_database() {
+        let shown = |text: &str| match target(text) {
+            Ok(Target::Postgres(it) | Target::Mysql(it)) => {
+                format!("{:?} {} {}", it.host, it.user, it.database)
+            }
+            other => format!("{other:?}"),
+        };
+        for (text, meant) in [
+            ("postgres://me@db.example/hits", r#"Internet("db.example", 5432) me hits"#),
+            ("mysql://me@10.0.0.1:3307/hits", r#"Internet("10.0.0.1", 3307) me hits"#),
+            ("postgres://me@[::1]:1/hits", r#"Internet("::1", 1) me hits"#),
+            ("postgres://me@[::1]/hits", r#"Internet("::1", 5432) me hits"#),
+            ("postgres://me@/hits?socket=/run/pg", r#"Socket("/run/pg", 5432) me hits"#),
+        ] {
+            assert_eq!(shown(text), meant, "{text}");
+        }
+        for (text, why) in [
+            ("postgres:hits", "does not say where the server is"),
+            ("postgres://me@/hits", "does not say where the server is"),
+            ("postgres://me@host", "names no database of the server"),
+            ("mysql://host/hits", "names no user"),
+            ("mysql://me@host:0/hits", "has the port `0`, which is not a number from 1 to 65535"),
+            ("mysql://me@host/hits?ssl=1", "has the unknown option `?ssl=1`"),
+        ] {
+            assert_eq!(target(text).unwrap_err().why, why, "{text}");
+        }
+        let bad = target("postgres://me:secret@host/hits").unwrap_err();
+        assert!(bad.why.starts_with("has a password in it"));
+        assert!(!bad.mend.unwrap_or_default().contains("secret@"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::nearest::nearest;
 use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
-use crate::{Address, Preset, Processors, Target};
+use crate::{Address, Preset, Processors, Secret, Target};
 
 /// Workers that `preset = "prefork"` keeps free.
 const PREFORK_SPARE: u64 = 2;
@@ -66,6 +66,7 @@ pub(crate) enum Value {
     Texts(Vec<String>),
     Variables(Vec<(String, String)>),
     Target(Target),
+    Secret(Secret),
     Group(Group),
 }
 

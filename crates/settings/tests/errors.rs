@@ -280,7 +280,7 @@ fn what_is_missing_is_named_at_its_section() {
     let mend = "add `program = [\"perl\", \"parse.pl\"]` or `database = \"sqlite:hits.db\"`";
     says((only(&text), 4), 7, "echo", message, mend);
     let text = format!("{LISTENER}{POOL}{STORE}");
-    let message = "`[pool.store]` has neither `insert` nor `statement`";
+    let message = "`[pool.store]` has neither `insert`, `statement` nor `query`";
     let mend = "add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`";
     says((only(&text), 6), 7, "store", message, mend);
     let text = format!("{LISTENER}{POOL}{STORE}insert = {{ table = \"hits\" }}\n");
@@ -314,6 +314,24 @@ fn what_is_given_twice_or_in_two_ways_is_named_the_second_time() {
     );
     let text = format!("{STORE}insert = {{ table = \"a\", columns = [\"at\", \"at\"] }}\n");
     says((only(&text), 3), 42, "\"at\"", "`at` is in `columns` twice", keep);
+}
+
+#[test]
+fn what_a_database_pool_cannot_be_is_told() {
+    says(
+        in_store("workers = 2"),
+        11,
+        "2",
+        "2 workers do not keep the order of a client's rows",
+        "add `order = \"any\"`, or write `workers = 1`",
+    );
+    says(
+        in_store("password = \"env:X\""),
+        1,
+        "password",
+        "`password` is an option of a server, and SQLite is a file",
+        "remove it",
+    );
 }
 
 #[test]
@@ -425,7 +443,12 @@ fn databases_are_named_with_their_kind() {
     let cases = [
         ("hits.db", "does not say which database it is", "write \"sqlite:hits.db\""),
         ("sqlte:hits.db", "names the unknown database `sqlte`", "write \"sqlite:hits.db\""),
-        ("postgres:x", "names the unknown database `postgres`", ""),
+        ("oracle:x", "names the unknown database `oracle`", ""),
+        (
+            "postgres:x",
+            "does not say where the server is",
+            "write \"postgres://USER@HOST/DATABASE\"",
+        ),
         ("sqlite:", "has no path", "write \"sqlite:hits.db\""),
     ];
     for (target, why, mend) in cases {

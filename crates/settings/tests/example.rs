@@ -131,7 +131,7 @@ fn no_limits() -> Limits {
 fn database() -> Pool {
     Pool {
         name: "store".into(),
-        worker: Worker::Database(Database {
+        worker: Worker::Database(Box::new(Database {
             target: Target::Sqlite(PathBuf::from("hits.db")),
             action: Action::Insert(Insert {
                 table: "hits".into(),
@@ -143,7 +143,13 @@ fn database() -> Pool {
             ack: "ok".into(),
             sync: Sync::Full,
             lock_wait: Duration::from_secs(5),
-        }),
+            retry: Duration::from_secs(10),
+            dead: None,
+            password: None,
+            tls: Tls::Auto,
+            tls_ca: None,
+            connect_wait: Duration::from_secs(5),
+        })),
         workers: Workers {
             min: 1,
             max: 1,

@@ -113,6 +113,9 @@ const FILE: &[Section] = &[
             ("ack", "\"ok {id}\"", Template),
             ("sync", "\"full\"", Word),
             ("lock_wait", "\"5s\"", Time),
+            ("retry", "\"10s\"", Time),
+            ("dead", "\"refused\"", Text),
+            ("order", "\"any\"", Word),
         ],
     ),
 ];

@@ -20,8 +20,9 @@ const RUNTIMES: &[&str] = &[
     "tokio",
 ];
 
-/// Rooms that have a runtime of their own, on their own threads.
-const OWNERS: &[&str] = &["control"];
+/// Rooms that have a runtime of their own, on their own threads: the admin address, and the drivers
+/// of databases, each on the thread of its handler.
+const OWNERS: &[&str] = &["control", "database"];
 
 /// Rooms that have one in their tree because they name an owner.
 const ABOVE: &[&str] = &["roadstead"];
@@ -104,7 +105,8 @@ mod tests {
     fn every_room_but_the_owners_is_held() {
         let package = |name: &str| json!({ "name": name, "dependencies": [] });
         let house = json!({ "packages": [
-            package("roadstead"), package("roadstead-control"), package("roadstead-pool"),
+            package("roadstead"), package("roadstead-control"), package("roadstead-database"),
+            package("roadstead-pool"),
         ]});
         let rooms = rooms_without(&house);
         assert_eq!(rooms.len(), 1);

@@ -2,62 +2,62 @@
 
 use std::path::{Path, PathBuf};
 
-use fields::{Case, Schema};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use super::fault::{code_of, text_of};
-use super::link::Link;
-use super::{Setup, statement};
+use super::letters;
+use super::link::SqliteLink;
+use super::{SqliteDriver, statement};
 use crate::rows::Shape;
-use crate::source::{Members, Source};
-use crate::{Action, DatabaseError, Record, Sync};
+use crate::{Action, DatabaseError, OnConflict, Sync};
 
 /// Opens the file and prepares what a handler needs. Waits for locks up to `lock_wait`.
-pub(super) fn connect(setup: &Setup) -> Result<Link, DatabaseError> {
-    let options = &setup.options;
-    let connection = open_file(setup)?;
-    let mode = configure(&connection, options.sync);
-    let mode = mode.map_err(|error| open_error(&options.path, &error))?;
+pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError> {
+    let (path, job) = (&driver.path, &driver.job);
+    let connection = open_file(driver)?;
+    let failed = |error| open_error(path, &error);
+    let mode = configure(&connection, job.sync).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {
         // A file system without shared memory: commits would cost several syncs and block readers.
         let text = format!("no write-ahead log is possible here, only `{mode}`");
-        return Err(DatabaseError::Open(options.path.clone(), text.into()));
+        return Err(DatabaseError::Open(path.clone(), text.into()));
     }
-    if let Some(create) = &options.create {
+    if let Some(create) = &job.create {
         connection
             .execute_batch(create)
             .map_err(|error| DatabaseError::Create(text_of(&error).into()))?;
     }
-    if let Action::Insert { table, columns, .. } = &options.action {
-        check_table(&connection, table, columns)
-            .map_err(|error| open_error(&options.path, &error))??;
+    let mut idempotent = false;
+    if let Action::Insert { table, columns, on_conflict } = &job.action {
+        check_table(&connection, table, columns).map_err(failed)??;
+        idempotent = *on_conflict == OnConflict::Nothing
+            && has_key(&connection, table, columns).map_err(failed)?;
     }
-    let shape = shape_of(setup, &connection)?;
-    Link::new(connection, setup.sql.clone(), shape, options.lock_wait)
-        .map_err(|error| open_error(&options.path, &error))
+    if let Some(table) = &job.dead {
+        letters::prepare(&connection, table)?;
+    }
+    let shape = shape_of(driver, &connection)?;
+    if matches!(job.action, Action::Query(_)) {
+        connection.pragma_update(None, "query_only", true).map_err(failed)?;
+    }
+    SqliteLink::new(connection, driver.sql.clone(), shape, job.lock_wait, idempotent)
+        .map_err(failed)
 }
 
-/// Opens the file as a handler would and proves that it can be written.
-pub(super) fn check(setup: &Setup) -> Result<(), DatabaseError> {
-    let link = connect(setup)?;
-    let path = &setup.options.path;
-    link.try_lock().map_err(|fault| DatabaseError::Open(path.clone(), fault.text.into()))
-}
-
-fn open_file(setup: &Setup) -> Result<Connection, DatabaseError> {
-    let options = &setup.options;
+fn open_file(driver: &SqliteDriver) -> Result<Connection, DatabaseError> {
+    let (path, job) = (&driver.path, &driver.job);
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if options.create.is_some() {
+    if job.create.is_some() {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    } else if !options.path.exists() {
-        return Err(DatabaseError::NoFile(options.path.clone()));
+    } else if !path.exists() {
+        return Err(DatabaseError::NoFile(path.clone()));
     }
-    let open = |error: Error| open_error(&options.path, &error);
-    let connection = Connection::open_with_flags(literal(&options.path), flags).map_err(open)?;
-    connection.busy_timeout(options.lock_wait).map_err(open)?;
+    let open = |error: Error| open_error(path, &error);
+    let connection = Connection::open_with_flags(literal(path), flags).map_err(open)?;
+    connection.busy_timeout(job.lock_wait).map_err(open)?;
     // SQLite opens a file that it may not write for reading, and says nothing.
     if connection.is_readonly("main").map_err(open)? {
-        return Err(DatabaseError::ReadOnly(options.path.clone()));
+        return Err(DatabaseError::ReadOnly(path.clone()));
     }
     Ok(connection)
 }
@@ -89,12 +89,21 @@ fn check_table(connection: &Connection, table: &str, columns: &[String]) -> Resu
         )?;
         return Ok(Err(DatabaseError::NoTable { table: table.to_owned(), tables }));
     }
+    let unset = names(
+        connection,
+        "select name from pragma_table_info(?) where \"notnull\" and dflt_value is null and pk = 0",
+        [table],
+    )?;
+    let given = |name: &String| columns.iter().any(|column| column.eq_ignore_ascii_case(name));
+    let unset = unset.into_iter().find(|name| !given(name));
     let missing =
         columns.iter().find(|column| !known.iter().any(|name| name.eq_ignore_ascii_case(column)));
-    Ok(missing.map_or(Ok(()), |column| {
-        let (column, table) = (column.clone(), table.to_owned());
-        Err(DatabaseError::NoColumn { column, table, columns: known })
-    }))
+    let table = table.to_owned();
+    Ok(match (missing.cloned(), unset) {
+        (Some(column), _) => Err(DatabaseError::NoColumn { column, table, columns: known }),
+        (None, Some(column)) => Err(DatabaseError::Unset { column, table }),
+        (None, None) => Ok(()),
+    })
 }
 
 fn names(
@@ -105,35 +114,43 @@ fn names(
     connection.prepare(sql)?.query_map(parameters, |row| row.get(0))?.collect()
 }
 
-fn shape_of(setup: &Setup, connection: &Connection) -> Result<Shape, DatabaseError> {
-    let prepared = connection.prepare_cached(&setup.sql).map_err(statement::refuse)?;
-    if prepared.readonly() {
-        return Err(DatabaseError::Statement("it does not write".into()));
+/// Whether an index makes sure that no row with the same values of `columns` is there twice.
+fn has_key(connection: &Connection, table: &str, columns: &[String]) -> Result<bool, Error> {
+    let given = |name: &String| columns.iter().any(|column| column.eq_ignore_ascii_case(name));
+    // A primary key that is the row's number has no index. NULL is never twice the same.
+    let key = names(
+        connection,
+        "select name from pragma_table_info(?) where pk > 0 and (\"notnull\" or lower(type) = 'integer')",
+        [table],
+    )?;
+    let whole = names(connection, "select name from pragma_table_info(?) where pk > 0", [table])?;
+    if !key.is_empty() && key.len() == whole.len() && key.iter().all(given) {
+        return Ok(true);
     }
-    let options = &setup.options;
-    let mut members = setup.members.clone();
-    let parameters = statement::parameters(&options.action, &prepared, &mut members)?;
-    let columns = columns(&members, &parameters);
-    let absent = members.iter().find(|name| !columns.iter().any(|column| **column == **name));
-    if let (Record::Tsv, Some(name)) = (options.record, absent) {
-        let columns = columns.into_iter().map(String::from).collect();
-        return Err(DatabaseError::NotInRecord { name: name.to_owned(), columns });
-    }
-    let members = Schema::new(members.iter(), Case::Exact);
-    Ok(Shape { record: options.record, members, columns, parameters, ack: setup.ack.clone() })
-}
-
-/// The members that are parameters, each once, in the order of the parameters.
-fn columns(members: &Members, parameters: &[Source]) -> Vec<Box<str>> {
-    let mut columns: Vec<Box<str>> = Vec::new();
-    for source in parameters {
-        let Source::Member(member) = source else { continue };
-        let name = members.iter().nth(*member).unwrap_or_default();
-        if !columns.iter().any(|column| **column == *name) {
-            columns.push(name.into());
+    let sql = "select name from pragma_index_list(?) where \"unique\" and not partial";
+    for index in names(connection, sql, [table])? {
+        let sql = "select ifnull(i.name, '') from pragma_index_info(?) i";
+        let parts = names(connection, sql, [&index])?;
+        let sql = "select name from pragma_table_info(?) where \"notnull\"";
+        let filled = names(connection, sql, [table])?;
+        let holds = |part: &String| given(part) && filled.contains(part);
+        if !parts.is_empty() && parts.iter().all(holds) {
+            return Ok(true);
         }
     }
-    columns
+    Ok(false)
+}
+
+fn shape_of(driver: &SqliteDriver, connection: &Connection) -> Result<Shape, DatabaseError> {
+    let prepared = connection.prepare_cached(&driver.sql).map_err(statement::refuse)?;
+    let reads = matches!(driver.job.action, Action::Query(_));
+    if prepared.readonly() != reads {
+        let why = if reads { "it writes" } else { "it does not write" };
+        return Err(DatabaseError::Statement(why.into()));
+    }
+    let mut members = driver.members.clone();
+    let parameters = statement::parameters(&driver.job.action, &prepared, &mut members)?;
+    Shape::new(&driver.job, members, parameters, driver.ack.clone())
 }
 
 fn open_error(path: &Path, error: &Error) -> DatabaseError {

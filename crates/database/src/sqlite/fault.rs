@@ -2,66 +2,31 @@
 
 use rusqlite::{Error, ErrorCode};
 
-use crate::text::one_line;
+use crate::fault::{Blame, Fault};
 
-/// Whose an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blame {
-    /// The row's: this one is not accepted, others may be.
-    Row,
-    /// Another connection's, which holds a lock.
-    Busy,
-    /// Ours: nobody wants the answers any more.
-    Stopped,
-    /// The statement's: its table has changed under it.
-    Statement,
-    /// The disk has no room.
-    Full,
-    /// The file can no longer be written or opened.
-    Access,
-    /// The file or the machine is broken; the connection is not to be trusted.
-    Broken,
-}
-
-impl Blame {
-    /// Whether the connection must be opened anew before it is used again.
-    pub(super) const fn spoils_connection(self) -> bool {
-        matches!(self, Self::Access | Self::Broken)
-    }
-
-    /// Whether a COMMIT that reports this has not taken effect and never will. After an I/O error
-    /// its record may lie in the log, and recovery would then bring it back.
-    pub(super) const fn proves_rollback(self) -> bool {
-        match self {
-            Self::Row | Self::Busy | Self::Stopped | Self::Statement => true,
-            // The log's last frame makes a commit. There was no room for it, so it is not there.
-            Self::Full => true,
-            // Refused before the first byte was written.
-            Self::Access => true,
-            Self::Broken => false,
-        }
-    }
-}
-
-/// An error with a text for a person, on one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) blame: Blame,
-    pub(super) text: String,
-}
-
-impl Fault {
-    pub(super) fn new(blame: Blame, text: &str) -> Self {
-        Self { blame, text: one_line(text) }
+/// Whether a COMMIT that reports this has not taken effect and never will. After an I/O error its
+/// record may lie in the log, and recovery would then bring it back.
+pub(super) const fn proves_rollback(blame: Blame) -> bool {
+    match blame {
+        Blame::Row | Blame::Busy | Blame::Stopped | Blame::Statement | Blame::Conflict => true,
+        // The log's last frame makes a commit. There was no room for it, so it is not there.
+        Blame::Full => true,
+        // Refused before the first byte was written.
+        Blame::Access => true,
+        Blame::Broken | Blame::Lost => false,
     }
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         let blame = code_of(&error).map_or(Blame::Broken, blame_of);
-        match blame {
+        let fault = match blame {
             Blame::Stopped => Self::new(blame, "stopped while a statement ran"),
             _ => Self::new(blame, &text_of(&error)),
+        };
+        match error.sqlite_error() {
+            Some(error) => fault.coded(&error.extended_code.to_string()),
+            None => fault,
         }
     }
 }
@@ -151,10 +116,11 @@ mod tests {
 
     #[test]
     fn only_an_unbroken_machine_proves_that_a_commit_did_not_happen() {
-        assert!(blame(ffi::SQLITE_FULL).proves_rollback());
-        assert!(blame(ffi::SQLITE_BUSY).proves_rollback());
-        assert!(!blame(ffi::SQLITE_IOERR_FSYNC).proves_rollback());
-        assert!(!blame(ffi::SQLITE_IOERR_WRITE).proves_rollback());
-        assert!(!blame(ffi::SQLITE_NOMEM).proves_rollback());
+        let proves_rollback = |code| proves_rollback(blame(code));
+        assert!(proves_rollback(ffi::SQLITE_FULL));
+        assert!(proves_rollback(ffi::SQLITE_BUSY));
+        assert!(!proves_rollback(ffi::SQLITE_IOERR_FSYNC));
+        assert!(!proves_rollback(ffi::SQLITE_IOERR_WRITE));
+        assert!(!proves_rollback(ffi::SQLITE_NOMEM));
     }
 }

@@ -1,14 +1,22 @@
 //! A connection and the few things that are done with it.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exchange::{Batch, Stop};
-use rusqlite::{CachedStatement, Connection, Error};
+use fields::{Case, Schema, Value};
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, Connection, Error, Statement};
 
 use super::bind::bound;
-use super::fault::{Blame, Fault, is_ambiguous};
-use crate::rows::{Rows, Shape};
-use crate::source::Source;
+use super::fault::{is_ambiguous, proves_rollback};
+use super::letters;
+use crate::digits::Digits;
+use crate::fault::{Blame, Fault};
+use crate::letters::{Letter, StoredLetter};
+use crate::link::{Commit, Link};
+use crate::rows::{Given, Rows, Shape};
 
 /// SQLite waits for a lock in pieces of this length; between them we look whether to stop.
 const LOCK_SLICE: Duration = Duration::from_millis(25);
@@ -17,49 +25,36 @@ const LOCK_SLICE: Duration = Duration::from_millis(25);
 /// statement that runs long.
 const STOP_STEPS: std::ffi::c_int = 10_000;
 
-/// What became of a COMMIT.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Commit {
-    /// It took effect.
-    Done,
-    /// It did not take effect and never will.
-    RolledBack(Fault),
-    /// Nobody knows.
-    Unknown(Fault),
-}
-
 /// An open file with its statement.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct SqliteLink {
     connection: Connection,
     sql: String,
-    shape: Shape,
+    shape: Arc<Shape>,
     lock_wait: Duration,
+    idempotent: bool,
 }
 
-impl Link {
+impl SqliteLink {
     pub(super) fn new(
         connection: Connection,
         sql: String,
         shape: Shape,
         lock_wait: Duration,
+        idempotent: bool,
     ) -> Result<Self, Error> {
         connection.busy_timeout(lock_wait.min(LOCK_SLICE))?;
-        Ok(Self { connection, sql, shape, lock_wait })
-    }
-
-    pub(super) const fn shape(&self) -> &Shape {
-        &self.shape
+        Ok(Self { connection, sql, shape: Arc::new(shape), lock_wait, idempotent })
     }
 
     /// Lets `stop` interrupt a statement that runs long, from now until the next call.
-    pub(super) fn heed(&mut self, stop: &Stop) -> Result<(), Fault> {
+    fn heed(&mut self, stop: &Stop) -> Result<(), Fault> {
         let stop = stop.clone();
         Ok(self.connection.progress_handler(STOP_STEPS, Some(move || stop.requested()))?)
     }
 
     /// Takes and returns the lock for writing. One that is held by another will be free in time.
-    pub(super) fn try_lock(&self) -> Result<(), Fault> {
+    pub(super) fn try_lock(&mut self) -> Result<(), Fault> {
         match self.execute("begin immediate") {
             Ok(()) => self.rollback(),
             Err(fault) if fault.blame == Blame::Busy => Ok(()),
@@ -67,50 +62,14 @@ impl Link {
         }
     }
 
-    /// Starts a transaction that may write. Waits for the lock as long as `lock_wait` and `stop`
-    /// allow.
-    pub(super) fn begin(&self, stop: &Stop) -> Result<(), Fault> {
-        let since = Instant::now();
-        while let Err(fault) = self.execute("begin immediate") {
-            self.may_wait(since, stop, fault)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the transaction for good. Under another lock it waits like [`Self::begin`].
-    pub(super) fn commit(&self, stop: &Stop) -> Commit {
-        let since = Instant::now();
-        loop {
-            let Err(fault) = self.execute("commit") else { return Commit::Done };
-            let open = !self.connection.is_autocommit();
-            let fault = match self.may_wait(since, stop, fault) {
-                Ok(()) if open => continue,
-                Ok(()) => Fault::new(Blame::Busy, "locked by another connection"),
-                Err(fault) => fault,
-            };
-            let known = fault.blame.proves_rollback() && self.rollback().is_ok();
-            return if known { Commit::RolledBack(fault) } else { Commit::Unknown(fault) };
-        }
-    }
-
-    /// Undoes the transaction, if there still is one: some errors have undone it already.
-    pub(super) fn rollback(&self) -> Result<(), Fault> {
-        if self.is_open() { self.execute("rollback") } else { Ok(()) }
-    }
-
-    /// Whether a transaction is open.
-    pub(super) fn is_open(&self) -> bool {
-        !self.connection.is_autocommit()
-    }
-
     /// Runs a statement of our own, prepared once.
-    pub(super) fn execute(&self, sql: &str) -> Result<(), Fault> {
+    fn execute(&self, sql: &str) -> Result<(), Fault> {
         self.connection.prepare_cached(sql)?.raw_execute()?;
         Ok(())
     }
 
     /// The statement that is run for each row.
-    pub(super) fn statement(&self) -> Result<CachedStatement<'_>, Fault> {
+    fn statement(&self) -> Result<CachedStatement<'_>, Fault> {
         self.connection.prepare_cached(&self.sql).map_err(|error| {
             let fault = Fault::from(error);
             if fault.blame == Blame::Row {
@@ -122,7 +81,7 @@ impl Link {
     }
 
     /// Runs the statement for one row.
-    pub(super) fn run(
+    fn run(
         &self,
         statement: &mut CachedStatement<'_>,
         rows: &Rows,
@@ -146,25 +105,30 @@ impl Link {
         row: usize,
         batch: &Batch,
     ) -> Result<(), Error> {
-        let request = &batch.requests[rows.request(row)];
-        for (index, source) in self.shape.parameters.iter().enumerate() {
-            let index = index + 1;
-            match *source {
-                Source::Member(member) => {
-                    statement.raw_bind_parameter(index, bound(rows.value(row, member)))?;
-                }
-                Source::Id => {
-                    statement.raw_bind_parameter(index, request.id.as_u64().cast_signed())?;
-                }
-                Source::At => statement.raw_bind_parameter(index, request.at_us)?,
-                Source::Client => statement.raw_bind_parameter(index, request.peer.to_string())?,
-            }
-        }
+        self.bind(statement, rows, row, batch)?;
         if statement.column_count() == 0 {
             return statement.raw_execute().map(drop);
         }
         let mut returned = statement.raw_query();
         while returned.next()?.is_some() {}
+        Ok(())
+    }
+
+    fn bind(
+        &self,
+        statement: &mut Statement<'_>,
+        rows: &Rows,
+        row: usize,
+        batch: &Batch,
+    ) -> Result<(), Error> {
+        for (index, source) in self.shape.parameters.iter().enumerate() {
+            let index = index + 1;
+            match rows.given(row, *source, batch) {
+                Given::Value(value) => statement.raw_bind_parameter(index, bound(value))?,
+                Given::Integer(number) => statement.raw_bind_parameter(index, number)?,
+                Given::Client(peer) => statement.raw_bind_parameter(index, peer.to_string())?,
+            }
+        }
         Ok(())
     }
 
@@ -184,9 +148,145 @@ impl Link {
             Ok(())
         }
     }
+}
 
+impl Link for SqliteLink {
+    fn shape(&self) -> &Arc<Shape> {
+        &self.shape
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    fn begin(&mut self, stop: &Stop) -> Result<(), Fault> {
+        self.heed(stop)?;
+        let since = Instant::now();
+        while let Err(fault) = self.execute("begin immediate") {
+            self.may_wait(since, stop, fault)?;
+        }
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        rows: &Rows,
+        part: Range<usize>,
+        batch: &Batch,
+        stop: &Stop,
+    ) -> Result<(), Fault> {
+        let mut statement = self.statement()?;
+        for row in part {
+            if stop.requested() {
+                return Err(Fault::stopped());
+            }
+            self.run(&mut statement, rows, row, batch).map_err(|fault| fault.at(row))?;
+        }
+        Ok(())
+    }
+
+    fn savepoint(&mut self) -> Result<(), Fault> {
+        self.execute("savepoint one_part")
+    }
+
+    fn release(&mut self) -> Result<(), Fault> {
+        self.execute("release one_part")
+    }
+
+    fn undo(&mut self) -> Result<(), Fault> {
+        self.execute("rollback to one_part")?;
+        self.release()
+    }
+
+    /// Under another lock it waits like [`Self::begin`].
+    fn commit(&mut self, stop: &Stop) -> Commit {
+        let since = Instant::now();
+        loop {
+            let Err(fault) = self.execute("commit") else { return Commit::Done };
+            let open = self.is_open();
+            let fault = match self.may_wait(since, stop, fault) {
+                Ok(()) if open => continue,
+                Ok(()) => Fault::new(Blame::Busy, "locked by another connection"),
+                Err(fault) => fault,
+            };
+            let known = proves_rollback(fault.blame) && self.rollback().is_ok();
+            return if known { Commit::RolledBack(fault) } else { Commit::Unknown(fault) };
+        }
+    }
+
+    fn rollback(&mut self) -> Result<(), Fault> {
+        if self.is_open() { self.execute("rollback") } else { Ok(()) }
+    }
+
+    fn is_open(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
+    fn query(
+        &mut self,
+        rows: &Rows,
+        row: usize,
+        batch: &Batch,
+        into: &mut fields::Rows,
+        each: &mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+        stop: &Stop,
+    ) -> Result<(), Fault> {
+        self.heed(stop)?;
+        let mut statement = self.statement()?;
+        into.reshape(Schema::new(statement.column_names(), Case::Exact));
+        self.bind(&mut statement, rows, row, batch)?;
+        let mut found = statement.raw_query();
+        let mut digits = Digits::default();
+        while let Some(row) = found.next()? {
+            digits.clear();
+            let columns = into.schema().len();
+            for column in 0..columns {
+                match row.get_ref(column)? {
+                    ValueRef::Integer(number) => digits.push(number),
+                    // As many digits as it takes to read the same number again.
+                    ValueRef::Real(number) if number.is_finite() => {
+                        digits.push(format_args!("{number:?}"));
+                    }
+                    _ => {}
+                }
+            }
+            let mut numbers = digits.iter();
+            let values = (0..columns).map(|column| match row.get_ref(column) {
+                Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => Value::Bytes(bytes),
+                Ok(ValueRef::Integer(_)) => numbers.next().map_or(Value::Null, Value::Number),
+                Ok(ValueRef::Real(number)) if number.is_finite() => {
+                    numbers.next().map_or(Value::Null, Value::Number)
+                }
+                // JSON has no infinity either.
+                Ok(_) | Err(_) => Value::Null,
+            });
+            into.push(values).map_err(|error| Fault::new(Blame::Statement, &error.to_string()))?;
+            each(into)?;
+        }
+        Ok(())
+    }
+
+    fn bury(&mut self, table: &str, letters: &[Letter<'_>], _: &Stop) -> Result<(), Fault> {
+        letters::bury(&self.connection, table, letters)
+    }
+
+    fn letters(
+        &mut self,
+        table: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<StoredLetter>, Fault> {
+        Ok(letters::list(&self.connection, table, after, limit)?)
+    }
+
+    fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
+        Ok(letters::remove(&self.connection, table, number)?)
+    }
+}
+
+#[cfg(test)]
+impl SqliteLink {
     /// For tests that need a database in a state that no file gives.
-    #[cfg(test)]
     pub(super) const fn connection(&self) -> &Connection {
         &self.connection
     }

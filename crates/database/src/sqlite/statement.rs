@@ -4,20 +4,28 @@ use rusqlite::{Connection, Error, Statement};
 
 use super::fault::text_of;
 use crate::source::{Members, Source};
-use crate::{Action, DatabaseError, OnConflict};
+use crate::{Action, DatabaseError, OnConflict, name, verb};
 
 /// What a statement may begin with. Anything else either does not write or ends the transaction
 /// that holds the rows of other clients.
-const VERBS: [&str; 5] = ["insert", "replace", "update", "delete", "with"];
+const WRITING: [&str; 5] = ["insert", "replace", "update", "delete", "with"];
+
+/// What a query may begin with.
+const READING: [&str; 3] = ["select", "values", "with"];
 
 /// The statement for `action`, checked as far as that is possible without its database.
 pub(super) fn sql_of(action: &Action) -> Result<String, DatabaseError> {
     match action {
         Action::Insert { table, columns, on_conflict } => insert(table, columns, *on_conflict),
         Action::Statement(sql) => {
-            check_verb(sql)?;
+            verb::check(sql, &WRITING)?;
             check_syntax(sql)?;
             Ok(sql.clone())
+        }
+        Action::Query(query) => {
+            verb::check(&query.sql, &READING)?;
+            check_syntax(&query.sql)?;
+            Ok(query.sql.clone())
         }
     }
 }
@@ -27,17 +35,8 @@ fn insert(
     columns: &[String],
     on_conflict: OnConflict,
 ) -> Result<String, DatabaseError> {
-    check_name(table)?;
-    if columns.is_empty() {
-        return Err(DatabaseError::Columns("no columns for table", table.to_owned()));
-    }
-    for (index, column) in columns.iter().enumerate() {
-        check_name(column)?;
-        if columns[..index].iter().any(|earlier| earlier.eq_ignore_ascii_case(column)) {
-            return Err(DatabaseError::Columns("named twice: column", column.clone()));
-        }
-    }
-    let names = columns.iter().map(|column| quoted(column)).collect::<Vec<_>>().join(", ");
+    name::check_insert(table, columns)?;
+    let names = name::listed(columns, '"');
     let marks = vec!["?"; columns.len()].join(", ");
     let conflict = match on_conflict {
         OnConflict::Refuse => "",
@@ -46,45 +45,9 @@ fn insert(
     Ok(format!("insert into {} ({names}) values ({marks}){conflict}", quoted(table)))
 }
 
-fn check_name(name: &str) -> Result<(), DatabaseError> {
-    if name.is_empty() || name.contains('\0') {
-        return Err(DatabaseError::Columns(
-            "this cannot be a name:",
-            name.escape_debug().to_string(),
-        ));
-    }
-    Ok(())
-}
-
 /// An identifier, whatever is in it.
 pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-fn check_verb(sql: &str) -> Result<(), DatabaseError> {
-    let body = behind_comments(sql);
-    let length = body.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let verb = body[..length].to_ascii_lowercase();
-    if VERBS.contains(&verb.as_str()) {
-        return Ok(());
-    }
-    let text = format!("begins with `{verb}`; it must be one of {}", VERBS.join(", "));
-    Err(DatabaseError::Statement(text.into()))
-}
-
-/// What stands behind white space and comments at the head of `sql`.
-fn behind_comments(sql: &str) -> &str {
-    let mut rest = sql.trim_start();
-    loop {
-        let comment = if rest.starts_with("--") {
-            rest.find('\n')
-        } else if rest.starts_with("/*") {
-            rest.find("*/").map(|end| end + 1)
-        } else {
-            return rest;
-        };
-        rest = comment.map_or("", |end| &rest[end + 1..]).trim_start();
-    }
+    name::quoted(name, '"')
 }
 
 /// Refuses what no database would parse. Names are not known yet and left to the real one.
@@ -123,7 +86,7 @@ pub(super) fn parameters(
         Action::Insert { columns, .. } => {
             columns.iter().map(|column| members.source(column)).collect()
         }
-        Action::Statement(_) => (1..=statement.parameter_count())
+        Action::Statement(_) | Action::Query(_) => (1..=statement.parameter_count())
             .map(|index| match statement.parameter_name(index) {
                 Some(name) if name.len() > 1 && !name.starts_with('?') => {
                     members.source(&name[1..])

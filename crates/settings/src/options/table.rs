@@ -163,7 +163,32 @@ const POOL: &[Opt] = &[
         Nothing,
         "The program and its arguments; no shell is involved.",
     ),
-    database("database", Kind::Target, Nothing, "The database, written `sqlite:PATH`."),
+    database(
+        "database",
+        Kind::Target,
+        Nothing,
+        "The database, written `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` or \
+         `mysql://USER@HOST:PORT/DATABASE`; `?socket=/path` behind it stands for host and port.",
+    ),
+    database(
+        "password",
+        Kind::Secret,
+        Nothing,
+        "What proves to a server who we are: `env:NAME`, a variable of the daemon, or `file:PATH`.",
+    ),
+    database("tls", Kind::Word(TLS), Is("auto"), "Whether the way to a server is encrypted."),
+    database(
+        "tls_ca",
+        Kind::Text,
+        Nothing,
+        "A file of the certificates (PEM) that may stand for the server; without it those of the system.",
+    ),
+    database(
+        "connect_wait",
+        time(),
+        Is("5s"),
+        "How long it may take to connect to a server and to prepare what is needed there.",
+    ),
     handler(
         "handler",
         Kind::Text,
@@ -212,7 +237,7 @@ const POOL: &[Opt] = &[
         Nothing,
         "A reply has many frames, each of which goes to the client as it comes; what ends it.",
     ),
-    program("reply_max", size(GIB), Is("1MiB"), "Bytes of one reply."),
+    any("reply_max", size(GIB), Is("1MiB"), "Bytes of one reply of a program or a query."),
     program(
         "cwd",
         Kind::Text,
@@ -326,13 +351,32 @@ const POOL: &[Opt] = &[
         "insert",
         Kind::Group(INSERT, Short::None),
         Nothing,
-        "The row that a request becomes; either this or `statement`.",
+        "The row that a request becomes; either this, `statement` or `query`.",
     ),
     database(
         "statement",
         Kind::Text,
         Nothing,
-        "Any statement, prepared once, with `:name` parameters; either this or `insert`.",
+        "Any statement that writes, prepared once, with `:name` parameters.",
+    ),
+    database(
+        "query",
+        Kind::Text,
+        Nothing,
+        "Any statement that reads, prepared once, with `:name` parameters; its rows are the reply.",
+    ),
+    database("rows", Kind::Word(ROWS), Is("json"), "How the rows of a query are written."),
+    database(
+        "rows_max",
+        count(1, 10_000_000),
+        Is("10000"),
+        "Rows of the reply to a query; with more it is refused.",
+    ),
+    database(
+        "order",
+        Kind::Word(ORDER),
+        Is("client"),
+        "In which order rows are committed; several workers that write need `any`.",
     ),
     database("create", Kind::Text, Nothing, "Makes a missing table at start."),
     database("record", Kind::Word(RECORD), Is("json"), "How a request is read into named values."),
@@ -348,6 +392,18 @@ const POOL: &[Opt] = &[
         time_or_zero(),
         Is("5s"),
         "How long to wait for a lock that another process holds.",
+    ),
+    database(
+        "retry",
+        time_or_zero(),
+        Is("10s"),
+        "How long a batch that a server is known not to have stored is tried again; `0s`: not at all.",
+    ),
+    database(
+        "dead",
+        Kind::Text,
+        Nothing,
+        "A table that keeps the rows which the database does not accept; it is made where it is missing.",
     ),
     database(
         "batch",
@@ -728,6 +784,31 @@ const SYNC: &[Word] = &[
         Choice::Sync(Sync::Normal),
         "The operating system has it: nothing acknowledged is lost when the daemon dies.",
     ),
+];
+
+const ROWS: &[Word] = &[
+    word("json", Choice::RowFormat(RowFormat::Json), "One line: an array with an object a row."),
+    word(
+        "lines",
+        Choice::RowFormat(RowFormat::Lines),
+        "A line with an object for each row, then an empty line.",
+    ),
+    word(
+        "tsv",
+        Choice::RowFormat(RowFormat::Tsv),
+        "A line of values with tabs between for each row, then an empty line; `\\N` is NULL.",
+    ),
+];
+
+const ORDER: &[Word] = &[
+    word("client", Choice::Order(Order::Client), "The rows of one client in its order."),
+    word("any", Choice::Order(Order::Any), "Batches overtake each other."),
+];
+
+const TLS: &[Word] = &[
+    word("auto", Choice::Tls(Tls::Auto), "Unless the server is this machine."),
+    word("on", Choice::Tls(Tls::On), "Always, with a certificate that is valid for its name."),
+    word("off", Choice::Tls(Tls::Off), "Never."),
 ];
 
 const ON_CONFLICT: &[Word] = &[

@@ -112,6 +112,7 @@ fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
         Kind::Processors => values::processors(text).map(Value::Processors),
         Kind::Address => values::address(text).map(Value::Address),
         Kind::Target => values::target(text).map(Value::Target),
+        Kind::Secret => values::secret(text).map(Value::Secret),
         Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
         Kind::Text | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
         Kind::Count { .. }
@@ -331,7 +332,13 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
         }
         (Kind::Names, Raw::Text(text)) if !text.is_empty() => format!("[{}]", quote(text)),
         (
-            Kind::Word(_) | Kind::Pool | Kind::Text | Kind::Template | Kind::Address | Kind::Target,
+            Kind::Word(_)
+            | Kind::Pool
+            | Kind::Text
+            | Kind::Template
+            | Kind::Address
+            | Kind::Target
+            | Kind::Secret,
             Raw::List(items),
         ) => match items.as_slice() {
             [Node { raw: Raw::Text(text), .. }] => quote(text),
@@ -385,7 +392,10 @@ pub(crate) fn expectation(kind: &Kind) -> String {
         Kind::Names => "a list of names, like [\"at\", \"path\"]".to_owned(),
         Kind::Command => "a program and its arguments, like [\"perl\", \"parse.pl\"]".to_owned(),
         Kind::Variables => "a table of texts, like { NAME = \"value\" }".to_owned(),
-        Kind::Target => "a database like \"sqlite:hits.db\"".to_owned(),
+        Kind::Target => {
+            "a database like \"sqlite:hits.db\" or \"postgres://me@host/hits\"".to_owned()
+        }
+        Kind::Secret => "\"env:NAME\" or \"file:PATH\"".to_owned(),
         Kind::Group(_, Short::Span) => {
             "a number, a range like \"2..20\", or a table like { min = 2, max = 20 }".to_owned()
         }

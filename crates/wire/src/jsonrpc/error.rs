@@ -26,6 +26,7 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Sorry => -32058,
         Cause::Gone => -32059,
         Cause::Database => -32060,
+        Cause::Rows => -32061,
         Cause::Died => -32070,
         Cause::Deadline => -32071,
         Cause::Reply => -32072,

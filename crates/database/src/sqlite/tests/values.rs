@@ -31,7 +31,7 @@ fn what_looks_like_sql_is_a_value() {
 #[test]
 fn a_nul_is_kept_in_the_row_and_in_the_reply() {
     let mut place = Place::new();
-    place.options.ack = "{path}".to_owned();
+    place.options.job.ack = "{path}".to_owned();
     let body = r#"{"id":1,"path":"a\u0000b","status":0}"#;
     assert_eq!(serve(&mut place.handler(), [body]), ["a\0b"]);
     assert_eq!(place.rows(), ["1 a\0b 0"]);

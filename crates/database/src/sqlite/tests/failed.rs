@@ -16,7 +16,7 @@ fn holder(place: &Place) -> Connection {
 fn a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
     for wait in [Duration::ZERO, Duration::from_millis(60)] {
         let mut place = Place::new();
-        place.options.lock_wait = wait;
+        place.options.job.lock_wait = wait;
         let mut handler = place.handler();
         let holder = holder(&place);
         let text = format!("!database locked by another connection for more than {wait:?}");
@@ -30,7 +30,7 @@ fn a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
 #[test]
 fn a_lock_that_is_given_back_in_time_costs_only_the_waiting() {
     let mut place = Place::new();
-    place.options.lock_wait = FOREVER;
+    place.options.job.lock_wait = FOREVER;
     let mut handler = place.handler();
     let holder = holder(&place);
     let release = thread::spawn(move || holder.execute_batch("commit").unwrap());
@@ -42,7 +42,7 @@ fn a_lock_that_is_given_back_in_time_costs_only_the_waiting() {
 #[test]
 fn who_waits_for_a_lock_can_be_stopped() {
     let mut place = Place::new();
-    place.options.lock_wait = FOREVER;
+    place.options.job.lock_wait = FOREVER;
     let mut handler = place.handler();
     let holder = holder(&place);
     let stop = Stop::default();
@@ -74,7 +74,7 @@ fn a_statement_without_end_can_be_stopped() {
         "insert into hits with recursive n (x) as (select 1 union all select x + 1 from n)
          select :id, :path, :status from n where :id < 10 or x < 0 limit iif(:id < 10, 1, -1)",
     );
-    place.options.lock_wait = FOREVER;
+    place.options.job.lock_wait = FOREVER;
     let mut handler = place.handler();
     let stop = Stop::default();
     let looker = Connection::open(place.path()).unwrap();
@@ -101,8 +101,8 @@ fn a_statement_without_end_can_be_stopped() {
     assert_eq!(place.rows(), ["1 /1 200"]);
 }
 
-fn pragma(handler: &SqliteHandler, sql: &str) {
-    let link = handler.link.as_ref().expect("the connection is open");
+fn pragma(handler: &mut SqliteHandler, sql: &str) {
+    let link = handler.line().link().as_ref().expect("the connection is open");
     let mut statement = link.connection().prepare(sql).unwrap();
     let mut rows = statement.query([]).unwrap();
     while rows.next().unwrap().is_some() {}
@@ -113,10 +113,10 @@ fn a_file_that_cannot_be_written_fails_the_batch_and_is_opened_anew() {
     let place = Place::new();
     let mut handler = place.handler();
     // SQLite reports the same for a file that has become read-only; root may write any file.
-    pragma(&handler, "pragma query_only = on");
+    pragma(&mut handler, "pragma query_only = on");
     let text = "!database attempt to write a readonly database";
     assert_eq!(serve(&mut handler, [hit(1), hit(2)]), [text, text]);
-    assert!(handler.link.is_none());
+    assert!(handler.line().is_spoiled());
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     assert_eq!(place.rows(), ["1 /1 200"]);
 }
@@ -127,7 +127,7 @@ fn a_full_disk_fails_the_batch_whole_and_a_smaller_one_still_fits() {
     let mut handler = place.handler();
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     // Reported as SQLITE_FULL, like a disk without room.
-    pragma(&handler, "pragma max_page_count = 20");
+    pragma(&mut handler, "pragma max_page_count = 20");
     let large = |id| format!(r#"{{"id":{id},"path":"{}","status":0}}"#, "x".repeat(20_000));
     let bodies: Vec<_> = (2..9).map(large).chain(["x".to_owned()]).collect();
     let answers = serve(&mut handler, bodies);
@@ -141,7 +141,7 @@ fn a_full_disk_fails_the_batch_whole_and_a_smaller_one_still_fits() {
 fn a_row_too_many_in_a_poisoned_batch_fails_all_of_it() {
     let place = Place::new();
     let mut handler = place.handler();
-    pragma(&handler, "pragma max_page_count = 20");
+    pragma(&mut handler, "pragma max_page_count = 20");
     let poison = r#"{"id":1,"path":null,"status":0}"#.to_owned();
     let large = format!(r#"{{"id":3,"path":"{}","status":0}}"#, "x".repeat(100_000));
     let answers = serve(&mut handler, [hit(2), poison, large]);
@@ -166,7 +166,7 @@ fn a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows() {
 fn a_file_that_is_no_longer_a_database_fails_each_batch_until_it_is_mended() {
     let place = Place::new();
     let mut handler = place.handler();
-    handler.link = None;
+    *handler.line().link() = None;
     for part in ["-wal", "-shm", ""] {
         let mut path = place.path().into_os_string();
         path.push(part);

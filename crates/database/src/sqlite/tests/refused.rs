@@ -106,7 +106,7 @@ fn nothing_stays_of_a_row_that_failed_half_way() {
     let mut place = Place::statement(half);
     let two = "create table if not exists two (value integer primary key);
                insert or ignore into two values (0), (1)";
-    place.options.create = Some(format!("{CREATE}; {two}"));
+    place.options.job.create = Some(format!("{CREATE}; {two}"));
     let bad = r#"{"id":10,"path":"/","status":404}"#.to_owned();
     let answers = serve(&mut place.handler(), [hit(20), bad, hit(30)]);
     assert_eq!(answers, ["ok 20", "!row NOT NULL constraint failed: hits.path", "ok 30"]);

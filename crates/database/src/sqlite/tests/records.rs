@@ -5,7 +5,7 @@ use crate::DatabaseError;
 
 fn place(record: Record) -> Place {
     let mut place = Place::new();
-    place.options.record = record;
+    place.options.job.record = record;
     place
 }
 
@@ -29,8 +29,8 @@ fn a_line_of_tsv_follows_the_parameters_of_a_statement() {
     let mut place = Place::statement(
         "insert into hits (id, path, status) values (:id, :path || :_at, length(:path))",
     );
-    place.options.record = Record::Tsv;
-    place.options.ack = "{path} {id}".to_owned();
+    place.options.job.record = Record::Tsv;
+    place.options.job.ack = "{path} {id}".to_owned();
     let mut handler = place.handler();
     assert_eq!(serve(&mut handler, ["7\t/a"]), ["/a 7"], "a parameter is named once");
     assert_eq!(place.rows(), ["7 /a1700000000000000 2"]);
@@ -39,12 +39,12 @@ fn a_line_of_tsv_follows_the_parameters_of_a_statement() {
 #[test]
 fn an_acknowledgement_of_what_no_line_has_is_refused_at_the_start() {
     let mut place = place(Record::Tsv);
-    place.options.ack = "ok {user}".to_owned();
+    place.options.job.ack = "ok {user}".to_owned();
     let error = factory(place.options.clone()).unwrap().check().unwrap_err();
     assert!(matches!(error, DatabaseError::NotInRecord { .. }), "{error}");
     let said = error.to_string();
     assert!(said.contains("no `user`") && said.contains("`path`"), "{said}");
-    place.options.record = Record::Logfmt;
+    place.options.job.record = Record::Logfmt;
     factory(place.options).unwrap().check().unwrap();
 }
 

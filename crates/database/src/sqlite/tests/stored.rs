@@ -52,7 +52,7 @@ fn members_may_come_in_any_order_and_more_than_are_needed() {
 #[test]
 fn acknowledgements_that_exceed_a_block_are_all_right() {
     let mut place = Place::new();
-    place.options.ack = "{id} {path}".to_owned();
+    place.options.job.ack = "{id} {path}".to_owned();
     let mut handler = place.handler();
     let long = |id: usize| "x".repeat(if id == 5 { 200_000 } else { id * 1000 });
     let bodies = (0..50).map(|id| format!(r#"{{"id":{id},"path":"{}","status":0}}"#, long(id)));
@@ -67,7 +67,7 @@ fn a_parameter_may_come_from_the_request_and_no_record_can_forge_it() {
     let mut place = Place::statement(
         "insert into hits values (:_id, :_client || @path, $_at) returning id, path",
     );
-    place.options.ack = "{_id} {_client} {_at} {path}".to_owned();
+    place.options.job.ack = "{_id} {_client} {_at} {path}".to_owned();
     let mut handler = place.handler();
     let body = r#"{"path":"/","_id":99,"_client":"x","_at":0}"#;
     let expected = ["0 unix 1700000000000000 /", "1 unix 1700000000000000 /"];
@@ -78,7 +78,7 @@ fn a_parameter_may_come_from_the_request_and_no_record_can_forge_it() {
 #[test]
 fn a_row_that_is_there_already_may_be_acknowledged() {
     let mut place = Place::new();
-    let Action::Insert { on_conflict, .. } = &mut place.options.action else { unreachable!() };
+    let Action::Insert { on_conflict, .. } = &mut place.options.job.action else { unreachable!() };
     *on_conflict = OnConflict::Nothing;
     let mut handler = place.handler();
     let again = r#"{"id":1,"path":"other","status":0}"#;

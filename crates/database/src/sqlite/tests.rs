@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use exchange::{HandlerError, Peer, Request, RequestId, Slice};
+use exchange::{
+    Batch, Handler, HandlerError, Outbox, Outcome, Peer, Phase, Request, RequestId, Slice, Stop,
+};
 use rusqlite::Connection;
 
 use super::*;
-use crate::sqlite::{SqliteOptions, factory};
+use crate::handler::RowsHandler;
 use crate::{Action, OnConflict, Record, Sync};
+
+type SqliteHandler = RowsHandler<SqliteDriver>;
 
 const CREATE: &str = "create table if not exists hits \
      (id integer primary key, path text not null, status integer) strict";
@@ -25,29 +29,26 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         let options = SqliteOptions {
             path: folder.path().join("hits.db"),
-            action: Action::Insert {
-                table: "hits".to_owned(),
-                columns: ["id", "path", "status"].map(str::to_owned).to_vec(),
-                on_conflict: OnConflict::Refuse,
+            job: Job {
+                create: Some(CREATE.to_owned()),
+                ack: "ok {id}".to_owned(),
+                sync: Sync::Normal,
+                lock_wait: Duration::ZERO,
+                ..Job::new(Action::insert("hits", ["id", "path", "status"]))
             },
-            create: Some(CREATE.to_owned()),
-            record: Record::Json,
-            ack: "ok {id}".to_owned(),
-            sync: Sync::Normal,
-            lock_wait: Duration::ZERO,
         };
         Self { _folder: folder, options }
     }
 
     fn statement(sql: &str) -> Self {
         let mut place = Self::new();
-        place.options.action = Action::Statement(sql.to_owned());
+        place.options.job.action = Action::Statement(sql.to_owned());
         place
     }
 
     fn with_create(create: &str) -> Self {
         let mut place = Self::new();
-        place.options.create = Some(create.to_owned());
+        place.options.job.create = Some(create.to_owned());
         place
     }
 
@@ -56,8 +57,7 @@ impl Place {
     }
 
     fn handler(&self) -> SqliteHandler {
-        let factory = factory(self.options.clone()).unwrap();
-        SqliteHandler::open(factory.0).unwrap()
+        SqliteHandler::open(setup(self.options.clone()).unwrap()).unwrap()
     }
 
     /// All rows as a connection sees them that has nothing to do with the handler's.

@@ -1,0 +1,420 @@
+//! A batch on its way through a database, the same for every kind.
+//!
+//! ```text
+//!              ┌────────────────── again, carefully ──────────────────┐
+//!              ▼                                                      │
+//!   range ─► BEGIN ─► all rows at once ──── a row is not accepted ─► ROLLBACK
+//!      ▲       │            │
+//!      │     failed         ▼
+//!      │       │         COMMIT ── a constraint that only COMMIT checks ─► ROLLBACK, halve the range
+//!      │       ▼            │
+//!      └── may help?        ▼
+//!            replies, or failed, or unknown
+//! ```
+//!
+//! The first pass runs without savepoints, which is fast. Carefully means: the rows lie in parts
+//! with a savepoint around each; a part that is not accepted is undone and split, at the row where
+//! the driver knows it and in two halves where it does not, until the row stands alone and is
+//! refused. Some errors of a row undo the whole transaction: then the parts begin anew, but finer,
+//! so it ends.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use exchange::plant::{Plant, active};
+use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Stop};
+
+use crate::DatabaseError;
+use crate::fault::{Blame, Fault};
+use crate::letters::Letter;
+use crate::link::{Commit, Driver, Link, Setup};
+use crate::patience::Patience;
+use crate::rows::Rows;
+use crate::text::one_line;
+
+/// Writes batches into a database. One on each thread.
+#[derive(Debug)]
+pub(crate) struct RowsHandler<D: Driver> {
+    setup: Arc<Setup<D>>,
+    line: Line<D::Link>,
+    rows: Rows,
+}
+
+/// The connection of a handler.
+#[derive(Debug)]
+pub(crate) struct Line<L> {
+    /// None after an error that spoils a connection, until the next batch.
+    link: Option<L>,
+    /// No patience helped the last batch: the next one gets one attempt.
+    down: bool,
+}
+
+impl<L: Link> Line<L> {
+    pub(crate) const fn new(link: L) -> Self {
+        Self { link: Some(link), down: false }
+    }
+
+    /// How long a batch is tried again.
+    pub(crate) fn patience<D>(&self, setup: &Setup<D>) -> Patience {
+        Patience::new(if self.down { std::time::Duration::ZERO } else { setup.job.retry })
+    }
+
+    /// The connection, opened anew where the last one was spoiled.
+    pub(crate) fn open<D: Driver<Link = L>>(
+        &mut self,
+        setup: &Setup<D>,
+        patience: &mut Patience,
+        stop: &Stop,
+    ) -> Result<&mut L, DatabaseError> {
+        let anew = self.link.is_none();
+        while self.link.is_none() {
+            match setup.driver.connect() {
+                Ok(link) => self.link = Some(link),
+                Err(error) if error.is_for_now() && patience.wait(stop) => {}
+                Err(error) => {
+                    if !self.down {
+                        tracing::error!(database = setup.driver.name(), "{error}");
+                    }
+                    self.down = true;
+                    return Err(error);
+                }
+            }
+        }
+        if anew {
+            tracing::warn!(database = setup.driver.name(), "the database was opened anew");
+        }
+        self.down = false;
+        Ok(self.link.as_mut().expect("it was opened just now"))
+    }
+
+    /// Gives a spoiled connection up.
+    pub(crate) fn spoil(&mut self, fault: &Fault) {
+        if fault.blame.spoils_connection() {
+            self.link = None;
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn is_spoiled(&self) -> bool {
+        self.link.is_none()
+    }
+}
+
+impl<D: Driver> RowsHandler<D> {
+    pub(crate) fn open(setup: Arc<Setup<D>>) -> Result<Self, DatabaseError> {
+        let line = Line::new(setup.driver.connect()?);
+        Ok(Self { setup, line, rows: Rows::default() })
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn line(&mut self) -> &mut Line<D::Link> {
+        &mut self.line
+    }
+}
+
+impl<L> Line<L> {
+    /// For tests that bring a connection into a state that no request can.
+    #[cfg(test)]
+    pub(crate) const fn link(&mut self) -> &mut Option<L> {
+        &mut self.link
+    }
+}
+
+impl<D: Driver> Handler for RowsHandler<D> {
+    fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
+        let mut patience = self.line.patience(&self.setup);
+        let shape = match self.line.open(&self.setup, &mut patience, stop) {
+            Ok(link) => Arc::clone(link.shape()),
+            Err(error) => {
+                let outcome = failed(&error.to_string());
+                return (0..batch.requests.len()).for_each(|i| outbox.answer(i, outcome.clone()));
+            }
+        };
+        self.rows.begin(&shape);
+        for (index, request) in batch.requests.iter().enumerate() {
+            if let Err(outcome) = self.rows.read(&shape, index, request) {
+                outbox.answer(index, outcome);
+            }
+        }
+        let Self { setup, line, rows } = self;
+        Work { setup, line, rows, batch, outbox, stop, patience, unsure: None }.store_all();
+    }
+}
+
+/// How the rows of one transaction ended.
+enum Stored {
+    /// All that are not refused are committed.
+    Committed,
+    /// COMMIT refused them; nothing of them is stored.
+    Refused(Fault),
+    /// Nothing of them is stored.
+    Failed(Fault),
+    /// Nobody knows whether they are stored.
+    Unknown(Fault),
+}
+
+/// What became of the rows of a transaction that is not committed yet.
+enum Pass {
+    /// This many ran, the others are refused.
+    Ran(usize),
+    /// A row was not accepted and the transaction is undone.
+    Undone,
+    /// They cannot be stored now.
+    Failed(Fault),
+}
+
+/// One batch while it is being stored.
+struct Work<'a, D: Driver> {
+    setup: &'a Setup<D>,
+    line: &'a mut Line<D::Link>,
+    rows: &'a mut Rows,
+    batch: &'a Batch,
+    outbox: &'a mut dyn Outbox,
+    stop: &'a Stop,
+    patience: Patience,
+    /// The rows up to here may be stored, for this reason: they are being sent again.
+    unsure: Option<(usize, Fault)>,
+}
+
+impl<D: Driver> Work<'_, D> {
+    /// Stores and answers all rows.
+    fn store_all(mut self) {
+        let mut ranges = Vec::new();
+        let whole = 0..self.rows.len();
+        ranges.push(whole);
+        // Ranges are stored in their order, so the rest of the batch is what follows.
+        while let Some(range) = ranges.pop().filter(|range| !range.is_empty()) {
+            match self.store(range.clone()) {
+                Stored::Committed => self.answer(range),
+                Stored::Refused(fault) if range.len() == 1 => {
+                    self.rows.refuse(range.start, fault);
+                    self.bury_alone(range.start);
+                    self.answer(range);
+                }
+                Stored::Refused(_) => {
+                    let middle = range.start + range.len() / 2;
+                    ranges.extend([middle..range.end, range.start..middle]);
+                }
+                Stored::Failed(fault) => {
+                    self.line.spoil(&fault);
+                    if fault.again && self.patience.wait(self.stop) {
+                        ranges.push(range);
+                        continue;
+                    }
+                    let rest = range.start..self.rows.len();
+                    return self.end_failed(rest, &fault);
+                }
+                Stored::Unknown(fault) => {
+                    let idempotent = self.line.link.as_ref().is_some_and(Link::is_idempotent);
+                    self.line.link = None;
+                    if idempotent && self.patience.wait(self.stop) {
+                        self.unsure = Some((range.end, fault));
+                        ranges.push(range);
+                        continue;
+                    }
+                    self.end(range, &unknown(&fault));
+                }
+            }
+        }
+    }
+
+    /// Ends rows that are not stored, as far as that is known.
+    fn end_failed(&mut self, rows: Range<usize>, fault: &Fault) {
+        let mut known = rows.start;
+        if let Some((end, fault)) = self.unsure.take() {
+            known = end.clamp(rows.start, rows.end);
+            self.end(rows.start..known, &unknown(&fault));
+        }
+        self.end(known..rows.end, &failed(&fault.text));
+    }
+
+    fn store(&mut self, range: Range<usize>) -> Stored {
+        if let Err(error) = self.line.open(self.setup, &mut self.patience, self.stop) {
+            return Stored::Failed(Fault::new(Blame::Lost, &error.to_string()));
+        }
+        self.rows.forgive(range.clone());
+        let mut parts = vec![range.clone()];
+        let mut careful = false;
+        loop {
+            match self.pass(&mut parts, careful) {
+                Pass::Ran(0) if self.letters(range.clone()).is_empty() => {
+                    let undone = self.link().rollback();
+                    return undone.map_or_else(Stored::Failed, |()| Stored::Committed);
+                }
+                Pass::Ran(_) => return self.commit(range),
+                Pass::Undone => careful = true,
+                Pass::Failed(fault) => return self.give_up(fault),
+            }
+        }
+    }
+
+    fn link(&mut self) -> &mut D::Link {
+        self.line.link.as_mut().expect("a connection is open while rows are stored")
+    }
+
+    /// Begins a transaction and stores the rows of `parts`, from which those that are refused are
+    /// taken out.
+    fn pass(&mut self, parts: &mut Vec<Range<usize>>, careful: bool) -> Pass {
+        let link = self.line.link.as_mut().expect("a connection is open while rows are stored");
+        if let Err(fault) = link.begin(self.stop) {
+            return Pass::Failed(fault);
+        }
+        let (mut ran, mut next) = (0, 0);
+        while let Some(part) = parts.get(next).cloned() {
+            if self.stop.requested() {
+                return Pass::Failed(Fault::stopped());
+            }
+            let marked = if careful { link.savepoint() } else { Ok(()) };
+            let run = marked
+                .and_then(|()| link.insert(self.rows, part.clone(), self.batch, self.stop))
+                .and_then(|()| if careful { link.release() } else { Ok(()) });
+            let fault = match run {
+                Ok(()) => {
+                    (ran, next) = (ran + part.len(), next + 1);
+                    continue;
+                }
+                Err(fault) if fault.blame != Blame::Row => return Pass::Failed(fault),
+                Err(fault) => fault,
+            };
+            split(self.rows, parts, next, fault);
+            let undone = match careful && link.is_open() {
+                true => link.undo(),
+                false => link.rollback(),
+            };
+            match undone {
+                Err(fault) => return Pass::Failed(fault),
+                Ok(()) if !link.is_open() => return Pass::Undone,
+                Ok(()) => {}
+            }
+        }
+        Pass::Ran(ran)
+    }
+
+    fn commit(&mut self, range: Range<usize>) -> Stored {
+        if let Err(fault) = self.bury(range.clone()) {
+            return self.give_up(fault);
+        }
+        if active(Plant::AckBeforeCommit) {
+            self.answer(range);
+            self.outbox.flush();
+        }
+        let stop = self.stop;
+        match self.link().commit(stop) {
+            Commit::Done => Stored::Committed,
+            Commit::RolledBack(fault) if fault.blame == Blame::Row => Stored::Refused(fault),
+            Commit::RolledBack(fault) => Stored::Failed(fault),
+            Commit::Unknown(fault) => Stored::Unknown(fault),
+        }
+    }
+
+    /// Undoes what there is. A connection that cannot even do that is spoiled.
+    fn give_up(&mut self, fault: Fault) -> Stored {
+        if fault.blame == Blame::Lost {
+            return Stored::Failed(fault);
+        }
+        match self.link().rollback() {
+            Ok(()) => Stored::Failed(fault),
+            Err(_) => Stored::Failed(Fault { blame: Blame::Broken, ..fault }),
+        }
+    }
+
+    /// The refused rows among `rows`, as letters.
+    fn letters(&self, rows: Range<usize>) -> Vec<Letter<'_>> {
+        letters(self.setup, self.rows, self.batch, rows)
+    }
+
+    /// Writes the letters of the refused rows among `rows` into the open transaction. What cannot be
+    /// written is logged: the rows beside them matter more.
+    fn bury(&mut self, rows: Range<usize>) -> Result<(), Fault> {
+        let letters = letters(self.setup, self.rows, self.batch, rows);
+        let (Some(table), false) = (&self.setup.job.dead, letters.is_empty()) else {
+            return Ok(());
+        };
+        let link = self.line.link.as_mut().expect("a connection is open while rows are stored");
+        link.savepoint()?;
+        match link.bury(table, &letters, self.stop) {
+            Ok(()) => link.release(),
+            Err(fault) if !link.is_open() || fault.blame.spoils_connection() => Err(fault),
+            Err(fault) => {
+                let count = letters.len();
+                tracing::error!(table, count, error = fault.text, "dead letters are not kept");
+                link.undo()
+            }
+        }
+    }
+
+    /// Writes the letter of a row that was refused by its own COMMIT.
+    fn bury_alone(&mut self, row: usize) {
+        if self.letters(row..row + 1).is_empty() {
+            return;
+        }
+        let stop = self.stop;
+        let begun = self.link().begin(stop).and_then(|()| self.bury(row..row + 1));
+        let kept = begun.and_then(|()| match self.link().commit(stop) {
+            Commit::Done => Ok(()),
+            Commit::RolledBack(fault) | Commit::Unknown(fault) => Err(fault),
+        });
+        if let Err(fault) = kept {
+            tracing::error!(error = fault.text, "a dead letter is not kept");
+            self.line.spoil(&fault);
+        }
+    }
+
+    /// Answers rows whose transaction is committed.
+    fn answer(&mut self, range: Range<usize>) {
+        self.rows.answers(range, |request, outcome| self.outbox.answer(request, outcome));
+    }
+
+    fn end(&mut self, range: Range<usize>, outcome: &Outcome) {
+        for row in range {
+            self.outbox.answer(self.rows.request(row), outcome.clone());
+        }
+    }
+}
+
+fn letters<'a, D>(
+    setup: &Setup<D>,
+    rows: &'a Rows,
+    batch: &'a Batch,
+    of: Range<usize>,
+) -> Vec<Letter<'a>> {
+    if setup.job.dead.is_none() {
+        return Vec::new();
+    }
+    let letter = |row: usize| {
+        let refusal = rows.refusal(row)?;
+        let request = &batch.requests[rows.request(row)];
+        let (code, text) = (&*refusal.code, &*refusal.text);
+        Some(Letter { at_us: request.at_us, row: &request.body, code, text })
+    };
+    of.filter_map(letter).collect()
+}
+
+/// Takes the row out of part number `at` that `fault` is about, or halves the part.
+fn split(rows: &mut Rows, parts: &mut Vec<Range<usize>>, at: usize, fault: Fault) {
+    let part = parts[at].clone();
+    let known = fault
+        .row
+        .filter(|row| part.contains(row))
+        .or_else(|| (part.len() == 1).then_some(part.start));
+    let finer = match known {
+        Some(row) => {
+            rows.refuse(row, fault);
+            [part.start..row, row + 1..part.end]
+        }
+        None => {
+            let middle = part.start + part.len() / 2;
+            [part.start..middle, middle..part.end]
+        }
+    };
+    parts.splice(at..=at, finer.into_iter().filter(|part| !part.is_empty()));
+}
+
+/// How a request ends of which nothing is stored.
+pub(crate) fn failed(text: &str) -> Outcome {
+    Outcome::ended(Cause::Database, Phase::Work, &one_line(text))
+}
+
+fn unknown(fault: &Fault) -> Outcome {
+    Outcome::ended(Cause::Commit, Phase::Work, &fault.text)
+}

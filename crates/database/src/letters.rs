@@ -1,0 +1,188 @@
+//! Dead letters: requests whose row the database did not accept, kept in a table of their own.
+//!
+//! A letter is written in the same transaction as the rows beside it, so it is there exactly when
+//! its client was told that the row was refused. The table has these columns: `id`, a number that
+//! grows; `at`, when the request was received, in microseconds since the Unix epoch; `row`, the
+//! request as it came, in bytes; `code` and `message`, what the database said.
+
+use std::sync::Arc;
+
+use exchange::{Batch, Outcome, Peer, Request, RequestId, Slice, Stop};
+
+use crate::fault::{Blame, Fault};
+use crate::link::{Commit, Driver, Link, Setup};
+use crate::rows::Rows;
+use crate::{Action, DatabaseError};
+
+/// Letters that are read at once.
+const PAGE: usize = 1000;
+
+/// A refused row on its way into the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Letter<'a> {
+    pub(crate) at_us: i64,
+    pub(crate) row: &'a [u8],
+    pub(crate) code: &'a str,
+    pub(crate) text: &'a str,
+}
+
+/// A letter as it lies in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredLetter {
+    /// Its number in the table.
+    pub number: i64,
+    /// When the request was received, in microseconds since the Unix epoch.
+    pub at_us: i64,
+    /// The request as it came.
+    pub row: Vec<u8>,
+    /// The database's code for what was wrong.
+    pub code: String,
+    /// What was wrong, in the words of the database.
+    pub message: String,
+}
+
+/// What became of a letter that was tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Retried {
+    /// Its row is stored and the letter is gone, in one transaction.
+    Stored,
+    /// The row is still not accepted, for this reason; the letter stays.
+    Refused(String),
+    /// There is no such letter.
+    Absent,
+}
+
+/// The dead letters of a pool.
+#[derive(Debug)]
+pub struct Letters(Box<dyn Letterbox>);
+
+trait Letterbox: std::fmt::Debug {
+    fn list(&mut self, after: i64, limit: usize) -> Result<Vec<StoredLetter>, Fault>;
+    fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, Fault>;
+    fn unbury(&mut self, number: i64) -> Result<bool, Fault>;
+}
+
+impl Letters {
+    pub(crate) fn open<D: Driver>(setup: &Setup<D>) -> Result<Self, DatabaseError> {
+        let Some(table) = setup.job.dead.clone() else { return Err(DatabaseError::NoDead) };
+        if matches!(setup.job.action, Action::Query(_)) {
+            return Err(DatabaseError::NoDead);
+        }
+        let link = setup.driver.connect()?;
+        Ok(Self(Box::new(Open { link, table, rows: Rows::default(), name: setup.driver.name() })))
+    }
+
+    /// All letters in their order, a page at a time.
+    ///
+    /// # Errors
+    /// What the database says when it cannot be read; what `each` returns.
+    pub fn each<E: From<DatabaseError>>(
+        &mut self,
+        mut each: impl FnMut(&mut Self, StoredLetter) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut after = i64::MIN;
+        loop {
+            let page = self.0.list(after, PAGE).map_err(told)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.number;
+            for letter in page {
+                each(self, letter)?;
+            }
+        }
+    }
+
+    /// Stores the row of this letter and removes the letter, both or neither.
+    ///
+    /// # Errors
+    /// When the database cannot do that now.
+    pub fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, DatabaseError> {
+        self.0.retry(letter).map_err(told)
+    }
+
+    /// Removes the letter with this number. True when it was there.
+    ///
+    /// # Errors
+    /// When the database cannot do that now.
+    pub fn remove(&mut self, number: i64) -> Result<bool, DatabaseError> {
+        self.0.unbury(number).map_err(told)
+    }
+}
+
+fn told(fault: Fault) -> DatabaseError {
+    DatabaseError::Letters(fault.text.into())
+}
+
+struct Open<L> {
+    link: L,
+    table: String,
+    rows: Rows,
+    name: String,
+}
+
+impl<L> std::fmt::Debug for Open<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "letters in `{}` of {}", self.table, self.name)
+    }
+}
+
+impl<L: Link> Letterbox for Open<L> {
+    fn list(&mut self, after: i64, limit: usize) -> Result<Vec<StoredLetter>, Fault> {
+        self.link.letters(&self.table, after, limit)
+    }
+
+    fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, Fault> {
+        let batch = Batch {
+            requests: vec![Request {
+                id: RequestId::new(0, 0),
+                peer: Peer::Inside,
+                body: Slice::copy_of(&letter.row),
+                at_us: letter.at_us,
+            }],
+        };
+        let shape = Arc::clone(self.link.shape());
+        self.rows.begin(&shape);
+        if let Err(outcome) = self.rows.read(&shape, 0, &batch.requests[0]) {
+            return Ok(Retried::Refused(text_of(&outcome)));
+        }
+        let stop = Stop::default();
+        self.link.begin(&stop)?;
+        let moved = match self.link.unbury(&self.table, letter.number) {
+            Ok(true) => self.link.insert(&self.rows, 0..1, &batch, &stop),
+            Ok(false) => {
+                self.link.rollback()?;
+                return Ok(Retried::Absent);
+            }
+            Err(fault) => Err(fault),
+        };
+        let fault = match moved {
+            Ok(()) => match self.link.commit(&stop) {
+                Commit::Done => return Ok(Retried::Stored),
+                Commit::RolledBack(fault) => fault,
+                Commit::Unknown(fault) => {
+                    return Err(Fault { blame: Blame::Lost, ..fault });
+                }
+            },
+            Err(fault) => fault,
+        };
+        self.link.rollback()?;
+        if fault.blame == Blame::Row { Ok(Retried::Refused(fault.text)) } else { Err(fault) }
+    }
+
+    fn unbury(&mut self, number: i64) -> Result<bool, Fault> {
+        let stop = Stop::default();
+        self.link.begin(&stop)?;
+        let was_there = self.link.unbury(&self.table, number)?;
+        match self.link.commit(&stop) {
+            Commit::Done => Ok(was_there),
+            Commit::RolledBack(fault) | Commit::Unknown(fault) => Err(fault),
+        }
+    }
+}
+
+fn text_of(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Reply(text) | Outcome::Ended(_, text) => {
+            String::from_utf8_lossy(text).into_owned()
+        }
+    }
+}

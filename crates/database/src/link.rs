@@ -1,0 +1,125 @@
+//! What the handlers need of a database.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use exchange::{Batch, Stop};
+
+use crate::DatabaseError;
+use crate::fault::Fault;
+use crate::letters::{Letter, StoredLetter};
+use crate::rows::{Rows, Shape};
+
+/// Opens connections to one database.
+pub(crate) trait Driver: Debug + Send + Sync + 'static {
+    /// What it opens.
+    type Link: Link;
+
+    /// A connection that is ready: missing tables made, the statement prepared and checked.
+    ///
+    /// # Errors
+    /// What an operator has to mend, or that the server cannot be reached now.
+    fn connect(&self) -> Result<Self::Link, DatabaseError>;
+
+    /// Proves as far as that is possible that the database can be used as it was set up.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    fn check(&self) -> Result<(), DatabaseError> {
+        self.connect().map(drop)
+    }
+
+    /// Which database it is, for the log.
+    fn name(&self) -> String;
+}
+
+/// What became of a COMMIT.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Commit {
+    /// It took effect.
+    Done,
+    /// It did not take effect and never will.
+    RolledBack(Fault),
+    /// Nobody knows.
+    Unknown(Fault),
+}
+
+/// An open connection with its statement. It has one transaction at a time.
+///
+/// ```text
+///   begin ─► (savepoint ─► insert ─► release | undo)* ─► commit | rollback
+/// ```
+pub(crate) trait Link: Send {
+    /// What its rows are like.
+    fn shape(&self) -> &Arc<Shape>;
+
+    /// Whether rows that are there already stay as they are, whoever stored them: then a batch may
+    /// be sent again when nobody knows whether it is stored.
+    fn is_idempotent(&self) -> bool;
+
+    /// Starts a transaction that may write. Waits for locks as the settings and `stop` allow.
+    fn begin(&mut self, stop: &Stop) -> Result<(), Fault>;
+
+    /// Stores the rows of `part`. After an error some of them may be stored, up to the next
+    /// [`undo`](Self::undo) or [`rollback`](Self::rollback).
+    fn insert(
+        &mut self,
+        rows: &Rows,
+        part: Range<usize>,
+        batch: &Batch,
+        stop: &Stop,
+    ) -> Result<(), Fault>;
+
+    /// Marks the place that [`undo`](Self::undo) goes back to.
+    fn savepoint(&mut self) -> Result<(), Fault>;
+
+    /// Keeps what happened since the savepoint.
+    fn release(&mut self) -> Result<(), Fault>;
+
+    /// Forgets what happened since the savepoint.
+    fn undo(&mut self) -> Result<(), Fault>;
+
+    /// Ends the transaction for good.
+    fn commit(&mut self, stop: &Stop) -> Commit;
+
+    /// Undoes the transaction, if there still is one.
+    fn rollback(&mut self) -> Result<(), Fault>;
+
+    /// Whether a transaction is open: some errors undo it.
+    fn is_open(&self) -> bool;
+
+    /// Runs the query of the settings for row `row` and adds what it gives to `into`, which takes
+    /// its columns and forgets what it had. `each` is called for each row that came, and may take
+    /// away what is there; what it refuses ends the query.
+    fn query(
+        &mut self,
+        rows: &Rows,
+        row: usize,
+        batch: &Batch,
+        into: &mut fields::Rows,
+        each: &mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+        stop: &Stop,
+    ) -> Result<(), Fault>;
+
+    /// Writes letters into the table `table`, within the transaction that is open.
+    fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault>;
+
+    /// Reads up to `limit` letters with numbers beyond `after`, in their order.
+    fn letters(
+        &mut self,
+        table: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<StoredLetter>, Fault>;
+
+    /// Removes a letter, within the transaction where one is open. True when it was there.
+    fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault>;
+}
+
+/// A database and what is done with its requests.
+#[derive(Debug)]
+pub(crate) struct Setup<D> {
+    pub(crate) driver: D,
+    pub(crate) job: Arc<crate::Job>,
+}

@@ -1,0 +1,97 @@
+//! MySQL and MariaDB as handlers.
+//!
+//! A batch is an `insert` of many rows of values, in pieces of a few fixed sizes, so that few
+//! statements are prepared and each only once. A session commits nothing by itself, so a transaction
+//! begins with its first statement and costs one round trip more, its COMMIT.
+//!
+//! Text is bound as text and a number as an integer, or as its digits where it is none; the column
+//! makes of them what it is. The session is strict: what does not fit is refused and never cut to
+//! size. A row that is there already stays by `on duplicate key update` of a column with itself, as
+//! `insert ignore` would ignore all other errors too. Tables must have transactions (InnoDB).
+//!
+//! What a commit waits for is a matter of the whole server
+//! (`innodb_flush_log_at_trx_commit`), whatever [`Sync`](crate::Sync) says.
+
+mod bind;
+mod connect;
+mod fault;
+mod letters;
+mod link;
+mod schema;
+
+use std::sync::Arc;
+
+use crate::ack::{self, Piece};
+use crate::link::{Driver, Setup};
+use crate::named::{self, Dialect};
+use crate::source::{Members, Source};
+use crate::{Action, Database, DatabaseError, Job, Server, name, verb};
+use link::MysqlLink;
+
+/// What a statement may begin with. Anything else does not write, or commits by itself.
+const WRITING: [&str; 5] = ["delete", "insert", "replace", "update", "with"];
+
+/// What a query may begin with.
+const READING: [&str; 4] = ["select", "table", "values", "with"];
+
+/// A database of MySQL or MariaDB and what is done with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MysqlOptions {
+    /// Which, and how to get in.
+    pub server: Server,
+    /// What is done with a request.
+    pub job: Job,
+}
+
+/// Checks `options` as far as that is possible without the server.
+///
+/// # Errors
+/// When the acknowledgement is no template, a name cannot be one, or the statement is not one
+/// statement that does what it is there for.
+pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
+    let MysqlOptions { server, job } = options;
+    let mut members = Members::default();
+    let ack = ack::of(&job, &mut members)?;
+    let of = |sql: &str, verbs: &[&str]| {
+        verb::check(sql, verbs)?;
+        named::rewrite(sql, Dialect::Question)
+    };
+    let (sql, names) = match &job.action {
+        Action::Insert { table, columns, .. } => {
+            name::check_insert(table, columns)?;
+            (String::new(), columns.clone())
+        }
+        Action::Statement(sql) => of(sql, &WRITING)?,
+        Action::Query(query) => of(&query.sql, &READING)?,
+    };
+    let sources = names.iter().map(|name| members.source(name));
+    let sources = sources.collect::<Result<_, _>>()?;
+    let job = Arc::new(job);
+    let driver = MysqlDriver { server, job: Arc::clone(&job), sql, sources, members, ack };
+    Ok(Database::new(Arc::new(Setup { driver, job })))
+}
+
+/// What every connection of a pool has in common.
+#[derive(Debug)]
+struct MysqlDriver {
+    server: Server,
+    job: Arc<Job>,
+    /// Of a statement or a query; an insert is made for each number of rows.
+    sql: String,
+    /// Of the parameters, in their order.
+    sources: Vec<Source>,
+    members: Members,
+    ack: Vec<Piece>,
+}
+
+impl Driver for MysqlDriver {
+    type Link = MysqlLink;
+
+    fn connect(&self) -> Result<MysqlLink, DatabaseError> {
+        connect::connect(self)
+    }
+
+    fn name(&self) -> String {
+        format!("mysql:{}", self.server)
+    }
+}

@@ -1,0 +1,131 @@
+//! From a server to a connection that is ready.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts};
+use tokio::time::timeout;
+
+use super::link::{MysqlLink, Ready, Run};
+use super::{MysqlDriver, fault, letters, schema};
+use crate::fault::Blame;
+use crate::rows::Shape;
+use crate::server::{crypto, roots, runtime};
+use crate::{Action, DatabaseError, Host, Server, Tls};
+
+/// Opens a connection and prepares what a handler needs.
+pub(super) fn connect(driver: &MysqlDriver) -> Result<MysqlLink, DatabaseError> {
+    let name = driver.server.to_string();
+    let runtime = runtime(&name)?;
+    let wait = driver.server.connect_wait;
+    let late = || {
+        let text = format!("no answer within {wait:?}");
+        DatabaseError::Unreachable(name.clone(), text.into())
+    };
+    let ready = runtime.block_on(async {
+        timeout(wait, prepare(driver, &name)).await.unwrap_or_else(|_| Err(late()))
+    })?;
+    Ok(MysqlLink::new(runtime, ready))
+}
+
+async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseError> {
+    let job = &driver.job;
+    let options = options(driver, name)?;
+    let opened = Conn::new(options.clone()).await;
+    let mut connection = opened.map_err(|error| refused(name, &error))?;
+    if let Some(create) = &job.create {
+        connection.query_drop(create).await.map_err(|error| {
+            unless_for_now(name, &error, |text| DatabaseError::Create(text.into()))
+        })?;
+    }
+    if let Some(table) = &job.dead {
+        letters::prepare(&mut connection, name, table).await?;
+    }
+    let mut idempotent = false;
+    let run = match &job.action {
+        Action::Insert { table, columns, on_conflict } => {
+            let known =
+                schema::check(&mut connection, name, table, columns, &driver.sources).await?;
+            idempotent = *on_conflict == crate::OnConflict::Nothing && known.has_key;
+            Run::Values(schema::Values::new(table, columns, *on_conflict))
+        }
+        Action::Statement(_) | Action::Query(_) => {
+            let prepared = connection.prep(&driver.sql).await.map_err(|error| {
+                unless_for_now(name, &error, |text| DatabaseError::Statement(text.into()))
+            })?;
+            match &job.action {
+                Action::Query(_) => Run::Query(prepared),
+                _ => Run::Rows(prepared),
+            }
+        }
+    };
+    let (members, sources) = (driver.members.clone(), driver.sources.clone());
+    let shape = Shape::new(job, members, sources, driver.ack.clone())?;
+    Ok(Ready { connection, options, run, shape, idempotent })
+}
+
+fn options(driver: &MysqlDriver, name: &str) -> Result<Opts, DatabaseError> {
+    let Server { host, user, password, database, tls, connect_wait: _ } = &driver.server;
+    let mut options = OptsBuilder::default()
+        .user(Some(user))
+        .db_name(Some(database))
+        .prefer_socket(false)
+        .setup(session(driver));
+    if let Some(password) = password {
+        options = options.pass(Some(password.text()));
+    }
+    options = match host {
+        Host::Internet(host, port) => options.ip_or_hostname(host).tcp_port(*port),
+        Host::Socket(path, _) => options.socket(Some(path.display().to_string())),
+    };
+    if let Tls::On(file) = tls {
+        crypto();
+        let roots = roots(name, file.as_deref())?;
+        let roots = roots.into_iter().map(Into::into).collect();
+        let tls = SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots);
+        options = options.ssl_opts(tls);
+    }
+    Ok(options.into())
+}
+
+/// What holds for the whole session.
+fn session(driver: &MysqlDriver) -> Vec<String> {
+    // Whole seconds, and at least one.
+    let lock_wait = driver.job.lock_wait.as_secs_f64().ceil().clamp(1.0, 1e6);
+    let mut session = vec![
+        "set session sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION')"
+            .to_owned(),
+        format!(
+            "set session innodb_lock_wait_timeout = {lock_wait}, session lock_wait_timeout = \
+             {lock_wait}"
+        ),
+    ];
+    session.push(match driver.job.action {
+        Action::Query(_) => "set session transaction read only".to_owned(),
+        Action::Insert { .. } | Action::Statement(_) => "set session autocommit = 0".to_owned(),
+    });
+    session
+}
+
+/// What an error says to an operator who wants in.
+pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
+    unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
+}
+
+/// `otherwise`, unless time may mend it.
+pub(super) fn unless_for_now(
+    server: &str,
+    error: &Error,
+    otherwise: impl FnOnce(String) -> DatabaseError,
+) -> DatabaseError {
+    let fault = fault::of(error);
+    let text = match error {
+        Error::Server(said) => said.message.clone(),
+        other => other.to_string(),
+    };
+    if text.contains("TLS") || text.contains("certificate") {
+        return DatabaseError::Denied(server.to_owned(), text.into());
+    }
+    if fault.again && fault.blame != Blame::Conflict {
+        return DatabaseError::Unreachable(server.to_owned(), text.into());
+    }
+    otherwise(text)
+}

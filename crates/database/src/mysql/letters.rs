@@ -1,0 +1,72 @@
+//! Dead letters in MySQL and MariaDB.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error, Params, Value};
+
+use super::connect::unless_for_now;
+use super::schema::table_sql;
+use crate::DatabaseError;
+use crate::letters::{Letter, StoredLetter};
+
+/// Makes the table where it is missing, and proves that it is one of letters.
+pub(super) async fn prepare(
+    connection: &mut Conn,
+    server: &str,
+    table: &str,
+) -> Result<(), DatabaseError> {
+    let create = format!(
+        "create table if not exists {} (id bigint not null auto_increment primary key, at bigint \
+         not null, `row` longblob not null, code varchar(20) not null, message text not null) \
+         engine = InnoDB default charset = utf8mb4",
+        table_sql(table)
+    );
+    // Where it is there, we may not have the right to make one.
+    let fits = match connection.prep(insert(table)).await {
+        Ok(_) => Ok(()),
+        Err(_) => match connection.query_drop(create).await {
+            Ok(()) => connection.prep(insert(table)).await.map(drop),
+            Err(error) => Err(error),
+        },
+    };
+    fits.map_err(|error| {
+        unless_for_now(server, &error, |text| DatabaseError::Dead(table.to_owned(), text.into()))
+    })
+}
+
+fn insert(table: &str) -> String {
+    format!("insert into {} (at, `row`, code, message) values (?, ?, ?, ?)", table_sql(table))
+}
+
+pub(super) async fn bury(
+    connection: &mut Conn,
+    table: &str,
+    letters: &[Letter<'_>],
+) -> Result<(), Error> {
+    let statement = connection.prep(insert(table)).await?;
+    for Letter { at_us, row, code, text } in letters {
+        let values = [Value::Int(*at_us), (*row).into(), (*code).into(), (*text).into()];
+        connection.exec_drop(&statement, Params::Positional(values.into())).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn list(
+    connection: &mut Conn,
+    table: &str,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<StoredLetter>, Error> {
+    let sql = format!(
+        "select id, at, `row`, code, message from {} where id > ? order by id limit {limit}",
+        table_sql(table)
+    );
+    let letter =
+        |(number, at_us, row, code, message)| StoredLetter { number, at_us, row, code, message };
+    connection.exec_map(sql, (after,), letter).await
+}
+
+pub(super) async fn remove(connection: &mut Conn, table: &str, number: i64) -> Result<bool, Error> {
+    let sql = format!("delete from {} where id = ?", table_sql(table));
+    connection.exec_drop(sql, (number,)).await?;
+    Ok(connection.affected_rows() > 0)
+}

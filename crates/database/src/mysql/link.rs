@@ -1,0 +1,300 @@
+//! A connection and the few things that are done with it.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+
+use exchange::{Batch, Stop};
+use fields::{Case, Schema};
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error, Opts, Params, Statement};
+use tokio::runtime::Runtime;
+
+use super::schema::Values;
+use super::{bind, fault, letters};
+use crate::digits::Digits;
+use crate::fault::{Blame, Fault};
+use crate::letters::{Letter, StoredLetter};
+use crate::link::{Commit, Link};
+use crate::rows::{Rows, Shape};
+use crate::server::until;
+
+/// What is run for a batch or a request.
+#[derive(Debug)]
+pub(super) enum Run {
+    /// An insert of many rows.
+    Values(Values),
+    /// A statement for each row.
+    Rows(Statement),
+    /// A query for each request.
+    Query(Statement),
+}
+
+/// A connection that was opened, without its runtime.
+pub(super) struct Ready {
+    pub(super) connection: Conn,
+    /// How another one is opened, to end what this one does.
+    pub(super) options: Opts,
+    pub(super) run: Run,
+    pub(super) shape: Shape,
+    pub(super) idempotent: bool,
+}
+
+/// An open connection with its statement.
+pub(super) struct MysqlLink {
+    runtime: Runtime,
+    connection: Conn,
+    options: Opts,
+    run: Run,
+    shape: Arc<Shape>,
+    idempotent: bool,
+    open: bool,
+}
+
+impl fmt::Debug for MysqlLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MysqlLink").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl MysqlLink {
+    pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
+        let Ready { connection, options, run, shape, idempotent } = ready;
+        let shape = Arc::new(shape);
+        Self { runtime, connection, options, run, shape, idempotent, open: false }
+    }
+
+    /// Runs a statement of our own. Its errors are never a row's.
+    fn execute(&mut self, sql: &str) -> Result<(), Fault> {
+        let done =
+            until(&self.runtime, &Stop::default(), self.connection.query_drop(sql), async {});
+        match done {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(match fault::of(&error) {
+                fault if fault.again => fault,
+                fault => Fault { blame: Blame::Broken, ..fault },
+            }),
+            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
+        }
+    }
+}
+
+/// Waits for `work`; when `stop` is requested, another connection ends it.
+fn stoppable<T>(
+    runtime: &Runtime,
+    options: &Opts,
+    id: u32,
+    stop: &Stop,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    let cancel = async {
+        if let Err(error) = kill(options, id).await {
+            tracing::debug!(%error, "a statement could not be ended");
+        }
+    };
+    match until(runtime, stop, work, cancel) {
+        // The end may come late and meet the next statement: the connection is given up.
+        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
+            Err(Fault::new(Blame::Lost, "stopped while a statement ran"))
+        }
+        Some(done) => done,
+        None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
+    }
+}
+
+async fn kill(options: &Opts, id: u32) -> Result<(), Error> {
+    let mut other = Conn::new(options.clone()).await?;
+    other.query_drop(format!("kill query {id}")).await?;
+    other.disconnect().await
+}
+
+fn values(rows: &Rows, row: usize, shape: &Shape, batch: &Batch, to: &mut Vec<mysql_async::Value>) {
+    let sources = shape.parameters.iter();
+    to.extend(sources.map(|source| bind::bound(rows.given(row, *source, batch))));
+}
+
+impl Link for MysqlLink {
+    fn shape(&self) -> &Arc<Shape> {
+        &self.shape
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    /// The first statement begins it.
+    fn begin(&mut self, _: &Stop) -> Result<(), Fault> {
+        self.open = true;
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        rows: &Rows,
+        part: Range<usize>,
+        batch: &Batch,
+        stop: &Stop,
+    ) -> Result<(), Fault> {
+        let Self { runtime, connection, options, run, shape, open, .. } = self;
+        let id = connection.id();
+        let told = |error: Error| fault::of(&error);
+        let work = async {
+            match run {
+                Run::Values(insert) => {
+                    let mut next = part.start;
+                    while next < part.end {
+                        let size = insert.size(part.end - next);
+                        let mut given = Vec::with_capacity(size * shape.parameters.len());
+                        for row in next..next + size {
+                            values(rows, row, shape, batch, &mut given);
+                        }
+                        // Prepared where it is the first of this size.
+                        let statement = connection.prep(insert.sql(size)).await.map_err(told)?;
+                        let given = Params::Positional(given);
+                        connection.exec_drop(statement, given).await.map_err(told)?;
+                        next += size;
+                    }
+                }
+                Run::Rows(statement) => {
+                    for row in part {
+                        if stop.requested() {
+                            return Err(Fault::stopped());
+                        }
+                        let mut given = Vec::with_capacity(shape.parameters.len());
+                        values(rows, row, shape, batch, &mut given);
+                        let run =
+                            connection.exec_drop(&*statement, Params::Positional(given)).await;
+                        run.map_err(|error| fault::of(&error).at(row))?;
+                    }
+                }
+                Run::Query(_) => {
+                    return Err(Fault::new(Blame::Statement, "a query stores nothing"));
+                }
+            }
+            Ok(())
+        };
+        let run = stoppable(runtime, options, id, stop, work);
+        if run.as_ref().is_err_and(|fault| fault.blame == Blame::Conflict) {
+            // A deadlock undoes the whole transaction.
+            *open = false;
+        }
+        run
+    }
+
+    fn savepoint(&mut self) -> Result<(), Fault> {
+        self.execute("savepoint one_part")
+    }
+
+    fn release(&mut self) -> Result<(), Fault> {
+        self.execute("release savepoint one_part")
+    }
+
+    fn undo(&mut self) -> Result<(), Fault> {
+        self.execute("rollback to savepoint one_part")?;
+        self.release()
+    }
+
+    fn commit(&mut self, stop: &Stop) -> Commit {
+        self.open = false;
+        let Self { runtime, connection, .. } = self;
+        // Whether it took effect is worth waiting for, also when nobody wants more.
+        let Some(done) = until(runtime, stop, connection.query_drop("commit"), async {}) else {
+            return Commit::Unknown(Fault::new(Blame::Lost, "the server did not answer a COMMIT"));
+        };
+        match done {
+            Ok(()) => Commit::Done,
+            Err(error) if fault::proves_rollback(&error) => {
+                self.open = true;
+                let fault = fault::of(&error);
+                match self.rollback() {
+                    Ok(()) => Commit::RolledBack(fault),
+                    Err(_) => Commit::RolledBack(Fault { blame: Blame::Lost, ..fault }),
+                }
+            }
+            Err(error) => {
+                let text = format!("{} during COMMIT", fault::of(&error).text);
+                Commit::Unknown(Fault::new(Blame::Lost, &text))
+            }
+        }
+    }
+
+    fn rollback(&mut self) -> Result<(), Fault> {
+        if std::mem::take(&mut self.open) { self.execute("rollback") } else { Ok(()) }
+    }
+
+    fn is_open(&self) -> bool {
+        self.open
+    }
+
+    fn query(
+        &mut self,
+        rows: &Rows,
+        row: usize,
+        batch: &Batch,
+        into: &mut fields::Rows,
+        each: &mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+        stop: &Stop,
+    ) -> Result<(), Fault> {
+        let Self { runtime, connection, options, run, shape, .. } = self;
+        let Run::Query(prepared) = run else {
+            return Err(Fault::new(Blame::Statement, "there is no query"));
+        };
+        let id = connection.id();
+        let told = |error: Error| fault::of(&error);
+        let work = async {
+            let mut given = Vec::new();
+            values(rows, row, shape, batch, &mut given);
+            let params = Params::Positional(given);
+            let mut found = connection.exec_iter(&*prepared, params).await.map_err(told)?;
+            let columns = found.columns().unwrap_or_default();
+            let types: Vec<_> = columns.iter().map(mysql_async::Column::column_type).collect();
+            into.reshape(Schema::new(columns.iter().map(|it| it.name_ref()), Case::Exact));
+            let mut digits = Digits::default();
+            while let Some(row) = found.next().await.map_err(told)? {
+                let found = row.unwrap();
+                digits.clear();
+                found.iter().zip(&types).for_each(|(it, of)| bind::note(it, *of, &mut digits));
+                let mut texts = digits.iter();
+                let fields =
+                    found.iter().zip(&types).map(|(it, of)| bind::field(it, *of, &mut texts));
+                into.push(fields)
+                    .map_err(|error| Fault::new(Blame::Statement, &error.to_string()))?;
+                // What has no end must not come all the same: the connection goes.
+                each(into).map_err(|fault| Fault { blame: Blame::Lost, ..fault })?;
+            }
+            Ok(())
+        };
+        stoppable(runtime, options, id, stop, work)
+    }
+
+    fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
+        let Self { runtime, connection, options, .. } = self;
+        let id = connection.id();
+        let work = async {
+            letters::bury(connection, table, letters).await.map_err(|error| fault::of(&error))
+        };
+        stoppable(runtime, options, id, stop, work)
+    }
+
+    fn letters(
+        &mut self,
+        table: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<StoredLetter>, Fault> {
+        let Self { runtime, connection, .. } = self;
+        let list = async {
+            let listed = letters::list(connection, table, after, limit).await;
+            // A session that commits nothing by itself would else see the same for ever.
+            connection.query_drop("commit").await.and(listed)
+        };
+        runtime.block_on(list).map_err(|error| fault::of(&error))
+    }
+
+    fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
+        let Self { runtime, connection, .. } = self;
+        let removed = letters::remove(connection, table, number);
+        runtime.block_on(removed).map_err(|error| fault::of(&error))
+    }
+}

@@ -1,0 +1,188 @@
+//! What the server knows of a table, and the statements that store rows in it.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+
+use super::connect::refused;
+use crate::name::{listed, quoted};
+use crate::source::Source;
+use crate::{DatabaseError, OnConflict};
+
+/// Numbers of rows that a statement may have, the largest first: any batch is made of few of them.
+const SIZES: [usize; 10] = [1000, 500, 250, 100, 50, 25, 10, 5, 2, 1];
+
+/// Parameters of one statement at most; the protocol counts them in 16 bits.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// The statements that store rows.
+#[derive(Debug)]
+pub(super) struct Values {
+    head: String,
+    tail: String,
+    columns: usize,
+}
+
+impl Values {
+    pub(super) fn new(table: &str, columns: &[String], on_conflict: OnConflict) -> Self {
+        let head = format!("insert into {} ({}) values ", table_sql(table), listed(columns, '`'));
+        let tail = match on_conflict {
+            OnConflict::Refuse => String::new(),
+            OnConflict::Nothing => {
+                let column = columns.first().map(|name| quoted(name, '`')).unwrap_or_default();
+                format!(" on duplicate key update {column} = {column}")
+            }
+        };
+        Self { head, tail, columns: columns.len() }
+    }
+
+    /// How many of `rows` the next statement stores.
+    pub(super) fn size(&self, rows: usize) -> usize {
+        let fits = |size: &&usize| **size <= rows && **size * self.columns <= PARAMETERS_MAX;
+        SIZES.iter().find(fits).copied().unwrap_or(1)
+    }
+
+    /// The statement for so many rows.
+    pub(super) fn sql(&self, rows: usize) -> String {
+        let row = format!("({})", vec!["?"; self.columns].join(","));
+        let rows = vec![row.as_str(); rows].join(",");
+        format!("{}{rows}{}", self.head, self.tail)
+    }
+}
+
+/// A table's name as SQL has it: of a schema where it has a dot in it.
+pub(super) fn table_sql(table: &str) -> String {
+    table.split('.').map(|part| quoted(part, '`')).collect::<Vec<_>>().join(".")
+}
+
+/// What is known of a table that fits.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// A key makes sure that no row is there twice.
+    pub(super) has_key: bool,
+}
+
+struct Column {
+    name: String,
+    of: String,
+    must_be_given: bool,
+    is_generated: bool,
+}
+
+/// Refuses what rows cannot be stored in.
+pub(super) async fn check(
+    connection: &mut Conn,
+    server: &str,
+    table: &str,
+    columns: &[String],
+    sources: &[Source],
+) -> Result<Known, DatabaseError> {
+    let told = |error: Error| refused(server, &error);
+    let (schema, name) = table.split_once('.').map_or((None, table), |(s, name)| (Some(s), name));
+    let known = columns_of(connection, schema, name).await.map_err(told)?;
+    if known.is_empty() {
+        let sql = "select table_name from information_schema.tables \
+                   where table_schema = database() order by 1 limit 50";
+        let tables = connection.query(sql).await.map_err(told)?;
+        return Err(DatabaseError::NoTable { table: table.to_owned(), tables });
+    }
+    for (name, source) in columns.iter().zip(sources) {
+        let Some(column) = known.iter().find(|it| it.name.eq_ignore_ascii_case(name)) else {
+            let columns = known.into_iter().map(|column| column.name).collect();
+            let (column, table) = (name.clone(), table.to_owned());
+            return Err(DatabaseError::NoColumn { column, table, columns });
+        };
+        let given = match column.is_generated {
+            true => Some("values: it is generated"),
+            false => source.misfit(&column.of),
+        };
+        if let Some(given) = given {
+            let (column, of) = (column.name.clone(), column.of.clone());
+            return Err(DatabaseError::Type { column, of, given: given.to_owned() });
+        }
+    }
+    let unset = |column: &&Column| {
+        column.must_be_given && !columns.iter().any(|it| it.eq_ignore_ascii_case(&column.name))
+    };
+    if let Some(column) = known.iter().find(unset) {
+        let (column, table) = (column.name.clone(), table.to_owned());
+        return Err(DatabaseError::Unset { column, table });
+    }
+    let sql = "select t.engine from information_schema.tables t \
+               join information_schema.engines e on e.engine = t.engine \
+               where t.table_schema = coalesce(?, database()) and t.table_name = ? \
+               and e.transactions <> 'YES'";
+    let engine: Option<String> = connection.exec_first(sql, (schema, name)).await.map_err(told)?;
+    if let Some(engine) = engine {
+        return Err(DatabaseError::Engine { table: table.to_owned(), engine });
+    }
+    let has_key = has_key(connection, schema, name, columns).await.map_err(told)?;
+    Ok(Known { has_key })
+}
+
+async fn columns_of(
+    connection: &mut Conn,
+    schema: Option<&str>,
+    table: &str,
+) -> Result<Vec<Column>, Error> {
+    let sql = "select column_name, data_type, \
+               is_nullable = 'NO' and column_default is null and extra not like '%auto_increment%', \
+               extra like '%GENERATED%' \
+               from information_schema.columns \
+               where table_schema = coalesce(?, database()) and table_name = ? \
+               order by ordinal_position";
+    let rows: Vec<(String, String, bool, bool)> = connection.exec(sql, (schema, table)).await?;
+    let column = |(name, of, must_be_given, is_generated): (_, _, bool, bool)| Column {
+        name,
+        of,
+        must_be_given: must_be_given && !is_generated,
+        is_generated,
+    };
+    Ok(rows.into_iter().map(column).collect())
+}
+
+/// Whether a unique index has no other columns than these, and none that may be NULL.
+async fn has_key(
+    connection: &mut Conn,
+    schema: Option<&str>,
+    table: &str,
+    columns: &[String],
+) -> Result<bool, Error> {
+    let sql = "select index_name, column_name, coalesce(nullable, '') = 'YES' \
+               from information_schema.statistics where non_unique = 0 \
+               and table_schema = coalesce(?, database()) and table_name = ? \
+               order by index_name";
+    let rows: Vec<(String, Option<String>, bool)> = connection.exec(sql, (schema, table)).await?;
+    let holds = |row: &(String, Option<String>, bool)| match &row.1 {
+        Some(name) => !row.2 && columns.iter().any(|it| it.eq_ignore_ascii_case(name)),
+        // Of an expression.
+        None => false,
+    };
+    let mut indexes = rows.chunk_by(|one, other| one.0 == other.0);
+    Ok(indexes.any(|index| index.iter().all(holds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_rows_is_made_of_few_sizes() {
+        let columns = ["a".to_owned(), "b`".to_owned()];
+        let values = Values::new("s.t", &columns, OnConflict::Nothing);
+        assert_eq!(
+            values.sql(2),
+            "insert into `s`.`t` (`a`, `b```) values (?,?),(?,?) on duplicate key update `a` = `a`"
+        );
+        for rows in [1, 2, 3, 7, 99, 777, 1000, 1001, 5000] {
+            let (mut left, mut statements) = (rows, 0);
+            while left > 0 {
+                left -= values.size(left);
+                statements += 1;
+            }
+            assert!(statements <= 9 + rows / 1000, "{rows}: {statements}");
+        }
+        let wide: Vec<String> = (0..200).map(|it| format!("c{it}")).collect();
+        let wide = Values::new("t", &wide, OnConflict::Refuse);
+        assert_eq!(wide.size(1000), 250);
+    }
+}

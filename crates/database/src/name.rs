@@ -1,0 +1,39 @@
+//! Names of tables and columns.
+
+use crate::DatabaseError;
+
+/// Refuses what no insert can be made of.
+pub(crate) fn check_insert(table: &str, columns: &[String]) -> Result<(), DatabaseError> {
+    check(table)?;
+    if columns.is_empty() {
+        return Err(DatabaseError::Columns("no columns for table", table.to_owned()));
+    }
+    for (index, column) in columns.iter().enumerate() {
+        check(column)?;
+        if columns[..index].iter().any(|earlier| earlier.eq_ignore_ascii_case(column)) {
+            return Err(DatabaseError::Columns("named twice: column", column.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn check(name: &str) -> Result<(), DatabaseError> {
+    if name.is_empty() || name.contains('\0') {
+        return Err(DatabaseError::Columns(
+            "this cannot be a name:",
+            name.escape_debug().to_string(),
+        ));
+    }
+    Ok(())
+}
+
+/// An identifier between `quote`s, whatever is in it.
+pub(crate) fn quoted(name: &str, quote: char) -> String {
+    let doubled = format!("{quote}{quote}");
+    format!("{quote}{}{quote}", name.replace(quote, &doubled))
+}
+
+/// A list of identifiers between `quote`s.
+pub(crate) fn listed(names: &[String], quote: char) -> String {
+    names.iter().map(|name| quoted(name, quote)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,256 @@
+//! `:name` parameters for databases that only know numbers or places.
+//!
+//! Strings, quoted names, comments and casts (`::`) are left alone. Where a colon means something
+//! else before a name, as in `a[x:y]`, a blank behind it says so.
+
+use crate::DatabaseError;
+
+/// How a database writes its parameters and texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `$1`, `$2`, each name one number; `$tag$ … $tag$` and `E'…'` are strings.
+    Dollar,
+    /// `?`, each use its own; `` ` `` quotes names, `#` begins a comment, `\` escapes in strings.
+    Question,
+}
+
+/// Rewrites one statement: the text that the database takes, and the names of its parameters in
+/// their order.
+///
+/// # Errors
+/// When it is not one statement, something in it does not end, or a parameter has no name.
+pub(crate) fn rewrite(sql: &str, dialect: Dialect) -> Result<(String, Vec<String>), DatabaseError> {
+    let mut reader = Reader { sql, at: 0, dialect, out: String::new(), names: Vec::new() };
+    reader.read().map_err(|text| DatabaseError::Statement(text.into()))?;
+    Ok((reader.out, reader.names))
+}
+
+struct Reader<'s> {
+    sql: &'s str,
+    at: usize,
+    dialect: Dialect,
+    out: String,
+    names: Vec<String>,
+}
+
+fn is_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+impl<'s> Reader<'s> {
+    fn rest(&self) -> &'s str {
+        &self.sql[self.at..]
+    }
+
+    /// Copies `length` bytes as they are.
+    fn copy(&mut self, length: usize) {
+        self.out.push_str(&self.sql[self.at..self.at + length]);
+        self.at += length;
+    }
+
+    fn read(&mut self) -> Result<(), String> {
+        let question = self.dialect == Dialect::Question;
+        let mut before = ' ';
+        while let Some(letter) = self.rest().chars().next() {
+            let rest = self.rest();
+            match letter {
+                '\'' => {
+                    let escapes = question || self.behind_e();
+                    self.copy_quoted('\'', escapes)?;
+                }
+                '"' => self.copy_quoted('"', question)?,
+                '`' if question => self.copy_quoted('`', false)?,
+                '#' if question => self.copy_line(),
+                '-' if rest.starts_with("--") => self.copy_line(),
+                '/' if rest.starts_with("/*") => self.copy_comment()?,
+                '$' if !question && !is_name(before) => self.copy_dollar()?,
+                '?' if question => return Err(self.unnamed("?")),
+                ';' => {
+                    if !is_blank(&rest[1..], question) {
+                        return Err("more than one statement; a request runs one".to_owned());
+                    }
+                    self.at = self.sql.len();
+                }
+                ':' if rest.starts_with("::") || rest.starts_with(":=") => self.copy(2),
+                ':' => self.parameter(),
+                _ => self.copy(letter.len_utf8()),
+            }
+            before = letter;
+        }
+        Ok(())
+    }
+
+    fn unnamed(&self, mark: &str) -> String {
+        format!("parameter `{mark}` has no name; write it as `:name`")
+    }
+
+    fn parameter(&mut self) {
+        let rest = &self.rest()[1..];
+        let begins = rest.chars().next().is_some_and(|it| it.is_alphabetic() || it == '_');
+        let length = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
+        if !begins {
+            return self.copy(1);
+        }
+        let name = &rest[..length];
+        self.at += 1 + length;
+        match self.dialect {
+            Dialect::Question => {
+                self.names.push(name.to_owned());
+                self.out.push('?');
+            }
+            Dialect::Dollar => {
+                let known = self.names.iter().position(|known| known == name);
+                let number = known.unwrap_or_else(|| {
+                    self.names.push(name.to_owned());
+                    self.names.len() - 1
+                });
+                self.out.push_str(&format!("${}", number + 1));
+            }
+        }
+    }
+
+    /// Whether the string that begins here is written `E'…'`.
+    fn behind_e(&self) -> bool {
+        let mut before = self.sql[..self.at].chars().rev();
+        matches!(before.next(), Some('e' | 'E')) && !before.next().is_some_and(is_name)
+    }
+
+    fn copy_quoted(&mut self, quote: char, escapes: bool) -> Result<(), String> {
+        let mut letters = self.rest().char_indices().skip(1).peekable();
+        while let Some((at, letter)) = letters.next() {
+            if escapes && letter == '\\' {
+                letters.next();
+            } else if letter == quote && letters.next_if(|(_, next)| *next == quote).is_none() {
+                self.copy(at + 1);
+                return Ok(());
+            }
+        }
+        Err(format!("a `{quote}` is never closed"))
+    }
+
+    fn copy_line(&mut self) {
+        let rest = self.rest();
+        self.copy(rest.find('\n').unwrap_or(rest.len()));
+    }
+
+    /// PostgreSQL's comments may lie in each other.
+    fn copy_comment(&mut self) -> Result<(), String> {
+        let (mut depth, mut at) = (0_usize, 0);
+        let rest = self.rest().as_bytes();
+        while at + 1 < rest.len() {
+            match &rest[at..at + 2] {
+                b"/*" if depth == 0 || self.dialect == Dialect::Dollar => depth += 1,
+                b"*/" => depth -= 1,
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            }
+            at += 2;
+            if depth == 0 {
+                self.copy(at);
+                return Ok(());
+            }
+        }
+        Err("a `/*` is never closed".to_owned())
+    }
+
+    fn copy_dollar(&mut self) -> Result<(), String> {
+        let rest = self.rest();
+        let length = rest[1..].find(|letter| !is_name(letter)).unwrap_or(rest.len() - 1);
+        let tag = &rest[1..1 + length];
+        if tag.starts_with(|letter: char| letter.is_ascii_digit()) {
+            return Err(self.unnamed(&rest[..1 + length]));
+        }
+        if !rest[1 + length..].starts_with('$') {
+            self.copy(1);
+            return Ok(());
+        }
+        let mark = &rest[..length + 2];
+        let Some(end) = rest[mark.len()..].find(mark) else {
+            return Err(format!("a `{mark}` is never closed"));
+        };
+        self.copy(end + 2 * mark.len());
+        Ok(())
+    }
+}
+
+/// Whether only blanks and comments follow.
+fn is_blank(mut rest: &str, hash: bool) -> bool {
+    loop {
+        rest = rest.trim_start_matches(|letter: char| letter.is_whitespace() || letter == ';');
+        let end = if rest.starts_with("--") || hash && rest.starts_with('#') {
+            rest.find('\n')
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map(|at| at + 1)
+        } else {
+            return rest.is_empty();
+        };
+        rest = end.map_or("", |at| &rest[at + 1..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sql: &str, dialect: Dialect) -> String {
+        match rewrite(sql, dialect) {
+            Ok((sql, names)) => format!("{sql} | {}", names.join(",")),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn each_name_becomes_a_parameter() {
+        let sql = "insert into t values (:a, :b, :a)";
+        assert_eq!(shown(sql, Dialect::Dollar), "insert into t values ($1, $2, $1) | a,b");
+        assert_eq!(shown(sql, Dialect::Question), "insert into t values (?, ?, ?) | a,b,a");
+        assert_eq!(shown("select :_id::text", Dialect::Dollar), "select $1::text | _id");
+        assert_eq!(shown("select :größe", Dialect::Dollar), "select $1 | größe");
+        assert_eq!(shown("select @a := 1", Dialect::Question), "select @a := 1 | ");
+        assert_eq!(shown("select a[1:2]", Dialect::Dollar), "select a[1:2] | ");
+    }
+
+    #[test]
+    fn texts_names_and_comments_are_left_alone() {
+        for sql in [
+            "select ':a', 'it''s :a'",
+            "select E'\\':a'",
+            "select \"x:a\" -- :a",
+            "select /* :a /* :b */ :c */ 1",
+            "select $$ :a $$, $x$ :a $$ $x$",
+            "select '\\'",
+        ] {
+            assert_eq!(shown(sql, Dialect::Dollar), format!("{sql} | "));
+        }
+        for sql in [
+            "select ':a', 'it''s :a', 'x\\':a'",
+            "select `x:a`, \"y\\\":a\" # :a",
+            "select /* :a /* :b */ 1",
+        ] {
+            assert_eq!(shown(sql, Dialect::Question), format!("{sql} | "));
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_statement_is_refused() {
+        let dollar = |sql| shown(sql, Dialect::Dollar);
+        assert_eq!(dollar("select 1; -- end\n ; /* x */"), "select 1 | ");
+        assert_eq!(
+            dollar("select 1; drop table t"),
+            "`statement`: more than one statement; a request runs one"
+        );
+        assert_eq!(dollar("select 'a"), "`statement`: a `'` is never closed");
+        assert_eq!(dollar("select /* a"), "`statement`: a `/*` is never closed");
+        assert_eq!(dollar("select $a$ b"), "`statement`: a `$a$` is never closed");
+        assert_eq!(
+            dollar("select $1"),
+            "`statement`: parameter `$1` has no name; write it as `:name`"
+        );
+        assert_eq!(
+            shown("select ?", Dialect::Question),
+            "`statement`: parameter `?` has no name; write it as `:name`"
+        );
+    }
+}

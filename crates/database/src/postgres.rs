@@ -1,0 +1,114 @@
+//! PostgreSQL as handlers.
+//!
+//! A batch is one statement whatever its size, `insert … select … from unnest($1, $2, …)`, with one
+//! array a column: prepared once, one round trip, and measured cheaper for the server than `COPY` and
+//! than a list of values (docs/bench-database.md); and it can say what happens on a conflict. BEGIN
+//! goes ahead of it in the same round trip; COMMIT has one of its own, because only so it is known
+//! that a connection lost before it has stored nothing.
+//!
+//! Values travel as text and the server reads them as values of the column's type, whichever that
+//! is. Casts never shorten a value silently: the length of a type is left to the column. A boolean of
+//! a JSON record is 1 or 0, which a boolean column takes. `_at` is a number of microseconds.
+//!
+//! What a query gives comes in binary where we know the type, and as the server's text elsewhere;
+//! a boolean is the number 1 or 0.
+//!
+//! Under [`Sync::Normal`](crate::Sync) a commit does not wait for the server's disk
+//! (`synchronous_commit = off`): when the server crashes, the last of the acknowledged rows may be
+//! lost.
+
+mod array;
+mod connect;
+mod decode;
+mod fault;
+mod letters;
+mod link;
+mod schema;
+mod tls;
+mod wire;
+
+use std::sync::Arc;
+
+use crate::ack::{self, Piece};
+use crate::link::{Driver, Setup};
+use crate::named::{self, Dialect};
+use crate::source::Members;
+use crate::{Action, Database, DatabaseError, Job, Server, name, verb};
+use link::PostgresLink;
+
+/// What a statement may begin with. A function that a `select` calls may write.
+const WRITING: [&str; 6] = ["delete", "insert", "merge", "select", "update", "with"];
+
+/// What a query may begin with: it is run as a part of another one.
+const READING: [&str; 4] = ["select", "table", "values", "with"];
+
+/// A database of PostgreSQL and what is done with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// Which, and how to get in.
+    pub server: Server,
+    /// What is done with a request.
+    pub job: Job,
+}
+
+/// Checks `options` as far as that is possible without the server.
+///
+/// # Errors
+/// When the acknowledgement is no template, a name cannot be one, or the statement is not one
+/// statement that does what it is there for.
+pub fn factory(options: PostgresOptions) -> Result<Database, DatabaseError> {
+    let PostgresOptions { server, job } = options;
+    let mut members = Members::default();
+    let ack = ack::of(&job, &mut members)?;
+    let text = match &job.action {
+        Action::Insert { table, columns, .. } => {
+            name::check_insert(table, columns)?;
+            Text::default()
+        }
+        Action::Statement(sql) => Text::of(sql, &WRITING)?,
+        Action::Query(query) => Text::of(&query.sql, &READING)?,
+    };
+    let job = Arc::new(job);
+    let driver = PostgresDriver { server, job: Arc::clone(&job), text, members, ack };
+    Ok(Database::new(Arc::new(Setup { driver, job })))
+}
+
+/// The statement as the server takes it.
+#[derive(Debug, Default)]
+struct Text {
+    sql: String,
+    /// Of its parameters, in their order.
+    names: Vec<String>,
+}
+
+impl Text {
+    fn of(sql: &str, verbs: &[&str]) -> Result<Self, DatabaseError> {
+        verb::check(sql, verbs)?;
+        let (sql, names) = named::rewrite(sql, Dialect::Dollar)?;
+        Ok(Self { sql, names })
+    }
+}
+
+/// What every connection of a pool has in common.
+#[derive(Debug)]
+struct PostgresDriver {
+    server: Server,
+    job: Arc<Job>,
+    /// Of a statement or a query; an insert is made of what the table is like.
+    text: Text,
+    /// The names that the acknowledgement needs.
+    members: Members,
+    ack: Vec<Piece>,
+}
+
+impl Driver for PostgresDriver {
+    type Link = PostgresLink;
+
+    fn connect(&self) -> Result<PostgresLink, DatabaseError> {
+        connect::connect(self)
+    }
+
+    fn name(&self) -> String {
+        format!("postgres:{}", self.server)
+    }
+}

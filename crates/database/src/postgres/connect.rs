@@ -1,0 +1,230 @@
+//! From a server to a connection that is ready.
+
+use std::error::Error as _;
+use std::future::Future;
+
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Client, Config, Error, NoTls, Statement};
+
+use super::decode::Decode;
+use super::link::{PostgresLink, Run};
+use super::tls::Rustls;
+use super::{PostgresDriver, fault, letters, schema};
+use crate::fault::Blame;
+use crate::rows::Shape;
+use crate::server::{roots, runtime};
+use crate::source::Source;
+use crate::{Action, DatabaseError, Host, Server, Sync, Tls};
+
+/// Opens a connection and prepares what a handler needs.
+pub(super) fn connect(driver: &PostgresDriver) -> Result<PostgresLink, DatabaseError> {
+    let name = driver.server.to_string();
+    let runtime = runtime(&name)?;
+    let wait = driver.server.connect_wait;
+    let late = || {
+        let text = format!("no answer within {wait:?}");
+        DatabaseError::Unreachable(name.clone(), text.into())
+    };
+    let ready = runtime.block_on(async {
+        timeout(wait, prepare(driver, &name)).await.unwrap_or_else(|_| Err(late()))
+    })?;
+    Ok(ready.link(runtime))
+}
+
+/// Everything but the runtime.
+struct Ready {
+    client: Client,
+    tls: Option<Rustls>,
+    run: Run,
+    shape: Shape,
+    idempotent: bool,
+}
+
+impl Ready {
+    fn link(self, runtime: Runtime) -> PostgresLink {
+        let Self { client, tls, run, shape, idempotent } = self;
+        PostgresLink::new(runtime, client, tls, run, shape, idempotent)
+    }
+}
+
+async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseError> {
+    let (server, job) = (&driver.server, &driver.job);
+    let (client, tls) = open(server, name).await?;
+    let told = |error: Error| refused(name, &error);
+    client.batch_execute(&session(driver)).await.map_err(told)?;
+    if let Some(create) = &job.create {
+        make(&client, create).await.map_err(|error| {
+            unless_for_now(name, &error, |text| DatabaseError::Create(text.into()))
+        })?;
+    }
+    if let Some(table) = &job.dead {
+        letters::prepare(&client, name, table).await?;
+    }
+    let statement =
+        |error: Error| unless_for_now(name, &error, |text| DatabaseError::Statement(text.into()));
+    let mut members = driver.members.clone();
+    let names = driver.text.names.iter();
+    let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
+    let mut idempotent = false;
+    let (run, sources) = match &job.action {
+        Action::Insert { table, columns, on_conflict } => {
+            let plan = schema::insert(&client, name, table, columns, *on_conflict).await?;
+            idempotent = plan.idempotent;
+            let prepared = client.prepare(&plan.sql).await.map_err(statement)?;
+            let sources: Vec<Source> =
+                columns.iter().map(|column| members.source(column)).collect::<Result<_, _>>()?;
+            schema::check_reserved(columns, &sources, &plan.types)?;
+            (Run::Arrays(prepared), sources)
+        }
+        Action::Statement(_) => {
+            let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
+            schema::check_parameters(&driver.text.names, &sources, &prepared)?;
+            (Run::Rows(prepared), sources)
+        }
+        Action::Query(_) => {
+            let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
+            schema::check_parameters(&driver.text.names, &sources, &prepared)?;
+            (query(&client, &driver.text.sql, prepared).await.map_err(statement)?, sources)
+        }
+    };
+    let shape = Shape::new(job, members, sources, driver.ack.clone())?;
+    Ok(Ready { client, tls, run, shape, idempotent })
+}
+
+/// A query whose columns all come in a form that we read.
+async fn query(client: &Client, sql: &str, prepared: Statement) -> Result<Run, Error> {
+    let columns = prepared.columns();
+    let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
+    let known: Vec<Option<Decode>> =
+        columns.iter().map(|column| Decode::of(column.type_())).collect();
+    if known.iter().all(Option::is_some) {
+        return Ok(Run::Query { prepared, names, plan: known.into_iter().flatten().collect() });
+    }
+    let plan = known.iter().zip(columns);
+    let plan = plan.map(|(known, it)| known.unwrap_or_else(|| Decode::of_text(it.type_())));
+    let plan: Vec<Decode> = plan.collect();
+    let aliases: Vec<String> = (1..=columns.len()).map(|number| format!("c{number}")).collect();
+    let chosen = known.iter().zip(&aliases);
+    let chosen: Vec<String> = chosen
+        .map(
+            |(known, alias)| {
+                if known.is_some() { alias.clone() } else { format!("{alias}::text") }
+            },
+        )
+        .collect();
+    // The line end ends a comment at the end of the query.
+    let (chosen, aliases) = (chosen.join(", "), aliases.join(", "));
+    let types: Vec<_> = prepared.params().to_vec();
+    let sql = format!("select {chosen} from ({sql}\n) as q ({aliases})");
+    let prepared = client.prepare_typed(&sql, &types).await?;
+    Ok(Run::Query { prepared, names, plan })
+}
+
+async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), DatabaseError> {
+    let mut config = Config::new();
+    config
+        .user(&server.user)
+        .dbname(&server.database)
+        .application_name("roadstead")
+        .connect_timeout(server.connect_wait);
+    match &server.host {
+        Host::Internet(host, port) => config.host(host).port(*port),
+        Host::Socket(folder, port) => config.host_path(folder).port(*port),
+    };
+    if let Some(password) = &server.password {
+        config.password(password.text());
+    }
+    match &server.tls {
+        Tls::Off => {
+            config.ssl_mode(SslMode::Disable);
+            let opened = config.connect(NoTls).await;
+            let (client, connection) = opened.map_err(|error| refused(name, &error))?;
+            drive(connection);
+            Ok((client, None))
+        }
+        Tls::On(file) => {
+            config.ssl_mode(SslMode::Require);
+            let tls = Rustls::new(name, roots(name, file.as_deref())?)?;
+            let opened = config.connect(tls.clone()).await;
+            let (client, connection) = opened.map_err(|error| refused(name, &error))?;
+            drive(connection);
+            Ok((client, Some(tls)))
+        }
+    }
+}
+
+/// Lets the connection work whenever its thread waits for it. Its end is seen by whoever asks next.
+fn drive(connection: impl Future<Output = Result<(), Error>> + Send + 'static) {
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to PostgreSQL ended");
+        }
+    });
+}
+
+/// What holds for the whole session.
+fn session(driver: &PostgresDriver) -> String {
+    let job = &driver.job;
+    // Zero would mean without end.
+    let lock_wait = job.lock_wait.as_millis().clamp(1, i32::MAX as u128);
+    let sync = match job.sync {
+        Sync::Normal => "set synchronous_commit = off;",
+        // What the server waits for by itself may be more than its own disk, and never less.
+        Sync::Full => {
+            "select set_config('synchronous_commit', 'on', false) \
+             where current_setting('synchronous_commit') in ('off', 'local', 'remote_write');"
+        }
+    };
+    let reads = match job.action {
+        Action::Query(_) => "set default_transaction_read_only = on;",
+        Action::Insert { .. } | Action::Statement(_) => "",
+    };
+    format!(
+        "set client_min_messages = warning; set datestyle = 'ISO'; set lock_timeout = {lock_wait}; \
+         {sync} {reads}"
+    )
+}
+
+/// Makes what is missing. Two sessions that make the same table at once are in each other's way,
+/// but then it is there.
+async fn make(client: &Client, create: &str) -> Result<(), Error> {
+    match client.batch_execute(create).await {
+        Err(error) if error.code().is_some_and(|it| matches!(it.code(), "23505" | "42P07")) => {
+            client.batch_execute(create).await
+        }
+        other => other,
+    }
+}
+
+/// What an error says to an operator who wants in.
+pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
+    unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
+}
+
+/// `otherwise`, unless time may mend it.
+pub(super) fn unless_for_now(
+    server: &str,
+    error: &Error,
+    otherwise: impl FnOnce(String) -> DatabaseError,
+) -> DatabaseError {
+    match error.as_db_error() {
+        Some(said) => {
+            let fault = fault::of(error);
+            let text = fault::text_of(said);
+            if fault.again && fault.blame != Blame::Conflict {
+                return DatabaseError::Unreachable(server.to_owned(), text.into());
+            }
+            otherwise(text)
+        }
+        None => {
+            let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            // Of the certificate, or of what the server is set to: time does not mend it.
+            if cause.contains("certificate") || cause.contains("TLS") {
+                return DatabaseError::Denied(server.to_owned(), cause.into());
+            }
+            DatabaseError::Unreachable(server.to_owned(), cause.into())
+        }
+    }
+}

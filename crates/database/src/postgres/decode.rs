@@ -1,0 +1,137 @@
+//! What a query gives: which types we read in binary, and how.
+
+use fields::Value;
+use tokio_postgres::Row;
+use tokio_postgres::types::{Kind, Type};
+
+use super::wire::Raw;
+use crate::digits::Digits;
+
+/// How the bytes of a column are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decode {
+    /// They are the text, or are no text at all.
+    Bytes,
+    /// They are the text of a number, or `NaN` or an infinity.
+    Number,
+    /// As JSON text behind one byte, the version.
+    Jsonb,
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Oid,
+    Float4,
+    Float8,
+    Uuid,
+}
+
+impl Decode {
+    /// How a column of this type is read; none where the server must make text of it first.
+    pub(super) fn of(of: &Type) -> Option<Self> {
+        Some(match *of {
+            Type::BOOL => Self::Bool,
+            Type::INT2 => Self::Int2,
+            Type::INT4 => Self::Int4,
+            Type::INT8 => Self::Int8,
+            Type::OID => Self::Oid,
+            Type::FLOAT4 => Self::Float4,
+            Type::FLOAT8 => Self::Float8,
+            Type::UUID => Self::Uuid,
+            Type::JSONB => Self::Jsonb,
+            Type::TEXT
+            | Type::VARCHAR
+            | Type::BPCHAR
+            | Type::NAME
+            | Type::JSON
+            | Type::XML
+            | Type::BYTEA
+            | Type::UNKNOWN => Self::Bytes,
+            _ if matches!(of.kind(), Kind::Enum(_)) => Self::Bytes,
+            _ => return None,
+        })
+    }
+
+    /// How the text that the server makes of a column of this type is read.
+    pub(super) fn of_text(of: &Type) -> Self {
+        if *of == Type::NUMERIC { Self::Number } else { Self::Bytes }
+    }
+}
+
+/// The bytes of column `column`, or none where it is NULL.
+fn raw(row: &Row, column: usize) -> Option<&[u8]> {
+    row.try_get::<_, Option<Raw<'_>>>(column).ok().flatten().map(|raw| raw.0)
+}
+
+/// `N` bytes, when they are that many: a server that sends others sends no such type.
+fn sized<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}
+
+/// Notes the texts of those values of a row that are not text yet.
+pub(super) fn note(row: &Row, plan: &[Decode], digits: &mut Digits) {
+    digits.clear();
+    for (column, decode) in plan.iter().enumerate() {
+        let Some(bytes) = raw(row, column) else { continue };
+        match decode {
+            Decode::Bytes | Decode::Number | Decode::Jsonb => {}
+            Decode::Bool => digits.push(u8::from(bytes != [0])),
+            Decode::Int2 => push(digits, sized(bytes).map(i16::from_be_bytes)),
+            Decode::Int4 => push(digits, sized(bytes).map(i32::from_be_bytes)),
+            Decode::Int8 => push(digits, sized(bytes).map(i64::from_be_bytes)),
+            Decode::Oid => push(digits, sized(bytes).map(u32::from_be_bytes)),
+            Decode::Float4 => {
+                let number = sized(bytes).map(f32::from_be_bytes).unwrap_or_default();
+                digits.push(format_args!("{number:?}"));
+            }
+            Decode::Float8 => {
+                let number = sized(bytes).map(f64::from_be_bytes).unwrap_or_default();
+                digits.push(format_args!("{number:?}"));
+            }
+            Decode::Uuid => {
+                let number = sized(bytes).map(u128::from_be_bytes).unwrap_or_default();
+                let (a, b) = (number >> 96, number >> 80 & 0xffff);
+                let (c, d) = (number >> 64 & 0xffff, number >> 48 & 0xffff);
+                let e = number & 0xffff_ffff_ffff;
+                digits.push(format_args!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}"));
+            }
+        }
+    }
+}
+
+fn push(digits: &mut Digits, number: Option<impl std::fmt::Display + Default>) {
+    digits.push(number.unwrap_or_default());
+}
+
+/// The values of a row whose texts are in `digits`.
+pub(super) fn values<'r>(
+    row: &'r Row,
+    plan: &'r [Decode],
+    digits: &'r Digits,
+) -> impl Iterator<Item = Value<'r>> {
+    let mut texts = digits.iter();
+    plan.iter().enumerate().map(move |(column, decode)| {
+        let Some(bytes) = raw(row, column) else { return Value::Null };
+        match decode {
+            Decode::Bytes => Value::Bytes(bytes),
+            Decode::Number => number(bytes),
+            Decode::Jsonb => Value::Bytes(bytes.get(1..).unwrap_or_default()),
+            Decode::Uuid => Value::Bytes(texts.next().unwrap_or_default()),
+            Decode::Bool
+            | Decode::Int2
+            | Decode::Int4
+            | Decode::Int8
+            | Decode::Oid
+            | Decode::Float4
+            | Decode::Float8 => number(texts.next().unwrap_or_default()),
+        }
+    })
+}
+
+/// A number, unless it is one that only databases have.
+fn number(text: &[u8]) -> Value<'_> {
+    match text.last() {
+        Some(b'0'..=b'9') => Value::Number(text),
+        _ => Value::Bytes(text),
+    }
+}

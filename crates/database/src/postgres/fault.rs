@@ -1,0 +1,108 @@
+//! Errors of PostgreSQL by whose they are.
+
+use std::error::Error as _;
+
+use tokio_postgres::Error;
+use tokio_postgres::error::{DbError, Severity};
+
+use crate::fault::{Blame, Fault};
+
+/// The fault that an error is, before the commit.
+pub(super) fn of(error: &Error) -> Fault {
+    match error.as_db_error() {
+        Some(said) => of_state(said.code().code(), &text_of(said)),
+        None => of_connection(error),
+    }
+}
+
+/// The server did not answer: the way to it is gone, or our own side could not write the value.
+fn of_connection(error: &Error) -> Fault {
+    let cause = error.source().map(ToString::to_string);
+    let text = match cause {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    if !error.is_closed() && text.contains("too large") {
+        return Fault::new(Blame::Row, &text);
+    }
+    Fault::new(Blame::Lost, &format!("the connection was lost: {text}")).again()
+}
+
+/// What is said to people.
+pub(super) fn text_of(said: &DbError) -> String {
+    match said.detail() {
+        Some(detail) => format!("{} ({detail})", said.message()),
+        None => said.message().to_owned(),
+    }
+}
+
+/// Whether the answer to a COMMIT that was an error proves that nothing took effect. A session that
+/// is ended while it waits for its standbys has committed already.
+pub(super) fn proves_rollback(error: &Error) -> bool {
+    error
+        .as_db_error()
+        .and_then(DbError::parsed_severity)
+        .is_some_and(|severity| severity == Severity::Error)
+}
+
+fn of_state(state: &str, text: &str) -> Fault {
+    let fault = |blame| Fault::new(blame, text).coded(state);
+    match state {
+        // No such table, column, function, type, or no right to them: no row can mend that.
+        "42P01" | "42703" | "42501" | "42883" | "42704" | "3F000" => fault(Blame::Statement),
+        // Switched to read-only, as a standby is: another connection may find the primary.
+        "25006" => fault(Blame::Lost).again(),
+        "40001" | "40P01" => fault(Blame::Conflict).again(),
+        "55P03" => fault(Blame::Busy),
+        // Cancelled, by us or by a limit of the server's.
+        "57014" => fault(Blame::Stopped),
+        // Our statement is not there any more (a pooler between us), or no longer fits its table.
+        "26000" | "0A000" => fault(Blame::Lost).again(),
+        _ => match state.get(..2).unwrap_or_default() {
+            // Data, constraints, syntax; raised by a trigger; checks of views; limits of a row.
+            "21" | "22" | "23" | "42" | "44" | "54" | "P0" | "2F" | "38" | "39" => {
+                fault(Blame::Row)
+            }
+            "08" | "57" => fault(Blame::Lost).again(),
+            "53" => fault(Blame::Full).again(),
+            _ => fault(Blame::Broken),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_state_has_its_blame() {
+        for (state, blame, again) in [
+            ("22001", Blame::Row, false),
+            ("22021", Blame::Row, false),
+            ("22P02", Blame::Row, false),
+            ("23505", Blame::Row, false),
+            ("23503", Blame::Row, false),
+            ("42804", Blame::Row, false),
+            ("P0001", Blame::Row, false),
+            ("42P01", Blame::Statement, false),
+            ("42501", Blame::Statement, false),
+            ("40001", Blame::Conflict, true),
+            ("40P01", Blame::Conflict, true),
+            ("55P03", Blame::Busy, false),
+            ("57014", Blame::Stopped, false),
+            ("57P01", Blame::Lost, true),
+            ("57P03", Blame::Lost, true),
+            ("08006", Blame::Lost, true),
+            ("25006", Blame::Lost, true),
+            ("53100", Blame::Full, true),
+            ("53300", Blame::Full, true),
+            ("58030", Blame::Broken, false),
+            ("XX000", Blame::Broken, false),
+            ("", Blame::Broken, false),
+        ] {
+            let fault = of_state(state, "text");
+            assert_eq!((fault.blame, fault.again), (blame, again), "{state}");
+            assert_eq!(&*fault.code, state);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Dead letters in PostgreSQL.
+
+use tokio_postgres::{Client, Error};
+
+use super::schema::{dead, table_sql};
+use super::wire::Text;
+use crate::DatabaseError;
+use crate::letters::{Letter, StoredLetter};
+
+/// Makes the table where it is missing, and proves that it is one of letters.
+pub(super) async fn prepare(
+    client: &Client,
+    server: &str,
+    table: &str,
+) -> Result<(), DatabaseError> {
+    let named = table_sql(table);
+    // Where it is there, we may not have the right to make one.
+    let there = format!("select from {named} where false");
+    let made =
+        match client.batch_execute(&there).await {
+            Ok(()) => Ok(()),
+            Err(_) => client
+                .batch_execute(&format!(
+                    "create table if not exists {named} (id bigint generated always as identity \
+                     primary key, at bigint not null, \"row\" bytea not null, code text not null, \
+                     message text not null)"
+                ))
+                .await,
+        };
+    let fits = match made {
+        Ok(()) => client.prepare(&insert(table)).await.map(drop),
+        Err(error) => Err(error),
+    };
+    fits.map_err(|error| dead(server, table, &error))
+}
+
+fn insert(table: &str) -> String {
+    let named = table_sql(table);
+    format!(
+        "insert into {named} (at, \"row\", code, message) values ($1::bigint, $2::bytea, $3::text, \
+         $4::text)"
+    )
+}
+
+pub(super) async fn bury(
+    client: &Client,
+    table: &str,
+    letters: &[Letter<'_>],
+) -> Result<(), Error> {
+    let statement = client.prepare(&insert(table)).await?;
+    for Letter { at_us, row, code, text } in letters {
+        let row = hexadecimal(row);
+        // What the database said holds no NUL, but it may have been shortened by us.
+        let values = [at_us.to_string().into_bytes(), row, code.as_bytes().to_vec()];
+        let text = text.replace('\0', " ").into_bytes();
+        let values = values.iter().chain([&text]).map(|value| Text(Some(value)));
+        let values: Vec<Text<'_>> = values.collect();
+        client.execute_raw(&statement, values).await?;
+    }
+    Ok(())
+}
+
+/// Bytes as a `bytea` reads them.
+fn hexadecimal(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    b"\\x".iter().copied().chain(bytes.iter().flat_map(digits)).collect()
+}
+
+pub(super) async fn list(
+    client: &Client,
+    table: &str,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<StoredLetter>, Error> {
+    let sql = format!(
+        "select id, at, \"row\", code, message from {} where id > $1::bigint order by id limit \
+         $2::bigint",
+        table_sql(table)
+    );
+    let (after, limit) = (after.to_string(), limit.to_string());
+    let (after, limit) = (Text(Some(after.as_bytes())), Text(Some(limit.as_bytes())));
+    let rows = client.query(&sql, &[&after, &limit]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(StoredLetter {
+                number: row.try_get(0)?,
+                at_us: row.try_get(1)?,
+                row: row.try_get(2)?,
+                code: row.try_get(3)?,
+                message: row.try_get(4)?,
+            })
+        })
+        .collect()
+}
+
+pub(super) async fn remove(client: &Client, table: &str, number: i64) -> Result<bool, Error> {
+    let sql = format!("delete from {} where id = $1::bigint", table_sql(table));
+    let number = number.to_string();
+    Ok(client.execute(&sql, &[&Text(Some(number.as_bytes()))]).await? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_written_in_hexadecimal() {
+        assert_eq!(hexadecimal(b"\x00a\xff"), b"\\x0061ff");
+        assert_eq!(hexadecimal(b""), b"\\x");
+    }
+}

@@ -1,0 +1,374 @@
+//! A connection and the few things that are done with it.
+
+use std::future::{Future, poll_fn};
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use exchange::{Batch, Stop};
+use fields::{Case, Schema};
+use futures_util::StreamExt;
+use futures_util::future::join;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, Error, NoTls, Statement};
+
+use super::array::Array;
+use super::decode::{self, Decode};
+use super::tls::Rustls;
+use super::wire::Text;
+use super::{fault, letters};
+use crate::digits::Digits;
+use crate::fault::{Blame, Fault};
+use crate::letters::{Letter, StoredLetter};
+use crate::link::{Commit, Link};
+use crate::rows::{Given, Rows, Shape};
+use crate::server::until;
+
+/// Bytes of each column's array that are kept from one batch to the next at most.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Rows of a statement that are on their way at once, so that their round trips are one.
+const AHEAD_MAX: usize = 256;
+
+/// What is run for a batch or a request.
+#[derive(Debug)]
+pub(super) enum Run {
+    /// An insert of any number of rows, an array for each column.
+    Arrays(Statement),
+    /// A statement for each row.
+    Rows(Statement),
+    /// A query for each request.
+    Query {
+        prepared: Statement,
+        /// Of its columns.
+        names: Vec<String>,
+        /// How its columns are read.
+        plan: Vec<Decode>,
+    },
+}
+
+/// An open connection with its statement.
+#[derive(Debug)]
+pub(super) struct PostgresLink {
+    runtime: Runtime,
+    client: Client,
+    tls: Option<Rustls>,
+    run: Run,
+    shape: Arc<Shape>,
+    idempotent: bool,
+    /// What the server has to do before the next statement; sent in one go with it.
+    ahead: String,
+    /// A transaction is open, or will be by what is ahead.
+    open: bool,
+    /// For each column.
+    arrays: Vec<Array>,
+}
+
+impl PostgresLink {
+    pub(super) fn new(
+        runtime: Runtime,
+        client: Client,
+        tls: Option<Rustls>,
+        run: Run,
+        shape: Shape,
+        idempotent: bool,
+    ) -> Self {
+        let shape = Arc::new(shape);
+        let (ahead, arrays) = (String::new(), Vec::new());
+        Self { runtime, client, tls, run, shape, idempotent, ahead, open: false, arrays }
+    }
+}
+
+/// Sends what is `ahead` and `work`, and waits for both.
+fn with_ahead<T>(
+    runtime: &Runtime,
+    client: &Client,
+    tls: Option<&Rustls>,
+    ahead: &str,
+    stop: &Stop,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    let both = async {
+        if ahead.is_empty() {
+            return work.await;
+        }
+        let (ahead, work) = join(client.batch_execute(ahead), work).await;
+        // No row has to do with it, whatever the server says.
+        ahead.map_err(|error| match fault::of(&error) {
+            fault if fault.again => fault,
+            fault => Fault { blame: Blame::Broken, ..fault },
+        })?;
+        work
+    };
+    match until(runtime, stop, both, cancel(client, tls)) {
+        // A cancellation may come late and meet the next statement: the connection is given up.
+        Some(Err(fault)) if stop.requested() && fault.blame == Blame::Stopped => {
+            Err(Fault { blame: Blame::Lost, ..Fault::new(Blame::Lost, STOPPED) })
+        }
+        Some(done) => done,
+        None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
+    }
+}
+
+const STOPPED: &str = "stopped while a statement ran";
+
+/// Asks the server to end what it runs for us.
+async fn cancel(client: &Client, tls: Option<&Rustls>) {
+    let token = client.cancel_token();
+    let asked = match tls {
+        Some(tls) => token.cancel_query(tls.clone()).await,
+        None => token.cancel_query(NoTls).await,
+    };
+    if let Err(error) = asked {
+        tracing::debug!(%error, "a statement could not be cancelled");
+    }
+}
+
+/// The parameters of a row as texts: where they lie, or in `made` where they are ours.
+fn parameters<'r>(
+    rows: &'r Rows,
+    row: usize,
+    shape: &Shape,
+    batch: &Batch,
+    made: &'r mut Vec<String>,
+) -> Vec<Text<'r>> {
+    let given: Vec<Given<'r>> =
+        shape.parameters.iter().map(|source| rows.given(row, *source, batch)).collect();
+    made.clear();
+    for given in &given {
+        match given {
+            Given::Value(_) => {}
+            Given::Integer(number) => made.push(number.to_string()),
+            Given::Client(peer) => made.push(peer.to_string()),
+        }
+    }
+    let mut made = made.iter();
+    given
+        .into_iter()
+        .map(|given| match given {
+            Given::Value(value) => Text(value.bytes()),
+            Given::Integer(_) | Given::Client(_) => Text(made.next().map(String::as_bytes)),
+        })
+        .collect()
+}
+
+/// Runs a statement for each row of `part`, in their order.
+async fn run_rows(
+    client: &Client,
+    statement: &Statement,
+    shape: &Shape,
+    rows: &Rows,
+    part: Range<usize>,
+    batch: &Batch,
+    stop: &Stop,
+) -> Result<(), Fault> {
+    let mut next = part.start;
+    while next < part.end {
+        let end = part.end.min(next + AHEAD_MAX);
+        let mut sent = Vec::new();
+        for row in next..end {
+            let mut run = Box::pin(async move {
+                let mut made = Vec::new();
+                let values = parameters(rows, row, shape, batch, &mut made);
+                client.execute_raw(statement, values).await.map(drop)
+            });
+            // The first look at it sends it, so they leave in their order.
+            let first = poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
+            sent.push((row, first, run));
+        }
+        let mut first_fault = None;
+        for (row, first, run) in sent {
+            let ended = match first {
+                Poll::Ready(ended) => ended,
+                Poll::Pending => run.await,
+            };
+            // Behind the first error the transaction is closed to all others.
+            if let (Err(error), None) = (ended, &first_fault) {
+                first_fault = Some(fault::of(&error).at(row));
+            }
+        }
+        if let Some(fault) = first_fault {
+            return Err(fault);
+        }
+        if stop.requested() {
+            return Err(Fault::stopped());
+        }
+        next = end;
+    }
+    Ok(())
+}
+
+impl Link for PostgresLink {
+    fn shape(&self) -> &Arc<Shape> {
+        &self.shape
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    fn begin(&mut self, _: &Stop) -> Result<(), Fault> {
+        self.ahead.push_str("begin;");
+        self.open = true;
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        rows: &Rows,
+        part: Range<usize>,
+        batch: &Batch,
+        stop: &Stop,
+    ) -> Result<(), Fault> {
+        let ahead = std::mem::take(&mut self.ahead);
+        let Self { runtime, client, tls, run, shape, arrays, .. } = self;
+        match run {
+            Run::Arrays(statement) => {
+                arrays.resize_with(shape.parameters.len(), Array::default);
+                for (array, source) in arrays.iter_mut().zip(&shape.parameters) {
+                    array.begin(KEPT_BYTES_MAX);
+                    part.clone().for_each(|row| array.push(rows.given(row, *source, batch)));
+                }
+                let values: Vec<Text<'_>> =
+                    arrays.iter_mut().map(|array| Text(Some(array.end()))).collect();
+                let work = async {
+                    client.execute_raw(&*statement, values).await.map_err(|error| fault::of(&error))
+                };
+                with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work).map(drop)
+            }
+            Run::Rows(statement) => {
+                let work = run_rows(client, statement, shape, rows, part, batch, stop);
+                with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
+            }
+            Run::Query { .. } => Err(Fault::new(Blame::Statement, "a query stores nothing")),
+        }
+    }
+
+    fn savepoint(&mut self) -> Result<(), Fault> {
+        self.ahead.push_str("savepoint one_part;");
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), Fault> {
+        self.ahead.push_str("release one_part;");
+        Ok(())
+    }
+
+    fn undo(&mut self) -> Result<(), Fault> {
+        self.ahead.push_str("rollback to one_part; release one_part;");
+        Ok(())
+    }
+
+    fn commit(&mut self, stop: &Stop) -> Commit {
+        let mut sql = std::mem::take(&mut self.ahead);
+        sql.push_str("commit");
+        self.open = false;
+        let Self { runtime, client, .. } = self;
+        // Whether it took effect is worth waiting for, also when nobody wants more.
+        let Some(done) = until(runtime, stop, client.batch_execute(&sql), async {}) else {
+            return Commit::Unknown(Fault::new(Blame::Lost, "the server did not answer a COMMIT"));
+        };
+        match done {
+            Ok(()) => Commit::Done,
+            Err(error) if fault::proves_rollback(&error) => {
+                self.open = true;
+                let fault = fault::of(&error);
+                match self.rollback() {
+                    Ok(()) => Commit::RolledBack(fault),
+                    Err(_) => Commit::RolledBack(Fault { blame: Blame::Lost, ..fault }),
+                }
+            }
+            Err(error) => {
+                let fault = fault::of(&error);
+                let text = format!("{} during COMMIT", fault.text);
+                Commit::Unknown(Fault { blame: Blame::Lost, ..Fault::new(Blame::Lost, &text) })
+            }
+        }
+    }
+
+    fn rollback(&mut self) -> Result<(), Fault> {
+        if !std::mem::take(&mut self.open) {
+            return Ok(());
+        }
+        // Nothing of the transaction has been sent.
+        if std::mem::take(&mut self.ahead).starts_with("begin;") {
+            return Ok(());
+        }
+        let Self { runtime, client, .. } = self;
+        let undone = until(runtime, &Stop::default(), client.batch_execute("rollback"), async {});
+        match undone {
+            Some(Ok(())) => Ok(()),
+            Some(Err(error)) => Err(Fault { blame: Blame::Lost, ..fault::of(&error) }),
+            None => Err(Fault::new(Blame::Lost, "the server did not answer a ROLLBACK")),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.open
+    }
+
+    fn query(
+        &mut self,
+        rows: &Rows,
+        row: usize,
+        batch: &Batch,
+        into: &mut fields::Rows,
+        each: &mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+        stop: &Stop,
+    ) -> Result<(), Fault> {
+        let Self { runtime, client, tls, run, shape, .. } = self;
+        let Run::Query { prepared, names, plan } = run else {
+            return Err(Fault::new(Blame::Statement, "there is no query"));
+        };
+        into.reshape(Schema::new(names.iter().map(String::as_str), Case::Exact));
+        let mut made = Vec::new();
+        let values = parameters(rows, row, shape, batch, &mut made);
+        let work = async {
+            let told = |error: Error| fault::of(&error);
+            let found = client.query_raw(&*prepared, values).await.map_err(told)?;
+            let mut found = pin!(found);
+            let mut digits = Digits::default();
+            while let Some(row) = found.next().await {
+                let row = row.map_err(told)?;
+                decode::note(&row, plan, &mut digits);
+                let values = decode::values(&row, plan, &digits);
+                into.push(values)
+                    .map_err(|error| Fault::new(Blame::Statement, &error.to_string()))?;
+                // What has no end must not come all the same: the connection goes.
+                each(into).map_err(|fault| Fault { blame: Blame::Lost, ..fault })?;
+            }
+            Ok(())
+        };
+        with_ahead(runtime, client, tls.as_ref(), "", stop, work)
+    }
+
+    fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
+        let ahead = std::mem::take(&mut self.ahead);
+        let Self { runtime, client, tls, .. } = self;
+        let work = async {
+            letters::bury(client, table, letters).await.map_err(|error| fault::of(&error))
+        };
+        with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
+    }
+
+    fn letters(
+        &mut self,
+        table: &str,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<StoredLetter>, Fault> {
+        let Self { runtime, client, .. } = self;
+        let list = letters::list(client, table, after, limit);
+        runtime.block_on(list).map_err(|error| fault::of(&error))
+    }
+
+    fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
+        let ahead = std::mem::take(&mut self.ahead);
+        let Self { runtime, client, tls, .. } = self;
+        let work = async {
+            letters::remove(client, table, number).await.map_err(|error| fault::of(&error))
+        };
+        with_ahead(runtime, client, tls.as_ref(), &ahead, &Stop::default(), work)
+    }
+}

@@ -1,0 +1,201 @@
+//! What the server knows of a table, and what would not fit into it.
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Error, Statement};
+
+use super::array::Array;
+use super::connect::{refused, unless_for_now};
+use super::wire::Text;
+use crate::name::{listed, quoted};
+use crate::source::Source;
+use crate::{DatabaseError, OnConflict};
+
+/// A statement that stores any number of rows.
+#[derive(Debug)]
+pub(super) struct Insert {
+    pub(super) sql: String,
+    /// Of the columns, in their order.
+    pub(super) types: Vec<String>,
+    /// A key makes sure that no row is there twice, and one that is there stays.
+    pub(super) idempotent: bool,
+}
+
+/// A table's name as SQL has it: of a schema where it has a dot in it.
+pub(super) fn table_sql(table: &str) -> String {
+    table.split('.').map(|part| quoted(part, '"')).collect::<Vec<_>>().join(".")
+}
+
+struct Column {
+    name: String,
+    /// The type without its length, which the column itself looks after.
+    of: String,
+    /// The type of an array of them, if there is one.
+    array: Option<String>,
+    must_be_given: bool,
+    is_generated: bool,
+}
+
+const COLUMNS: &str = "\
+    select a.attname::text, format_type(a.atttypid, -1), \
+           case when t.typarray <> 0 then format_type(t.typarray, -1) end, \
+           a.attnotnull and not a.atthasdef and a.attidentity = '', \
+           a.attidentity = 'a' or a.attgenerated <> '' \
+    from pg_attribute a join pg_type t on t.oid = a.atttypid \
+    where a.attrelid = to_regclass($1::text) and a.attnum > 0 and not a.attisdropped \
+    order by a.attnum";
+
+const TABLES: &str = "\
+    select c.relname::text from pg_class c \
+    where c.relkind in ('r', 'p', 'v', 'f') and pg_table_is_visible(c.oid) \
+      and c.relnamespace <> 'pg_catalog'::regnamespace order by 1 limit 50";
+
+/// Whether a unique index has no other columns than those in $2, and none that may be NULL.
+const HAS_KEY: &str = "\
+    select exists (select from pg_index i \
+      where i.indrelid = to_regclass($1::text) and i.indisunique and i.indisvalid \
+        and i.indimmediate and i.indpred is null and i.indexprs is null \
+        and not exists (select from unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) k \
+          join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
+          where not a.attnotnull or a.attname::text <> all ($2::text[])))";
+
+/// Makes the statement for these columns of a table.
+pub(super) async fn insert(
+    client: &Client,
+    server: &str,
+    table: &str,
+    columns: &[String],
+    on_conflict: OnConflict,
+) -> Result<Insert, DatabaseError> {
+    let told = |error: Error| refused(server, &error);
+    let named = table_sql(table);
+    let known = columns_of(client, &named).await.map_err(told)?;
+    if known.is_empty() {
+        let tables = client.query(TABLES, &[]).await.map_err(told)?;
+        let tables = tables.iter().map(|row| row.get(0)).collect();
+        return Err(DatabaseError::NoTable { table: table.to_owned(), tables });
+    }
+    let mut chosen = Vec::new();
+    for name in columns {
+        let Some(column) = known.iter().find(|column| column.name == *name) else {
+            let columns = known.into_iter().map(|column| column.name).collect();
+            let (column, table) = (name.clone(), table.to_owned());
+            return Err(DatabaseError::NoColumn { column, table, columns });
+        };
+        if column.is_generated {
+            let (column, of) = (column.name.clone(), column.of.clone());
+            let given = "values: it is generated".to_owned();
+            return Err(DatabaseError::Type { column, of, given });
+        }
+        chosen.push(column);
+    }
+    let unset = |column: &&Column| column.must_be_given && !columns.contains(&column.name);
+    if let Some(column) = known.iter().find(unset) {
+        let (column, table) = (column.name.clone(), table.to_owned());
+        return Err(DatabaseError::Unset { column, table });
+    }
+    let conflict = match on_conflict {
+        OnConflict::Refuse => "",
+        OnConflict::Nothing => " on conflict do nothing",
+    };
+    let (select, arrays) = arrays(&chosen);
+    let sql = format!(
+        "insert into {named} ({}) select {select} from unnest({arrays}) as u ({}){conflict}",
+        listed(columns, '"'),
+        numbered(columns.len(), "c").join(", "),
+    );
+    let mut idempotent = false;
+    if on_conflict == OnConflict::Nothing {
+        let given = Array::of(columns.iter().map(String::as_str));
+        let parameters = [Text(Some(named.as_bytes())), Text(Some(&given))];
+        let rows = client.query(HAS_KEY, &[&parameters[0], &parameters[1]]).await.map_err(told)?;
+        idempotent = rows.first().is_some_and(|row| row.get(0));
+    }
+    let types = chosen.iter().map(|column| column.of.clone()).collect();
+    Ok(Insert { sql, types, idempotent })
+}
+
+fn numbered(count: usize, letter: &str) -> Vec<String> {
+    (1..=count).map(|number| format!("{letter}{number}")).collect()
+}
+
+/// What is selected, and from which arrays.
+fn arrays(columns: &[&Column]) -> (String, String) {
+    let (mut select, mut arrays) = (Vec::new(), Vec::new());
+    for (index, column) in columns.iter().enumerate() {
+        let number = index + 1;
+        match &column.array {
+            Some(array) => {
+                select.push(format!("c{number}"));
+                arrays.push(format!("${number}::{array}"));
+            }
+            // There are no arrays of arrays.
+            None => {
+                select.push(format!("c{number}::{}", column.of));
+                arrays.push(format!("${number}::text[]"));
+            }
+        }
+    }
+    (select.join(", "), arrays.join(", "))
+}
+
+async fn columns_of(client: &Client, named: &str) -> Result<Vec<Column>, Error> {
+    let rows = client.query(COLUMNS, &[&Text(Some(named.as_bytes()))]).await?;
+    let column = |row: &tokio_postgres::Row| Column {
+        name: row.get(0),
+        of: row.get(1),
+        array: row.get(2),
+        must_be_given: row.get(3),
+        is_generated: row.get(4),
+    };
+    Ok(rows.iter().map(column).collect())
+}
+
+/// Refuses columns that would get a value of the request itself and do not take it.
+pub(super) fn check_reserved(
+    columns: &[String],
+    sources: &[Source],
+    types: &[String],
+) -> Result<(), DatabaseError> {
+    for ((column, source), of) in columns.iter().zip(sources).zip(types) {
+        if let Some(given) = source.misfit(of) {
+            let (column, of) = (column.clone(), of.clone());
+            return Err(DatabaseError::Type { column, of, given: given.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses parameters that would get a value of the request itself and do not take it.
+pub(super) fn check_parameters(
+    names: &[String],
+    sources: &[Source],
+    statement: &Statement,
+) -> Result<(), DatabaseError> {
+    for ((name, source), of) in names.iter().zip(sources).zip(statement.params()) {
+        let of = type_name(of);
+        if let Some(given) = source.misfit(&of) {
+            let mend = match source {
+                Source::At => "; `to_timestamp(:_at::bigint / 1e6)` makes a time of it",
+                _ => "",
+            };
+            let text =
+                format!("parameter `:{name}` is of type {of}, which does not take {given}{mend}");
+            return Err(DatabaseError::Statement(text.into()));
+        }
+    }
+    Ok(())
+}
+
+fn type_name(of: &Type) -> String {
+    match *of {
+        Type::INT8 => "bigint".to_owned(),
+        Type::VARCHAR => "character varying".to_owned(),
+        Type::FLOAT8 => "double precision".to_owned(),
+        _ => of.name().to_owned(),
+    }
+}
+
+/// What is wrong with a table of dead letters.
+pub(super) fn dead(server: &str, table: &str, error: &Error) -> DatabaseError {
+    unless_for_now(server, error, |text| DatabaseError::Dead(table.to_owned(), text.into()))
+}

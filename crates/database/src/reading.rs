@@ -1,0 +1,153 @@
+//! Requests that are answered with the rows of a query.
+//!
+//! Each request is one run of the query, outside of any transaction of ours and without the right to
+//! write. Its reply is written as the rows come, and is bounded. A reply that is to be streamed would be
+//! handed to the outbox in parts, where [`Writer`](crate::reply::Writer) gathers it now.
+
+use std::sync::Arc;
+
+use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Slice, Stop};
+
+use crate::fault::{Blame, Fault};
+use crate::handler::{Line, failed};
+use crate::link::{Driver, Link, Setup};
+use crate::patience::Patience;
+use crate::reply::Writer;
+use crate::rows::{Rows, Shape};
+use crate::{DatabaseError, Query};
+
+/// Answers with the rows of a query. One on each thread.
+#[derive(Debug)]
+pub(crate) struct QueryHandler<D: Driver> {
+    setup: Arc<Setup<D>>,
+    query: Query,
+    line: Line<D::Link>,
+    rows: Rows,
+    /// What came and is not written yet.
+    cells: fields::Rows,
+}
+
+impl<D: Driver> QueryHandler<D> {
+    pub(crate) fn open(setup: Arc<Setup<D>>, query: Query) -> Result<Self, DatabaseError> {
+        let line = Line::new(setup.driver.connect()?);
+        let (rows, cells) = (Rows::default(), fields::Rows::default());
+        Ok(Self { setup, query, line, rows, cells })
+    }
+
+    /// The reply to request `index` of `batch`.
+    fn answer(&mut self, batch: &Batch, index: usize, stop: &Stop) -> Outcome {
+        let mut patience = self.line.patience(&self.setup);
+        loop {
+            match self.attempt(batch, index, &mut patience, stop) {
+                Ok(outcome) => return outcome,
+                // What only reads may always be run again.
+                Err(fault) if fault.again && patience.wait(stop) => {}
+                Err(fault) => return failed(&fault.text),
+            }
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        batch: &Batch,
+        index: usize,
+        patience: &mut Patience,
+        stop: &Stop,
+    ) -> Result<Outcome, Fault> {
+        let link = match self.line.open(&self.setup, patience, stop) {
+            Ok(link) => link,
+            Err(error) => return Ok(failed(&error.to_string())),
+        };
+        let shape: Arc<Shape> = Arc::clone(link.shape());
+        self.rows.begin(&shape);
+        if let Err(outcome) = self.rows.read(&shape, index, &batch.requests[index]) {
+            return Ok(outcome);
+        }
+        let Query { rows: format, rows_max, reply_max, .. } = self.query;
+        let mut writer = Writer::new(format, rows_max, reply_max);
+        let mut each = |rows: &mut fields::Rows| writer.write(rows);
+        let run = link.query(&self.rows, 0, batch, &mut self.cells, &mut each, stop);
+        if let Err(fault) = &run {
+            self.line.spoil(fault);
+        }
+        match (run, writer.over()) {
+            (_, Some(over)) => Ok(Outcome::ended(Cause::Rows, Phase::Work, over)),
+            (Ok(()), None) => Ok(Outcome::Reply(Slice::from(&*writer.finish()))),
+            (Err(fault), None) if fault.blame == Blame::Row => {
+                Ok(Outcome::ended(Cause::Row, Phase::Work, &fault.text))
+            }
+            (Err(fault), None) => Err(fault),
+        }
+    }
+}
+
+impl<D: Driver> Handler for QueryHandler<D> {
+    fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
+        for index in 0..batch.requests.len() {
+            let outcome = if stop.requested() {
+                failed("stopped before it was run")
+            } else {
+                self.answer(batch, index, stop)
+            };
+            outbox.answer(index, outcome);
+            outbox.flush();
+        }
+    }
+}
+
+/// Runs the query of a database's settings and gives its rows as they are, for those who want no
+/// text of them.
+pub struct Reader(Box<dyn Read>);
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reader")
+    }
+}
+
+trait Read: Send {
+    fn read(&mut self, record: &[u8], rows: &mut fields::Rows) -> Result<(), DatabaseError>;
+}
+
+struct Reading<L> {
+    link: L,
+    rows: Rows,
+}
+
+impl Reader {
+    pub(crate) fn open<D: Driver>(setup: &Setup<D>) -> Result<Self, DatabaseError> {
+        let link = setup.driver.connect()?;
+        Ok(Self(Box::new(Reading { link, rows: Rows::default() })))
+    }
+
+    /// Runs the query with the parameters in `record`. `rows` are then its rows, whatever they were
+    /// before. No limit holds but that of [`fields::Rows`].
+    ///
+    /// # Errors
+    /// When the record is none, or what the database says.
+    pub fn read(&mut self, record: &[u8], rows: &mut fields::Rows) -> Result<(), DatabaseError> {
+        self.0.read(record, rows)
+    }
+}
+
+impl<L: Link> Read for Reading<L> {
+    fn read(&mut self, record: &[u8], rows: &mut fields::Rows) -> Result<(), DatabaseError> {
+        let told = |text: &str| DatabaseError::Statement(text.into());
+        let batch = Batch {
+            requests: vec![exchange::Request {
+                id: exchange::RequestId::new(0, 0),
+                peer: exchange::Peer::Inside,
+                body: Slice::copy_of(record),
+                at_us: 0,
+            }],
+        };
+        let shape = Arc::clone(self.link.shape());
+        self.rows.begin(&shape);
+        if let Err(Outcome::Ended(_, text)) = self.rows.read(&shape, 0, &batch.requests[0]) {
+            return Err(told(&String::from_utf8_lossy(&text)));
+        }
+        let run = self.link.query(&self.rows, 0, &batch, rows, &mut |_| Ok(()), &Stop::default());
+        rows.shrink_to(0, 0);
+        run.map_err(|fault| told(&fault.text))
+    }
+}

@@ -1,0 +1,139 @@
+//! Rows of a query on their way out.
+
+use std::ops::ControlFlow;
+
+use fields::{Rows, Unfit, json, tsv};
+
+use crate::Format;
+use crate::fault::{Blame, Fault};
+
+/// A reply that is being written, within its limits.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    format: Format,
+    rows_left: usize,
+    rows_max: usize,
+    bytes_max: usize,
+    out: Vec<u8>,
+    first: bool,
+    /// The limit that ended it.
+    over: Option<String>,
+}
+
+impl Writer {
+    pub(crate) fn new(format: Format, rows_max: usize, bytes_max: usize) -> Self {
+        let mut out = Vec::new();
+        if format == Format::Json {
+            out.push(b'[');
+        }
+        Self { format, rows_left: rows_max, rows_max, bytes_max, out, first: true, over: None }
+    }
+
+    /// Adds these rows and forgets them there.
+    pub(crate) fn write(&mut self, rows: &mut Rows) -> Result<(), Fault> {
+        for row in rows.iter() {
+            if self.rows_left == 0 {
+                return self.end(format!("more than {} rows", self.rows_max));
+            }
+            self.rows_left -= 1;
+            if let ControlFlow::Break(unfit) = self.row(row) {
+                let text = format!("a row cannot be written as JSON: {unfit}");
+                return Err(Fault::new(Blame::Statement, &text));
+            }
+            if self.out.len() > self.bytes_max {
+                return self.end(format!("more than {} bytes", self.bytes_max));
+            }
+        }
+        rows.clear();
+        Ok(())
+    }
+
+    fn row(&mut self, row: fields::Row<'_>) -> ControlFlow<Unfit> {
+        let behind_another = !std::mem::take(&mut self.first);
+        let written = match self.format {
+            Format::Json => {
+                if behind_another {
+                    self.out.push(b',');
+                }
+                json::encode(&row, &mut self.out)
+            }
+            Format::Lines => json::encode(&row, &mut self.out),
+            Format::Tsv => {
+                tsv::encode(&row, &mut self.out);
+                Ok(())
+            }
+        };
+        if self.format != Format::Json {
+            self.out.push(b'\n');
+        }
+        written.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
+
+    fn end(&mut self, over: String) -> Result<(), Fault> {
+        let fault = Fault::new(Blame::Stopped, &over);
+        self.over = Some(over);
+        Err(fault)
+    }
+
+    /// The limit that the rows went over, if they did.
+    pub(crate) fn over(&self) -> Option<&str> {
+        self.over.as_deref()
+    }
+
+    /// All of it.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        if self.format == Format::Json {
+            self.out.push(b']');
+        }
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fields::{Case, Schema, Value};
+
+    fn rows() -> Rows {
+        let mut rows = Rows::new(Schema::new(["id", "path"], Case::Exact));
+        rows.push([Value::Number(b"1"), Value::Bytes(b"/a\t\"\n")]).unwrap();
+        rows.push([Value::Number(b"2"), Value::Null]).unwrap();
+        rows
+    }
+
+    fn written(format: Format) -> String {
+        let mut writer = Writer::new(format, 2, 1000);
+        writer.write(&mut rows()).unwrap();
+        String::from_utf8(writer.finish()).unwrap()
+    }
+
+    #[test]
+    fn rows_leave_in_each_format() {
+        assert_eq!(written(Format::Json), r#"[{"id":1,"path":"/a\t\"\n"},{"id":2,"path":null}]"#);
+        assert_eq!(
+            written(Format::Lines),
+            "{\"id\":1,\"path\":\"/a\\t\\\"\\n\"}\n{\"id\":2,\"path\":null}\n"
+        );
+        assert_eq!(written(Format::Tsv), "1\t/a\\t\"\\n\n2\t\\N\n");
+        assert_eq!(Writer::new(Format::Json, 1, 1).finish(), b"[]");
+        assert_eq!(Writer::new(Format::Tsv, 1, 1).finish(), b"");
+    }
+
+    #[test]
+    fn a_reply_ends_at_its_limits() {
+        let mut few = Writer::new(Format::Tsv, 1, 1000);
+        assert!(few.write(&mut rows()).is_err());
+        assert_eq!(few.over(), Some("more than 1 rows"));
+        let mut short = Writer::new(Format::Tsv, 10, 5);
+        assert!(short.write(&mut rows()).is_err());
+        assert_eq!(short.over(), Some("more than 5 bytes"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_no_json_but_may_be_tsv() {
+        let mut rows = Rows::new(Schema::new(["a"], Case::Exact));
+        rows.push([Value::Bytes(b"\xff")]).unwrap();
+        assert!(Writer::new(Format::Json, 9, 99).write(&mut rows).is_err());
+        assert!(Writer::new(Format::Tsv, 9, 99).write(&mut rows).is_ok());
+    }
+}

@@ -1,0 +1,167 @@
+//! What servers have in common: where they are, a runtime on the handler's own thread, and that
+//! whoever waits for them can be stopped.
+
+use std::fmt;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
+
+use exchange::Stop;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use crate::DatabaseError;
+
+/// While it waits for a server, a handler looks this often whether to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a server may take to cancel what runs, before the connection is given up.
+const CANCEL_WAIT: Duration = Duration::from_secs(2);
+
+/// A database on a server, and how to get in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it is.
+    pub host: Host,
+    /// Who we are there.
+    pub user: String,
+    /// What proves it, if anything must.
+    pub password: Option<Secret>,
+    /// Which of its databases.
+    pub database: String,
+    /// Whether the way there is encrypted.
+    pub tls: Tls,
+    /// How long it may take to connect and to be let in.
+    pub connect_wait: Duration,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// A name or an IP address, and a port.
+    Internet(String, u16),
+    /// A socket in the file system; for PostgreSQL the folder that it lies in, and its port.
+    Socket(PathBuf, u16),
+}
+
+/// Whether the way to a server is encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// It is not.
+    Off,
+    /// It is, and the server must prove that it is who it should be, by a certificate that these
+    /// roots stand for: a PEM file, or those of the system.
+    On(Option<PathBuf>),
+}
+
+/// A text that no log shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a text in.
+    #[must_use]
+    pub const fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Internet(host, port) => write!(f, "{host}:{port}")?,
+            Host::Socket(path, _) => write!(f, "{}", path.display())?,
+        }
+        write!(f, "/{}", self.database)
+    }
+}
+
+/// A runtime for one connection, on the thread that uses it.
+pub(crate) fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| DatabaseError::Unreachable(server.to_owned(), error.to_string().into()))
+}
+
+/// Waits for `work`. Once `stop` is requested, `cancel` asks the server to end it. None when it does
+/// not end even so: the connection is of no use then.
+pub(crate) fn until<T>(
+    runtime: &Runtime,
+    stop: &Stop,
+    work: impl Future<Output = T>,
+    cancel: impl Future<Output = ()>,
+) -> Option<T> {
+    runtime.block_on(async {
+        let mut work = pin!(work);
+        loop {
+            if let Ok(done) = timeout(LOOK, work.as_mut()).await {
+                return Some(done);
+            }
+            if stop.requested() {
+                break;
+            }
+        }
+        // What comes of it is seen in the work.
+        let _ = timeout(CANCEL_WAIT, cancel).await;
+        timeout(CANCEL_WAIT, work).await.ok()
+    })
+}
+
+/// Makes one cryptography the choice of the whole process, where nobody has chosen yet: drivers that
+/// leave the choice to it would else not find one.
+#[cfg(feature = "mysql")]
+pub(crate) fn crypto() {
+    // Somebody else's choice is as good.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The certificates that may stand for a server, each in DER.
+pub(crate) fn roots(server: &str, file: Option<&Path>) -> Result<Vec<Vec<u8>>, DatabaseError> {
+    let denied = |text: String| DatabaseError::Denied(server.to_owned(), text.into());
+    let loaded = match file {
+        Some(file) => rustls_native_certs::load_certs_from_paths(Some(file), None),
+        None => rustls_native_certs::load_native_certs(),
+    };
+    let certificates: Vec<Vec<u8>> = loaded.certs.iter().map(|it| it.as_ref().to_vec()).collect();
+    if certificates.is_empty() {
+        let place = file.map_or_else(|| "the system".to_owned(), |file| file.display().to_string());
+        let why = loaded.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+        return Err(denied(format!("no certificates for TLS in {place}{why}")));
+    }
+    Ok(certificates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let secret = Secret::new("hunter2".to_owned());
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+        assert_eq!(secret.text(), "hunter2");
+    }
+
+    #[test]
+    fn whoever_waits_can_be_stopped() {
+        let runtime = runtime("nowhere").unwrap();
+        let stop = Stop::default();
+        assert_eq!(until(&runtime, &stop, async { 7 }, async {}), Some(7));
+        stop.request();
+        let (done, wait) = tokio::sync::oneshot::channel::<()>();
+        let cancel = async { drop(done) };
+        assert!(until(&runtime, &stop, wait, cancel).is_some_and(|it| it.is_err()));
+    }
+}

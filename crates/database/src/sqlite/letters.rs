@@ -1,0 +1,65 @@
+//! Dead letters in an SQLite file.
+
+use rusqlite::{Connection, Error};
+
+use super::fault::text_of;
+use super::statement::quoted;
+use crate::DatabaseError;
+use crate::fault::Fault;
+use crate::letters::{Letter, StoredLetter};
+
+/// Makes the table where it is missing, and proves that it is one of letters.
+pub(super) fn prepare(connection: &Connection, table: &str) -> Result<(), DatabaseError> {
+    let sql = format!(
+        "create table if not exists {} (id integer primary key autoincrement, at integer not null, \
+         row blob not null, code text not null, message text not null)",
+        quoted(table)
+    );
+    let made = connection.execute_batch(&sql);
+    let fits = made.and_then(|()| connection.prepare(&insert(table)).map(drop));
+    fits.map_err(|error| DatabaseError::Dead(table.to_owned(), text_of(&error).into()))
+}
+
+fn insert(table: &str) -> String {
+    format!("insert into {} (at, row, code, message) values (?, ?, ?, ?)", quoted(table))
+}
+
+pub(super) fn bury(
+    connection: &Connection,
+    table: &str,
+    letters: &[Letter<'_>],
+) -> Result<(), Fault> {
+    let mut statement = connection.prepare_cached(&insert(table))?;
+    for Letter { at_us, row, code, text } in letters {
+        statement.execute((at_us, row, code, text))?;
+    }
+    Ok(())
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    table: &str,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<StoredLetter>, Error> {
+    let sql = format!(
+        "select id, at, row, code, message from {} where id > ? order by id limit ?",
+        quoted(table)
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let letter = |row: &rusqlite::Row<'_>| {
+        Ok(StoredLetter {
+            number: row.get(0)?,
+            at_us: row.get(1)?,
+            row: row.get(2)?,
+            code: row.get(3)?,
+            message: row.get(4)?,
+        })
+    };
+    connection.prepare_cached(&sql)?.query_map((after, limit), letter)?.collect()
+}
+
+pub(super) fn remove(connection: &Connection, table: &str, number: i64) -> Result<bool, Error> {
+    let sql = format!("delete from {} where id = ?", quoted(table));
+    Ok(connection.prepare_cached(&sql)?.execute([number])? > 0)
+}

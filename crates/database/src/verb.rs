@@ -1,0 +1,31 @@
+//! What a statement begins with.
+
+use crate::DatabaseError;
+
+/// Refuses a statement that begins with none of `verbs`: it would not do what it is there for, or
+/// would end the transaction that holds the rows of other clients.
+pub(crate) fn check(sql: &str, verbs: &[&str]) -> Result<(), DatabaseError> {
+    let body = behind_comments(sql);
+    let length = body.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let verb = body[..length].to_ascii_lowercase();
+    if verbs.contains(&verb.as_str()) {
+        return Ok(());
+    }
+    let text = format!("begins with `{verb}`; it must be one of {}", verbs.join(", "));
+    Err(DatabaseError::Statement(text.into()))
+}
+
+/// What stands behind white space and comments at the head of `sql`.
+fn behind_comments(sql: &str) -> &str {
+    let mut rest = sql.trim_start();
+    loop {
+        let comment = if rest.starts_with("--") {
+            rest.find('\n')
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map(|end| end + 1)
+        } else {
+            return rest;
+        };
+        rest = comment.map_or("", |end| &rest[end + 1..]).trim_start();
+    }
+}

@@ -1,0 +1,70 @@
+//! What an operator is told at start.
+
+use database::{About, Action, DatabaseError, Job, Query};
+
+use crate::place::Place;
+
+crate::suite!(
+    a_missing_table_or_column_is_named_with_those_that_exist,
+    a_statement_is_checked_against_the_real_tables,
+    a_create_that_fails_is_told_in_the_words_of_the_database,
+    what_a_column_does_not_take_is_told_before_the_first_row,
+);
+
+fn told(place: &Place, job: Job) -> DatabaseError {
+    place.options(job).and_then(|database| database.check()).expect_err("it must be refused")
+}
+
+fn a_missing_table_or_column_is_named_with_those_that_exist(place: &Place) {
+    place.with_hits();
+    let error = told(place, Job::new(Action::insert("hit", ["id"])));
+    assert_eq!(error.to_string(), "no table `hit`; the database has `hits`");
+    assert_eq!(error.about(), About::Table);
+    let error = told(place, Job::new(Action::insert("hits", ["id", "pfad"])));
+    let expected = "no column `pfad` in table `hits`; it has `id`, `path`, `status`";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.about(), About::Column("pfad"));
+}
+
+fn a_statement_is_checked_against_the_real_tables(place: &Place) {
+    place.with_hits();
+    for (sql, word) in [
+        ("insert into hit (id) values (:a)", "hit"),
+        ("insert into hits (pfad) values (:a)", "pfad"),
+        ("update hits set path = ", "syntax"),
+        ("insert into hits (id) values (:a); delete from hits", "more than one statement"),
+        ("commit", "begins with `commit`"),
+    ] {
+        let error = told(place, Job::new(Action::Statement(sql.to_owned())));
+        let text = error.to_string();
+        let syntax = word == "syntax" && text.contains("incomplete");
+        assert!(text.starts_with("`statement`: ") && (text.contains(word) || syntax), "{text}");
+        assert_eq!(error.about(), About::Statement);
+    }
+    let error = told(place, Job::new(Action::Query(Query::new("select pfad from hits"))));
+    assert!(error.to_string().contains("pfad"), "{error}");
+}
+
+fn a_create_that_fails_is_told_in_the_words_of_the_database(place: &Place) {
+    let create = Some("create tabel hits".to_owned());
+    let error = told(place, Job { create, ..Job::new(Action::insert("hits", ["id"])) });
+    assert!(error.to_string().starts_with("`create` failed: "), "{error}");
+    assert!(error.to_string().contains("syntax"), "{error}");
+    assert_eq!(error.about(), About::Create);
+}
+
+fn what_a_column_does_not_take_is_told_before_the_first_row(place: &Place) {
+    place.run("create table asked (id bigint not null, at timestamp null, n smallint)");
+    let error = told(place, Job::new(Action::insert("asked", ["n"])));
+    let unset = "column `id` of table `asked` must have a value and is not inserted";
+    assert!(error.to_string().starts_with(unset), "{error}");
+    assert_eq!(error.about(), About::Insert);
+    if place.is_postgres() {
+        let sql = "insert into asked (id, at) values (1, :_at)".to_owned();
+        let error = told(place, Job::new(Action::Statement(sql)));
+        assert!(error.to_string().contains("`to_timestamp(:_at::bigint / 1e6)`"), "{error}");
+        let sql = "insert into asked (id, n) values (1, 'x' || :a)".to_owned();
+        let error = told(place, Job::new(Action::Statement(sql)));
+        assert!(error.to_string().contains("is of type smallint"), "{error}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Batches that cannot be stored, and what can be stopped.
+
+use std::thread;
+use std::time::Duration;
+
+use database::Job;
+use exchange::Stop;
+
+use crate::place::{Place, batch, hit, insert, serve, serve_until, statement};
+
+crate::suite!(
+    a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing,
+    whoever_waits_for_a_lock_can_be_stopped,
+    a_batch_that_nobody_wants_any_more_is_not_stored,
+    a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows,
+);
+
+/// A session that stores row 1 and does not commit.
+fn holder(place: &Place) -> crate::place::Session {
+    let session = place.session("begin; insert into hits values (1, '/held', 0)");
+    // A server's client needs a moment until it holds the lock.
+    let held =
+        || match place {
+            it if it.is_postgres() => {
+                it.run("select count(*) from pg_locks where relation = 'hits'::regclass")[0] != "0"
+            }
+            it if it.is_mariadb() => it.run(
+                "select count(*) from information_schema.innodb_trx where trx_rows_modified > 0",
+            )[0] != "0",
+            _ => true,
+        };
+    while !held() {
+        thread::yield_now();
+    }
+    session
+}
+
+fn a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing(place: &Place) {
+    place.with_hits();
+    let mut handler = place.handler(Job { lock_wait: Duration::from_millis(1000), ..insert() });
+    let session = holder(place);
+    let answers = serve(&mut handler, [hit(2), hit(1)]);
+    assert!(answers.iter().all(|it| it.starts_with("!database ")), "{answers:?}");
+    drop(session);
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    assert_eq!(place.hits(), ["1|/1|200"]);
+}
+
+fn whoever_waits_for_a_lock_can_be_stopped(place: &Place) {
+    place.with_hits();
+    let mut handler = place.handler(Job { lock_wait: Duration::from_secs(3600), ..insert() });
+    let session = holder(place);
+    let stop = Stop::default();
+    let stopper = thread::spawn({
+        let stop = stop.clone();
+        move || stop.request()
+    });
+    let answers = serve_until(handler.as_mut(), &batch([hit(2), hit(1)]), &stop);
+    stopper.join().unwrap();
+    assert!(answers.iter().all(|it| it.starts_with("!database stopped")), "{answers:?}");
+    drop(session);
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    assert_eq!(place.hits(), ["1|/1|200"]);
+}
+
+fn a_batch_that_nobody_wants_any_more_is_not_stored(place: &Place) {
+    let mut handler = place.with_hits().handler(insert());
+    let stop = Stop::default();
+    stop.request();
+    let answers = serve_until(handler.as_mut(), &batch([hit(1), hit(2)]), &stop);
+    assert_eq!(answers, ["!database stopped before the commit"; 2]);
+    assert_eq!(serve(&mut handler, [hit(3)]), ["ok 3"]);
+    assert_eq!(place.hits(), ["3|/3|200"]);
+}
+
+fn a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows(place: &Place) {
+    place.with_hits();
+    let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
+    for job in [insert(), statement(sql)] {
+        let mut handler = place.handler(job);
+        place.run("drop table hits");
+        let answers = serve(&mut handler, [hit(1), hit(2)]);
+        assert!(answers.iter().all(|it| it.starts_with("!database ")), "{answers:?}");
+        place.with_hits();
+        assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Dead letters.
+
+use database::{Action, DatabaseError, Job, OnConflict, Retried, StoredLetter};
+
+use crate::place::{Place, hit, insert, serve};
+
+crate::suite!(
+    a_refused_row_is_kept_with_its_reason,
+    a_letter_is_tried_again_and_is_then_gone_or_still_there,
+    letters_are_only_of_the_rows_that_were_refused,
+);
+
+fn keeping() -> Job {
+    Job { dead: Some("dead".to_owned()), ..insert() }
+}
+
+fn all(letters: &mut database::Letters) -> Vec<StoredLetter> {
+    let mut all = Vec::new();
+    let each = letters.each(|_, letter| {
+        all.push(letter);
+        Ok::<(), DatabaseError>(())
+    });
+    each.unwrap();
+    all
+}
+
+fn twice() -> String {
+    r#"{"id":1,"path":"/'twice' ","status":0}"#.to_owned()
+}
+
+fn a_refused_row_is_kept_with_its_reason(place: &Place) {
+    place.with_hits();
+    let mut handler = place.handler(keeping());
+    let null = r#"{"id":3,"path":null,"status":0}"#.to_owned();
+    let answers = serve(&mut handler, [hit(1), twice(), hit(2), null]);
+    let mut letters = place.options(keeping()).unwrap().letters().unwrap();
+    let all = all(&mut letters);
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[0].row, twice().into_bytes());
+    assert_eq!(answers[1], format!("!row {}", all[0].message));
+    assert_eq!(all[0].at_us, 1_700_000_000_000_000);
+    let codes = match place {
+        it if it.is_sqlite() => ["1555", "1299"],
+        it if it.is_postgres() => ["23505", "23502"],
+        _ => ["1062", "1048"],
+    };
+    assert_eq!([&*all[0].code, &*all[1].code], codes);
+    assert_eq!(letters.remove(all[1].number), Ok(true));
+    assert_eq!(letters.remove(all[1].number), Ok(false));
+    assert_eq!(place.run("select count(*) from dead"), ["1"]);
+}
+
+fn a_letter_is_tried_again_and_is_then_gone_or_still_there(place: &Place) {
+    place.with_hits();
+    let mut handler = place.handler(keeping());
+    serve(&mut handler, [hit(1), twice()]);
+    let mut letters = place.options(keeping()).unwrap().letters().unwrap();
+    let letter = all(&mut letters).remove(0);
+    let again = letters.retry(&letter).unwrap();
+    assert_eq!(again, Retried::Refused(letter.message.clone()));
+    assert_eq!(place.run("select count(*) from dead"), ["1"]);
+    place.run("delete from hits where id = 1");
+    assert_eq!(letters.retry(&letter), Ok(Retried::Stored));
+    assert_eq!(letters.retry(&letter), Ok(Retried::Absent));
+    assert_eq!(place.run("select path from hits"), ["/'twice'"].map(|it| format!("{it} ")));
+    assert_eq!(place.run("select count(*) from dead"), ["0"]);
+}
+
+fn letters_are_only_of_the_rows_that_were_refused(place: &Place) {
+    place.with_hits();
+    let mut handler = place.handler(keeping());
+    let bodies =
+        (0..50).map(|id| if id % 10 == 3 { twice().replace(":1,", ":0,") } else { hit(id) });
+    serve(&mut handler, bodies);
+    let mut letters = place.options(keeping()).unwrap().letters().unwrap();
+    assert_eq!(all(&mut letters).len(), 5);
+    let mut job = keeping();
+    job.action = Action::Insert {
+        table: "hits".to_owned(),
+        columns: ["id", "path", "status"].map(str::to_owned).to_vec(),
+        on_conflict: OnConflict::Nothing,
+    };
+    let mut handler = place.handler(job);
+    serve(&mut handler, [hit(0), hit(1)]);
+    assert_eq!(all(&mut letters).len(), 5, "a row that is there is none");
+    assert!(place.options(insert()).unwrap().letters().is_err(), "without a table there are none");
+}

@@ -1,0 +1,28 @@
+//! One suite over every kind of database: real files, real servers.
+//!
+//! What is looked at is looked at by the database's own client. The servers come from the Debian
+//! packages `postgresql` and `mariadb-server`; where they are missing, the tests fail and say so.
+
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../support/server.rs"]
+mod server;
+
+mod checked;
+mod failed;
+mod letters;
+mod place;
+mod read;
+mod refused;
+mod stored;
+
+/// Makes each of these functions a test of every kind of database.
+macro_rules! suite {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite { $(#[test] fn $name() { super::$name(&$crate::place::Place::sqlite()); })+ }
+        mod postgres { $(#[test] fn $name() { super::$name(&$crate::place::Place::postgres()); })+ }
+        mod mariadb { $(#[test] fn $name() { super::$name(&$crate::place::Place::mariadb()); })+ }
+    };
+}
+pub(crate) use suite;

@@ -1,0 +1,248 @@
+//! A database of its own for each test.
+
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use database::{Action, Database, DatabaseError, Host, Job, Server, Tls};
+use exchange::{
+    Batch, Factory, Handler, HandlerError, Outbox, Outcome, Peer, Phase, Request, RequestId, Slice,
+    Stop,
+};
+
+use crate::server::{self, Kind};
+
+/// The database of a test.
+pub(crate) enum Place {
+    Sqlite(tempfile::TempDir),
+    Server(&'static server::Server, String),
+}
+
+fn servers(kind: Kind) -> &'static server::Server {
+    static POSTGRES: OnceLock<server::Server> = OnceLock::new();
+    static MARIADB: OnceLock<server::Server> = OnceLock::new();
+    let one = if kind == Kind::Postgres { &POSTGRES } else { &MARIADB };
+    one.get_or_init(|| server::Server::start_forever(kind))
+}
+
+impl Place {
+    pub(crate) fn sqlite() -> Self {
+        Self::Sqlite(tempfile::tempdir().unwrap())
+    }
+
+    fn on(kind: Kind) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let server = servers(kind);
+        let name = format!("test{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        server.database(&name);
+        Self::Server(server, name)
+    }
+
+    pub(crate) fn postgres() -> Self {
+        Self::on(Kind::Postgres)
+    }
+
+    pub(crate) fn mariadb() -> Self {
+        Self::on(Kind::Mariadb)
+    }
+
+    pub(crate) fn is_sqlite(&self) -> bool {
+        matches!(self, Self::Sqlite(_))
+    }
+
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self, Self::Server(server, _) if server.kind == Kind::Postgres)
+    }
+
+    pub(crate) fn is_mariadb(&self) -> bool {
+        matches!(self, Self::Server(server, _) if server.kind == Kind::Mariadb)
+    }
+
+    /// Runs statements by the database's own client, and returns the lines that they give, values
+    /// with `|` between.
+    pub(crate) fn run(&self, sql: &str) -> Vec<String> {
+        match self {
+            Self::Sqlite(folder) => {
+                let file = folder.path().join("test.db");
+                let output = Command::new("sqlite3").arg(file).arg(sql).output();
+                let output = output.expect("this test needs sqlite3: apt-get install sqlite3");
+                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+            }
+            Self::Server(server, name) => server.run(name, sql),
+        }
+    }
+
+    /// A session that does this and then stays as long as it is held.
+    pub(crate) fn session(&self, sql: &str) -> Session {
+        match self {
+            Self::Sqlite(folder) => {
+                let connection = rusqlite::Connection::open(folder.path().join("test.db")).unwrap();
+                connection.execute_batch(sql).unwrap();
+                Session::Sqlite { _connection: connection }
+            }
+            Self::Server(server, name) => {
+                let wait = match server.kind {
+                    Kind::Postgres => "select pg_sleep(3600)",
+                    Kind::Mariadb => "select sleep(3600)",
+                };
+                let child = server.session(name, &format!("{sql}; {wait}"));
+                Session::Server(server, name.clone(), child)
+            }
+        }
+    }
+
+    pub(crate) fn options(&self, job: Job) -> Result<Database, DatabaseError> {
+        let (server, name) = match self {
+            Self::Sqlite(folder) => {
+                let path = folder.path().join("test.db");
+                return database::sqlite::factory(database::sqlite::SqliteOptions { path, job });
+            }
+            Self::Server(server, name) => (server, name),
+        };
+        let options = Server {
+            host: Host::Internet("127.0.0.1".to_owned(), server.port),
+            user: if server.kind == Kind::Postgres { "roadstead" } else { "root" }.to_owned(),
+            password: None,
+            database: name.clone(),
+            tls: Tls::Off,
+            connect_wait: Duration::from_secs(10),
+        };
+        match server.kind {
+            Kind::Postgres => {
+                let options = database::postgres::PostgresOptions { server: options, job };
+                database::postgres::factory(options)
+            }
+            Kind::Mariadb => {
+                let options = database::mysql::MysqlOptions { server: options, job };
+                database::mysql::factory(options)
+            }
+        }
+    }
+
+    pub(crate) fn handler(&self, job: Job) -> Box<dyn Handler> {
+        self.options(job).unwrap().open().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Makes the usual table.
+    pub(crate) fn with_hits(&self) -> &Self {
+        self.run(
+            "create table hits (id bigint primary key, path varchar(20) not null, status integer)",
+        );
+        self
+    }
+
+    /// All rows of the usual table.
+    pub(crate) fn hits(&self) -> Vec<String> {
+        self.run("select id, path, coalesce(cast(status as char(9)), 'NULL') from hits order by id")
+            .into_iter()
+            .map(|line| line.trim_end().to_owned())
+            .collect()
+    }
+}
+
+/// A session of the database's own client.
+pub(crate) enum Session {
+    Sqlite { _connection: rusqlite::Connection },
+    Server(&'static server::Server, String, std::process::Child),
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let Self::Server(server, name, child) = self else { return };
+        // A server does not notice that a client has gone while it works for it.
+        match server.kind {
+            Kind::Postgres => drop(server.run(
+                name,
+                "select pg_terminate_backend(pid) from pg_stat_activity \
+                 where datname = current_database() and pid <> pg_backend_pid() \
+                 and query like '%pg_sleep(3600)'",
+            )),
+            Kind::Mariadb => {
+                let sleeps = "select concat('kill ', id) from information_schema.processlist \
+                              where db = database() and id <> connection_id() \
+                              and info like '%sleep(3600)%'";
+                server.run(name, sleeps).iter().for_each(|kill| drop(server.run(name, kill)));
+            }
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// An insert into the usual table.
+pub(crate) fn insert() -> Job {
+    Job {
+        ack: "ok {id}".to_owned(),
+        lock_wait: Duration::from_secs(20),
+        ..Job::new(Action::insert("hits", ["id", "path", "status"]))
+    }
+}
+
+pub(crate) fn statement(sql: &str) -> Job {
+    Job { action: Action::Statement(sql.to_owned()), ..insert() }
+}
+
+pub(crate) fn hit(id: usize) -> String {
+    format!(r#"{{"id":{id},"path":"/{id}","status":200}}"#)
+}
+
+/// Keeps the first answer to each request, as a gateway does.
+#[derive(Default)]
+struct Answers(Vec<Option<Outcome>>);
+
+impl Outbox for Answers {
+    fn part(&mut self, _: usize, _: Slice) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    fn answer(&mut self, index: usize, outcome: Outcome) {
+        if self.0.len() <= index {
+            self.0.resize(index + 1, None);
+        }
+        self.0[index].get_or_insert(outcome);
+    }
+
+    fn flush(&mut self) {}
+}
+
+fn shown(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Reply(reply) => String::from_utf8_lossy(reply).into_owned(),
+        Outcome::Ended(end, text) => {
+            assert_eq!(end.phase, Phase::Work);
+            format!("!{} {}", end.cause.word(), String::from_utf8_lossy(text))
+        }
+    }
+}
+
+pub(crate) fn batch<T: AsRef<[u8]>>(bodies: impl IntoIterator<Item = T>) -> Batch {
+    let requests = bodies.into_iter().enumerate().map(|(index, body)| Request {
+        id: RequestId::new(u32::try_from(index).unwrap(), 0),
+        peer: Peer::Local,
+        body: Slice::copy_of(body.as_ref()),
+        at_us: 1_700_000_000_000_000,
+    });
+    Batch { requests: requests.collect() }
+}
+
+pub(crate) fn serve_until(handler: &mut dyn Handler, batch: &Batch, stop: &Stop) -> Vec<String> {
+    let mut answers = Answers::default();
+    handler.serve(batch, &mut answers, stop);
+    assert_eq!(answers.0.len(), batch.requests.len(), "every request is answered");
+    let answers = answers.0.iter();
+    answers.map(|answer| shown(answer.as_ref().expect("every request is answered"))).collect()
+}
+
+pub(crate) fn serve<T: AsRef<[u8]>>(
+    handler: &mut Box<dyn Handler>,
+    bodies: impl IntoIterator<Item = T>,
+) -> Vec<String> {
+    serve_until(handler.as_mut(), &batch(bodies), &Stop::default())
+}
+
+/// Whether an answer is a refusal of the row itself.
+pub(crate) fn is_refused(answer: &str) -> bool {
+    answer.starts_with("!row ")
+}

@@ -1,0 +1,134 @@
+//! Requests that are answered with rows.
+
+use std::thread;
+
+use database::{Action, Format, Job, Query, Record};
+use exchange::Stop;
+
+use crate::place::{Place, batch, serve, serve_until};
+
+crate::suite!(
+    rows_leave_as_json_lines_or_tsv,
+    parameters_are_data,
+    a_reply_has_its_limits,
+    what_reads_cannot_write,
+    a_query_without_end_can_be_stopped,
+    a_reader_gives_rows_as_they_are,
+);
+
+fn job(query: Query) -> Job {
+    Job::new(Action::Query(query))
+}
+
+fn hits(place: &Place) -> &Place {
+    place.with_hits();
+    place.run("insert into hits values (1, '/a', 200), (2, '/b\"', null), (3, '/c', 404)");
+    place
+}
+
+fn rows_leave_as_json_lines_or_tsv(place: &Place) {
+    hits(place);
+    let query = Query::new("select id, path, status from hits where id <= :most order by id");
+    let with = |rows| Query { rows, ..query.clone() };
+    let mut json = place.handler(job(with(Format::Json)));
+    let body = r#"{"most":2}"#;
+    let two = r#"{"id":1,"path":"/a","status":200},{"id":2,"path":"/b\"","status":null}"#;
+    assert_eq!(serve(&mut json, [body, r#"{"most":0}"#]), [format!("[{two}]"), "[]".to_owned()]);
+    let mut lines = place.handler(job(with(Format::Lines)));
+    assert_eq!(serve(&mut lines, [body]), [two.replace("},{", "}\n{") + "\n"]);
+    let mut tsv = place.handler(Job { record: Record::Tsv, ..job(with(Format::Tsv)) });
+    assert_eq!(serve(&mut tsv, ["2"]), ["1\t/a\t200\n2\t/b\"\t\\N\n"]);
+}
+
+fn parameters_are_data(place: &Place) {
+    hits(place);
+    let query = Query::new("select id from hits where path = :path");
+    let mut handler = place.handler(job(query));
+    for (path, reply) in [("/a", r#"[{"id":1}]"#), ("' or 1 = 1 -- ", "[]"), ("\\u0027", "[]")] {
+        assert_eq!(serve(&mut handler, [format!(r#"{{"path":"{path}"}}"#)]), [reply], "{path}");
+    }
+    assert_eq!(serve(&mut handler, ["{}"]), ["!row the record has no `path`"]);
+    assert_eq!(serve(&mut handler, [r#"{"path":null}"#]), ["[]"]);
+}
+
+fn a_reply_has_its_limits(place: &Place) {
+    hits(place);
+    let query = Query::new("select id from hits order by id");
+    let mut few = place.handler(job(Query { rows_max: 2, ..query.clone() }));
+    assert_eq!(serve(&mut few, ["{}", "{}"]), ["!rows more than 2 rows"; 2]);
+    let mut exact = place.handler(job(Query { rows_max: 3, reply_max: 28, ..query.clone() }));
+    assert_eq!(serve(&mut exact, ["{}"]), [r#"[{"id":1},{"id":2},{"id":3}]"#]);
+    let mut short = place.handler(job(Query { reply_max: 20, ..query }));
+    assert_eq!(serve(&mut short, ["{}"]), ["!rows more than 20 bytes"]);
+}
+
+fn what_reads_cannot_write(place: &Place) {
+    hits(place);
+    let update = "with x as (select 1) update hits set status = 1";
+    let sql = match place {
+        it if it.is_sqlite() => update,
+        it if it.is_postgres() => {
+            it.run(
+                "create function wipe() returns bigint language sql as \
+                 $$ delete from hits returning id $$",
+            );
+            "select wipe()"
+        }
+        it => {
+            it.run(
+                "create function wipe() returns bigint deterministic begin delete from hits; \
+                 return 1; end",
+            );
+            "select wipe()"
+        }
+    };
+    let tried = place.options(job(Query::new(sql))).and_then(|database| {
+        database.check()?;
+        let mut handler = exchange::Factory::open(&database).unwrap();
+        let answers = serve(&mut handler, ["{}"]);
+        assert!(
+            answers[0].starts_with("!database ") || answers[0].starts_with("!row "),
+            "{answers:?}"
+        );
+        Ok(())
+    });
+    assert_eq!(tried.is_err(), place.is_sqlite(), "{tried:?}");
+    assert_eq!(place.hits().len(), 3);
+    let refused = place.options(job(Query::new("delete from hits"))).unwrap_err();
+    assert!(refused.to_string().starts_with("`statement`: begins with `delete`"), "{refused}");
+}
+
+fn a_query_without_end_can_be_stopped(place: &Place) {
+    place.with_hits();
+    let sql = match place {
+        it if it.is_sqlite() => {
+            "with recursive n (x) as (select 1 union all select x + 1 from n) select max(x) from n"
+        }
+        it if it.is_postgres() => "select pg_sleep(3600)::text as never",
+        _ => "select sleep(3600) as never",
+    };
+    let mut handler = place.handler(job(Query::new(sql)));
+    let stop = Stop::default();
+    let stopper = thread::spawn({
+        let stop = stop.clone();
+        move || stop.request()
+    });
+    let answers = serve_until(handler.as_mut(), &batch(["{}", "{}"]), &stop);
+    stopper.join().unwrap();
+    assert!(answers.iter().all(|it| it.starts_with("!database stopped")), "{answers:?}");
+}
+
+fn a_reader_gives_rows_as_they_are(place: &Place) {
+    hits(place);
+    let query = job(Query::new("select id, path, status from hits where id > :least order by id"));
+    let mut reader = place.options(query).unwrap().reader().unwrap();
+    let mut rows = fields::Rows::default();
+    for (least, count) in [(0, 3), (2, 1), (0, 3)] {
+        reader.read(format!(r#"{{"least":{least}}}"#).as_bytes(), &mut rows).unwrap();
+        assert_eq!(rows.len(), count);
+    }
+    let row = rows.row(1).unwrap();
+    assert_eq!(row.get("id"), Some(fields::Value::Number(b"2")));
+    assert_eq!(row.get("path"), Some(fields::Value::Bytes(b"/b\"")));
+    assert_eq!(row.get("status"), Some(fields::Value::Null));
+}

@@ -1,0 +1,73 @@
+//! What only holds between the options of a database pool.
+
+use crate::diagnostics::{Fault, Trust};
+use crate::options::Choice;
+use crate::walk::{Section, Value};
+use crate::{Order, Target};
+
+/// What a request becomes.
+const ACTIONS: [&str; 3] = ["insert", "statement", "query"];
+
+/// Adds a fault for every rule that is broken.
+pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
+    action(pool, faults);
+    order(pool, faults);
+    server_only(pool, faults);
+}
+
+/// A database either inserts, runs a statement, or answers with the rows of a query.
+fn action(pool: &Section, faults: &mut Vec<Fault>) {
+    let title = format!("`[pool.{}]`", pool.name);
+    let given = ACTIONS.into_iter();
+    let given = given.filter_map(|name| pool.group.key(name).map(|place| (place, name)));
+    let mut given: Vec<_> = given.collect();
+    given.sort_by_key(|(place, _)| place.start);
+    let Some(((_, first), rest)) = given.split_first() else {
+        let message = format!("{title} has neither `insert`, `statement` nor `query`");
+        faults.push(
+            Fault::at(pool.place.clone(), message)
+                .expected("one of them is required")
+                .mend("add `insert = { table = \"NAME\", columns = [\"NAME\", …] }`")
+                .trust(Trust::Absent),
+        );
+        return;
+    };
+    for (place, second) in rest {
+        faults.push(
+            Fault::at(place.clone(), format!("{title} has both `{first}` and `{second}`"))
+                .expected("a request is one of them")
+                .mend("remove one of the two"),
+        );
+    }
+}
+
+/// Two workers that write do not keep the order of a client.
+fn order(pool: &Section, faults: &mut Vec<Fault>) {
+    let Some(Value::Group(workers)) = pool.group.value("workers") else { return };
+    let by_client =
+        matches!(pool.group.value("order"), Some(Value::Word(Choice::Order(Order::Client))));
+    let many = workers.number("max").filter(|&max| max > 1);
+    if !by_client || pool.group.key("query").is_some() {
+        return;
+    }
+    let (Some(max), Some(place)) = (many, pool.group.place("workers")) else { return };
+    faults.push(
+        Fault::at(place, format!("{max} workers do not keep the order of a client's rows"))
+            .expected("expected one worker, or rows in any order")
+            .mend("add `order = \"any\"`, or write `workers = 1`"),
+    );
+}
+
+/// There is no way to a file that could be made safe.
+fn server_only(pool: &Section, faults: &mut Vec<Fault>) {
+    if !matches!(pool.group.value("database"), Some(Value::Target(Target::Sqlite(_)))) {
+        return;
+    }
+    for option in ["password", "tls", "tls_ca", "connect_wait"] {
+        let Some(place) = pool.group.key(option) else { continue };
+        faults.push(
+            Fault::at(place, format!("`{option}` is an option of a server, and SQLite is a file"))
+                .mend("remove it"),
+        );
+    }
+}
