@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   free ──first request──▶ bound ──client gone, all answered──▶ returning ──▶ free, or recycled
-//!                             │ the program ends                     (reset frame, or its end)
-//!                             ▼
+//!                             │ the program ends                  │  (reset frame, or its end)
+//!                             ▼                                   └─refused─▶ spoiled ─▶ recycled
 //!                           lost: the client's later requests are refused
 //! ```
 //!
@@ -37,6 +37,8 @@ pub(crate) enum Slot {
     Kept,
     /// Its client has gone: the program is returned.
     Return,
+    /// It could not be told to forget: it is replaced.
+    Replace,
     /// It is free.
     Free,
 }
@@ -47,20 +49,35 @@ enum State {
     /// Its session is gone; answers may still come.
     Left,
     Returning,
+    /// It was not told to forget, or refused to.
+    Spoiled,
 }
 
 #[derive(Debug)]
 struct Binding {
     state: State,
     in_flight: u32,
+    /// It has one request, its first: if that never reached it, nothing has.
+    is_first: bool,
+}
+
+/// What has become of a session's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Berth {
+    Worker(WorkerId),
+    /// It has ended; `untouched` when only its first request was on the way to it.
+    Lost {
+        untouched: bool,
+    },
 }
 
 /// The bindings of one pool.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     workers: BTreeMap<WorkerId, Binding>,
-    /// The worker of each session; none when it is lost.
-    sessions: BTreeMap<(u32, u32), Option<WorkerId>>,
+    sessions: BTreeMap<(u32, u32), Berth>,
+    /// No session is bound any more.
+    is_closing: bool,
 }
 
 const fn key(session: SessionId) -> (u32, u32) {
@@ -71,18 +88,51 @@ impl Bindings {
     pub(crate) fn way(&self, session: SessionId) -> Way {
         match self.sessions.get(&key(session)) {
             None => Way::Pool,
-            Some(Some(worker)) => Way::Worker(*worker),
-            Some(None) => Way::Lost,
+            Some(Berth::Worker(worker)) => Way::Worker(*worker),
+            Some(Berth::Lost { .. }) => Way::Lost,
         }
     }
 
     /// A request is on its way to a worker; `session` is whose, where it is a session's.
     pub(crate) fn dispatched(&mut self, worker: WorkerId, session: Option<SessionId>) {
-        let state = session.map_or(State::Left, State::Bound);
-        let binding = self.workers.entry(worker).or_insert(Binding { state, in_flight: 0 });
-        binding.in_flight += 1;
-        if let State::Bound(session) = binding.state {
-            self.sessions.insert(key(session), Some(worker));
+        if let Some(binding) = self.workers.get_mut(&worker) {
+            binding.in_flight += 1;
+            binding.is_first = false;
+            return;
+        }
+        // One that has a program keeps that, whatever else of it reaches others.
+        let free = session.filter(|it| !self.is_closing && !self.sessions.contains_key(&key(*it)));
+        let state = free.map_or(State::Left, State::Bound);
+        self.workers.insert(worker, Binding { state, in_flight: 1, is_first: true });
+        if let Some(session) = free {
+            self.sessions.insert(key(session), Berth::Worker(worker));
+        }
+    }
+
+    /// A request of this session never reached its worker, which is not trusted or gone. Nothing is
+    /// lost when no other did.
+    pub(crate) fn returned(&mut self, worker: WorkerId, session: Option<SessionId>) {
+        if let Some(binding) = self.workers.get_mut(&worker) {
+            binding.in_flight = binding.in_flight.saturating_sub(1);
+            if binding.in_flight == 0
+                && let Some(Binding { state: State::Bound(bound), .. }) =
+                    self.workers.remove(&worker)
+                && self.way(bound) == Way::Worker(worker)
+            {
+                self.sessions.remove(&key(bound));
+            }
+        }
+        if let Some(session) = session
+            && self.sessions.get(&key(session)) == Some(&Berth::Lost { untouched: true })
+        {
+            self.sessions.remove(&key(session));
+        }
+    }
+
+    /// A worker did not take the order to forget.
+    pub(crate) fn spoiled(&mut self, worker: WorkerId) {
+        if let Some(binding) = self.workers.get_mut(&worker) {
+            binding.state = State::Spoiled;
         }
     }
 
@@ -90,10 +140,15 @@ impl Bindings {
     pub(crate) fn released(&mut self, worker: WorkerId) -> Slot {
         let Some(binding) = self.workers.get_mut(&worker) else { return Slot::Free };
         binding.in_flight = binding.in_flight.saturating_sub(1);
+        binding.is_first = false;
         match (binding.state, binding.in_flight) {
             (State::Returning, 0) => {
                 self.workers.remove(&worker);
                 Slot::Free
+            }
+            (State::Spoiled, 0) => {
+                self.workers.remove(&worker);
+                Slot::Replace
             }
             (State::Left, 0) => {
                 binding.state = State::Returning;
@@ -105,18 +160,27 @@ impl Bindings {
 
     /// A worker takes no more requests, or is gone.
     pub(crate) fn lost(&mut self, worker: WorkerId) {
-        if let Some(Binding { state: State::Bound(session), .. }) = self.workers.remove(&worker) {
-            self.sessions.insert(key(session), None);
+        if let Some(Binding { state: State::Bound(session), in_flight, is_first }) =
+            self.workers.remove(&worker)
+            && self.way(session) == Way::Worker(worker)
+        {
+            let untouched = is_first && in_flight == 1;
+            self.sessions.insert(key(session), Berth::Lost { untouched });
         }
     }
 
     /// A session has gone, or may ask nothing more. Returns its worker if that has nothing to do.
     pub(crate) fn left(&mut self, session: SessionId) -> Option<WorkerId> {
-        let worker = self.sessions.remove(&key(session))??;
+        let Some(Berth::Worker(worker)) = self.sessions.remove(&key(session)) else { return None };
         let binding = self.workers.get_mut(&worker)?;
         let idle = binding.in_flight == 0;
         binding.state = if idle { State::Returning } else { State::Left };
         idle.then_some(worker)
+    }
+
+    /// From now on a program is returned as soon as it has answered.
+    pub(crate) fn close(&mut self) {
+        self.is_closing = true;
     }
 
     /// All sessions with a program.
@@ -169,6 +233,57 @@ mod tests {
         assert_eq!(bindings.released(worker(7)), Slot::Free, "the pool knows what to make of it");
         assert_eq!(bindings.left(session(1)), None);
         assert_eq!(bindings.way(session(1)), Way::Pool);
+    }
+
+    #[test]
+    fn a_first_request_that_reached_nobody_makes_no_program_anyones_own() {
+        let mut bindings = Bindings::default();
+        bindings.dispatched(worker(7), Some(session(1)));
+        bindings.lost(worker(7));
+        assert_eq!(bindings.way(session(1)), Way::Lost, "until it is known that it was not sent");
+        bindings.returned(worker(7), Some(session(1)));
+        assert_eq!(bindings.way(session(1)), Way::Pool);
+        // And when the worker was lost before the request was given to it.
+        bindings.dispatched(worker(7), Some(session(1)));
+        bindings.returned(worker(7), Some(session(1)));
+        bindings.dispatched(worker(8), Some(session(1)));
+        bindings.lost(worker(7));
+        assert_eq!(bindings.way(session(1)), Way::Worker(worker(8)));
+        assert_eq!(bindings.released(worker(8)), Slot::Kept);
+        assert_eq!(bindings.left(session(1)), Some(worker(8)));
+    }
+
+    #[test]
+    fn a_later_request_that_reached_nobody_is_not_given_to_a_program_that_knows_nothing() {
+        let mut bindings = Bindings::default();
+        bindings.dispatched(worker(7), Some(session(1)));
+        bindings.dispatched(worker(7), Some(session(1)));
+        bindings.lost(worker(7));
+        bindings.returned(worker(7), Some(session(1)));
+        assert_eq!(bindings.way(session(1)), Way::Lost);
+    }
+
+    #[test]
+    fn a_program_that_refuses_to_forget_is_replaced() {
+        let mut bindings = Bindings::default();
+        bindings.dispatched(worker(7), Some(session(1)));
+        assert_eq!(bindings.released(worker(7)), Slot::Kept);
+        assert_eq!(bindings.left(session(1)), Some(worker(7)));
+        bindings.dispatched(worker(7), None);
+        bindings.spoiled(worker(7));
+        assert_eq!(bindings.released(worker(7)), Slot::Replace);
+    }
+
+    #[test]
+    fn no_program_becomes_anyones_own_once_all_have_left_or_beside_another() {
+        let mut bindings = Bindings::default();
+        bindings.dispatched(worker(6), Some(session(1)));
+        bindings.dispatched(worker(7), Some(session(1)));
+        assert_eq!(bindings.way(session(1)), Way::Worker(worker(6)));
+        assert_eq!(bindings.released(worker(7)), Slot::Return);
+        bindings.close();
+        bindings.dispatched(worker(8), Some(session(2)));
+        assert_eq!(bindings.released(worker(8)), Slot::Return);
     }
 
     #[test]

@@ -21,8 +21,10 @@ use crate::plan::PoolPlan;
 use crate::upward::Upward;
 use crate::workers::Workers;
 
+mod outcomes;
 mod own;
 
+use outcomes::{lost, refusal, whole};
 use own::Own;
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
@@ -170,10 +172,7 @@ impl Core {
         match served.way(&exchange.client) {
             Way::Pool => {}
             Way::Worker(worker) => return self.direct.push((place, worker, waiting)),
-            Way::Lost => {
-                let text = "the program that was this connection's own has ended; connect again";
-                return self.end(id, Outcome::ended(Cause::Lost, Phase::Queue, text));
-            }
+            Way::Lost => return self.end(id, lost()),
         }
         match served.pool.handle_request(self.now, waiting) {
             Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
@@ -191,6 +190,10 @@ impl Core {
             self.pools[place].counts.discarded += 1;
             return;
         };
+        if matches!(exchange.client, Client::Nobody) {
+            let state = exchange.state;
+            return self.forgotten(place, id, state, outcome);
+        }
         match (outcome, then) {
             (Outcome::Reply(body), Some(_)) if body.first() == Some(&b'!') => {
                 let text = body.slice(1..body.len());
@@ -217,6 +220,7 @@ impl Core {
                 let client = Client::Session { session, sequence };
                 self.finished.push((client, Delivery::Part(part)));
             }
+            Client::Nobody => {}
             Client::Inside(_) if exchange.parts.len() + part.len() > INSIDE_PARTS_MAX => {
                 let text = format!("its parts hold more than {INSIDE_PARTS_MAX} bytes");
                 self.end(id, Outcome::ended(Cause::Reply, Phase::Reply, &text));
@@ -360,12 +364,15 @@ impl Core {
         served.dirty = true;
         match report {
             Upward::Answered { id, outcome } => self.complete(place, id, outcome),
+            // Nor does it become a request of the next pool.
+            Upward::Unanswered { id } => self.end(id, Outcome::Reply(Slice::default())),
             Upward::Part { id, part } => self.part(place, id, part),
             Upward::Discarded => served.counts.discarded += 1,
             Upward::Released { worker } => match served.slot(worker) {
                 Slot::Kept => {}
                 Slot::Free => served.pool.handle_released(now, worker),
                 Slot::Return => self.give_up(place, worker),
+                Slot::Replace => self.used_up.push((place, worker)),
             },
             Upward::Returned { id, body } => self.returned.push((place, id, body)),
             Upward::Started { worker } => {
@@ -394,12 +401,20 @@ impl Core {
     /// first. True when there were any.
     fn give_back(&mut self) -> bool {
         let any = !self.returned.is_empty();
+        let mut unowned = Vec::new();
         for (place, id, body) in self.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
+            if !self.pools[place].takes_back(exchange) {
+                unowned.push(id);
+                continue;
+            }
             let (peer, at_us) = (exchange.peer, exchange.at_us);
             let waiting = Waiting { id, peer, at_us, body };
             let ticket = self.pools[place].pool.handle_returned(self.now, waiting);
             exchange.step(Move::GiveBack(ticket), self.now);
+        }
+        for id in unowned {
+            self.end(id, lost());
         }
         if any {
             self.pools.iter_mut().for_each(|served| served.pool.handle_time(self.now));
@@ -419,7 +434,9 @@ impl Core {
             }
             for (place, worker, waiting) in std::mem::take(&mut self.direct) {
                 idle = false;
-                self.dispatch(calls, outside, place, worker, waiting, true);
+                if self.is_own(place, worker, waiting.id) {
+                    self.dispatch(calls, outside, place, worker, waiting, true);
+                }
             }
             for (place, worker) in std::mem::take(&mut self.used_up) {
                 idle = false;
@@ -473,12 +490,19 @@ impl Core {
     ) {
         let Waiting { id, peer, at_us, body } = payload;
         let served = &mut self.pools[place];
-        // One that was abandoned in this very turn, after its pool had decided, is done for nobody.
-        if let Some(exchange) = self.exchanges.get_mut(id) {
-            exchange.step(Move::Dispatch(worker), self.now);
-            served.bind(worker, &exchange.client);
-            let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
-            served.counts.queue_time.record(waited);
+        match self.exchanges.get_mut(id) {
+            Some(exchange) => {
+                exchange.step(Move::Dispatch(worker), self.now);
+                served.bind(worker, &exchange.client);
+                let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
+                served.counts.queue_time.record(waited);
+            }
+            // It was abandoned in this very turn, after its pool had decided: no program is given
+            // it. In a batch it is done for nobody.
+            None if matches!(served.workers, Workers::Programs(_)) => {
+                return self.handle_upward(place, Upward::Released { worker });
+            }
+            None => {}
         }
         served.counts.batches += u64::from(last);
         let request = exchange::Request { id, peer, body, at_us };
@@ -562,34 +586,4 @@ impl Core {
         let oldest = self.pools[place].pool.status().oldest?;
         Some(self.now.saturating_duration_since(oldest))
     }
-}
-
-/// The outcome with the parts that came before it.
-fn whole(mut parts: Vec<u8>, outcome: Outcome) -> Outcome {
-    match outcome {
-        Outcome::Reply(rest) if !parts.is_empty() => {
-            if rest.is_empty() {
-                parts.pop();
-            }
-            parts.extend_from_slice(&rest);
-            Outcome::Reply(Slice::from(&parts[..]))
-        }
-        other => other,
-    }
-}
-
-/// The answer to a request that its pool does not take.
-fn refusal(cause: Cause, pool: &str) -> Outcome {
-    let text = match cause {
-        Cause::Full => {
-            format!("pool {pool} has as many requests waiting as it may; try again later")
-        }
-        Cause::Waited => format!("no worker of pool {pool} was free in time; try again later"),
-        Cause::Down => format!("no worker of pool {pool} can be started or is fit at the moment"),
-        Cause::Sorry => format!("pool {pool} was told to answer nobody for now; try again later"),
-        Cause::Gone => format!("the worker of pool {pool} that this client is bound to is gone"),
-        Cause::Draining => "the daemon is about to end".to_owned(),
-        other => other.meaning().to_owned(),
-    };
-    Outcome::ended(cause, Phase::Queue, &text)
 }

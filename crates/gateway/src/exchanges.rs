@@ -33,6 +33,8 @@ pub(crate) enum Client {
     Session { session: SessionId, sequence: u64 },
     /// To a caller in this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
+    /// To nobody: a program is told to forget its client.
+    Nobody,
 }
 
 /// What goes to a client.
@@ -49,6 +51,7 @@ impl std::fmt::Debug for Client {
         match self {
             Self::Session { session, sequence } => write!(f, "{session:?}#{sequence}"),
             Self::Inside(_) => f.write_str("inside"),
+            Self::Nobody => f.write_str("nobody"),
         }
     }
 }

@@ -86,6 +86,7 @@ pub(crate) struct FramesPlan {
     pub(crate) frame_max: usize,
     pub(crate) in_flight_max: usize,
     pub(crate) reply_held_max: usize,
+    pub(crate) send_max: usize,
     pub(crate) read: Option<Duration>,
 }
 
@@ -215,6 +216,7 @@ pub(crate) fn listener(
         frame_max,
         in_flight_max: in_flight_max as usize,
         reply_held_max,
+        send_max,
         read: unless_zero(read),
     };
     let (hold_max, front) = match protocol {
@@ -236,7 +238,8 @@ pub(crate) fn listener(
             hold_max: hold_max.saturating_add(HOLD_SLACK),
             send_high: send_max / 4,
             send_low: send_max / 16,
-            send_max,
+            // A reply of that size may go out behind what is no reason yet to wait.
+            send_max: send_max.saturating_add(send_max / 4).saturating_add(MARKS_SLACK),
         },
         front,
     })
@@ -259,6 +262,8 @@ const fn wire_framing(framing: settings::Framing) -> wire::Framing {
     }
 }
 
+/// Bytes that a frame adds to the reply in it, at most.
+const MARKS_SLACK: usize = 256;
 /// Received bytes that may wait beyond one line: what comes in one turn behind it.
 const HOLD_SLACK: usize = 512 << 10;
 /// Workers started in one step of growth at most.

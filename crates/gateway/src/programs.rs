@@ -233,12 +233,10 @@ impl Programs {
         match word {
             // Others' replies come through the same pipe.
             Word::Hold if is_shared => {}
-            Word::Hold => link.hold(calls, true),
-            Word::GoOn => link.hold(calls, false),
+            Word::Hold => link.hold(calls, id),
+            Word::GoOn => link.go_on(calls, id, deadline),
             Word::Abandoned => {
-                if !is_shared {
-                    link.hold(calls, false);
-                }
+                link.go_on(calls, id, deadline);
                 link.cancel(calls, worker, id, up);
                 link.arm(calls, deadline);
             }
@@ -314,6 +312,9 @@ impl Programs {
             Pipe::Input | Pipe::Output => {
                 if program.phase == Phase::Serving {
                     up.push(Upward::Retired { worker });
+                } else if program.phase == Phase::Starting {
+                    tracing::warn!(worker = program.name, "closed a pipe before it had greeted");
+                    program.distrust(calls, outside, Fault::Ended, up);
                 }
                 if let Some(link) = program.link.as_mut() {
                     link.handle_closed(calls, pipe);
@@ -417,6 +418,8 @@ impl Programs {
                 program.fail_flights(calls, Fault::Ended, up);
                 program.phase = Phase::Ending;
             }
+            // What it said is read as soon as its client takes it.
+            Phase::Killed if program.link.as_ref().is_some_and(Link::is_held) => {}
             Phase::Killed | Phase::Serving => {
                 // It has exited, or will; whoever still holds its pipes open is not waited for.
                 if let Some(link) = program.link.as_mut() {

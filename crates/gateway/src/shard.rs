@@ -402,7 +402,7 @@ impl Shard {
         for (client, delivery) in finished.drain(..) {
             match (client, delivery) {
                 (Client::Inside(reply), Delivery::End(outcome)) => reply(outcome),
-                (Client::Inside(_), Delivery::Part(_)) => {}
+                (Client::Inside(_), Delivery::Part(_)) | (Client::Nobody, _) => {}
                 (Client::Session { session: id, sequence }, delivery) => {
                     let found = self.sessions.get_mut(id.index as usize, id.generation);
                     if let Some(session) = found {

@@ -9,6 +9,10 @@ pub(crate) enum Upward {
         id: RequestId,
         outcome: Outcome,
     },
+    /// It is one to which nothing is answered, and it was done with.
+    Unanswered {
+        id: RequestId,
+    },
     /// A part of a reply; more comes.
     Part {
         id: RequestId,

@@ -397,6 +397,13 @@ fn numbers_of_workers_that_contradict_each_other_are_named() {
         "a static number of workers is one, and not 1 to 3",
         "give `max` alone, or remove `preset`",
     );
+    says(
+        in_pool("pipeline = 4\nstream = { gap = \"1s\" }"),
+        1,
+        "stream",
+        "silence cannot tell the replies to two requests apart",
+        "add `until = \".\"`, or remove `pipeline`",
+    );
     let message = "`workers` = \"many\" is not a range";
     let mend = "write \"2..20\", or 4 for exactly four";
     says(in_pool("workers = \"many\""), 11, "\"many\"", message, mend);

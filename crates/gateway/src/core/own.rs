@@ -1,9 +1,9 @@
 //! Programs that are a connection's own, as the core sees them: where requests of a connection go,
 //! and what becomes of its program when it has ended.
 
-use exchange::{Peer, Slice, Stamps, WorkerId};
+use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 
-use super::{Core, ServedPool, Waiting};
+use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
 use crate::exchanges::{Client, Exchange, SessionId, State};
 use crate::plan::OwnPlan;
@@ -35,9 +35,31 @@ impl ServedPool {
         if let Some(own) = &mut self.own {
             let session = match client {
                 Client::Session { session, .. } => Some(*session),
-                Client::Inside(_) => None,
+                Client::Inside(_) | Client::Nobody => None,
             };
             own.bindings.dispatched(worker, session);
+        }
+    }
+
+    /// Whether a request that never reached its worker may wait for another. What a connection's
+    /// own program did not get is no other's.
+    pub(super) fn takes_back(&mut self, exchange: &Exchange) -> bool {
+        let (Some(own), State::Working(worker)) = (&mut self.own, exchange.state) else {
+            return true;
+        };
+        match &exchange.client {
+            Client::Session { session, .. } => {
+                own.bindings.returned(worker, Some(*session));
+                own.bindings.way(*session) != Way::Lost
+            }
+            Client::Inside(_) => {
+                own.bindings.returned(worker, None);
+                true
+            }
+            Client::Nobody => {
+                own.bindings.returned(worker, None);
+                false
+            }
         }
     }
 
@@ -53,6 +75,39 @@ impl ServedPool {
 }
 
 impl Core {
+    /// Whether a request still goes to the program that is its connection's own. One whose program
+    /// has ended in the meantime is told so.
+    pub(super) fn is_own(&mut self, place: usize, worker: WorkerId, id: RequestId) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return false };
+        let own = match &exchange.client {
+            Client::Session { .. } => {
+                self.pools[place].way(&exchange.client) == Way::Worker(worker)
+            }
+            Client::Inside(_) | Client::Nobody => true,
+        };
+        if !own {
+            self.end(id, lost());
+        }
+        own
+    }
+
+    /// A program has answered the order to forget its client; one that could not be told is not
+    /// given to another.
+    pub(super) fn forgotten(
+        &mut self,
+        place: usize,
+        id: RequestId,
+        state: State,
+        outcome: Outcome,
+    ) {
+        if let (Some(own), State::Working(worker), Outcome::Ended(..)) =
+            (self.pools[place].own.as_mut(), state, &outcome)
+        {
+            own.bindings.spoiled(worker);
+        }
+        self.end(id, outcome);
+    }
+
     /// A connection has gone, or may ask nothing more: its own program is returned.
     pub(crate) fn leave(&mut self, session: SessionId) {
         for place in 0..self.pools.len() {
@@ -65,8 +120,11 @@ impl Core {
 
     /// All connections may ask nothing more.
     pub(crate) fn leave_all(&mut self) {
-        let owns = self.pools.iter().filter_map(|served| served.own.as_ref());
-        let sessions: Vec<_> = owns.flat_map(|own| own.bindings.sessions()).collect();
+        let mut sessions = Vec::new();
+        for own in self.pools.iter_mut().filter_map(|served| served.own.as_mut()) {
+            own.bindings.close();
+            sessions.extend(own.bindings.sessions());
+        }
         for session in sessions {
             self.leave(session);
         }
@@ -85,7 +143,7 @@ impl Core {
         let Some(body) = reset else { return self.used_up.push((place, worker)) };
         let (at_us, peer) = (self.epoch.at_us(self.now), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
-            client: Client::Inside(Box::new(drop)),
+            client: Client::Nobody,
             peer,
             at_us,
             stamps: Stamps::received(self.now),

@@ -23,6 +23,7 @@ use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
 mod tags;
+mod words;
 
 use tags::{Message, Outgoing, Tags};
 
@@ -62,8 +63,12 @@ pub(super) struct Link {
     flights: VecDeque<Flight>,
     tags: Option<Tags>,
     stream: Option<StreamPlan>,
+    /// Those of the flights that were cancelled.
+    cancelled: usize,
     /// The oldest reply has begun, and more frames of it come.
     is_streaming: bool,
+    /// The request whose client does not take its parts, and since when the output is not read.
+    held: Option<(RequestId, Instant)>,
     /// A program for one request: its whole output, once that has ended.
     whole: Option<Slice>,
     offered: u64,
@@ -92,7 +97,9 @@ impl Link {
             flights: VecDeque::new(),
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
             stream: plan.stream.clone(),
+            cancelled: 0,
             is_streaming: false,
+            held: None,
             whole: None,
             offered: 0,
             accepted_at_close: 0,
@@ -138,30 +145,29 @@ impl Link {
         };
         let ended = match outgoing {
             Outgoing::Refused(text) => Some(Outcome::ended(Cause::Record, Phase::Work, text)),
-            Outgoing::Dropped => Some(Outcome::Reply(Slice::default())),
+            Outgoing::Dropped => None,
             Outgoing::Answered => Some(Outcome::Reply(Slice::from(frame))),
-            Outgoing::Request | Outgoing::Notification => {
-                match self.write(calls, frame) {
-                    Err(unframable) => {
-                        if let Some(tags) = &mut self.tags {
-                            tags.forget(id);
-                        }
-                        Some(Outcome::ended(Cause::Record, Phase::Work, unframable.text()))
+            Outgoing::Request | Outgoing::Notification => match self.write(calls, frame) {
+                Err(unframable) => {
+                    if let Some(tags) = &mut self.tags {
+                        tags.forget(id);
                     }
-                    Ok(_) if outgoing == Outgoing::Notification => {
-                        // Nothing is answered to it, and so nothing is waited for.
-                        Some(Outcome::Reply(Slice::default()))
-                    }
-                    Ok(range) => {
-                        self.fly(calls, id, body, range, deadline);
-                        None
-                    }
+                    Some(Outcome::ended(Cause::Record, Phase::Work, unframable.text()))
                 }
-            }
+                // Nothing is answered to it, and so nothing is waited for.
+                Ok(_) if outgoing == Outgoing::Notification => None,
+                Ok(range) => {
+                    self.fly(calls, id, body, range, deadline);
+                    self.scratch = rewritten;
+                    return;
+                }
+            },
         };
-        if let Some(outcome) = ended {
-            up.extend([Upward::Answered { id, outcome }, Upward::Released { worker }]);
-        }
+        up.push(match ended {
+            Some(outcome) => Upward::Answered { id, outcome },
+            None => Upward::Unanswered { id },
+        });
+        up.push(Upward::Released { worker });
         self.scratch = rewritten;
     }
 
@@ -185,16 +191,17 @@ impl Link {
             cancelled: false,
         });
         if let (true, Some(input)) = (self.is_oneshot(), self.input) {
-            calls.finish(input, None);
+            // One that reads late gets all of it: the deadline alone says when it is too late.
+            calls.finish(input, Some(deadline));
         }
         if first {
             self.arm(calls, deadline);
         }
     }
 
-    /// Sets the deadline of the oldest request.
+    /// Sets the deadline of the oldest request. What a client's slowness takes does not count.
     pub(super) fn arm(&self, calls: &mut Calls<'_>, deadline: Duration) {
-        if let Some(output) = self.output {
+        if let (Some(output), None) = (self.output, self.held) {
             let oldest = self.flights.iter().find(|flight| !flight.cancelled);
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
             calls.deadline(output, ANSWER, at);
@@ -288,13 +295,17 @@ impl Link {
             return self.handle_message(calls, worker, frame, up);
         }
         let accepted = self.accepted(calls);
-        let asked = self.flights.front().filter(|flight| flight.end <= accepted);
-        let Some(flight) = asked else { return Said::Unasked(shown(frame)) };
-        let (id, body) = (flight.id, Slice::copy_of(frame));
         let last = match &self.stream {
             None => true,
             Some(stream) => stream.until.as_deref() == Some(frame),
         };
+        // A reply of many frames may begin while its request is still being read.
+        let asked = self
+            .flights
+            .front()
+            .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
+        let Some(flight) = asked else { return Said::Unasked(shown(frame)) };
+        let (id, body) = (flight.id, Slice::copy_of(frame));
         if last {
             self.complete(calls, worker, body, up);
         } else {
@@ -345,7 +356,13 @@ impl Link {
         worker: WorkerId,
         up: &mut Vec<Upward>,
     ) {
-        if self.is_streaming {
+        let accepted = self.accepted(calls);
+        let unread = self.flights.front().is_some_and(|flight| flight.end > accepted);
+        if self.is_streaming && self.held.is_none() {
+            if unread {
+                // It is still being asked.
+                return self.watch_gap(calls);
+            }
             self.complete(calls, worker, Slice::default(), up);
         }
     }
@@ -367,7 +384,10 @@ impl Link {
             Message::Reply(id) => {
                 let place = self.flights.iter().position(|it| it.id == id && it.end <= accepted);
                 match place.and_then(|place| self.flights.remove(place)) {
-                    Some(flight) if flight.cancelled => up.push(Upward::Discarded),
+                    Some(flight) if flight.cancelled => {
+                        self.cancelled -= 1;
+                        up.push(Upward::Discarded);
+                    }
                     Some(_) => {
                         let outcome = Outcome::Reply(Slice::from(&out[..]));
                         up.push(Upward::Answered { id, outcome });
@@ -385,6 +405,9 @@ impl Link {
             Message::Nobody => {
                 up.push(Upward::Discarded);
                 Said::Fine
+            }
+            Message::Asked if self.unread(calls) > UNREAD_MAX => {
+                Said::Broken("it asks and does not read the answers")
             }
             Message::Asked | Message::Greeted => match self.write(calls, &out) {
                 Ok(_) if message == Message::Greeted => Said::Ready,
@@ -425,53 +448,9 @@ impl Link {
         Ok(start..start + length as u64)
     }
 
-    /// Nobody wants this reply any more. With tags, the program is told and the slot is free;
-    /// without, it goes on, and its reply finds nobody.
-    pub(super) fn cancel(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        id: RequestId,
-        up: &mut Vec<Upward>,
-    ) {
-        let Some(tags) = &mut self.tags else { return };
-        let mut out = std::mem::take(&mut self.scratch);
-        out.clear();
-        let found = self.flights.iter_mut().find(|flight| flight.id == id && !flight.cancelled);
-        if let Some(flight) = found
-            && tags.cancel(id, &mut out)
-        {
-            flight.cancelled = true;
-            // A message of ours fits into every framing with tags.
-            let written = self.write(calls, &out);
-            debug_assert!(written.is_ok(), "it has no line feed");
-            up.push(Upward::Released { worker });
-            self.drop_old_cancelled();
-        }
-        self.scratch = out;
-    }
-
-    /// Replies to what was cancelled may never come; only so many are remembered.
-    fn drop_old_cancelled(&mut self) {
-        let cancelled = self.flights.iter().filter(|flight| flight.cancelled).count();
-        if cancelled > CANCELLED_MAX
-            && let Some(place) = self.flights.iter().position(|flight| flight.cancelled)
-            && let Some(flight) = self.flights.remove(place)
-            && let Some(tags) = &mut self.tags
-        {
-            tags.forget(flight.id);
-        }
-    }
-
-    /// Its output is not read for now, or is again. Only one that serves nobody else may wait.
-    pub(super) fn hold(&self, calls: &mut Calls<'_>, hold: bool) {
-        if let Some(output) = self.output {
-            if hold {
-                calls.pause(output);
-            } else {
-                calls.resume(output);
-            }
-        }
+    /// Bytes that the program has not taken.
+    fn unread(&self, calls: &Calls<'_>) -> usize {
+        self.input.map_or(0, |input| calls.queued(input))
     }
 
     /// The planted bug that gives a reply to the next request instead.
@@ -539,8 +518,13 @@ impl Link {
         }
         let accepted = self.accepted(calls);
         let reached = self.flights.partition_point(|flight| flight.start < accepted);
-        let unsent = self.flights.drain(reached..).filter(|flight| !flight.cancelled);
-        up.extend(unsent.map(|it| Upward::Returned { id: it.id, body: it.body }));
+        for flight in self.flights.drain(reached..) {
+            if flight.cancelled {
+                self.cancelled -= 1;
+            } else {
+                up.push(Upward::Returned { id: flight.id, body: flight.body });
+            }
+        }
     }
 
     /// Ends what is in the program's hands. What never left our buffer is given back; so the input
@@ -554,6 +538,7 @@ impl Link {
         up: &mut Vec<Upward>,
     ) {
         self.give_back(calls, up);
+        self.cancelled = 0;
         let flights = self.flights.drain(..).filter(|flight| !flight.cancelled);
         for (place, flight) in flights.enumerate() {
             // Only the oldest is to blame for what was said or not said; the others go with it.
@@ -563,11 +548,11 @@ impl Link {
     }
 
     pub(super) fn is_owing(&self) -> bool {
-        self.flights.iter().any(|flight| !flight.cancelled)
+        self.in_flight() > 0
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.flights.iter().filter(|flight| !flight.cancelled).count()
+        self.flights.len() - self.cancelled
     }
 
     /// Whether all that the program said is read.
@@ -576,8 +561,8 @@ impl Link {
     }
 }
 
-/// Cancelled requests of one program whose replies may still come.
-const CANCELLED_MAX: usize = 1024;
+/// Bytes that may wait for a program when something is added that no slot bounds.
+const UNREAD_MAX: usize = 64 << 10;
 
 /// Bytes of an unexpected frame that are shown in the log.
 const SHOWN_MAX: usize = 80;

@@ -253,10 +253,7 @@ impl Frames {
         delivery: Delivery,
         core: &mut Core,
     ) {
-        let limits = Limits {
-            held_max: self.plan.reply_held_max,
-            send_max: transport.listener().limits.send_max,
-        };
+        let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
         if let Some((more, outcome)) = self.owed.deliver(sequence, delivery, limits) {
             core.note_undelivered(self.pool, transport.peer(), &outcome);
             if let Some(request) = more {

@@ -6,8 +6,8 @@
 //!                 └ written as soon as the client's output has room
 //! ```
 //!
-//! In order, a reply behind one that waits is held. Out of order, each is written when it comes; it
-//! keeps its place, empty, until all before it are written, so that numbers stay places.
+//! In order, a reply behind one that waits is held. Out of order, each is written when it comes and
+//! leaves its place to those behind it, so that one that takes long stands in nobody's way.
 
 use std::collections::VecDeque;
 
@@ -39,6 +39,7 @@ impl Name {
 
 #[derive(Debug)]
 struct Reply {
+    number: u64,
     /// Whose it is, while an outcome is waited for.
     request: Option<RequestId>,
     name: Name,
@@ -47,7 +48,6 @@ struct Reply {
     /// Some part of it came before.
     is_parted: bool,
     outcome: Option<Outcome>,
-    written: bool,
 }
 
 /// What is to be written next.
@@ -59,9 +59,10 @@ pub(super) enum Ready {
 /// Replies by number.
 #[derive(Debug)]
 pub(super) struct Owed {
+    /// By ascending number.
     replies: VecDeque<Reply>,
-    /// The number of the first.
-    first: u64,
+    /// The number of the next one.
+    next: u64,
     /// Bytes that are ready and not written.
     held: usize,
     in_order: bool,
@@ -80,7 +81,7 @@ pub(super) struct Limits {
 
 impl Owed {
     pub(super) const fn new(in_order: bool) -> Self {
-        Self { replies: VecDeque::new(), first: 0, held: 0, in_order, changed: VecDeque::new() }
+        Self { replies: VecDeque::new(), next: 0, held: 0, in_order, changed: VecDeque::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -93,7 +94,17 @@ impl Owed {
 
     /// The number of the next one.
     pub(super) fn next_number(&self) -> u64 {
-        self.first + self.replies.len() as u64
+        self.next
+    }
+
+    /// Where a reply stands: most often as far behind the first as their numbers say.
+    fn place(&self, number: u64) -> Option<usize> {
+        let first = self.replies.front()?.number;
+        let place = usize::try_from(number.checked_sub(first)?).ok()?;
+        if self.replies.get(place).is_some_and(|reply| reply.number == number) {
+            return Some(place);
+        }
+        self.replies.binary_search_by_key(&number, |reply| reply.number).ok()
     }
 
     /// One that is waited for.
@@ -111,13 +122,14 @@ impl Owed {
 
     fn add(&mut self, request: Option<RequestId>, name: Name, outcome: Option<Outcome>) {
         self.replies.push_back(Reply {
+            number: self.next,
             request,
             name,
             parts: VecDeque::new(),
             is_parted: false,
             outcome,
-            written: false,
         });
+        self.next += 1;
     }
 
     fn note(&mut self, number: u64) {
@@ -134,17 +146,18 @@ impl Owed {
         delivery: Delivery,
         limits: Limits,
     ) -> Option<(Option<RequestId>, Outcome)> {
-        let place = usize::try_from(number.wrapping_sub(self.first)).ok()?;
+        let place = self.place(number)?;
         let waits_for_turn = self.in_order && place > 0;
         let reply = self.replies.get_mut(place).filter(|reply| reply.request.is_some())?;
         let (bytes, length) = match &delivery {
-            Delivery::Part(part) => (part.held(), part.len()),
+            Delivery::Part(part) => (part_size(part), part.len()),
             Delivery::End(outcome) => (size(outcome), length(outcome)),
         };
+        // Beside others, or behind parts of its own.
+        let shares = self.held > 0 && (!self.in_order || reply.is_parted);
         let over = if waits_for_turn && self.held + bytes > limits.held_max {
             Some(format!("replies that wait for their turn hold at most {} bytes", limits.held_max))
-        } else if length > limits.send_max || reply.is_parted && self.held + bytes > limits.send_max
-        {
+        } else if length > limits.send_max || shares && self.held + bytes > limits.send_max {
             Some(format!("a client's output holds at most {} bytes", limits.send_max))
         } else {
             None
@@ -179,30 +192,28 @@ impl Owed {
             let place = if self.in_order { 0 } else { self.changed_place()? };
             let reply = self.replies.get_mut(place)?;
             if let Some(part) = reply.parts.pop_front() {
-                self.held -= part.held();
+                self.held -= part_size(&part);
                 return Some(Ready::Part(part));
             }
-            let Some(outcome) = reply.outcome.take() else {
-                if self.in_order {
-                    return None;
-                }
-                self.changed.pop_front();
-                continue;
-            };
-            self.held -= size(&outcome);
-            reply.written = true;
-            let name = std::mem::replace(&mut reply.name, Name::Unknown);
-            // What ends a reply of parts without saying more, or answers a notification.
-            let adds_nothing =
-                reply.is_parted && matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
-            let says_nothing = adds_nothing || matches!(name, Name::Nothing);
             if !self.in_order {
                 self.changed.pop_front();
             }
-            while self.replies.front().is_some_and(|reply| reply.written) {
-                self.replies.pop_front();
-                self.first += 1;
+            if reply.outcome.is_none() {
+                if self.in_order {
+                    return None;
+                }
+                continue;
             }
+            let Some(Reply { name, is_parted, outcome: Some(outcome), .. }) =
+                self.replies.remove(place)
+            else {
+                return None;
+            };
+            self.held -= size(&outcome);
+            // What ends a reply of parts without saying more, or answers a notification.
+            let adds_nothing =
+                is_parted && matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
+            let says_nothing = adds_nothing || matches!(name, Name::Nothing);
             if !says_nothing {
                 return Some(Ready::End(name, outcome));
             }
@@ -213,11 +224,11 @@ impl Owed {
     fn changed_place(&mut self) -> Option<usize> {
         loop {
             let number = *self.changed.front()?;
-            match usize::try_from(number.wrapping_sub(self.first)) {
-                Ok(place) if place < self.replies.len() => return Some(place),
-                // Written already, with an earlier note of it.
-                _ => self.changed.pop_front(),
-            };
+            if let Some(place) = self.place(number) {
+                return Some(place);
+            }
+            // Written already, with an earlier note of it.
+            self.changed.pop_front();
         }
     }
 
@@ -239,6 +250,11 @@ impl Owed {
     }
 }
 
+/// Bytes that a part keeps in memory. Empty ones are not for nothing.
+fn part_size(part: &Slice) -> usize {
+    part.held() + size_of::<Slice>()
+}
+
 /// Bytes that an outcome puts into the client's output, a few of marks excepted.
 fn length(outcome: &Outcome) -> usize {
     match outcome {
@@ -250,5 +266,86 @@ fn length(outcome: &Outcome) -> usize {
 fn size(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Reply(body) | Outcome::Ended(_, body) => body.held(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { held_max: 100, send_max: 1000 };
+
+    fn id(number: u32) -> RequestId {
+        RequestId::new(number, 1)
+    }
+
+    fn reply(text: &str) -> Delivery {
+        Delivery::End(Outcome::Reply(Slice::from(text)))
+    }
+
+    fn asked(in_order: bool, requests: u32) -> Owed {
+        let mut owed = Owed::new(in_order);
+        for request in 0..requests {
+            owed.push(id(request), Name::Unknown);
+        }
+        owed
+    }
+
+    fn next(owed: &mut Owed) -> Option<String> {
+        match owed.pop_ready()? {
+            Ready::Part(body) | Ready::End(_, Outcome::Reply(body)) => {
+                Some(String::from_utf8_lossy(&body).into_owned())
+            }
+            Ready::End(_, Outcome::Ended(end, _)) => Some(format!("!{}", end.cause.word())),
+        }
+    }
+
+    #[test]
+    fn in_order_a_reply_waits_for_those_before_it() {
+        let mut owed = asked(true, 3);
+        owed.deliver(1, reply("b"), LIMITS);
+        assert_eq!(next(&mut owed), None);
+        owed.deliver(0, reply("a"), LIMITS);
+        assert_eq!(next(&mut owed).as_deref(), Some("a"));
+        assert_eq!(next(&mut owed).as_deref(), Some("b"));
+        assert_eq!((next(&mut owed), owed.len(), owed.next_number()), (None, 1, 3));
+    }
+
+    #[test]
+    fn out_of_order_one_that_takes_long_keeps_no_place_of_others() {
+        let mut owed = asked(false, 1);
+        for number in 1..10_000 {
+            owed.push(id(1), Name::Unknown);
+            assert!(owed.deliver(number, reply("x"), LIMITS).is_none());
+            assert_eq!(next(&mut owed).as_deref(), Some("x"));
+            assert_eq!((next(&mut owed), owed.len()), (None, 1));
+        }
+        assert!(owed.deliver(5, reply("again"), LIMITS).is_none());
+        owed.deliver(0, reply("late"), LIMITS);
+        assert_eq!(next(&mut owed).as_deref(), Some("late"));
+        assert!(owed.is_empty() && owed.held == 0);
+    }
+
+    #[test]
+    fn out_of_order_replies_that_are_not_taken_have_a_limit() {
+        let mut owed = asked(false, 10);
+        let told = (0..10).filter_map(|it| owed.deliver(it, reply(&"x".repeat(400)), LIMITS));
+        let told = told.count();
+        assert!((8..10).contains(&told), "{told}");
+        let written: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+        assert_eq!(written.iter().filter(|it| *it == "!reply").count(), told);
+        assert!(owed.is_empty() && owed.held == 0);
+    }
+
+    #[test]
+    fn parts_that_hold_nothing_have_a_limit_too() {
+        for in_order in [true, false] {
+            let mut owed = asked(in_order, 1);
+            let mut deliver = || owed.deliver(0, Delivery::Part(Slice::default()), LIMITS);
+            let told = (0..1000).find_map(|_| deliver());
+            assert!(matches!(told, Some((Some(_), _))), "the worker is told to stop");
+            assert_eq!(std::iter::from_fn(|| next(&mut owed)).last().as_deref(), Some("!reply"));
+            assert!(owed.is_empty() && owed.held == 0);
+        }
     }
 }

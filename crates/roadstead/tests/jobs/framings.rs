@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::daemon::{Daemon, folder, read_log, until};
 
 /// A listener of this protocol before a pool of this program.
-fn serve(folder: &Path, protocol: &str, program: &[&str], pool: &str) -> Daemon {
+pub(crate) fn serve(folder: &Path, protocol: &str, program: &[&str], pool: &str) -> Daemon {
     let program: Vec<String> = program.iter().map(|word| Value::from(*word).to_string()).collect();
     let configuration = format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
@@ -211,7 +211,7 @@ fn a_stream_larger_than_a_client_takes_holds_its_program_and_nobody_else() {
     assert_eq!(count(&mut slow), 200 * 99_999, "it was held, not cut");
 }
 
-fn parse(line: &str) -> Value {
+pub(crate) fn parse(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"))
 }
 

@@ -13,6 +13,7 @@ mod commands;
 mod doctor;
 mod drain;
 mod examples;
+mod framing_faults;
 mod framings;
 mod kernels;
 mod lines;

@@ -99,6 +99,9 @@ fn stream(pool: &Section, framing: Framing, tags: bool, faults: &mut Vec<Fault>)
     } else if tags {
         let why = "a reply that is found by its id is one message";
         Some((why, "no `stream`", "remove `stream`, or set `dispatch = \"in-order\"`"))
+    } else if stream.find("until").is_none() && group.number("pipeline").is_some_and(|it| it > 1) {
+        let why = "silence cannot tell the replies to two requests apart";
+        Some((why, "`until`, or `pipeline` = 1", "add `until = \".\"`, or remove `pipeline`"))
     } else if group.find("then").is_some() {
         let why = "what goes to another pool is one frame";
         Some((why, "either `stream` or `then`", "remove one of the two"))

@@ -74,6 +74,8 @@ pub(super) struct Tags {
     named: BTreeMap<Tag, Named>,
     /// The tag of the id of each request in flight.
     of: BTreeMap<RequestId, Tag>,
+    /// The youngest tag that is not waited for though its reply may still come.
+    lapsed: Option<Tag>,
     greeting: Greeting,
 }
 
@@ -100,6 +102,7 @@ impl Tags {
             next: Tag::MAX.next(),
             named: BTreeMap::new(),
             of: BTreeMap::new(),
+            lapsed: None,
             greeting: Greeting::None,
         }
     }
@@ -152,25 +155,37 @@ impl Tags {
         let tokens = &message.tokens;
         let tokens = [&tokens.meta_progress, &tokens.work_done, &tokens.partial_result];
         let places = message.id.iter().chain(tokens.into_iter().flatten());
-        let mut edits = Vec::with_capacity(2);
-        for place in places {
-            let tag = self.next;
-            self.next = tag.next();
-            let first = edits.is_empty();
-            let written = Slice::copy_of(&frame[place.clone()]);
-            self.named.insert(tag, Named { request: id, written, tokens: first.then_some(0) });
-            edits.push((place.clone(), tag, tag.to_string()));
-        }
-        let first = edits[0].1;
-        if let Some(named) = self.named.get_mut(&first) {
-            named.tokens = Some(u32::try_from(edits.len() - 1).unwrap_or(0));
-        }
+        let count = places.clone().count();
+        let first = self.free_run(count);
         self.of.insert(id, first);
-        edits.sort_by_key(|(place, ..)| place.start);
+        let mut tag = first;
+        let mut edits = Vec::with_capacity(count);
+        for place in places {
+            let written = Slice::copy_of(&frame[place.clone()]);
+            let tokens = (tag == first).then(|| u32::try_from(count - 1).unwrap_or(0));
+            self.named.insert(tag, Named { request: id, written, tokens });
+            edits.push((place.clone(), tag.to_string()));
+            tag = tag.next();
+        }
+        self.next = tag;
+        edits.sort_by_key(|(place, _)| place.start);
         let edits: Vec<_> =
-            edits.iter().map(|(place, _, text)| (place.clone(), text.as_bytes())).collect();
+            edits.iter().map(|(place, text)| (place.clone(), text.as_bytes())).collect();
         splice(frame, &edits, out);
         Outgoing::Request
+    }
+
+    /// The first of so many tags in a row that stand for nothing. After the greatest tag comes the
+    /// least again, and what it stood for may still be in flight.
+    fn free_run(&self, count: usize) -> Tag {
+        let mut first = self.next;
+        let (mut tag, mut run) = (first, 0);
+        while run < count {
+            let taken = self.named.contains_key(&tag);
+            tag = tag.next();
+            (first, run) = if taken { (tag, 0) } else { (first, run + 1) };
+        }
+        first
     }
 
     /// A message of the program. What its reader shall read is written behind what `out` holds.
@@ -226,7 +241,7 @@ impl Tags {
             return Message::Greeted;
         }
         let Some(named) = self.named.get(&tag).filter(|named| named.tokens.is_some()) else {
-            return Message::Unasked;
+            return if self.may_be_late(tag) { Message::Nobody } else { Message::Unasked };
         };
         splice(frame, &[(place.clone(), &named.written)], out);
         let request = named.request;
@@ -241,6 +256,21 @@ impl Tags {
             write_cancel(self.dialect, *tag, out);
         }
         tag.is_some()
+    }
+
+    /// A cancelled request that is forgotten before its reply has come, if that comes at all. They
+    /// lapse in the order in which they were sent.
+    pub(super) fn lapse(&mut self, id: RequestId) {
+        self.lapsed = self.of.get(&id).copied().or(self.lapsed);
+        self.forget(id);
+    }
+
+    /// Whether this tag may be that of a request which lapsed.
+    fn may_be_late(&self, tag: Tag) -> bool {
+        let half = Tag::MAX.number() / 2;
+        self.lapsed.is_some_and(|lapsed| {
+            lapsed.number().wrapping_sub(tag.number()) & Tag::MAX.number() <= half
+        })
     }
 
     /// A request whose reply is not waited for any more.
@@ -261,7 +291,7 @@ fn write_result(id: &[u8], result: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id);
     out.extend_from_slice(br#","result":"#);
-    out.extend_from_slice(result);
+    splice(result, &[], out);
     out.push(b'}');
 }
 
@@ -368,6 +398,36 @@ mod tests {
         assert!(!tags.cancel(id(2), &mut Vec::new()));
         let own = r#"{"method":"$/cancelRequest","params":{"id":0}}"#;
         assert_eq!(out(&mut tags, 3, own).0, Outgoing::Dropped, "it would be another's");
+    }
+
+    #[test]
+    fn a_tag_that_is_still_in_flight_is_not_given_again() {
+        let mut tags = Tags::new(Framing::JsonRpc);
+        let asked = r#"{"params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
+        out(&mut tags, 1, asked);
+        out(&mut tags, 2, r#"{"id":"a","method":"m"}"#);
+        tags.next = Tag::MAX;
+        let (_, sent) = out(&mut tags, 3, asked);
+        assert!(sent.contains(r#""id":3,"#) && sent.contains(r#""progressToken":4"#), "{sent}");
+        tags.next = Tag::MAX;
+        assert!(out(&mut tags, 4, r#"{"id":1,"method":"m"}"#).1.contains("2147483647"));
+        assert!(out(&mut tags, 5, r#"{"id":1,"method":"m"}"#).1.contains(r#""id":5,"#));
+        assert_eq!(back(&mut tags, r#"{"id":0,"result":1}"#).0, Message::Reply(id(1)));
+        assert_eq!(back(&mut tags, r#"{"id":2,"result":1}"#).0, Message::Reply(id(2)));
+    }
+
+    #[test]
+    fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
+        let mut tags = Tags::new(Framing::JsonRpc);
+        for request in 0..3 {
+            out(&mut tags, request, r#"{"id":"a","method":"m"}"#);
+        }
+        tags.lapse(id(1));
+        assert_eq!(back(&mut tags, r#"{"id":1,"result":1}"#).0, Message::Nobody);
+        assert_eq!(back(&mut tags, r#"{"id":2,"result":1}"#).0, Message::Reply(id(2)));
+        assert_eq!(back(&mut tags, r#"{"id":2,"result":1}"#).0, Message::Unasked);
+        assert_eq!(back(&mut tags, r#"{"id":3,"result":1}"#).0, Message::Unasked);
+        assert_eq!(back(&mut tags, r#"{"id":0,"result":1}"#).0, Message::Reply(id(0)));
     }
 
     #[test]

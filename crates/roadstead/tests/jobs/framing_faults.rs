@@ -1,0 +1,159 @@
+//! What goes wrong between clients and programs of any framing, and whom it must not touch.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::daemon::{folder, until};
+use crate::framings::{parse, serve};
+
+/// Answers requests, but neither `stall` nor what takes a request back.
+const STALLS: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked or asked["method"] == "stall": continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": 1}), flush=True)
+"#;
+
+#[test]
+fn silence_ends_no_reply_while_its_client_is_slow_to_read() {
+    let folder = folder();
+    let program = "$| = 1; while (my $l = <STDIN>) { chomp $l; print $l x 50000, \"\\n\" for 1 .. 400; print \".\\n\" }";
+    let pool =
+        "stream = { until = \".\", gap = \"20ms\" }\nworkers = 1\nqueue = { wait = \"60s\" }\n";
+    let daemon = serve(folder.path(), "lines", &["perl", "-e", program], pool);
+    let (mut slow, mut other) = (daemon.connect(), daemon.connect());
+    slow.send("a\n");
+    until("its program has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+    other.send("b\n");
+    let begun = Instant::now();
+    until("longer than the gap passes", || begun.elapsed() > Duration::from_millis(200));
+    for (client, letter) in [(&mut slow, "a"), (&mut other, "b")] {
+        for _ in 0..400 {
+            let line = client.line();
+            assert!(line.len() == 50_000 && line.starts_with(letter), "{}", line.len());
+        }
+        assert_eq!(client.line(), ".");
+    }
+}
+
+#[test]
+fn a_reply_may_begin_before_all_of_its_request_is_read() {
+    let folder = folder();
+    let listener = "len4\"\nframe_max = \"1MiB";
+    let pool = "framing = \"raw\"\nstream = { gap = \"100ms\" }\n";
+    let daemon = serve(folder.path(), listener, &["cat"], pool);
+    let mut client = daemon.connect();
+    let body = vec![b'x'; 900_000];
+    client.send([&u32::try_from(body.len()).unwrap().to_be_bytes()[..], &body].concat());
+    let mut received = 0;
+    while received < body.len() {
+        let head: [u8; 4] = client.bytes(4).try_into().unwrap();
+        received += client.bytes(u32::from_be_bytes(head) as usize).len();
+    }
+    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+}
+
+#[test]
+fn a_request_that_takes_long_stands_in_no_others_way() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\npipeline = 8\ndeadline = \"60s\"\n";
+    let listener = "jsonrpc\"\nin_flight_max = 4\nhalf_close = \"keep";
+    let daemon = serve(folder.path(), listener, &["python3", "-c", STALLS], pool);
+    let mut client = daemon.connect();
+    client.send("{\"id\":\"s\",\"method\":\"stall\"}\n");
+    for id in 0..20 {
+        client.send(format!("{{\"id\":{id},\"method\":\"m\"}}\n"));
+        assert_eq!(parse(&client.line())["id"], id);
+    }
+    client.send("{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n");
+    assert_eq!(parse(&client.line())["error"]["code"], -32800);
+}
+
+#[test]
+fn what_is_taken_back_at_once_reaches_no_program() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\ndeadline = \"60s\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", STALLS], pool);
+    let mut client = daemon.connect();
+    client.send("{\"id\":0,\"method\":\"m\"}\n");
+    assert_eq!(parse(&client.line())["id"], 0, "it runs");
+    let cancel = "{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n";
+    client.send(format!("{{\"id\":\"s\",\"method\":\"stall\"}}\n{cancel}"));
+    assert_eq!(parse(&client.line())["error"]["code"], -32800);
+    client.send("{\"id\":1,\"method\":\"m\"}\n");
+    assert_eq!(parse(&client.line())["id"], 1);
+}
+
+#[test]
+fn what_needs_no_answer_does_not_go_on_to_the_next_pool() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\nthen = \"next\"\n[pool.next]\nprogram = [\"cat\"]\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", STALLS], pool);
+    let mut client = daemon.connect();
+    client.send("{\"method\":\"note\"}\n{\"id\":1,\"method\":\"m\"}\n");
+    assert_eq!(parse(&client.line())["id"], 1);
+    assert_eq!(daemon.metric("roadstead_requests_total", &["next"]), 1);
+}
+
+#[test]
+fn a_program_that_asks_and_never_listens_is_replaced() {
+    let folder = folder();
+    let program = r#"
+import sys
+while True: sys.stdout.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n' * 1000)
+"#;
+    let pool = "framing = \"jsonrpc\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", program], pool);
+    until("it is ended", || daemon.metric("roadstead_worker_deaths_total", &[]) > 0);
+}
+
+#[test]
+fn a_program_that_closes_its_output_before_it_has_greeted_is_replaced() {
+    let folder = folder();
+    let program = "import os, sys; os.close(1); sys.stdin.read(); import time; time.sleep(100)";
+    let pool = "framing = \"jsonrpc\"\nhandshake = \"mcp\"\ndeadline = \"600s\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", program], pool);
+    until("it is ended", || daemon.metric("roadstead_worker_deaths_total", &[]) > 0);
+}
+
+/// Counts its requests.
+const COUNTS: &str = r#"
+import json, sys
+count = 0
+for line in sys.stdin:
+    count += 1
+    print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": count}), flush=True)
+"#;
+
+#[test]
+fn a_program_that_cannot_be_told_to_forget_is_given_to_nobody_else() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nreset = \"forget\"\nworkers = 1\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", COUNTS], pool);
+    for _ in 0..2 {
+        let mut client = daemon.connect();
+        for count in 1..3 {
+            client.send(format!("{{\"id\":{count},\"method\":\"m\"}}\n"));
+            assert_eq!(parse(&client.line())["result"], count, "it knows of nobody else");
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_waits_for_its_own_program_does_not_hold_up_a_drain() {
+    let folder = folder();
+    let program = "$| = 1; while (<STDIN>) { print }";
+    let pool = "dispatch = \"session\"\nworkers = 1\nqueue = { wait = \"60s\" }\n[daemon]\ndrain = \"10m\"\n";
+    let mut daemon = serve(folder.path(), "lines", &["perl", "-e", program], pool);
+    let (mut one, mut other) = (daemon.connect(), daemon.connect());
+    assert_eq!(one.ask("a"), "a");
+    other.send("b\n");
+    until("it waits", || daemon.metric("roadstead_queue_length", &[]) == 1);
+    daemon.signal(Signal::TERM);
+    assert_eq!(other.line(), "b");
+    assert!(other.rest().is_empty() && one.rest().is_empty());
+    drop((one, other));
+    assert!(daemon.wait().success());
+}
