@@ -121,7 +121,11 @@ fn documentation(workspace: &Workspace) -> Result<String, Failure> {
     shell::run(command).map(|_| String::new())
 }
 
-/// Every configuration under `examples/` is one that the daemon takes, every script compiles.
+/// Examples of `roadstead` that serve their own clients and end.
+const SELF_SERVING: &[&str] = &["handler", "handler_udp", "handler_database"];
+
+/// Every configuration under `examples/` is one that the daemon takes, every script compiles, and
+/// the examples for embedders serve themselves.
 fn examples(workspace: &Workspace) -> Result<String, Failure> {
     let mut files = Vec::new();
     collect(&workspace.root.join("examples"), &mut files)?;
@@ -146,7 +150,12 @@ fn examples(workspace: &Workspace) -> Result<String, Failure> {
     if checked == 0 {
         return Err(Failure::new("there is no example under examples/"));
     }
-    Ok(format!("{checked} files"))
+    for example in SELF_SERVING {
+        // As the tests are built, so that nothing is built twice.
+        let args = ["run", "--quiet", "-p", "roadstead", "--features", "plants", "--example"];
+        shell::run(workspace.cargo(args.iter().chain(&[example])))?;
+    }
+    Ok(format!("{checked} files, {} programs", SELF_SERVING.len()))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {

@@ -8,6 +8,7 @@
 mod bench;
 mod checks;
 mod pages;
+mod plot;
 mod report;
 mod requirements;
 mod runner;
@@ -35,6 +36,8 @@ enum Chore {
     Faults(checks::FaultArguments),
     /// Measure against the peers, and write the pages with the results
     Bench(bench::BenchArguments),
+    /// Draw the pictures of the documentation
+    Plot(plot::PlotArguments),
     /// The house rules: arrows between rooms, runtimes, unsafe, headers, lengths, words
     Tidy,
     /// Format everything
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => return checks::test(&workspace, &arguments),
         Chore::Faults(arguments) => return checks::faults(&workspace, &arguments),
         Chore::Bench(arguments) => bench::run(&workspace, &arguments),
+        Chore::Plot(arguments) => plot::run(&workspace, &arguments).map(|note| println!("{note}")),
         Chore::Tidy => tidy::check(&workspace).map(|note| println!("{note}")),
         Chore::Fmt => shell::run(workspace.cargo(["fmt", "--all"])).map(drop),
         Chore::Docs => pages::write(&workspace).map(|note| println!("{note}")),

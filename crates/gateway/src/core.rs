@@ -215,17 +215,20 @@ impl Core {
             return;
         };
         exchange.stamps.first_byte.get_or_insert(self.now);
-        match exchange.client {
+        match &exchange.client {
             Client::Session { session, sequence } => {
+                let (session, sequence) = (*session, *sequence);
                 let client = Client::Session { session, sequence };
                 self.finished.push((client, Delivery::Part(part)));
             }
             Client::Nobody => {}
-            Client::Inside(_) if exchange.parts.len() + part.len() > INSIDE_PARTS_MAX => {
+            Client::Inside(_) | Client::Datagram { .. }
+                if exchange.parts.len() + part.len() > INSIDE_PARTS_MAX =>
+            {
                 let text = format!("its parts hold more than {INSIDE_PARTS_MAX} bytes");
                 self.end(id, Outcome::ended(Cause::Reply, Phase::Reply, &text));
             }
-            Client::Inside(_) => {
+            Client::Inside(_) | Client::Datagram { .. } => {
                 exchange.parts.extend_from_slice(&part);
                 exchange.parts.push(b'\n');
             }

@@ -31,6 +31,8 @@ pub(crate) struct SessionId {
 pub(crate) enum Client {
     /// To a session, as its reply number `sequence`.
     Session { session: SessionId, sequence: u64 },
+    /// To the sender of a datagram, by the place of its listener.
+    Datagram { listener: usize, to: event::Origin },
     /// To a caller in this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
     /// To nobody: a program is told to forget its client.
@@ -50,6 +52,7 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Session { session, sequence } => write!(f, "{session:?}#{sequence}"),
+            Self::Datagram { listener, to } => write!(f, "{to:?} of listener {listener}"),
             Self::Inside(_) => f.write_str("inside"),
             Self::Nobody => f.write_str("nobody"),
         }

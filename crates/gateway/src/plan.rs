@@ -62,6 +62,8 @@ pub(crate) struct ListenerPlan {
     pub(crate) pool: usize,
     pub(crate) keeps_half_closed: bool,
     pub(crate) connections_max: u32,
+    /// Bytes of a datagram that is taken.
+    pub(crate) datagram_max: usize,
     pub(crate) idle: Option<Duration>,
     pub(crate) write_stall: Option<Duration>,
     pub(crate) limits: StreamLimits,
@@ -74,6 +76,8 @@ pub(crate) enum FrontPlan {
     Frames(Arc<FramesPlan>),
     /// The connection is the request.
     Connect,
+    /// A datagram is one. There are no sessions.
+    Datagrams,
 }
 
 /// What a front of frames needs to know.
@@ -225,12 +229,14 @@ pub(crate) fn listener(
             (framing.hold_max(frame_max), FrontPlan::Frames(Arc::new(frames(framing))))
         }
         Protocol::Connect => (0, FrontPlan::Connect),
+        Protocol::Datagrams => (0, FrontPlan::Datagrams),
     };
     Ok(ListenerPlan {
         name,
         pool,
         keeps_half_closed: half_close == HalfClose::Keep,
         connections_max,
+        datagram_max: frame_max,
         idle: unless_zero(idle),
         write_stall: unless_zero(write_stall),
         limits: StreamLimits {

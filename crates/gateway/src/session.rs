@@ -53,7 +53,10 @@ impl Session {
             FrontPlan::Frames(plan) => {
                 Front::Frames(Frames::new(id, listener.pool, Arc::clone(plan)))
             }
-            FrontPlan::Connect => Front::Connect(Connect::open(id, listener.pool, peer, core)),
+            // Of datagrams there are no sessions.
+            FrontPlan::Connect | FrontPlan::Datagrams => {
+                Front::Connect(Connect::open(id, listener.pool, peer, core))
+            }
         };
         let transport = Transport::open(calls, stream, peer, listener);
         Self { listener_place, dirty: false, transport, front }
@@ -63,7 +66,7 @@ impl Session {
     pub(crate) fn refusal(listener: &ListenerPlan, outcome: &Outcome, out: &mut Vec<u8>) {
         match &listener.front {
             FrontPlan::Frames(plan) => plan.write_refusal(outcome, out),
-            FrontPlan::Connect => connect::write_refusal(outcome, out),
+            FrontPlan::Connect | FrontPlan::Datagrams => connect::write_refusal(outcome, out),
         }
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use event::{
-    Calls, Data, DeadlineName, Event, Fd, ListenerId, Mailbox, Owner, Reason, StreamId, TimerId,
+    Calls, Data, DeadlineName, Event, Fd, ListenerId, Mailbox, Owner, Reason, SocketId, StreamId,
+    TimerId,
 };
 use exchange::{Cause, Outcome, Peer, Phase, WorkerId};
 use settings::Configuration;
@@ -20,12 +21,13 @@ use crate::exchanges::{Client, Delivery, SessionId};
 use crate::mail::Mail;
 use crate::metrics::Metrics;
 use crate::outside::{Outside, Runner};
-use crate::plan::{self, ListenerPlan, PlanError, Workshop};
+use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Workshop};
 use crate::programs::Pipe;
 use crate::session::Session;
 use crate::table::Table;
 use crate::workers::Workers;
 
+mod datagrams;
 mod ending;
 mod mail;
 
@@ -85,6 +87,10 @@ enum Role {
 
 struct Listener {
     id: Option<ListenerId>,
+    /// Of datagrams, in place of the one above.
+    datagrams: Option<SocketId>,
+    /// Requests of datagrams on their way.
+    asking: u32,
     socket: Option<Fd>,
     plan: Arc<ListenerPlan>,
     open: u32,
@@ -175,7 +181,11 @@ impl Shard {
     /// Opens the listeners and starts the first workers.
     pub fn start(&mut self, calls: &mut Calls<'_>) {
         for listener in &mut self.listeners {
-            listener.id = listener.socket.take().map(|socket| calls.accept_from(socket));
+            let Some(socket) = listener.socket.take() else { continue };
+            match &listener.plan.front {
+                FrontPlan::Datagrams => listener.datagrams = Some(calls.datagram(socket)),
+                _ => listener.id = Some(calls.accept_from(socket)),
+            }
         }
         self.pool_timer = Some((calls.timer(calls.now()), None));
     }
@@ -397,12 +407,15 @@ impl Shard {
     }
 
     /// Hands parts and outcomes to their clients.
-    fn hand_out(&mut self) {
+    fn hand_out(&mut self, calls: &mut Calls<'_>) {
         let mut finished = std::mem::take(&mut self.core.finished);
         for (client, delivery) in finished.drain(..) {
             match (client, delivery) {
                 (Client::Inside(reply), Delivery::End(outcome)) => reply(outcome),
                 (Client::Inside(_), Delivery::Part(_)) | (Client::Nobody, _) => {}
+                (Client::Datagram { listener, to }, delivery) => {
+                    self.deliver_datagram(calls, listener, &to, delivery);
+                }
                 (Client::Session { session: id, sequence }, delivery) => {
                     let found = self.sessions.get_mut(id.index as usize, id.generation);
                     if let Some(session) = found {
@@ -462,6 +475,8 @@ impl Listener {
     fn new(plan: ListenerPlan, socket: Fd) -> Self {
         Self {
             id: None,
+            datagrams: None,
+            asking: 0,
             socket: Some(socket),
             plan: Arc::new(plan),
             open: 0,
@@ -491,6 +506,15 @@ impl Owner for Shard {
                 }
             }
             Event::Eof { stream } => self.eof(stream, calls),
+            Event::Datagram { socket, from, bytes } => self.datagram(calls, socket, from, bytes),
+            Event::DatagramsFailed { socket, error } => {
+                tracing::error!("a socket of datagrams cannot be used: {error}");
+                let found = self.listeners.iter_mut().find(|it| it.datagrams == Some(socket));
+                if let Some(listener) = found {
+                    listener.datagrams = None;
+                    listener.accept_failed += 1;
+                }
+            }
             Event::Drained { stream } => {
                 if let Role::Session(id) = self.role(stream) {
                     self.touch(id);
@@ -515,7 +539,7 @@ impl Owner for Shard {
     fn turn_ends(&mut self, calls: &mut Calls<'_>) {
         self.core.now = calls.now();
         self.core.pump(calls, &mut self.outside);
-        self.hand_out();
+        self.hand_out(calls);
         self.flush(calls);
         // Fronts may have had workers told to wait or to go on.
         self.core.pump(calls, &mut self.outside);

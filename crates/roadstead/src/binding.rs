@@ -5,7 +5,7 @@ use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use event::{BindSettings, Fd, Inherited};
-use settings::{Address, Configuration};
+use settings::{Address, Configuration, Protocol};
 
 /// Why a listener has no socket.
 #[derive(Debug)]
@@ -51,11 +51,13 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
     for listener in &configuration.listeners {
         let settings = BindSettings { backlog: listener.backlog, ..BindSettings::default() };
+        let bind = |address: &event::Address| match listener.protocol {
+            Protocol::Datagrams => event::bind_datagrams(address),
+            Protocol::Frames(_) | Protocol::Connect => event::bind(address, &settings),
+        };
         let bound = match &listener.listen {
-            Address::Internet(address) => {
-                event::bind(&event::Address::Internet(*address), &settings)
-            }
-            Address::Unix(path) => event::bind(&event::Address::Unix(path.clone()), &settings),
+            Address::Internet(address) => bind(&event::Address::Internet(*address)),
+            Address::Unix(path) => bind(&event::Address::Unix(path.clone())),
             Address::Inherited(name) => handed_over(&mut inherited, name),
         };
         let (socket, bound) = bound.map_err(|error| {

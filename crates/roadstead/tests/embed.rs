@@ -1,7 +1,7 @@
 //! Roadstead as a library: handlers of a program of its own, over real sockets.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
@@ -143,4 +143,41 @@ fn a_handler_that_nobody_registered_is_named() {
     assert!(matches!(error, EmbedError::Plan(_)));
     let told = error.to_string();
     assert!(told.contains("`ours`") && told.contains("theirs"), "{told}");
+}
+
+#[test]
+fn a_datagram_is_a_request_and_its_reply_goes_to_its_sender() {
+    let text_of = "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"datagrams\"\n\
+                   frame_max = 100\npool = \"main\"\n[pool.main]\nhandler = \"ours\"\n";
+    let server = Embed::from_text(text_of)
+        .unwrap()
+        .answering("ours", || Ok(|request: &_| text(request).to_uppercase().into()))
+        .admit(|_, peer| !peer.to_string().ends_with(":1"))
+        .start()
+        .unwrap();
+    let clients: Vec<UdpSocket> = (0..5)
+        .map(|_| {
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            client.connect(server.address("main").unwrap()).unwrap();
+            client
+        })
+        .collect();
+    for round in 0..20 {
+        for (place, client) in clients.iter().enumerate() {
+            client.send(format!("round {round} of {place}").as_bytes()).unwrap();
+        }
+        for (place, client) in clients.iter().enumerate() {
+            assert_eq!(reply(client), format!("ROUND {round} OF {place}"));
+        }
+    }
+    clients[0].send(&[b'x'; 101]).unwrap();
+    assert!(reply(&clients[0]).starts_with("!toolong "));
+    assert_eq!(server.status().unwrap().listeners[0].accepted, 100);
+    assert!(server.drain().is_clean());
+}
+
+fn reply(client: &UdpSocket) -> String {
+    let mut bytes = [0; 1000];
+    let count = client.recv(&mut bytes).unwrap();
+    String::from_utf8_lossy(&bytes[..count]).trim_end().to_owned()
 }

@@ -9,7 +9,7 @@ use crate::diagnostics::{Fault, Trust};
 use crate::nearest::nearest;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{Address, Preset};
+use crate::{Address, Preset, Protocol};
 
 mod frames;
 mod stores;
@@ -176,7 +176,16 @@ fn addresses(sections: &[Section], faults: &mut Vec<Fault>) {
     let mut taken: Vec<(&Section, &Address)> = Vec::new();
     for section in sections {
         let Some(Value::Address(address)) = section.group.value("listen") else { continue };
-        if let Some((other, there)) = taken.iter().find(|(_, there)| overlap(there, address)) {
+        // UDP and TCP have ports of their own.
+        let datagrams = |section: &Section| {
+            let protocol = section.group.value("protocol");
+            matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Datagrams))))
+        };
+        let conflict = taken.iter().find(|(other, there)| {
+            overlap(there, address)
+                && (datagrams(other) == datagrams(section) || matches!(there, Address::Unix(_)))
+        });
+        if let Some((other, there)) = conflict {
             let place = section.group.place("listen").expect("an address has no default");
             let owner = match other.kind.named {
                 true => format!("`[{}.{}]`", other.kind.name, other.name),

@@ -117,6 +117,8 @@ pub enum Protocol {
     Frames(Framing),
     /// The connection is the request.
     Connect,
+    /// A datagram is a request.
+    Datagrams,
 }
 
 /// How replies are marked.

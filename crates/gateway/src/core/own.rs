@@ -35,7 +35,7 @@ impl ServedPool {
         if let Some(own) = &mut self.own {
             let session = match client {
                 Client::Session { session, .. } => Some(*session),
-                Client::Inside(_) | Client::Nobody => None,
+                Client::Datagram { .. } | Client::Inside(_) | Client::Nobody => None,
             };
             own.bindings.dispatched(worker, session);
         }

@@ -33,7 +33,7 @@ impl Shard {
 
     fn close_sessions(&mut self, calls: &mut Calls<'_>) {
         self.drain.close(calls);
-        self.hand_out();
+        self.hand_out(calls);
         for session in self.sessions.values_mut() {
             session.flush_and_finish(calls, &mut self.scratch);
         }
@@ -67,7 +67,7 @@ impl Shard {
 
     /// Pools that nothing can reach any more end their workers; when all have, clients are told.
     fn stop_pools(&mut self, calls: &mut Calls<'_>) {
-        let owing = self.sessions.values().any(Session::is_owed);
+        let owing = self.sessions.values().any(Session::is_owed) || self.datagrams_asking();
         if self.core.stop_idle_pools() && !owing {
             self.close_sessions(calls);
         }

@@ -610,6 +610,12 @@ const PROTOCOL: &[Word] = &[
         "The connection is the request, and its body the client's address; the reply is sent as it \
          is, and the connection closed. What the client sends is discarded.",
     ),
+    word(
+        "datagrams",
+        Choice::Protocol(Protocol::Datagrams),
+        "UDP, or a Unix socket of datagrams: one is a request, and its reply one to its sender; \
+         `connections_max` limits the requests on their way.",
+    ),
 ];
 
 const REPLY: &[Word] = &[

@@ -1,0 +1,95 @@
+//! Listeners of datagrams: one datagram is one request, and its reply one datagram to its sender.
+//!
+//! There is no connection: `connections_max` limits the requests that are on their way, and one
+//! whose sender has gone is served all the same.
+
+use event::{Calls, Origin, SocketId};
+use exchange::{Cause, Outcome, Peer, Phase, Slice};
+
+use super::Shard;
+use crate::drain::Stage;
+use crate::exchanges::{Client, Delivery};
+use crate::session::Session;
+
+/// The most that UDP carries over IPv4.
+const DATAGRAM_MAX: usize = 65_507;
+
+impl Shard {
+    pub(super) fn datagram(
+        &mut self,
+        calls: &mut Calls<'_>,
+        socket: SocketId,
+        from: &Origin,
+        bytes: &[u8],
+    ) {
+        let found = self.listeners.iter().position(|it| it.datagrams == Some(socket));
+        let Some(place) = found else { return };
+        let peer = from.internet().map_or(Peer::Local, Peer::Internet);
+        let listener = &mut self.listeners[place];
+        let plan = std::sync::Arc::clone(&listener.plan);
+        if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
+            listener.refused += 1;
+            return;
+        }
+        let (max, frame_max) = (plan.connections_max, plan.datagram_max);
+        let refusal = if matches!(self.drain.stage, Stage::Serving | Stage::Closing) {
+            Some((Cause::Draining, "the daemon is about to end".to_owned()))
+        } else if bytes.len() > frame_max {
+            Some((Cause::TooLong, format!("a datagram has at most {frame_max} bytes")))
+        } else if listener.asking >= max {
+            Some((Cause::Connections, format!("listener {} has {max} requests", plan.name)))
+        } else {
+            None
+        };
+        if let Some((cause, text)) = refusal {
+            listener.refused += 1;
+            let outcome = Outcome::ended(cause, Phase::Receive, &text);
+            self.core.refused_at_receipt(plan.pool, peer, &outcome);
+            return self.answer(calls, place, from, outcome);
+        }
+        listener.accepted += 1;
+        listener.asking += 1;
+        let client = Client::Datagram { listener: place, to: from.clone() };
+        self.core.submit(client, peer, Slice::copy_of(bytes), plan.pool);
+    }
+
+    /// What came of a datagram.
+    pub(super) fn deliver_datagram(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        to: &Origin,
+        delivery: Delivery,
+    ) {
+        if let Delivery::End(outcome) = delivery {
+            self.listeners[place].asking -= 1;
+            self.answer(calls, place, to, outcome);
+        }
+    }
+
+    fn answer(&mut self, calls: &mut Calls<'_>, place: usize, to: &Origin, outcome: Outcome) {
+        let outcome = match outcome {
+            Outcome::Reply(body) if body.len() > DATAGRAM_MAX => {
+                let text = format!("a datagram carries at most {DATAGRAM_MAX} bytes");
+                Outcome::ended(Cause::Reply, Phase::Reply, &text)
+            }
+            outcome => outcome,
+        };
+        let Some(socket) = self.listeners[place].datagrams else { return };
+        let taken = match &outcome {
+            Outcome::Reply(body) => calls.send_datagram(socket, to, body),
+            Outcome::Ended(..) => {
+                self.scratch.clear();
+                Session::refusal(&self.listeners[place].plan, &outcome, &mut self.scratch);
+                calls.send_datagram(socket, to, &self.scratch)
+            }
+        };
+        // Too many wait to be sent, or the sender has no name.
+        self.listeners[place].stalled += u64::from(!taken);
+    }
+
+    /// Requests of datagrams that are on their way.
+    pub(super) fn datagrams_asking(&self) -> bool {
+        self.listeners.iter().any(|listener| listener.asking > 0)
+    }
+}

@@ -1,0 +1,186 @@
+//! Pictures for the documentation, drawn from what the examples of the rooms print.
+
+use crate::shell::{self, Failure, Workspace};
+use clap::Args;
+use plotters::prelude::*;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Args, Debug)]
+pub(crate) struct PlotArguments {
+    /// What to draw: the number of workers against the load
+    #[arg(value_parser = ["elastic"])]
+    what: String,
+}
+
+/// Where the pictures lie, and the page that shows them.
+const FOLDER: &str = "docs/design";
+const PAGE: &str = "docs/design/elastic.md";
+/// What stands between these is made here.
+const MADE: [&str; 2] = ["<!-- made by `cargo xtask plot elastic` -->", "<!-- to here -->"];
+
+const COLOURS: [RGBColor; 5] = [
+    RGBColor(31, 119, 180),
+    RGBColor(140, 140, 140),
+    RGBColor(44, 160, 44),
+    RGBColor(214, 39, 40),
+    RGBColor(148, 103, 189),
+];
+
+/// One curve: seconds and workers.
+type Curve = Vec<(f64, f64)>;
+
+/// All that was simulated of one shape.
+#[derive(Debug, Default, PartialEq)]
+struct Shape {
+    needed: Curve,
+    /// By preset, in the order of their runs.
+    workers: Vec<(String, Curve)>,
+    /// By preset: waits, starts, worker-seconds.
+    sums: Vec<[String; 6]>,
+}
+
+pub(crate) fn run(workspace: &Workspace, arguments: &PlotArguments) -> Result<String, Failure> {
+    debug_assert_eq!(arguments.what, "elastic");
+    let build = ["build", "--release", "-p", "roadstead-elastic", "--example", "load_shapes"];
+    shell::run(workspace.cargo(build))?;
+    let said = shell::output(Command::new(workspace.built("release", "examples/load_shapes")))?;
+    let shapes = read(&said)?;
+    for (name, shape) in &shapes {
+        let path = workspace.root.join(FOLDER).join(format!("elastic-{name}.svg"));
+        draw(&path, name, shape)?;
+    }
+    let path = workspace.root.join(PAGE);
+    let page = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
+    let page = filled(&page, &tables(&shapes)).ok_or_else(|| failed(&path, &MADE[0]))?;
+    fs::write(&path, page).map_err(|error| failed(&path, &error))?;
+    Ok(format!("wrote {PAGE} and {} pictures", shapes.len()))
+}
+
+fn failed(path: &Path, error: &dyn Display) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+}
+
+fn read(said: &str) -> Result<BTreeMap<String, Shape>, Failure> {
+    let mut shapes: BTreeMap<String, Shape> = BTreeMap::new();
+    for line in said.lines() {
+        let broken = || Failure::new(format!("a line that cannot be read: {line}"));
+        if let Some(sums) = line.strip_prefix('#') {
+            let mut words = sums.split(',').map(str::to_owned);
+            let shape = shapes.entry(words.next().ok_or_else(broken)?).or_default();
+            let words: Vec<String> = words.collect();
+            shape.sums.push(words.try_into().map_err(|_| broken())?);
+            continue;
+        }
+        let words: Vec<&str> = line.split(',').collect();
+        let [shape, preset, second, needed, workers, _waiting] = words[..] else {
+            return Err(broken());
+        };
+        let number = |text: &str| text.parse::<f64>().map_err(|_| broken());
+        let (second, needed, workers) = (number(second)?, number(needed)?, number(workers)?);
+        let shape = shapes.entry(shape.to_owned()).or_default();
+        if shape.workers.last().is_none_or(|(name, _)| name != preset) {
+            shape.workers.push((preset.to_owned(), Vec::new()));
+        }
+        if shape.workers.len() == 1 {
+            shape.needed.push((second, needed));
+        }
+        if let Some((_, curve)) = shape.workers.last_mut() {
+            curve.push((second, workers));
+        }
+    }
+    Ok(shapes)
+}
+
+fn draw(path: &Path, name: &str, shape: &Shape) -> Result<(), Failure> {
+    let wrong = |error: &dyn Display| failed(path, error);
+    let root = SVGBackend::new(path, (900, 360)).into_drawing_area();
+    root.fill(&WHITE).map_err(|error| wrong(&error))?;
+    let mut chart = ChartBuilder::on(&root)
+        .caption(format!("{name}: workers, and how many the load needs"), ("sans-serif", 18))
+        .margin(8)
+        .x_label_area_size(32)
+        .y_label_area_size(40)
+        .build_cartesian_2d(0.0..60.0, 0.0..44.0)
+        .map_err(|error| wrong(&error))?;
+    chart
+        .configure_mesh()
+        .x_desc("seconds")
+        .y_desc("workers")
+        .light_line_style(TRANSPARENT)
+        .draw()
+        .map_err(|error| wrong(&error))?;
+    let needed = AreaSeries::new(shape.needed.iter().copied(), 0.0, RGBColor(225, 225, 225));
+    chart.draw_series(needed).map_err(|error| wrong(&error))?.label("needed").legend(|(x, y)| {
+        Rectangle::new([(x, y - 4), (x + 16, y + 4)], RGBColor(225, 225, 225).filled())
+    });
+    for ((preset, curve), colour) in shape.workers.iter().zip(COLOURS) {
+        chart
+            .draw_series(LineSeries::new(curve.iter().copied(), colour.stroke_width(2)))
+            .map_err(|error| wrong(&error))?
+            .label(preset)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(RGBColor(200, 200, 200))
+        .draw()
+        .map_err(|error| wrong(&error))?;
+    root.present().map_err(|error| wrong(&error))
+}
+
+fn tables(shapes: &BTreeMap<String, Shape>) -> String {
+    let mut text = String::new();
+    for (name, shape) in shapes {
+        text.push_str(&format!(
+            "\n### {name}\n\n![{name}](elastic-{name}.svg)\n\n\
+             | preset | median wait, ms | 99 % wait at most, ms | longest, ms | started | worker-seconds |\n\
+             |---|---|---|---|---|---|\n"
+        ));
+        for sums in &shape.sums {
+            text.push_str(&format!("| {} |\n", sums.join(" | ")));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// The page with what is made between its marks; none when it lacks them.
+fn filled(page: &str, made: &str) -> Option<String> {
+    let (before, rest) = page.split_once(MADE[0])?;
+    let (_, after) = rest.split_once(MADE[1])?;
+    Some(format!("{before}{}\n{made}{}{after}", MADE[0], MADE[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_and_sums_are_told_apart() {
+        let said =
+            "step,a,0.0,3.0,2,0\nstep,a,0.1,4.0,3,1\n#step,a,1,2,3,4,5\nstep,b,0.0,3.0,9,0\n";
+        let shapes = read(said).unwrap();
+        let shape = &shapes["step"];
+        assert_eq!(shape.needed, [(0.0, 3.0), (0.1, 4.0)]);
+        assert_eq!(shape.workers.len(), 2);
+        assert_eq!(shape.workers[1].1, [(0.0, 9.0)]);
+        assert_eq!(shape.sums, [["a", "1", "2", "3", "4", "5"].map(str::to_owned)]);
+        assert!(read("step,a\n").is_err());
+    }
+
+    #[test]
+    fn a_page_is_filled_between_its_marks() {
+        let page = format!("a\n{}\nold\n{}\nb\n", MADE[0], MADE[1]);
+        assert_eq!(
+            filled(&page, "new\n").unwrap(),
+            format!("a\n{}\nnew\n{}\nb\n", MADE[0], MADE[1])
+        );
+        assert_eq!(filled("a\n", "new"), None);
+    }
+}
