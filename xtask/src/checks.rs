@@ -152,8 +152,9 @@ fn examples(workspace: &Workspace) -> Result<String, Failure> {
     }
     for example in SELF_SERVING {
         // As the tests are built, so that nothing is built twice.
-        let args = ["run", "--quiet", "-p", "roadstead", "--features", "plants", "--example"];
-        shell::run(workspace.cargo(args.iter().chain(&[example])))?;
+        let args =
+            ["run", "--quiet", "-p", "roadstead", "--features", "plants", "--example", example];
+        shell::run(workspace.cargo(args))?;
     }
     Ok(format!("{checked} files, {} programs", SELF_SERVING.len()))
 }
