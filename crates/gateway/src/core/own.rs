@@ -52,7 +52,7 @@ impl ServedPool {
                 own.bindings.returned(worker, Some(*session));
                 own.bindings.way(*session) != Way::Lost
             }
-            Client::Inside(_) => {
+            Client::Inside(_) | Client::Datagram { .. } => {
                 own.bindings.returned(worker, None);
                 true
             }
@@ -83,7 +83,7 @@ impl Core {
             Client::Session { .. } => {
                 self.pools[place].way(&exchange.client) == Way::Worker(worker)
             }
-            Client::Inside(_) | Client::Nobody => true,
+            Client::Inside(_) | Client::Datagram { .. } | Client::Nobody => true,
         };
         if !own {
             self.end(id, lost());
