@@ -16,6 +16,7 @@
 mod echo;
 mod echo_page;
 mod fields;
+mod fields_goals;
 mod http;
 mod lines;
 mod load;
