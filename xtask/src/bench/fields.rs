@@ -276,8 +276,8 @@ const METHOD: &str = "
   look-up. The row below it is what no store can pass, since all have to copy the text. Making the tags of 20 names takes
   what stands in the table of heads; without them a set would be stored as fast as the reform's, and an absent name would
   cost a walk over all of them (F among the layouts).
-- *A string each.* One thread and glibc's quick lists make an allocation cheap; with two threads the ratio is that of the
-  authors and more.
+- *A string each.* With one thread glibc's quick lists make an allocation cheap; with two and more it is dearer, and the
+  ratio above the goal: see the table of sets.
 - *New sets by two threads.* glibc returns the memory of a thousand freed sets to the system and takes it again page by
   page, under one lock of the process. mimalloc keeps it, and there two threads get done what two should. A set that is
   used again needs no allocator and scales with both.

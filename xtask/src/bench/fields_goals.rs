@@ -32,6 +32,10 @@ impl Measured<'_> {
         Some(self.ns(task, over, "1")? / self.ns(task, under, "1")?)
     }
 
+    fn difference(&self, task: &str, whole: &str, part: &str) -> Option<f64> {
+        Some(self.ns(task, whole, "1")? - self.ns(task, part, "1")?)
+    }
+
     /// By how much two threads get more done than one.
     fn scaling(&self, task: &str) -> Option<f64> {
         Some(self.ns(task, "Fields", "1")? / self.ns(task, "Fields", "2")?)
@@ -118,8 +122,8 @@ fn goals(of: &Measured<'_>) -> Vec<Goal> {
             60.0,
         ),
         at_most(
-            "2 out and 2 in, with a copy of the set, ns",
-            of.ns(edited, "Fields, as slices", "1"),
+            "2 out and 2 in, ns without the copy of the set",
+            of.difference(edited, "Fields, as slices", "Fields, only the copy of the set"),
             120.0,
         ),
     ];

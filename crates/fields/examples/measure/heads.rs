@@ -231,7 +231,7 @@ fn edit(rounds: usize) {
     let lines = subjects::lines(&subjects::twenty());
     let ended = ended(&lines);
     let (set, map, list) = (adopt(&Slice::copy_of(&lines)), header_map(&ended), strings(&ended));
-    let copied = set.clone();
+    let (copied, bare) = (set.clone(), set.clone());
     let subjects: Vec<(&str, Run)> = vec![
         (
             "Fields, as slices",
@@ -241,6 +241,7 @@ fn edit(rounds: usize) {
                 black_box(http1::io_slices(&set).count())
             }),
         ),
+        ("Fields, only the copy of the set", unit(move || bare.clone())),
         (
             "Fields, copied",
             unit(move || {
