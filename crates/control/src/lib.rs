@@ -10,10 +10,15 @@
 //! | `GET /status` | listeners, pools and workers as JSON |
 //! | `GET /health` | `ok`, or 503 `draining` |
 //! | `POST /recycle/POOL` | replaces the pool's workers, each once another is ready |
+//! | `GET /why/ID` | what was decided about a request, and why |
+//! | `GET /pools/POOL/why` | what was decided lately |
+//! | `POST /pools/POOL/sorry` | `on` or `off` |
+//! | `POST /pools/POOL/workers/WORKER/VERB` | `enable`, `disable`, `drain`, or `weight` with a number |
 //! | `POST /ask/POOL` | the body goes to the pool as one request; its reply comes back |
 
 #![forbid(unsafe_code)]
 
+mod balance;
 mod pages;
 
 use std::io;

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// How long the shard may take to say what is going on.
-const STATUS_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const STATUS_WAIT: Duration = Duration::from_secs(2);
 /// How long an asked request may take; its pool's own limits are shorter as a rule.
 const ASK_WAIT: Duration = Duration::from_secs(120);
 /// Bytes of an asked request.
@@ -28,13 +28,16 @@ pub(crate) fn router(access: Access) -> Router {
         .route("/health", get(health))
         .route("/ask/{pool}", post(ask))
         .route("/recycle/{pool}", post(recycle))
+        .merge(crate::balance::routes())
         .layer(DefaultBodyLimit::max(ASK_MAX))
         .with_state(access)
 }
 
 async fn index() -> &'static str {
     "roadstead\n\n/metrics   numbers, Prometheus text format\n/status    listeners, pools, workers\n\
-     /health    ok or draining\n/ask/POOL  POST a request, get its reply\n/recycle/POOL  POST: replace the pool's workers, each once another is ready\n"
+     /health    ok or draining\n/why/ID    why a request went where it went\n\
+     /pools/POOL/why  what was decided lately\n/ask/POOL  POST a request, get its reply\n\
+     /recycle/POOL  POST: replace the pool's workers, each once another is ready\n"
 }
 
 async fn metrics(State(access): State<Access>) -> impl IntoResponse {
@@ -139,12 +142,32 @@ fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
             })
         })
         .collect();
+    let places: Vec<Value> = pool
+        .places
+        .iter()
+        .map(|it| {
+            json!({
+                "name": it.name,
+                "weight": it.weight,
+                "hand": it.hand,
+                "health": it.health,
+                "in_use": it.in_use,
+                "slots": it.slots,
+                "waiting": it.waiting,
+                "out": it.out,
+            })
+        })
+        .collect();
     json!({
         "name": pool.name,
         "queued": pool.queued,
         "queued_bytes": pool.queued_bytes,
         "oldest_ms": pool.oldest.map(|oldest| oldest.as_millis()),
         "down": pool.down,
+        "sorry": pool.sorry.map(|(why, time)| json!({"why": why, "ms": time.as_millis()})),
+        "bound": pool.bound,
+        "on_backup": pool.on_backup,
+        "places": places,
         "workers": workers,
     })
 }

@@ -181,7 +181,7 @@ impl<L: Link> Letterbox for Open<L> {
 
 fn text_of(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Reply(text) | Outcome::Ended(_, text) => {
+        Outcome::Reply(text) | Outcome::Ended(_, text) | Outcome::Sorry(_, text) => {
             String::from_utf8_lossy(text).into_owned()
         }
     }

@@ -9,6 +9,8 @@ pub enum Outcome {
     Reply(Slice),
     /// It ended otherwise. The text is for a person and holds no line end.
     Ended(End, Slice),
+    /// It was refused, and its client is answered with this as though it were a reply.
+    Sorry(End, Slice),
 }
 
 impl Outcome {
@@ -23,7 +25,7 @@ impl Outcome {
     pub fn end(&self) -> End {
         match self {
             Self::Reply(_) => End::new(Cause::Answered, Phase::Reply),
-            Self::Ended(end, _) => *end,
+            Self::Ended(end, _) | Self::Sorry(end, _) => *end,
         }
     }
 }

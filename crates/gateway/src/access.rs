@@ -6,9 +6,10 @@ use event::Mailbox;
 use exchange::{Cause, Phase, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
+use crate::balance::Order;
 use crate::mail::Mail;
 use crate::metrics::Metrics;
-use crate::status::Status;
+use crate::status::{Lately, Status, Told, Why};
 
 /// A handle to a running shard.
 #[derive(Clone, Debug)]
@@ -63,6 +64,28 @@ impl Access {
     /// must not block.
     pub fn recycle(&self, pool: String, reply: impl FnOnce(Option<u32>) + Send + 'static) {
         self.mailbox.post(Mail::Recycle { pool, reply: Box::new(reply) });
+    }
+
+    /// Gives an order for a pool. `reply` is called once, on the shard's thread, and must not block.
+    pub fn order(&self, pool: String, order: Order, reply: impl FnOnce(Told) + Send + 'static) {
+        self.mailbox.post(Mail::Order { pool, order, reply: Box::new(reply) });
+    }
+
+    /// Asks why a request went where it went. `reply` is called once, on the shard's thread, and
+    /// must not block.
+    pub fn why(&self, id: u64, reply: impl FnOnce(Vec<Why>) + Send + 'static) {
+        self.mailbox.post(Mail::Why { id, reply: Box::new(reply) });
+    }
+
+    /// Asks what was decided lately in a pool. `reply` is called once, on the shard's thread, and
+    /// must not block.
+    pub fn lately(
+        &self,
+        pool: String,
+        count: usize,
+        reply: impl FnOnce(Option<Lately>) + Send + 'static,
+    ) {
+        self.mailbox.post(Mail::Lately { pool, count, reply: Box::new(reply) });
     }
 
     /// Asks for the end in good order; a second time, at once.

@@ -17,14 +17,16 @@ use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
 use crate::journal::Journal;
 use crate::metrics::{Metrics, PoolCounts};
 use crate::outside::Outside;
-use crate::plan::PoolPlan;
+use crate::plan::{BalancePlan, PoolPlan};
 use crate::upward::Upward;
+use crate::wish::Wish;
 use crate::workers::Workers;
 
 mod outcomes;
 mod own;
 
-use outcomes::{lost, refusal, whole};
+pub(crate) use outcomes::refusal;
+use outcomes::{lost, whole};
 use own::Own;
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
@@ -40,11 +42,16 @@ pub(crate) struct Waiting {
     pub(crate) peer: Peer,
     pub(crate) at_us: i64,
     pub(crate) body: Slice,
+    pub(crate) wish: Wish,
 }
 
 impl Payload for Waiting {
     fn bytes(&self) -> usize {
         self.body.held() + WAITING_OVERHEAD
+    }
+
+    fn ask(&self) -> pool::Ask<'_> {
+        self.wish.ask(self.id, &self.body)
     }
 }
 
@@ -55,11 +62,12 @@ pub(crate) struct ServedPool {
     pub(crate) workers: Workers,
     pub(crate) counts: PoolCounts,
     then: Option<usize>,
+    pub(crate) balance: BalancePlan,
     /// Where a program is a connection's own.
     own: Option<Own>,
     journal: Journal,
     /// It has effects to carry out or numbers to publish.
-    dirty: bool,
+    pub(crate) dirty: bool,
     pub(crate) stopping: bool,
 }
 
@@ -113,7 +121,7 @@ impl Core {
     pub(crate) fn new(plans: Vec<PoolPlan>, epoch: Epoch, seed: u64) -> Self {
         let now = epoch.instant;
         let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
-            let PoolPlan { name, pool, then, own, workers } = plan;
+            let PoolPlan { name, pool, then, balance, own, workers } = plan;
             ServedPool {
                 workers: Workers::new(&name, workers),
                 pool: Pool::new(pool, now, seed),
@@ -123,6 +131,7 @@ impl Core {
                 stopping: false,
                 name,
                 then,
+                balance,
                 own: own.map(Own::new),
             }
         });
@@ -162,11 +171,12 @@ impl Core {
         id
     }
 
-    fn admit(&mut self, id: RequestId, place: usize, body: Slice) {
+    pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        let waiting =
-            Waiting { id, peer: exchange.peer, at_us: exchange.at_us, body: body.compact() };
         let served = &mut self.pools[place];
+        let (peer, at_us, body) = (exchange.peer, exchange.at_us, body.compact());
+        let wish = Wish::of(&served.balance.wishes, peer, &body);
+        let waiting = Waiting { id, peer, at_us, body, wish };
         served.dirty = true;
         served.counts.requests += 1;
         match served.way(&exchange.client) {
@@ -176,16 +186,16 @@ impl Core {
         }
         match served.pool.handle_request(self.now, waiting) {
             Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
-            Err(Refused { cause, .. }) => {
-                let outcome = refusal(cause, &served.name);
-                self.end(id, outcome);
-            }
+            Err(refused) => self.refuse(id, place, refused),
         }
     }
 
     /// A worker's answer. It ends the exchange, or becomes a request of the next pool.
     pub(crate) fn complete(&mut self, place: usize, id: RequestId, outcome: Outcome) {
         let then = self.pools[place].then;
+        if self.pools[place].balance.judges {
+            self.judge(place, id, &outcome);
+        }
         let Some(exchange) = self.exchanges.get_mut(id) else {
             self.pools[place].counts.discarded += 1;
             return;
@@ -236,7 +246,7 @@ impl Core {
     }
 
     /// Ends an exchange and sends its outcome to its client.
-    fn end(&mut self, id: RequestId, outcome: Outcome) {
+    pub(crate) fn end(&mut self, id: RequestId, outcome: Outcome) {
         let Some(mut exchange) = self.exchanges.remove(id) else { return };
         exchange.stamps.done = Some(self.now);
         self.account(id, &exchange, &outcome);
@@ -412,7 +422,8 @@ impl Core {
                 continue;
             }
             let (peer, at_us) = (exchange.peer, exchange.at_us);
-            let waiting = Waiting { id, peer, at_us, body };
+            let wish = Wish::of(&self.pools[place].balance.wishes, peer, &body);
+            let waiting = Waiting { id, peer, at_us, body, wish };
             let ticket = self.pools[place].pool.handle_returned(self.now, waiting);
             exchange.step(Move::GiveBack(ticket), self.now);
         }
@@ -468,8 +479,7 @@ impl Core {
                 self.dispatch(calls, outside, place, worker, payload, last);
             }
             Effect::Refuse { payload, cause } => {
-                let outcome = refusal(cause, &self.pools[place].name);
-                self.end(payload.id, outcome);
+                self.refuse(payload.id, place, Refused { payload, cause });
             }
             Effect::Start { worker } => {
                 self.with_workers(place, |workers, up| {
@@ -491,7 +501,7 @@ impl Core {
         payload: Waiting,
         last: bool,
     ) {
-        let Waiting { id, peer, at_us, body } = payload;
+        let Waiting { id, peer, at_us, body, wish: _ } = payload;
         let served = &mut self.pools[place];
         match self.exchanges.get_mut(id) {
             Some(exchange) => {
@@ -572,6 +582,10 @@ impl Core {
                 to.idle.set(u64::from(status.idle));
                 to.starting.set(u64::from(status.starting));
                 to.ending.set(u64::from(status.retiring));
+                to.serving.set(u64::from(status.serving));
+                to.bound.set(u64::from(status.bound));
+                to.is_sorry.set(u64::from(status.sorry.is_some()));
+                to.became_sorry.set(status.sorry_times);
             }
         }
         metrics.shard().exchanges.set(self.exchanges.len() as u64);

@@ -78,6 +78,8 @@ pub(crate) enum Move {
     GiveBack(Ticket),
     /// Its reply becomes a request of the next pool.
     Next,
+    /// Its pool is sorry, and another answers for it.
+    PassOn,
 }
 
 impl State {
@@ -92,6 +94,7 @@ impl State {
                 Some(Self::Working(worker))
             }
             (Self::Working(_), Move::Next) => Some(Self::Received),
+            (Self::Received | Self::Waiting(_), Move::PassOn) => Some(Self::Received),
             _ => None,
         }
     }
@@ -124,7 +127,7 @@ impl Exchange {
             Move::Admit(_) => self.stamps.admitted = Some(now),
             Move::Dispatch(_) => self.stamps.dispatched = Some(now),
             Move::Next => self.stamps.first_byte = Some(now),
-            Move::GiveBack(_) => {}
+            Move::GiveBack(_) | Move::PassOn => {}
         }
     }
 }

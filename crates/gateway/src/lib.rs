@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod balance;
 mod bindings;
 mod core;
 mod drain;
@@ -34,13 +35,17 @@ mod status;
 mod table;
 mod transport;
 mod upward;
+mod wish;
 mod workers;
 
 pub use access::{Access, Answer};
+pub use balance::Order;
 pub use drain::DrainResult;
 pub use exchange::Verdict;
 pub use mail::{HandlerReport, Mail};
 pub use outside::{Runner, Threads};
 pub use plan::{PlanError, Workshop};
 pub use shard::{Admission, Parts, Shard};
-pub use status::{ListenerStatus, PoolStatus, Status, WorkerStatus};
+pub use status::{
+    Lately, ListenerStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus,
+};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use exchange::{Outcome, Slice, WorkerId};
 
-use crate::status::Status;
+use crate::balance::Order;
+use crate::status::{Lately, Status, Told, Why};
 
 /// One message to a shard.
 pub enum Mail {
@@ -28,6 +29,31 @@ pub enum Mail {
         /// Called once, on the shard's thread; must not block.
         reply: Box<dyn FnOnce(Outcome) + Send>,
     },
+    /// An order of an operator, for a pool.
+    Order {
+        /// The pool.
+        pool: String,
+        /// What is to be done.
+        order: Order,
+        /// Called once, on the shard's thread; must not block.
+        reply: Box<dyn FnOnce(Told) + Send>,
+    },
+    /// Why a request went where it went.
+    Why {
+        /// The request.
+        id: u64,
+        /// Called once, on the shard's thread; must not block.
+        reply: Box<dyn FnOnce(Vec<Why>) + Send>,
+    },
+    /// What was decided lately in a pool: at most so many decisions, with their requests.
+    Lately {
+        /// The pool.
+        pool: String,
+        /// How many.
+        count: usize,
+        /// Called once, on the shard's thread; must not block. None: there is no such pool.
+        reply: Box<dyn FnOnce(Option<Lately>) + Send>,
+    },
     /// What is going on.
     Status(Box<dyn FnOnce(Status) + Send>),
     /// Replace every worker of a pool, each once another is ready.
@@ -50,6 +76,9 @@ impl std::fmt::Debug for Mail {
             Self::Program(_) => "Program",
             Self::Handler { .. } => "Handler",
             Self::Ask { .. } => "Ask",
+            Self::Order { .. } => "Order",
+            Self::Why { .. } => "Why",
+            Self::Lately { .. } => "Lately",
             Self::Status(_) => "Status",
             Self::Recycle { .. } => "Recycle",
             Self::Drain => "Drain",

@@ -94,6 +94,12 @@ pub(crate) struct PoolMetrics {
     pub(crate) idle: Published,
     pub(crate) starting: Published,
     pub(crate) ending: Published,
+    pub(crate) serving: Published,
+    pub(crate) bound: Published,
+    pub(crate) is_sorry: Published,
+    pub(crate) became_sorry: Published,
+    pub(crate) sorry: Published,
+    pub(crate) passed_on: Published,
     pub(crate) started: Published,
     pub(crate) start_failed: Published,
     pub(crate) died: Published,
@@ -126,6 +132,8 @@ pub(crate) struct PoolCounts {
     pub(crate) discarded: u64,
     pub(crate) undelivered: u64,
     pub(crate) stderr_dropped: u64,
+    pub(crate) sorry: u64,
+    pub(crate) passed_on: u64,
     pub(crate) request_time: Histogram,
     pub(crate) queue_time: Histogram,
 }
@@ -148,6 +156,8 @@ impl Default for PoolCounts {
             discarded: 0,
             undelivered: 0,
             stderr_dropped: 0,
+            sorry: 0,
+            passed_on: 0,
             request_time: Histogram::default(),
             queue_time: Histogram::default(),
         }
@@ -171,6 +181,8 @@ impl PoolCounts {
         to.discarded.set(self.discarded);
         to.undelivered.set(self.undelivered);
         to.stderr_dropped.set(self.stderr_dropped);
+        to.sorry.set(self.sorry);
+        to.passed_on.set(self.passed_on);
         to.request_time.set(&self.request_time);
         to.queue_time.set(&self.queue_time);
     }

@@ -12,8 +12,10 @@ use event::StreamLimits;
 use settings::{Configuration, FrameOver, HalfClose, LastLine, Protocol, ReplyStyle, Worker};
 use wire::Marks;
 
+mod balance;
 mod terms;
 
+pub(crate) use balance::{BalancePlan, SorryPlan};
 pub(crate) use terms::Terms;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
@@ -33,6 +35,13 @@ pub enum PlanError {
     NoPool(String),
     /// A listener was given no socket.
     NoSocket(String),
+    /// What a pool answers with when it is sorry cannot be had.
+    Sorry {
+        /// The pool.
+        pool: String,
+        /// Why.
+        why: String,
+    },
     /// The handlers of a pool cannot be made.
     Handler {
         /// The pool.
@@ -47,7 +56,9 @@ impl fmt::Display for PlanError {
         match self {
             Self::NoPool(name) => write!(f, "there is no pool `{name}`"),
             Self::NoSocket(name) => write!(f, "listener `{name}` was given no socket"),
-            Self::Handler { pool, why } => write!(f, "pool `{pool}`: {why}"),
+            Self::Handler { pool, why } | Self::Sorry { pool, why } => {
+                write!(f, "pool `{pool}`: {why}")
+            }
         }
     }
 }
@@ -156,6 +167,7 @@ pub(crate) struct PoolPlan {
     pub(crate) name: String,
     pub(crate) pool: pool::Settings,
     pub(crate) then: Option<usize>,
+    pub(crate) balance: BalancePlan,
     /// Its programs are connections' own.
     pub(crate) own: Option<OwnPlan>,
     pub(crate) workers: WorkersPlan,
@@ -288,7 +300,8 @@ pub(crate) fn pool(
     workshop: &dyn Workshop,
 ) -> Result<PoolPlan, PlanError> {
     let whole = pool.clone();
-    let settings::Pool { name, worker, workers, queue, schedule, batch, then, deadline } = pool;
+    let settings::Pool { name, worker, workers, queue, schedule, batch, then, deadline, balance } =
+        pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));
     let (slots, settle, recycle, own, workers_plan) = match worker {
         Worker::Program(program) => {
@@ -368,14 +381,10 @@ pub(crate) fn pool(
     let settings::Workers { min, max, spare, idle, grow_after, grow_above } = workers;
     let settings::Queue { length, bytes, wait } = queue;
     let settings::Batch { rows, bytes: batch_bytes, wait: batch_wait } = batch;
-    let pool = pool::Settings {
+    let mut pool = pool::Settings {
         slots,
         batch: pool::Batching { rows, bytes: batch_bytes, wait: batch_wait },
         queue: pool::QueueLimits { length, bytes, wait },
-        schedule: match schedule {
-            settings::Schedule::RoundRobin => pool::Schedule::RoundRobin,
-            settings::Schedule::LeastOutstanding => pool::Schedule::LeastOutstanding,
-        },
         sizing: elastic::Sizing {
             min,
             max,
@@ -394,5 +403,6 @@ pub(crate) fn pool(
         recycle,
         ..pool::Settings::default()
     };
-    Ok(PoolPlan { name, pool, then: then.transpose()?, own, workers: workers_plan })
+    let balance = balance::balance(&name, schedule, balance, places, &mut pool)?;
+    Ok(PoolPlan { name, pool, then: then.transpose()?, balance, own, workers: workers_plan })
 }

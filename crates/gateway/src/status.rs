@@ -39,8 +39,55 @@ pub struct PoolStatus {
     pub oldest: Option<Duration>,
     /// Whether requests are refused because no worker can be started.
     pub down: bool,
+    /// Why it is sorry, and for how long.
+    pub sorry: Option<(&'static str, Duration)>,
+    /// Clients that are bound to a worker.
+    pub bound: u32,
+    /// Whether the backup workers serve.
+    pub on_backup: bool,
+    /// How the schedule sees its workers.
+    pub places: Vec<PlaceStatus>,
     /// Its workers.
     pub workers: Vec<WorkerStatus>,
+}
+
+/// A worker as the schedule sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlaceStatus {
+    /// What `ctl` knows it by: its name, or the number of its place.
+    pub name: String,
+    /// Its weight in force.
+    pub weight: u32,
+    /// `enabled`, `drained` or `disabled`, by hand.
+    pub hand: &'static str,
+    /// `up`, `down` or `ejected`.
+    pub health: &'static str,
+    /// Slots in use.
+    pub in_use: u32,
+    /// Slots; 0 when it serves nobody.
+    pub slots: u32,
+    /// Requests of its own clients that wait for it.
+    pub waiting: u32,
+    /// Why it is given nothing new.
+    pub out: Option<&'static str>,
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It was carried out.
+    Done(String),
+    /// What it is about is not there.
+    Unknown(String),
+}
+
+/// What was decided about a request in one pool, in words, the oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// The pool.
+    pub pool: String,
+    /// The decisions.
+    pub decisions: Vec<String>,
 }
 
 /// A worker at one moment.
@@ -57,3 +104,6 @@ pub struct WorkerStatus {
     /// Requests that it answered.
     pub served: u64,
 }
+
+/// Requests and what was decided about them, in words, the latest first.
+pub type Lately = Vec<(u64, String)>;

@@ -10,8 +10,10 @@ pub const PRIORITY_DEFAULT: u8 = 5;
 pub struct Ask<'a> {
     /// What `why` finds it by.
     pub id: u64,
-    /// What its client is known by: it is bound to a worker, and hashed, by it.
+    /// What its client is known by: it is bound to a worker by it.
     pub key: Option<&'a [u8]>,
+    /// Where it stands on the circle of a hash ([`hash`](crate::hash)); none: where its key does.
+    pub hash: Option<u64>,
     /// What its client says that it is bound to ([`Pool::berth`](crate::Pool::berth)), by a cookie.
     pub named: Option<u64>,
     /// From 0, the most urgent, to 9.
@@ -22,6 +24,6 @@ pub struct Ask<'a> {
 
 impl Default for Ask<'_> {
     fn default() -> Self {
-        Self { id: 0, key: None, named: None, priority: PRIORITY_DEFAULT, share: None }
+        Self { id: 0, key: None, hash: None, named: None, priority: PRIORITY_DEFAULT, share: None }
     }
 }

@@ -63,6 +63,12 @@ pub use status::{Counts, Status, WorkerView};
 pub use tokens::{Released, Tokens};
 pub use why::{Decided, Decision, Out, PLACES_SEEN};
 
+/// Where something that requests are hashed by stands on the circle: the same in every daemon.
+#[must_use]
+pub fn hash(key: &[u8]) -> u64 {
+    affinity::Key::new(key).hash()
+}
+
 /// What a pool queues and dispatches.
 pub trait Payload {
     /// Bytes of memory that it holds while it waits: what was allocated for it, not only what

@@ -39,6 +39,8 @@ pub(crate) enum Lane {
 pub(crate) struct Facts {
     pub(crate) id: u64,
     pub(crate) key: Option<Key>,
+    /// Where it stands on the circle of a hash.
+    pub(crate) hash: Option<u64>,
     /// The worker that a cookie names.
     pub(crate) named: Option<u64>,
     pub(crate) since: Instant,
@@ -209,8 +211,8 @@ impl<P: Payload> Queue<P> {
     fn fill(&mut self, payload: P, since: Instant) -> u32 {
         let bytes = payload.bytes();
         self.bytes += bytes;
-        let Ask { id, key, named, priority, share } = payload.ask();
-        let facts = Facts { id, key: key.map(Key::new), named, since };
+        let Ask { id, key, hash, named, priority, share } = payload.ask();
+        let facts = Facts { id, key: key.map(Key::new), hash, named, since };
         let priority = priority.min(PRIORITIES - 1);
         let lane = Lane::Common;
         let waiting = Some(Waiting { payload, bytes, facts, priority, share, lane, flow: 0 });

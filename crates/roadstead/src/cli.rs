@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use settings::{Flag, FlagValue};
 
-use crate::ctl::CtlCommand;
+use crate::ctl::CtlArgs;
 use crate::demo::DemoArgs;
 use crate::doctor::DoctorArgs;
 use crate::ledger::LedgerCommand;
@@ -61,9 +61,8 @@ pub enum Command {
         #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS")]
         admin: String,
     },
-    /// Tell a running daemon to do something.
-    #[command(subcommand)]
-    Ctl(CtlCommand),
+    #[expect(missing_docs, reason = "its arguments say what it is")]
+    Ctl(CtlArgs),
     #[expect(missing_docs, reason = "its arguments say what it is")]
     Load(LoadArgs),
     /// Look into the ledger that `load` wrote.

@@ -1,30 +1,82 @@
-//! `roadstead ctl`: orders for a running daemon, through its admin address.
+//! `ctl`: orders and questions to a running daemon, through its admin address.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::ask;
+use clap::{Args, Subcommand};
 
-/// What a running daemon can be told to do.
-#[derive(clap::Subcommand, Clone, Debug)]
-pub enum CtlCommand {
-    /// Replace the workers of a pool, a few at once, each only when another is ready in its place
+use crate::ask::request;
+
+/// Steer a running daemon: weights, workers, the sorry state; and ask it why.
+#[derive(Debug, Args)]
+pub struct CtlArgs {
+    /// The admin address of the daemon.
+    #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS", global = true)]
+    admin: String,
+    #[command(subcommand)]
+    command: CtlCommand,
+}
+
+/// What to order or to ask.
+#[derive(Debug, Subcommand)]
+enum CtlCommand {
+    /// Let a pool answer that it is sorry, or no longer.
+    Sorry {
+        /// The pool.
+        pool: String,
+        /// `on` or `off`.
+        #[arg(value_parser = ["on", "off"])]
+        state: String,
+    },
+    /// Give a worker another weight; 0 leaves it the clients that are bound to it.
+    Weight {
+        /// The pool.
+        pool: String,
+        /// The worker, as `status` calls its place.
+        worker: String,
+        /// From 0 to 256, or `default` for that of the settings.
+        weight: String,
+    },
+    /// Give a worker nothing more.
+    Disable {
+        /// The pool.
+        pool: String,
+        /// The worker, as `status` calls its place.
+        worker: String,
+    },
+    /// Let a worker serve like the others again.
+    Enable {
+        /// The pool.
+        pool: String,
+        /// The worker, as `status` calls its place.
+        worker: String,
+    },
+    /// Leave a worker the clients that are bound to it, and give it no others.
+    Drain {
+        /// The pool.
+        pool: String,
+        /// The worker, as `status` calls its place.
+        worker: String,
+    },
+    /// Replace the workers of a pool, a few at once, each only when another is ready in its place.
     ///
     /// Those that fail to start change nothing: the old ones serve on, and it is tried again.
     Recycle {
-        /// The pool's name
+        /// The pool.
         pool: String,
-        /// The admin address of the daemon
-        #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS")]
-        admin: String,
+    },
+    /// Say why a request went where it went, or what was decided lately in a pool.
+    Why {
+        /// The number of a request, as in the log, or the name of a pool.
+        what: String,
     },
 }
 
-/// Runs `roadstead ctl`. The exit code is 0 when the daemon does it, 1 when not.
+/// Gives the order and prints what the daemon says. The exit code is 0 when it was carried out.
 #[must_use]
-pub fn main(command: &CtlCommand) -> ExitCode {
-    let CtlCommand::Recycle { pool, admin } = command;
-    match ask::request(admin, "POST", &format!("/recycle/{pool}"), b"") {
+pub fn main(arguments: &CtlArgs) -> ExitCode {
+    let (method, path, body) = call(&arguments.command);
+    match request(&arguments.admin, method, &path, body.as_bytes()) {
         Ok(said) if said.status == 200 => {
             let written = io::stdout().lock().write_all(&said.body);
             if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -37,5 +89,57 @@ pub fn main(command: &CtlCommand) -> ExitCode {
             eprintln!("roadstead: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The call that carries it: method, path, body.
+fn call(command: &CtlCommand) -> (&'static str, String, &str) {
+    let worker = |pool: &str, worker: &str, verb: &str| {
+        format!("/pools/{}/workers/{}/{verb}", escaped(pool), escaped(worker))
+    };
+    match command {
+        CtlCommand::Sorry { pool, state } => {
+            ("POST", format!("/pools/{}/sorry", escaped(pool)), state)
+        }
+        CtlCommand::Weight { pool, worker: name, weight } => {
+            ("POST", worker(pool, name, "weight"), weight)
+        }
+        CtlCommand::Disable { pool, worker: name } => ("POST", worker(pool, name, "disable"), ""),
+        CtlCommand::Enable { pool, worker: name } => ("POST", worker(pool, name, "enable"), ""),
+        CtlCommand::Drain { pool, worker: name } => ("POST", worker(pool, name, "drain"), ""),
+        CtlCommand::Recycle { pool } => ("POST", format!("/recycle/{}", escaped(pool)), ""),
+        CtlCommand::Why { what } if what.bytes().all(|byte| byte.is_ascii_digit()) => {
+            ("GET", format!("/why/{what}"), "")
+        }
+        CtlCommand::Why { what } => ("GET", format!("/pools/{}/why", escaped(what)), ""),
+    }
+}
+
+/// A name as a part of a path.
+fn escaped(name: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    name.bytes().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_their_part_of_the_path() {
+        let weight = CtlCommand::Weight {
+            pool: "a/b".to_owned(),
+            worker: "10.0.0.1:80 x".to_owned(),
+            weight: "3".to_owned(),
+        };
+        let path = "/pools/a%2Fb/workers/10.0.0.1%3A80%20x/weight".to_owned();
+        assert_eq!(call(&weight), ("POST", path, "3"));
+        let why = |what: &str| call(&CtlCommand::Why { what: what.to_owned() }).1;
+        assert_eq!((why("17").as_str(), why("api").as_str()), ("/why/17", "/pools/api/why"));
     }
 }

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         Command::Check { file } => check(&file),
         Command::Run(arguments) => serve(settings::from_flags(&arguments.flags())),
         Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
-        Command::Ctl(command) => ctl::main(&command),
+        Command::Ctl(arguments) => ctl::main(&arguments),
         Command::Load(arguments) => load::cli::main(&arguments),
         Command::Ledger(command) => ledger::main(&command),
         Command::Demo(arguments) => demo::main(&arguments),

@@ -3,6 +3,8 @@
 //! What it is: one small function for each rule that needs two options, or two sections. What it
 //! knows: what the walk found. What it must never know: how it was written.
 
+mod balance;
+
 use std::collections::HashMap;
 
 use crate::diagnostics::{Fault, Trust};
@@ -37,8 +39,16 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
                 .trust(Trust::Absent),
         );
     }
+    for pool in &pools {
+        balance::check(pool, &pools, faults);
+    }
     for section in sections {
-        pool_names(section, &pools, faults);
+        pool_names(&section.group, &pools, faults);
+        for name in ["sorry"] {
+            if let Some(Value::Group(group)) = section.group.value(name) {
+                pool_names(group, &pools, faults);
+            }
+        }
     }
     for listener in sections.iter().filter(|section| section.kind.name == "listener") {
         frames::marks(listener, faults);
@@ -101,10 +111,9 @@ fn worker_counts(workers: &Group, faults: &mut Vec<Fault>) {
 }
 
 /// Every pool that is named is there.
-fn pool_names(section: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
+fn pool_names(group: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
     for option in ["pool", "then"] {
-        let (Some(Value::Text(name)), Some(place)) =
-            (section.group.value(option), section.group.place(option))
+        let (Some(Value::Text(name)), Some(place)) = (group.value(option), group.place(option))
         else {
             continue;
         };

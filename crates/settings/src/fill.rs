@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::model::*;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
+use crate::{Balance, Health, Key, Sorry, SorryAnswer, Sticky};
 
 /// The model of sections that were walked and checked without a fault.
 pub(crate) fn fill(sections: &[Section]) -> Configuration {
@@ -83,6 +84,56 @@ fn pool(section: &Section) -> Pool {
         },
         then: group.find("then").map(|_| text(group, "then")),
         deadline: time(group, "deadline"),
+        balance: balance(group),
+    }
+}
+
+fn balance(group: &Group) -> Balance {
+    let queue = inner(group, "queue");
+    Balance {
+        slots_max: group.find("slots_max").map(|_| count(group, "slots_max")),
+        hash: key(group, "hash"),
+        sticky: group.find("sticky").map(|_| sticky(inner(group, "sticky"))),
+        slow_start: time(group, "slow_start"),
+        health: health(inner(group, "health")),
+        sorry: group.find("sorry").map(|_| sorry(inner(group, "sorry"))),
+        fair: queue.find("fair").map(|_| key(queue, "fair")),
+        priority: queue.find("priority").map(|_| key(queue, "priority")),
+        priority_step: time(queue, "priority_step"),
+        hold: time(queue, "hold"),
+        decisions: count(group, "decisions"),
+    }
+}
+
+fn sticky(group: &Group) -> Sticky {
+    Sticky {
+        key: key(group, "key"),
+        lifetime: time(group, "lifetime"),
+        entries: count(group, "entries"),
+        gone: choice!(group, "gone", Gone),
+    }
+}
+
+fn health(group: &Group) -> Health {
+    Health {
+        errors: count(group, "errors"),
+        slow: group.find("slow").map(|_| time(group, "slow")),
+        eject: time(group, "eject"),
+        eject_max: time(group, "eject_max"),
+    }
+}
+
+fn sorry(group: &Group) -> Sorry {
+    Sorry {
+        answer: if group.find("line").is_some() {
+            SorryAnswer::Line(text(group, "line"))
+        } else if group.find("file").is_some() {
+            SorryAnswer::File(text(group, "file"))
+        } else {
+            SorryAnswer::Pool(text(group, "pool"))
+        },
+        until: count(group, "until"),
+        steady: time(group, "steady"),
     }
 }
 
@@ -258,6 +309,7 @@ reader!(texts, Texts, Vec<String>);
 reader!(variables, Variables, Vec<(String, String)>);
 reader!(target, Target, Target);
 reader!(secret, Secret, Secret);
+reader!(key, Key, Key);
 
 fn count(group: &Group, name: &str) -> u32 {
     u32::try_from(number(group, name)).expect("the ranges of the table lie within 32 bits")

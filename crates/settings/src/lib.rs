@@ -15,6 +15,7 @@
 //! assert_eq!(configuration.pools[0].workers.max, 4);
 //! ```
 
+mod balance;
 mod checks;
 mod diagnostics;
 mod fill;
@@ -28,6 +29,7 @@ mod tree;
 mod values;
 mod walk;
 
+pub use balance::*;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
 pub use load::{FILE_BYTES_MAX, load};

@@ -7,6 +7,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::Balance;
+
 /// A whole configuration, checked: every name that it mentions is defined in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
@@ -176,6 +178,8 @@ pub struct Pool {
     pub then: Option<String>,
     /// How long a worker may take for one request before it is ended.
     pub deadline: Duration,
+    /// Who is bound, who is fit, who waits how, and what it says when it is sorry.
+    pub balance: Balance,
 }
 
 /// What the workers of a pool are.
@@ -649,8 +653,18 @@ pub struct Recycle {
 pub enum Schedule {
     /// Each in its turn.
     RoundRobin,
+    /// Each in its turn, as often as its weight says.
+    WeightedRoundRobin,
     /// The one with the fewest requests in its hands.
     LeastOutstanding,
+    /// Of two drawn by chance, the one with fewer requests in its hands.
+    TwoChoices,
+    /// Drawn by chance.
+    Random,
+    /// The one that the request's key belongs to.
+    Hash,
+    /// The first that is free.
+    First,
 }
 
 /// How many requests one slot takes at once. A batch leaves when a slot is free and `rows` or

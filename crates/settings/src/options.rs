@@ -3,6 +3,7 @@
 //! What it is: the shape of the table and the questions asked of it. What it knows: kinds, ranges
 //! and to which workers an option belongs. What it must never know: a value that somebody wrote.
 
+mod balance;
 mod table;
 
 use std::time::Duration;
@@ -121,6 +122,10 @@ pub(crate) enum Kind {
     Word(&'static [Word]),
     /// Where to listen.
     Address,
+    /// Something that is found in a request.
+    Key,
+    /// A part of a whole, written `30%`.
+    Percent,
     /// The name of a pool.
     Pool,
     /// A text that is not empty.
@@ -181,6 +186,7 @@ pub(crate) enum Choice {
     Order(Order),
     Tls(Tls),
     Preset(Preset),
+    Gone(crate::Gone),
     /// Of `event`.
     EventKernel(EventKernel),
 }

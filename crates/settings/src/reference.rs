@@ -95,6 +95,8 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::Processors => "word or list of numbers",
         Kind::Word(_) => "word",
         Kind::Address => "address",
+        Kind::Key => "key",
+        Kind::Percent => "percent",
         Kind::Pool => "name of a pool",
         Kind::Text => "text",
         Kind::Template => "text with `{name}`",

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Address, DatabaseHost, Processors, Secret, ServerTarget, Target};
+use crate::{Address, DatabaseHost, Key, Processors, Secret, ServerTarget, Target};
 
 /// The kernel's limit for the path of a Unix socket (`sun_path` is 108 bytes with its NUL).
 const UNIX_PATH_MAX: usize = 107;
@@ -201,6 +201,52 @@ fn unix(path: &str) -> Result<Address, Bad> {
         return Err(Bad::because(why));
     }
     Ok(Address::Unix(PathBuf::from(path)))
+}
+
+/// `source`, `line`, `word:2`, `field:NAME`, `member:NAME`.
+pub(crate) fn key(text: &str) -> Result<Key, Bad> {
+    const WORDS_MAX: u32 = 1000;
+    let named = |name: &str, key: fn(String) -> Key| match name {
+        "" => Err(Bad::because("has no name behind its colon")),
+        _ => Ok(key(name.to_owned())),
+    };
+    match text.split_once(':') {
+        None if text == "source" => Ok(Key::Source),
+        None if text == "line" => Ok(Key::Line),
+        Some(("word", number)) => match number.parse() {
+            Ok(number @ 1..=WORDS_MAX) => Ok(Key::Word(number)),
+            _ => Err(Bad::because(format!("has no number from 1 to {WORDS_MAX} behind its colon"))
+                .mend("write \"word:1\" for the first")),
+        },
+        Some(("field", name)) => named(name, Key::Field),
+        Some(("member", name)) => named(name, Key::Member),
+        None if text == "word" => {
+            Err(Bad::because("does not say which").mend("write \"word:1\" for the first"))
+        }
+        None if text == "field" || text == "member" => {
+            Err(Bad::because("does not say which").mend(format!("write \"{text}:NAME\"")))
+        }
+        _ => {
+            let kinds = ["source", "line", "word", "field", "member"];
+            let kind = text.split(':').next().unwrap_or_default();
+            let bad = Bad::because("is not a key");
+            Err(match crate::nearest::nearest(kind, kinds) {
+                Some(nearest) => bad.mend(format!("did you mean \"{nearest}\"?")),
+                None => bad,
+            })
+        }
+    }
+}
+
+/// `30%`.
+pub(crate) fn percent(text: &str) -> Result<u64, Bad> {
+    let (digits, unit) = split_number(text);
+    match (digits.parse::<u64>(), unit) {
+        (Ok(number @ 0..=100), "%") => Ok(number),
+        (Ok(0..=100), "") => Err(Bad::because("has no unit").mend(format!("write \"{digits}%\""))),
+        (Ok(_), "%") => Err(Bad::because("is more than the whole").mend("write \"100%\"")),
+        _ => Err(Bad::because("is not a part of a whole").mend("write \"50%\" for half")),
+    }
 }
 
 /// The kinds of databases, as their targets begin.

@@ -18,7 +18,7 @@ use crate::nearest::nearest;
 use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
-use crate::{Address, Preset, Processors, Secret, Target};
+use crate::{Address, Key, Preset, Processors, Secret, Target};
 
 /// Workers that `preset = "prefork"` keeps free.
 const PREFORK_SPARE: u64 = 2;
@@ -67,6 +67,7 @@ pub(crate) enum Value {
     Variables(Vec<(String, String)>),
     Target(Target),
     Secret(Secret),
+    Key(Key),
     Group(Group),
 }
 

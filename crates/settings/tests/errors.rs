@@ -62,11 +62,12 @@ fn an_unknown_word_names_the_nearest_one() {
         "did you mean \"status\"?",
     );
     says(
-        in_pool("schedule = \"random\""),
+        in_pool("schedule = \"busiest\""),
         12,
-        "\"random\"",
-        "`schedule` = \"random\" is not a word that it knows",
-        "write one of `round-robin`, `least-outstanding`",
+        "\"busiest\"",
+        "`schedule` = \"busiest\" is not a word that it knows",
+        "write one of `round-robin`, `weighted-round-robin`, `least-outstanding`, `two-choices`, \
+         `random`, `hash`, `first`",
     );
     says(
         in_pool("queue = { lenght = 5 }"),
@@ -80,7 +81,67 @@ fn an_unknown_word_names_the_nearest_one() {
         11,
         "frobnicate",
         "`queue` has no option `frobnicate`",
-        "the options here are `length`, `bytes`, `wait`",
+        "the options here are `length`, `bytes`, `wait`, `hold`, `fair`, `priority`, `priority_step`",
+    );
+}
+
+#[test]
+fn balancing_names_its_mends() {
+    says(
+        in_pool("sticky = { key = \"word\" }"),
+        18,
+        "\"word\"",
+        "`key` = \"word\" does not say which",
+        "write \"word:1\" for the first",
+    );
+    says(
+        in_pool("sticky = { key = \"memer:user\" }"),
+        18,
+        "\"memer:user\"",
+        "`key` = \"memer:user\" is not a key",
+        "did you mean \"member\"?",
+    );
+    says(
+        in_pool("sorry = { line = \"busy\", until = 30 }"),
+        34,
+        "30",
+        "`until` cannot be a whole number",
+        "write `until = \"30%\"`",
+    );
+    says(
+        in_pool("sorry = { until = \"30%\" }"),
+        1,
+        "sorry",
+        "`sorry` does not say what to answer",
+        "add `line = \"busy, come back later\"`",
+    );
+    says(
+        in_pool("sorry = { line = \"busy\", file = \"busy.txt\" }"),
+        26,
+        "file",
+        "`sorry` has two answers",
+        "keep one of them",
+    );
+    says(
+        in_pool("sorry = { pool = \"echo\" }"),
+        18,
+        "\"echo\"",
+        "`sorry` goes in a circle",
+        "answer with a `line` or a `file` in one of them",
+    );
+    says(
+        in_pool("hash = \"line\""),
+        1,
+        "hash",
+        "`hash` is given, but the schedule is another",
+        "write `schedule = \"hash\"`, or remove it",
+    );
+    says(
+        in_store("sticky = { key = \"source\" }"),
+        1,
+        "sticky",
+        "`sticky` stands in a database pool",
+        "remove it",
     );
 }
 

@@ -53,7 +53,7 @@ fn check_ask(
         let said = match &outcome {
             Outcome::Reply(body) => Said::Answer(body),
             Outcome::Ended(end, text) if end.cause == Cause::Worker => Said::Refused(text),
-            Outcome::Ended(end, _) => Said::Ended(end.cause),
+            Outcome::Ended(end, _) | Outcome::Sorry(end, _) => Said::Ended(end.cause),
         };
         let judged = if ask.pool == NOWHERE && outcome.end().cause == Cause::NoPool {
             Ok(("nopool", None))

@@ -46,7 +46,9 @@ pub fn write_reply(
         Outcome::Reply(body) if framing.is_json() || marks == Marks::Plain => {
             encode(framing, body, out)
         }
-        Outcome::Ended(..) if framing.is_json() && asked == Asked::Nothing => Ok(()),
+        Outcome::Ended(..) | Outcome::Sorry(..) if framing.is_json() && asked == Asked::Nothing => {
+            Ok(())
+        }
         _ => write_made(framing, marks, outcome, asked, out),
     }
 }
@@ -62,12 +64,13 @@ fn write_made(
 ) -> Result<(), Unframable> {
     let start = out.len();
     match outcome {
-        Outcome::Ended(end, text) if framing.is_json() => {
+        Outcome::Ended(end, text) | Outcome::Sorry(end, text) if framing.is_json() => {
             jsonrpc::write_error(*end, text, asked, out);
         }
         _ => write_text(out, marks, outcome),
     }
-    if let (Outcome::Ended(..), Framing::Len(Width::One)) = (outcome, framing) {
+    let made = matches!(outcome, Outcome::Ended(..) | Outcome::Sorry(..));
+    if made && framing == Framing::Len(Width::One) {
         out.truncate(start + Width::One.body_max());
     }
     match envelope(framing, &out[start..]) {
@@ -93,8 +96,11 @@ pub(crate) fn write_text(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
             }
             return out.extend_from_slice(body);
         }
-        Outcome::Ended(end, text) => (end, text),
+        Outcome::Ended(end, text) | Outcome::Sorry(end, text) => (end, text),
     };
+    if matches!(outcome, Outcome::Sorry(..)) && marks == Marks::Plain {
+        return write_words(out, text);
+    }
     let verdict = end.cause.verdict();
     match (verdict, marks) {
         (Verdict::Failed | Verdict::Unknown, Marks::Status) => out.push(b'-'),
@@ -112,6 +118,11 @@ pub(crate) fn write_text(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
             out.push(b' ');
         }
     }
+    write_words(out, text);
+}
+
+/// Writes a text that must not end a line before its time.
+fn write_words(out: &mut Vec<u8>, text: &[u8]) {
     out.extend(text.iter().map(|&byte| if matches!(byte, b'\n' | 0) { b' ' } else { byte }));
 }
 

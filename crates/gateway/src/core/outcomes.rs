@@ -17,7 +17,7 @@ pub(super) fn whole(mut parts: Vec<u8>, outcome: Outcome) -> Outcome {
 }
 
 /// The answer to a request that its pool does not take.
-pub(super) fn refusal(cause: Cause, pool: &str) -> Outcome {
+pub(crate) fn refusal(cause: Cause, pool: &str) -> Outcome {
     let text = match cause {
         Cause::Full => {
             format!("pool {pool} has as many requests waiting as it may; try again later")

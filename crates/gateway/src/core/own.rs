@@ -7,6 +7,7 @@ use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
 use crate::exchanges::{Client, Exchange, SessionId, State};
 use crate::plan::OwnPlan;
+use crate::wish::Wish;
 
 /// Programs that are a connection's own.
 pub(super) struct Own {
@@ -151,6 +152,6 @@ impl Core {
             pool: place,
             state: State::Received,
         });
-        self.direct.push((place, worker, Waiting { id, peer, at_us, body }));
+        self.direct.push((place, worker, Waiting { id, peer, at_us, body, wish: Wish::default() }));
     }
 }

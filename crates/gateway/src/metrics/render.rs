@@ -49,6 +49,16 @@ const POOL: &[Family<PoolMetrics>] = &[
     counter("roadstead_requests_total", |it| &it.requests, "Requests given to the pool."),
     gauge("roadstead_queue_length", |it| &it.queued, "Requests that wait."),
     gauge("roadstead_queue_bytes", |it| &it.queued_bytes, "Bytes that they hold."),
+    gauge("roadstead_workers_serving", |it| &it.serving, "Workers that are fit and not disabled."),
+    gauge("roadstead_clients_bound", |it| &it.bound, "Clients that are bound to a worker."),
+    gauge("roadstead_sorry", |it| &it.is_sorry, "1 while the pool is sorry."),
+    counter("roadstead_sorry_times_total", |it| &it.became_sorry, "How often it became sorry."),
+    counter("roadstead_sorry_answers_total", |it| &it.sorry, "Requests answered with `sorry`."),
+    counter(
+        "roadstead_sorry_passed_on_total",
+        |it| &it.passed_on,
+        "Requests given to the pool that answers when this one is sorry.",
+    ),
     counter("roadstead_worker_starts_total", |it| &it.started, "Workers started."),
     counter(
         "roadstead_worker_start_failures_total",

@@ -48,6 +48,7 @@ impl Connect {
         let send_max = transport.listener().limits.send_max;
         let length = match &delivery {
             Delivery::Part(part) | Delivery::End(Outcome::Reply(part)) => part.len(),
+            Delivery::End(Outcome::Sorry(_, body)) => body.len(),
             Delivery::End(Outcome::Ended(..)) => 0,
         };
         if self.request.is_none() {
@@ -69,7 +70,7 @@ impl Connect {
             Delivery::End(outcome) => {
                 self.request = None;
                 self.outcome = Some(match outcome {
-                    Outcome::Reply(body) => {
+                    Outcome::Reply(body) | Outcome::Sorry(_, body) => {
                         self.push(body);
                         Outcome::Reply(Slice::default())
                     }

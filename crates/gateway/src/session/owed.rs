@@ -258,14 +258,14 @@ fn part_size(part: &Slice) -> usize {
 /// Bytes that an outcome puts into the client's output, a few of marks excepted.
 fn length(outcome: &Outcome) -> usize {
     match outcome {
-        Outcome::Reply(body) | Outcome::Ended(_, body) => body.len(),
+        Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.len(),
     }
 }
 
 /// Bytes that an outcome keeps in memory.
 fn size(outcome: &Outcome) -> usize {
     match outcome {
-        Outcome::Reply(body) | Outcome::Ended(_, body) => body.held(),
+        Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.held(),
     }
 }
 
@@ -296,7 +296,9 @@ mod tests {
             Ready::Part(body) | Ready::End(_, Outcome::Reply(body)) => {
                 Some(String::from_utf8_lossy(&body).into_owned())
             }
-            Ready::End(_, Outcome::Ended(end, _)) => Some(format!("!{}", end.cause.word())),
+            Ready::End(_, Outcome::Ended(end, _) | Outcome::Sorry(end, _)) => {
+                Some(format!("!{}", end.cause.word()))
+            }
         }
     }
 

@@ -77,7 +77,7 @@ impl Shard {
         };
         let Some(socket) = self.listeners[place].datagrams else { return };
         let taken = match &outcome {
-            Outcome::Reply(body) => calls.send_datagram(socket, to, body),
+            Outcome::Reply(body) | Outcome::Sorry(_, body) => calls.send_datagram(socket, to, body),
             Outcome::Ended(..) => {
                 self.scratch.clear();
                 Session::refusal(&self.listeners[place].plan, &outcome, &mut self.scratch);

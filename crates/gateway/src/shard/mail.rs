@@ -8,7 +8,7 @@ use super::{Role, Shard};
 use crate::drain::Stage;
 use crate::exchanges::Client;
 use crate::mail::Mail;
-use crate::status::{ListenerStatus, PoolStatus, Status};
+use crate::status::{ListenerStatus, PlaceStatus, PoolStatus, Status};
 use crate::workers::Workers;
 
 impl Shard {
@@ -23,6 +23,9 @@ impl Shard {
                 });
             }
             Mail::Ask { pool, line, reply } => self.ask(&pool, line, reply),
+            Mail::Order { pool, order, reply } => reply(self.core.order(&pool, &order)),
+            Mail::Why { id, reply } => reply(self.core.why(id)),
+            Mail::Lately { pool, count, reply } => reply(self.core.lately(&pool, count)),
             Mail::Status(reply) => reply(self.status()),
             Mail::Recycle { pool, reply } => reply(self.core.recycle(&pool)),
             Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
@@ -92,6 +95,12 @@ impl Shard {
                 queued_bytes: status.queued_bytes,
                 oldest: self.core.oldest(place),
                 down: status.open,
+                sorry: status.sorry.map(|(reason, since)| {
+                    (reason.word(), self.core.now.saturating_duration_since(since))
+                }),
+                bound: status.bound,
+                on_backup: status.on_backup,
+                places: served.pool.workers().map(place_status).collect(),
                 workers: served.workers.status(),
             }
         });
@@ -101,5 +110,18 @@ impl Shard {
             exchanges: self.core.exchanges.len(),
             draining: self.drain.stage != Stage::Running,
         }
+    }
+}
+
+fn place_status(view: pool::WorkerView<'_>) -> PlaceStatus {
+    PlaceStatus {
+        name: view.name.map_or_else(|| view.place.to_string(), str::to_owned),
+        weight: view.weight_set.unwrap_or(view.weight),
+        hand: view.hand.word(),
+        health: view.health.word(),
+        in_use: view.in_use,
+        slots: view.slots,
+        waiting: view.waiting,
+        out: view.out,
     }
 }

@@ -95,8 +95,8 @@ impl Seats {
 impl<P: Payload> Pool<P> {
     /// What a payload asks, and its bytes.
     pub(super) fn asked(&self, payload: &P) -> (usize, Facts) {
-        let Ask { id, key, named, priority: _, share: _ } = payload.ask();
-        (payload.bytes(), Facts { id, key: key.map(Key::new), named, since: self.now })
+        let Ask { id, key, hash, named, priority: _, share: _ } = payload.ask();
+        (payload.bytes(), Facts { id, key: key.map(Key::new), hash, named, since: self.now })
     }
 
     /// The worker at a place changed: brings all sets that know of it in line.
@@ -270,8 +270,9 @@ impl<P: Payload> Pool<P> {
             self.call(Lane::Bound(place));
             return;
         }
-        let hash = facts.key.filter(|_| self.settings.schedule == Schedule::Hash);
-        let hash = hash.map(|key| key.hash());
+        let hashes = self.settings.schedule == Schedule::Hash;
+        let of_key = || facts.key.filter(|_| hashes).map(|key| key.hash());
+        let hash = facts.hash.or_else(of_key);
         let next = self.free.next(&mut self.random, hash);
         let (place, choice) = next.expect("the caller has seen a free slot");
         match self.queue.next(Lane::Bound(place)) {
@@ -302,7 +303,8 @@ impl<P: Payload> Pool<P> {
             // Whoever has a key goes alone: it may belong to another worker.
             let fits = |(facts, next): (Facts, usize)| {
                 bytes.saturating_add(next) <= batch.bytes
-                    && (lane != Lane::Common || (facts.key.is_none() && facts.named.is_none()))
+                    && (lane != Lane::Common
+                        || (facts.key.is_none() && facts.named.is_none() && facts.hash.is_none()))
             };
             let last = rows == batch.rows || !self.queue.next(lane).is_some_and(fits);
             self.counts.dispatched += 1;

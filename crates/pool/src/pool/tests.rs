@@ -1,5 +1,6 @@
 //! Scenes with virtual time.
 
+mod balance;
 mod crash;
 mod end;
 mod recycle;

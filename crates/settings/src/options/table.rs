@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::balance::{HEALTH, SCHEDULE, SORRY, STICKY};
 use super::{Choice, Default, Kind, Of, Opt, Section, Short, Word};
 use crate::model::*;
 
@@ -12,7 +13,7 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-const fn count(min: u64, max: u64) -> Kind {
+pub(super) const fn count(min: u64, max: u64) -> Kind {
     Kind::Count { min, max }
 }
 
@@ -22,20 +23,25 @@ const fn size(max: u64) -> Kind {
 }
 
 /// A time that must pass.
-const fn time() -> Kind {
+pub(super) const fn time() -> Kind {
     Kind::Time { min: Duration::from_millis(1), max: DAY }
 }
 
 /// A time that may be zero.
-const fn time_or_zero() -> Kind {
+pub(super) const fn time_or_zero() -> Kind {
     Kind::Time { min: Duration::ZERO, max: DAY }
 }
 
-const fn word(name: &'static str, means: Choice, about: &'static str) -> Word {
+pub(super) const fn word(name: &'static str, means: Choice, about: &'static str) -> Word {
     Word { name, means, about }
 }
 
-const fn any(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+pub(super) const fn any(
+    name: &'static str,
+    kind: Kind,
+    default: Default,
+    about: &'static str,
+) -> Opt {
     Opt::new(name, kind, default, Of::Any, about)
 }
 
@@ -203,6 +209,44 @@ const POOL: &[Opt] = &[
         "How many requests may wait, and how long.",
     ),
     any("schedule", Kind::Word(SCHEDULE), Is("round-robin"), "Which free worker is next."),
+    any("hash", Kind::Key, Is("source"), "What `schedule = \"hash\"` goes by."),
+    any(
+        "sticky",
+        Kind::Group(STICKY, Short::None),
+        Nothing,
+        "Binds each client to the worker that had its first request.",
+    ),
+    any(
+        "health",
+        Kind::Group(HEALTH, Short::None),
+        Inner,
+        "When a worker is left out, and how long.",
+    ),
+    any(
+        "sorry",
+        Kind::Group(SORRY, Short::None),
+        Nothing,
+        "What it answers, in place of a refusal, when it is over its limits, nobody can answer, a request waited \
+         too long, or an operator says so.",
+    ),
+    any(
+        "slots_max",
+        count(1, 1_000_000),
+        Nothing,
+        "Requests that all its workers together may have in their hands at once.",
+    ),
+    any(
+        "slow_start",
+        time_or_zero(),
+        Is("0s"),
+        "How long a new worker takes until it is given its whole share, where the schedule has weights.",
+    ),
+    any(
+        "decisions",
+        count(0, 1_000_000),
+        Is("256"),
+        "Decisions that are kept, for `roadstead ctl why`.",
+    ),
     any(
         "deadline",
         time(),
@@ -534,6 +578,30 @@ const QUEUE: &[Opt] = &[
     any("length", count(1, 10_000_000), Is("10000"), "Requests."),
     any("bytes", size(64 * GIB), Is("64MiB"), "Bytes of memory that they hold."),
     any("wait", time(), Is("5s"), "How long one may wait before it is refused."),
+    any(
+        "hold",
+        time_or_zero(),
+        Is("0s"),
+        "How long requests wait while workers run but none is fit.",
+    ),
+    any(
+        "fair",
+        Kind::Key,
+        Nothing,
+        "Those that have this in common take turns: one that asks much does not keep others waiting.",
+    ),
+    any(
+        "priority",
+        Kind::Key,
+        Nothing,
+        "Where a request says how urgent it is: a digit, 0 the most, 5 where there is none.",
+    ),
+    any(
+        "priority_step",
+        time(),
+        Is("1s"),
+        "One level of priority is worth so much waiting: nobody waits for ever.",
+    ),
 ];
 
 const BATCH: &[Opt] = &[
@@ -644,15 +712,6 @@ const HALF_CLOSE: &[Word] = &[
 const LAST_LINE: &[Word] = &[
     word("refuse", Choice::LastLine(LastLine::Refuse), "It is refused: it may have been cut off."),
     word("accept", Choice::LastLine(LastLine::Accept), "It is a request like any other."),
-];
-
-const SCHEDULE: &[Word] = &[
-    word("round-robin", Choice::Schedule(Schedule::RoundRobin), "Each in its turn."),
-    word(
-        "least-outstanding",
-        Choice::Schedule(Schedule::LeastOutstanding),
-        "The one with the fewest requests in its hands.",
-    ),
 ];
 
 const FRAMING: &[Word] = &[

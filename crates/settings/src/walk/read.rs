@@ -113,6 +113,8 @@ fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
         Kind::Address => values::address(text).map(Value::Address),
         Kind::Target => values::target(text).map(Value::Target),
         Kind::Secret => values::secret(text).map(Value::Secret),
+        Kind::Key => values::key(text).map(Value::Key),
+        Kind::Percent => values::percent(text).map(Value::Number),
         Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
         Kind::Text | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
         Kind::Count { .. }
@@ -324,6 +326,7 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
         (Kind::Count { .. }, Raw::Text(text)) if text.parse::<u64>().is_ok() => text.clone(),
         (Kind::Switch, Raw::Text(text)) if text == "true" || text == "false" => text.clone(),
         (Kind::Processors, Raw::Integer(Some(0..))) => format!("[{word}]"),
+        (Kind::Percent, Raw::Integer(Some(0..=100))) => format!("\"{word}%\""),
         (Kind::Time { .. }, Raw::Integer(Some(0..))) => format!("\"{word}s\""),
         (Kind::Address, Raw::Integer(Some(0..=65_535))) => format!("\":{word}\""),
         (Kind::Command, Raw::Text(text)) if !text.trim().is_empty() => {
@@ -338,7 +341,9 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
             | Kind::Template
             | Kind::Address
             | Kind::Target
-            | Kind::Secret,
+            | Kind::Secret
+            | Kind::Key
+            | Kind::Percent,
             Raw::List(items),
         ) => match items.as_slice() {
             [Node { raw: Raw::Text(text), .. }] => quote(text),
@@ -386,6 +391,10 @@ pub(crate) fn expectation(kind: &Kind) -> String {
         Kind::Address => "an address like \"127.0.0.1:7000\", \"[::1]:7000\", \":7000\" or \
                           \"unix:/path\""
             .to_owned(),
+        Kind::Key => {
+            "\"source\", \"line\", \"word:N\", \"field:NAME\" or \"member:NAME\"".to_owned()
+        }
+        Kind::Percent => "a part of a whole, like \"30%\"".to_owned(),
         Kind::Pool => "the name of a pool".to_owned(),
         Kind::Text => "a text in quotes".to_owned(),
         Kind::Template => "a text in quotes, like \"ok\" or \"ok {id}\"".to_owned(),

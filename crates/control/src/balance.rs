@@ -1,0 +1,141 @@
+//! What an operator orders and asks: weights, hands, being sorry, and why.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use gateway::{Access, Order, Told};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::pages::STATUS_WAIT;
+
+/// Decisions that one page shows.
+const LATELY_MAX: usize = 100;
+/// The heaviest weight.
+const WEIGHT_MAX: u32 = 256;
+
+pub(crate) fn routes() -> Router<Access> {
+    Router::new()
+        .route("/pools/{pool}/sorry", post(sorry))
+        .route("/pools/{pool}/workers/{worker}/{verb}", post(worker))
+        .route("/pools/{pool}/why", get(lately))
+        .route("/why/{id}", get(why))
+}
+
+/// Waits for what the shard says.
+async fn ask<T>(ask: impl FnOnce(oneshot::Sender<T>)) -> Option<T> {
+    let (reply, answer) = oneshot::channel();
+    ask(reply);
+    timeout(STATUS_WAIT, answer).await.ok()?.ok()
+}
+
+fn silent() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "the shard does not answer\n").into_response()
+}
+
+async fn order(access: Access, pool: String, order: Order) -> Response {
+    let told = ask(|reply| {
+        // Whoever asked may have gone.
+        access.order(pool, order, move |told| drop(reply.send(told)));
+    });
+    match told.await {
+        Some(Told::Done(text)) => (StatusCode::OK, format!("{text}\n")).into_response(),
+        Some(Told::Unknown(text)) => (StatusCode::NOT_FOUND, format!("{text}\n")).into_response(),
+        None => silent(),
+    }
+}
+
+async fn sorry(State(access): State<Access>, Path(pool): Path<String>, body: Bytes) -> Response {
+    match body.trim_ascii() {
+        b"on" => order(access, pool, Order::Sorry(true)).await,
+        b"off" => order(access, pool, Order::Sorry(false)).await,
+        _ => (StatusCode::BAD_REQUEST, "the body is `on` or `off`\n").into_response(),
+    }
+}
+
+async fn worker(
+    State(access): State<Access>,
+    Path((pool, worker, verb)): Path<(String, String, String)>,
+    body: Bytes,
+) -> Response {
+    let what = match verb.as_str() {
+        "enable" => Order::Enable(worker),
+        "disable" => Order::Disable(worker),
+        "drain" => Order::Drain(worker),
+        "weight" => match weight(&body) {
+            Some(weight) => Order::Weight(worker, weight),
+            None => {
+                let text = format!("the body is a weight from 0 to {WEIGHT_MAX}, or `default`\n");
+                return (StatusCode::BAD_REQUEST, text).into_response();
+            }
+        },
+        _ => {
+            let text = "a worker can be told `enable`, `disable`, `drain` or `weight`\n";
+            return (StatusCode::NOT_FOUND, text).into_response();
+        }
+    };
+    order(access, pool, what).await
+}
+
+/// A weight, or none for that of the settings.
+fn weight(body: &[u8]) -> Option<Option<u32>> {
+    let text = std::str::from_utf8(body).ok()?.trim();
+    if text == "default" {
+        return Some(None);
+    }
+    text.parse().ok().filter(|weight| *weight <= WEIGHT_MAX).map(Some)
+}
+
+async fn why(State(access): State<Access>, Path(id): Path<u64>) -> Response {
+    let found = ask(|reply| access.why(id, move |why| drop(reply.send(why))));
+    match found.await {
+        None => silent(),
+        Some(found) if found.is_empty() => {
+            let text = format!(
+                "nothing is kept of request {id}: it is too long ago, or there was none (see `decisions` of the pool)\n"
+            );
+            (StatusCode::NOT_FOUND, text).into_response()
+        }
+        Some(found) => {
+            let mut text = String::new();
+            for why in found {
+                for decision in why.decisions {
+                    text.push_str(&format!("pool {}: {decision}\n", why.pool));
+                }
+            }
+            text.into_response()
+        }
+    }
+}
+
+async fn lately(State(access): State<Access>, Path(pool): Path<String>) -> Response {
+    let asked = pool.clone();
+    let found = ask(|reply| access.lately(asked, LATELY_MAX, move |all| drop(reply.send(all))));
+    match found.await {
+        None => silent(),
+        Some(None) => (StatusCode::NOT_FOUND, format!("there is no pool {pool}\n")).into_response(),
+        Some(Some(decisions)) => {
+            let lines =
+                decisions.iter().map(|(id, decision)| format!("request {id}: {decision}\n"));
+            lines.collect::<String>().into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_is_a_number_in_its_range_or_that_of_the_settings() {
+        assert_eq!(weight(b"3\n"), Some(Some(3)));
+        assert_eq!(weight(b"0"), Some(Some(0)));
+        assert_eq!(weight(b"default"), Some(None));
+        for wrong in [&b"257"[..], b"-1", b"", b"heavy", b"\xff"] {
+            assert_eq!(weight(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What balancing means for exchanges: the sorry answer, how fit workers are, and what an operator
+//! asks and orders.
+
+use exchange::{Cause, End, Outcome, Phase, RequestId, Verdict};
+use pool::{Control, Decided, Decision, Hand, Refused};
+
+use crate::core::{Core, Waiting};
+use crate::exchanges::{Move, State};
+use crate::plan::SorryPlan;
+use crate::status::{Lately, Told, Why};
+
+/// What an operator orders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// The pool answers that it is sorry, or no longer.
+    Sorry(bool),
+    /// A worker gets this weight; none: the one that its settings say.
+    Weight(String, Option<u32>),
+    /// A worker gets nothing.
+    Disable(String),
+    /// A worker serves like the others again.
+    Enable(String),
+    /// A worker keeps the clients that are bound to it, and gets no others.
+    Drain(String),
+}
+
+impl Core {
+    /// A pool does not take a request, or lets go of it: its client is told, in the words of `sorry`
+    /// where the pool has them.
+    pub(crate) fn refuse(&mut self, id: RequestId, place: usize, refused: Refused<Waiting>) {
+        let Refused { payload, cause } = refused;
+        let served = &mut self.pools[place];
+        let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
+        let outcome = match sorry {
+            None => crate::core::refusal(cause, &served.name),
+            Some(SorryPlan::Body(body)) => {
+                Outcome::Sorry(End::new(cause, Phase::Queue), body.clone())
+            }
+            Some(SorryPlan::Pool(other)) => {
+                let other = *other;
+                served.counts.passed_on += 1;
+                let Some(exchange) = self.exchanges.get_mut(id) else { return };
+                exchange.step(Move::PassOn, self.now);
+                exchange.pool = other;
+                return self.admit(id, other, payload.body);
+            }
+        };
+        self.pools[place].counts.sorry += u64::from(matches!(outcome, Outcome::Sorry(..)));
+        self.end(id, outcome);
+    }
+
+    /// What a request's end says of its worker.
+    pub(crate) fn judge(&mut self, place: usize, id: RequestId, outcome: &Outcome) {
+        let served = &mut self.pools[place];
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let State::Working(worker) = exchange.state else { return };
+        let end = outcome.end();
+        let good = match end.cause.verdict() {
+            Verdict::Answered | Verdict::Refused | Verdict::Left => true,
+            Verdict::Failed | Verdict::Unknown => false,
+        };
+        let since = exchange.stamps.dispatched.unwrap_or(self.now);
+        let took = self.now.saturating_duration_since(since);
+        served.pool.handle_result(self.now, worker, good, took);
+    }
+
+    /// Carries out an order. The text is for the operator.
+    pub(crate) fn order(&mut self, pool: &str, order: &Order) -> Told {
+        let now = self.now;
+        let Some(served) = self.pools.iter_mut().find(|served| served.name == pool) else {
+            return Told::Unknown(format!("there is no pool {pool}"));
+        };
+        let (worker, control, done) = match order {
+            Order::Sorry(on) => {
+                served.pool.handle_sorry(now, *on);
+                served.dirty = true;
+                let state = if *on { "is sorry" } else { "is no longer sorry by hand" };
+                tracing::warn!("pool {pool} {state}");
+                return Told::Done(format!("pool {pool} {state}"));
+            }
+            Order::Weight(worker, weight) => {
+                let done = match weight {
+                    Some(weight) => format!("has the weight {weight}"),
+                    None => "has the weight of its settings".to_owned(),
+                };
+                (worker, Control::Weight(*weight), done)
+            }
+            Order::Disable(worker) => {
+                (worker, Control::Hand(Hand::Disabled), "gets nothing".to_owned())
+            }
+            Order::Enable(worker) => (worker, Control::Hand(Hand::Enabled), "serves".to_owned()),
+            Order::Drain(worker) => {
+                (worker, Control::Hand(Hand::Drained), "keeps its clients only".to_owned())
+            }
+        };
+        if !served.pool.handle_control(now, worker, control) {
+            let workers: Vec<String> = served
+                .pool
+                .workers()
+                .map(|view| view.name.map_or_else(|| view.place.to_string(), str::to_owned))
+                .collect();
+            let workers = workers.join(", ");
+            return Told::Unknown(format!(
+                "pool {pool} has no worker {worker}; its workers are {workers}"
+            ));
+        }
+        served.dirty = true;
+        tracing::warn!("worker {worker} of pool {pool} {done}");
+        Told::Done(format!("worker {worker} of pool {pool} {done}"))
+    }
+
+    /// What was decided about a request, pool by pool.
+    pub(crate) fn why(&self, id: u64) -> Vec<Why> {
+        let of = |served: &crate::core::ServedPool| {
+            let decisions = served.pool.why(id).map(|decision| self.told(decision));
+            Why { pool: served.name.clone(), decisions: decisions.collect() }
+        };
+        self.pools.iter().map(of).filter(|why| !why.decisions.is_empty()).collect()
+    }
+
+    /// What was decided lately in a pool.
+    pub(crate) fn lately(&self, pool: &str, count: usize) -> Option<Lately> {
+        let served = self.pools.iter().find(|served| served.name == pool)?;
+        let latest = served.pool.decisions().take(count);
+        Some(latest.map(|decision| (decision.id, self.told(decision))).collect())
+    }
+
+    /// A decision in words.
+    fn told(&self, decision: &Decision) -> String {
+        let ago = self.now.saturating_duration_since(decision.at);
+        let what = match decision.decided {
+            Decided::Given(worker, choice) => {
+                format!("given to worker {} ({})", worker.index(), choice.word())
+            }
+            Decided::Refused(cause) => format!("refused: {}", cause.word()),
+            Decided::Returned => "did not reach its worker and waits again".to_owned(),
+            Decided::Rescheduled(why) => {
+                format!("the worker that its client is bound to is {why}: any other will do")
+            }
+        };
+        let free: Vec<String> = (0..pool::PLACES_SEEN)
+            .filter(|place| decision.free & (1 << place) != 0)
+            .map(|place| place.to_string())
+            .collect();
+        let free = if free.is_empty() { "nobody".to_owned() } else { free.join(" ") };
+        let mut text = format!(
+            "{ago:.3?} ago {what}; waited {:.3?}, {} others waited; schedule {}, {} candidates{}, free: {free}",
+            decision.waited,
+            decision.queued,
+            decision.schedule.word(),
+            decision.candidates,
+            if decision.on_backup { " (backup)" } else { "" },
+        );
+        if let Some(key) = decision.key {
+            text.push_str(&format!("; key {key:016x}"));
+        }
+        for out in decision.out.iter() {
+            let name = out.name.clone().unwrap_or_else(|| out.place.to_string());
+            text.push_str(&format!("; out: {name} {}", out.why));
+        }
+        text
+    }
+}
+
+/// Whether a pool that has an answer for it is sorry for a refusal of this cause.
+const fn is_sorry(cause: Cause) -> bool {
+    matches!(cause, Cause::Full | Cause::Waited | Cause::Down | Cause::Sorry)
+}

@@ -1,0 +1,112 @@
+//! The settings of balancing, for the pool and for whoever looks for keys and answers when it is
+//! sorry.
+
+use std::collections::BTreeMap;
+
+use exchange::Slice;
+
+use super::PlanError;
+use crate::wish::Wishes;
+
+/// What is looked for in requests, and what is answered in place of a refusal.
+#[derive(Debug, Default)]
+pub(crate) struct BalancePlan {
+    pub(crate) wishes: Wishes,
+    pub(crate) sorry: Option<SorryPlan>,
+    /// Ends of requests say how fit their workers are.
+    pub(crate) judges: bool,
+}
+
+/// What a pool answers with when it is sorry.
+#[derive(Clone, Debug)]
+pub(crate) enum SorryPlan {
+    Body(Slice),
+    /// The place of another pool.
+    Pool(usize),
+}
+
+/// Adds to a pool's settings what `balance` says, and gives what is left of it.
+pub(super) fn balance(
+    name: &str,
+    schedule: settings::Schedule,
+    balance: settings::Balance,
+    places: &BTreeMap<String, usize>,
+    to: &mut pool::Settings,
+) -> Result<BalancePlan, PlanError> {
+    let settings::Balance {
+        slots_max,
+        hash,
+        sticky,
+        slow_start,
+        health,
+        sorry,
+        fair,
+        priority,
+        priority_step,
+        hold,
+        decisions,
+    } = balance;
+    let settings::Health { errors, slow, eject, eject_max } = health;
+    to.schedule = order(schedule);
+    to.slots_all = slots_max;
+    to.slow_start = slow_start;
+    to.health = pool::HealthSettings { errors, slow, eject, eject_max, ..to.health };
+    to.priority_step = priority_step;
+    to.hold = hold;
+    to.decisions = decisions;
+    let sticky = sticky.map(|settings::Sticky { key, lifetime, entries, gone }| {
+        to.sticky = Some(pool::Sticky {
+            limits: pool::AffinityLimits { lifetime, entries },
+            gone: match gone {
+                settings::Gone::Reschedule => pool::Gone::Reschedule,
+                settings::Gone::Refuse => pool::Gone::Refuse,
+            },
+        });
+        key
+    });
+    let sorry = match sorry {
+        None => None,
+        Some(settings::Sorry { answer, until, steady }) => {
+            to.sorry = Some(pool::SorrySettings { until, steady });
+            Some(answer_of(name, answer, places)?)
+        }
+    };
+    let hash = (schedule == settings::Schedule::Hash).then_some(hash);
+    let wishes = Wishes { sticky, hash, fair, priority };
+    Ok(BalancePlan { wishes, sorry, judges: errors > 0 })
+}
+
+fn answer_of(
+    pool: &str,
+    answer: settings::SorryAnswer,
+    places: &BTreeMap<String, usize>,
+) -> Result<SorryPlan, PlanError> {
+    match answer {
+        settings::SorryAnswer::Line(line) => Ok(SorryPlan::Body(Slice::from(line.as_str()))),
+        settings::SorryAnswer::Pool(name) => {
+            places.get(&name).copied().map(SorryPlan::Pool).ok_or(PlanError::NoPool(name))
+        }
+        settings::SorryAnswer::File(path) => match std::fs::read(&path) {
+            Ok(bytes) => {
+                let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+                Ok(SorryPlan::Body(Slice::from(body)))
+            }
+            Err(error) => Err(PlanError::Sorry {
+                pool: pool.to_owned(),
+                why: format!("its answer `{path}` cannot be read: {error}"),
+            }),
+        },
+    }
+}
+
+const fn order(schedule: settings::Schedule) -> pool::Schedule {
+    match schedule {
+        settings::Schedule::RoundRobin => pool::Schedule::RoundRobin,
+        settings::Schedule::WeightedRoundRobin => pool::Schedule::WeightedRoundRobin,
+        settings::Schedule::LeastOutstanding => pool::Schedule::LeastOutstanding,
+        settings::Schedule::TwoChoices => pool::Schedule::TwoChoices,
+        settings::Schedule::Random => pool::Schedule::Random,
+        settings::Schedule::Hash => pool::Schedule::Hash,
+        settings::Schedule::First => pool::Schedule::First,
+    }
+}

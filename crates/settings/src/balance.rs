@@ -1,0 +1,148 @@
+//! Balancing, as it is configured: who is bound to which worker, who is fit, who waits how, and what
+//! a pool says when it is sorry. The same for every kind of worker.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What a pool does beyond giving the next request to the next free worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Balance {
+    /// Requests that all workers together may have in their hands; none: as many as they have room
+    /// for.
+    pub slots_max: Option<u32>,
+    /// What `schedule = "hash"` goes by.
+    pub hash: Key,
+    /// Whether clients are bound to workers.
+    pub sticky: Option<Sticky>,
+    /// How long a new worker takes until it is given its whole share.
+    pub slow_start: Duration,
+    /// What makes a worker unfit.
+    pub health: Health,
+    /// What it answers when it is sorry.
+    pub sorry: Option<Sorry>,
+    /// Those that have the same share a pool evenly; none: whoever came first.
+    pub fair: Option<Key>,
+    /// Where a request says how urgent it is.
+    pub priority: Option<Key>,
+    /// What one level of priority is worth in waiting time.
+    pub priority_step: Duration,
+    /// How long requests wait while no worker is fit.
+    pub hold: Duration,
+    /// Decisions that are kept for `why`.
+    pub decisions: u32,
+}
+
+impl Default for Balance {
+    /// What holds where nothing is said; a test keeps it equal to the table.
+    fn default() -> Self {
+        Self {
+            slots_max: None,
+            hash: Key::Source,
+            sticky: None,
+            slow_start: Duration::ZERO,
+            health: Health::default(),
+            sorry: None,
+            fair: None,
+            priority: None,
+            priority_step: Duration::from_secs(1),
+            hold: Duration::ZERO,
+            decisions: 256,
+        }
+    }
+}
+
+/// Something that is found in a request or known of its client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// The client's address, without its port.
+    Source,
+    /// The whole request.
+    Line,
+    /// A word of it, from 1; blanks and tabs stand between.
+    Word(u32),
+    /// The value of `NAME=value` among its words.
+    Field(String),
+    /// A member of the JSON object that it is.
+    Member(String),
+}
+
+impl fmt::Display for Key {
+    /// As it is written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source => f.write_str("source"),
+            Self::Line => f.write_str("line"),
+            Self::Word(number) => write!(f, "word:{number}"),
+            Self::Field(name) => write!(f, "field:{name}"),
+            Self::Member(name) => write!(f, "member:{name}"),
+        }
+    }
+}
+
+/// How clients are bound to workers (`sticky`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sticky {
+    /// What a client is known by.
+    pub key: Key,
+    /// A client that did not ask for so long is no longer bound.
+    pub lifetime: Duration,
+    /// Clients bound at once.
+    pub entries: u32,
+    /// What becomes of a client whose worker is gone.
+    pub gone: Gone,
+}
+
+/// What becomes of a client whose worker is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// It is bound to another.
+    Reschedule,
+    /// Its requests are refused.
+    Refuse,
+}
+
+/// What makes a worker unfit (`health`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Failed requests in a row; 0: they do not count.
+    pub errors: u32,
+    /// A request that takes longer counts as failed.
+    pub slow: Option<Duration>,
+    /// How long a worker is left out the first time.
+    pub eject: Duration,
+    /// How long at most.
+    pub eject_max: Duration,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            errors: 0,
+            slow: None,
+            eject: Duration::from_secs(10),
+            eject_max: Duration::from_secs(300),
+        }
+    }
+}
+
+/// What a pool does when it is sorry (`sorry`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sorry {
+    /// What it answers with.
+    pub answer: SorryAnswer,
+    /// Percent of its room that may be taken when it is sorry no longer.
+    pub until: u32,
+    /// How long that must hold.
+    pub steady: Duration,
+}
+
+/// What a pool answers with when it is sorry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SorryAnswer {
+    /// This.
+    Line(String),
+    /// What is in this file.
+    File(String),
+    /// Whatever this pool answers.
+    Pool(String),
+}

@@ -1,0 +1,85 @@
+//! What only holds between options of balancing.
+
+use crate::Schedule;
+use crate::diagnostics::Fault;
+use crate::options::{Choice, Of};
+use crate::walk::{Group, Section, Value};
+
+pub(super) fn check(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
+    let group = &pool.group;
+    if let Some(Value::Group(sorry)) = group.value("sorry") {
+        one_answer(sorry, group, faults);
+        sorry_ends(pool, sorry, pools, faults);
+    }
+    let hashed =
+        matches!(group.value("schedule"), Some(Value::Word(Choice::Schedule(Schedule::Hash))));
+    if let (Some(place), false) = (group.key("hash"), hashed) {
+        faults.push(
+            Fault::at(place, "`hash` is given, but the schedule is another")
+                .expected("it belongs to `schedule = \"hash\"`")
+                .mend("write `schedule = \"hash\"`, or remove it"),
+        );
+    }
+    if pool.worker == Some(Of::Database) {
+        for (name, given) in [("sticky", group.key("sticky")), ("hash", group.key("hash"))] {
+            let Some(place) = given else { continue };
+            faults.push(
+                Fault::at(place, format!("`{name}` stands in a database pool"))
+                    .expected("its workers take requests of all clients in one batch")
+                    .mend("remove it"),
+            );
+        }
+    }
+}
+
+/// A pool is sorry in one way.
+fn one_answer(sorry: &Group, pool: &Group, faults: &mut Vec<Fault>) {
+    let mut given = ["line", "file", "pool"].into_iter().filter_map(|name| sorry.key(name));
+    match (given.next(), given.next()) {
+        (Some(one), Some(other)) => {
+            let second = if one.start > other.start { one } else { other };
+            faults.push(
+                Fault::at(second, "`sorry` has two answers")
+                    .expected("expected one of `line`, `file` and `pool`")
+                    .mend("keep one of them"),
+            );
+        }
+        (None, _) => {
+            let place = pool.key("sorry").unwrap_or(0..0);
+            faults.push(
+                Fault::at(place, "`sorry` does not say what to answer")
+                    .expected("expected one of `line`, `file` and `pool`")
+                    .mend("add `line = \"busy, come back later\"`"),
+            );
+        }
+        _ => {}
+    }
+}
+
+/// A pool that answers for another when that one is sorry is not sorry by way of the same.
+fn sorry_ends(pool: &Section, sorry: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
+    let other = |group: &Group| match group.value("pool") {
+        Some(Value::Text(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let Some(first) = other(sorry) else { return };
+    let mut next = Some(first);
+    for _ in 0..=pools.len() {
+        let Some(name) = next else { return };
+        if name == pool.name {
+            let place = sorry.place("pool").unwrap_or(0..0);
+            faults.push(
+                Fault::at(place, "`sorry` goes in a circle")
+                    .expected("the request would come back to this pool")
+                    .mend("answer with a `line` or a `file` in one of them"),
+            );
+            return;
+        }
+        next = pools.iter().find(|pool| pool.name == name).and_then(|pool| {
+            match pool.group.value("sorry") {
+                Some(Value::Group(sorry)) => other(sorry),
+                _ => None,
+            }
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! The options of balancing.
+
+use super::table::{any, count, time, time_or_zero, word};
+use super::{Default, Kind, Opt, Word};
+use crate::options::Choice;
+use crate::{Gone, Schedule};
+
+use Default::{Is, None as Nothing, Required};
+
+pub(super) const STICKY: &[Opt] = &[
+    any("key", Kind::Key, Required, "What a client is known by."),
+    any("lifetime", time(), Is("1h"), "A client that did not ask for so long is no longer bound."),
+    any(
+        "entries",
+        count(1, 100_000_000),
+        Is("100000"),
+        "Clients bound at once; beyond it the one that rested longest is let go.",
+    ),
+    any(
+        "gone",
+        Kind::Word(GONE),
+        Is("reschedule"),
+        "What becomes of a client whose worker is gone.",
+    ),
+];
+
+const GONE: &[Word] = &[
+    word("reschedule", Choice::Gone(Gone::Reschedule), "It is bound to another."),
+    word("refuse", Choice::Gone(Gone::Refuse), "Its requests are refused as `gone`."),
+];
+
+pub(super) const HEALTH: &[Opt] = &[
+    any(
+        "errors",
+        count(0, 1_000_000),
+        Is("0"),
+        "Requests that fail at a worker in a row until it is left out; 0: they do not count.",
+    ),
+    any("slow", time(), Nothing, "A request that takes longer counts as failed."),
+    any(
+        "eject",
+        time(),
+        Is("10s"),
+        "How long a worker is left out the first time; soon after, twice as long.",
+    ),
+    any("eject_max", time(), Is("5m"), "How long at most."),
+];
+
+pub(super) const SORRY: &[Opt] = &[
+    any("line", Kind::Text, Nothing, "It answers with this."),
+    any("file", Kind::Text, Nothing, "It answers with what is in this file, read at start."),
+    any("pool", Kind::Pool, Nothing, "It gives the request to this pool."),
+    any(
+        "until",
+        Kind::Percent,
+        Is("50%"),
+        "It is sorry until no more than this part of its slots and its queue is taken.",
+    ),
+    any("steady", time_or_zero(), Is("0s"), "How long that must hold."),
+];
+
+pub(super) const SCHEDULE: &[Word] = &[
+    word("round-robin", Choice::Schedule(Schedule::RoundRobin), "Each in its turn."),
+    word(
+        "weighted-round-robin",
+        Choice::Schedule(Schedule::WeightedRoundRobin),
+        "Each in its turn, as often as its weight says, evenly spread.",
+    ),
+    word(
+        "least-outstanding",
+        Choice::Schedule(Schedule::LeastOutstanding),
+        "The one with the fewest requests in its hands, for its weight.",
+    ),
+    word(
+        "two-choices",
+        Choice::Schedule(Schedule::TwoChoices),
+        "Of two drawn by chance, the one with fewer requests in its hands, for its weight.",
+    ),
+    word("random", Choice::Schedule(Schedule::Random), "Drawn by chance, by weight."),
+    word(
+        "hash",
+        Choice::Schedule(Schedule::Hash),
+        "The one that the key in `hash` belongs to, unless it has more than 5/4 of its due.",
+    ),
+    word("first", Choice::Schedule(Schedule::First), "The first that is free."),
+];
