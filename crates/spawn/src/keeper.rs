@@ -52,6 +52,9 @@ const PACKETS_MAX: usize = 16;
 const LOOK_FIRST: Duration = Duration::from_millis(10);
 const LOOK_LAST: Duration = Duration::from_millis(640);
 
+/// What the keeper ignores, and its programs do not.
+const IGNORED: [i32; 5] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE];
+
 /// What was said in the first message.
 struct Terms {
     grace: Duration,
@@ -127,9 +130,7 @@ fn enter() -> io::Result<Keeper> {
 
     // An ignored SIGCHLD, inherited, would have the kernel reap our children.
     system::signals_as_new();
-    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
-        system::ignore(signal);
-    }
+    IGNORED.iter().for_each(|signal| system::ignore(*signal));
     // It fails only for the leader of a group, which has its own already.
     let _ = rustix::process::setsid();
     let guard = rustix::process::getpid();

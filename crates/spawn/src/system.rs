@@ -116,10 +116,20 @@ pub(crate) fn ignore(signal: i32) {
 /// Every signal at its default and none blocked, as a program expects to be started. (An ignored
 /// signal stays ignored over execve.)
 pub(crate) fn signals_as_new() {
+    defaults(1..=SIGNAL_MAX);
+}
+
+/// The same for a child of the keeper, which has all at their default but these: execve itself
+/// resets what has a handler.
+pub(crate) fn signals_as_new_but(ignored: &[i32]) {
+    defaults(ignored.iter().copied());
+}
+
+fn defaults(signals: impl IntoIterator<Item = i32>) {
     // Past libc, which keeps two signals from us that whoever started the daemon may have ignored.
     // All zeroes, in the kernel's layout of it, is the default and an empty mask.
     let default = [0_u64; 8];
-    for signal in 1..=SIGNAL_MAX {
+    for signal in signals {
         // SAFETY: the kernel reads one sigaction of at most 64 bytes, with a mask of 8, and writes
         // no old one; no handler of ours is left to run. It refuses SIGKILL and SIGSTOP.
         unsafe {

@@ -166,7 +166,7 @@ impl Child<'_> {
                 StartError::WorkingDirectory { directory, errno: errno.raw_os_error() }
             })?;
         }
-        system::signals_as_new();
+        system::signals_as_new_but(&super::IGNORED);
 
         let mut variables = environment.with(&start.env, start.env_clear, mark);
         if start.stdbuf {

@@ -1,0 +1,78 @@
+//! A ring of `cat`s: a token goes from program to program, one less at each, until it is 0.
+//!
+//! `ring MODE PROGRAMS HOPS RINGS`, where MODE is `bare` (an epoll loop with nothing around it),
+//! `event` (the loop and the spawner alone) or `gateway` (the shipped gateway and its pools, by the
+//! client within the process). Writes a line for each ring that is set up, and one at the end.
+//! What `cargo xtask bench ring` runs; the peer is `xtask/peers/ring.erl`.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+mod bare;
+mod looped;
+mod through;
+
+/// What is run.
+#[derive(Clone, Copy)]
+struct Plan {
+    programs: usize,
+    hops: u64,
+    rings: usize,
+}
+
+fn main() -> ExitCode {
+    if let Err(error) = spawn::init() {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+    let (Some(programs), Some(hops), Some(rings)) = (number(1), number(2), number(3)) else {
+        eprintln!("usage: ring bare|event|gateway PROGRAMS HOPS RINGS");
+        return ExitCode::from(2);
+    };
+    let size = |number: u64| usize::try_from(number).expect("a few programs");
+    let plan = Plan { programs: size(programs), hops, rings: size(rings) };
+    let took = match words[0].as_str() {
+        "bare" => bare::run(plan),
+        "event" => looped::run(plan),
+        _ => through::run(plan),
+    };
+    match took {
+        Ok(took) => {
+            closing(plan, took);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One ring is there.
+fn set_up(ring: usize, plan: Plan, since: Instant) {
+    let (number, took) = (ring + 1, since.elapsed().as_secs_f64() * 1e3);
+    println!("ring {number}: {} programs in {took:.1} ms", plan.programs);
+}
+
+fn closing(plan: Plan, took: Duration) {
+    let messages = plan.hops as f64 * plan.rings as f64;
+    let (programs, seconds) = (plan.programs * plan.rings, took.as_secs_f64());
+    println!(
+        "{messages:.0} messages over {programs} programs in {seconds:.3} s: {:.0} messages/s, \
+         {:.2} µs each",
+        messages / seconds,
+        seconds * 1e6 / messages
+    );
+}
+
+/// The number on a line without its end.
+fn token(line: &[u8]) -> u64 {
+    line.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}
+
+/// A token as a line.
+fn line(token: u64) -> Vec<u8> {
+    format!("{token}\n").into_bytes()
+}
