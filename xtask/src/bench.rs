@@ -7,6 +7,8 @@
 //!                rows    rows acknowledged a second into SQLite with full sync,
 //!                        against a bare client that commits row by row
 //!   bench fields         what storing and finding names and values takes, against other stores
+//!   bench ring   a token through rings of `cat`s: a bare loop, event + spawn, the gateway, Erlang
+//!   bench programs       placement, pipes or sockets, opening, a pool against a bare loop
 //!   bench loop   an echo of 64 bytes by the loop over each kernel, against a bare loop over epoll,
 //!                mio, libevent and IO::Multiplex
 //!   bench threads        connect, receive, close: pools of threads, a thread for each, none
@@ -22,11 +24,14 @@ mod lines;
 mod load;
 mod page;
 mod process;
+mod programs;
+mod ring;
 mod rows;
 mod server;
 mod statistics;
 mod system_calls;
 mod threads;
+mod trial;
 
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
@@ -54,6 +59,10 @@ enum What {
     Fields(fields::FieldsArguments),
     /// Threads behind connections; writes docs/bench-threads.md
     Threads(threads::ThreadsArguments),
+    /// A token through rings of programs; writes docs/bench-ring.md
+    Ring(ring::RingArguments),
+    /// What programs cost; writes docs/bench-programs.md
+    Programs(programs::ProgramsArguments),
     /// The event loop: an echo at 1 to 9500 connections; writes docs/bench-loop.md
     Loop(LoopArguments),
 }
@@ -109,6 +118,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
         What::Fields(arguments) => fields::run(workspace, arguments),
         What::Http(arguments) => http::run(workspace, arguments),
         What::Loop(arguments) => run_loop(workspace, arguments),
+        What::Ring(arguments) => ring::run(workspace, arguments),
+        What::Programs(arguments) => programs::run(workspace, arguments),
     }
 }
 

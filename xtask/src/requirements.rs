@@ -85,6 +85,14 @@ pub(crate) const BENCH_HTTP: &[Requirement] = &[
 pub(crate) const BENCH_THREADS: &[Requirement] =
     &[program("python3", "python3"), program("taskset", "util-linux"), program("strace", "strace")];
 
+/// What `cargo xtask bench ring` needs.
+pub(crate) const BENCH_RING: &[Requirement] = &[
+    program("erl", "erlang-base"),
+    program("erlc", "erlang-base"),
+    program("taskset", "util-linux"),
+    program("perf", "linux-perf"),
+];
+
 /// What `cargo xtask bench loop` needs.
 pub(crate) const BENCH_LOOP: &[Requirement] = &[
     program("perl", "perl"),

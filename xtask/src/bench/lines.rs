@@ -15,11 +15,12 @@ use super::load::{Load, Plan};
 use super::page::Row;
 use super::process;
 use super::server::{Server, wait_until};
+use super::statistics::Pairs;
 use super::system_calls::{self, Counting};
 use super::{Ground, pairs};
 use crate::shell::Failure;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,9 +53,31 @@ pub(super) const SHAPES: [Shape; 2] = [
 ];
 
 #[derive(Clone, Copy, Debug)]
-enum Side {
+enum Side<'a> {
     Ours,
     Peer,
+    /// Ours, with so many lines in flight to a program.
+    Pool(u32),
+    /// A bare loop with as many.
+    Bare(u32, &'a Path),
+}
+
+/// A pool that is held against a bare loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PoolShape<'a> {
+    /// Lines in flight to one program.
+    pub(super) pipeline: u32,
+    /// The bare loop.
+    pub(super) bare: &'a Path,
+}
+
+/// CPU µs a line of a pool of programs, ours against a bare loop.
+pub(super) fn pool(ground: &Ground, shape: PoolShape<'_>) -> Result<Pairs, Failure> {
+    let PoolShape { pipeline, bare } = shape;
+    let load = Shape { connections: 1000, rate: 10, goal: None };
+    let cpu = |side| window(ground, load, side, false).map(|window| window.us_per_line());
+    let name = format!("a pool with {pipeline} in flight");
+    pairs(ground, &name, || cpu(Side::Pool(pipeline)), || cpu(Side::Bare(pipeline, bare)))
 }
 
 /// What one window gave.
@@ -95,14 +118,24 @@ pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
     })
 }
 
-fn server(ground: &Ground, side: Side) -> Result<Server, Failure> {
+fn server(ground: &Ground, side: Side<'_>) -> Result<Server, Failure> {
     let (command, log) = match side {
-        Side::Ours => {
+        Side::Ours | Side::Pool(_) => {
             let mut command = Command::new(&ground.roadstead);
             let workers = format!("--workers={WORKERS}..{WORKERS}");
-            command.args(["run", "--listen=127.0.0.1:0", &workers, "--"]);
+            command.args(["run", "--listen=127.0.0.1:0", &workers]);
+            if let Side::Pool(pipeline) = side {
+                command.arg(format!("--pipeline={pipeline}"));
+            }
+            command.arg("--");
             command.arg(&ground.roadstead).args(WORKER);
             (command, "ours.log")
+        }
+        Side::Bare(in_flight, program) => {
+            let mut command = Command::new(program);
+            command.args([WORKERS.to_string(), in_flight.to_string()]);
+            command.arg(&ground.roadstead).args(WORKER);
+            (command, "bare.log")
         }
         Side::Peer => {
             let mut command = Command::new("perl");
@@ -115,7 +148,12 @@ fn server(ground: &Ground, side: Side) -> Result<Server, Failure> {
 }
 
 /// One run of one side.
-fn window(ground: &Ground, shape: Shape, side: Side, count_calls: bool) -> Result<Window, Failure> {
+fn window(
+    ground: &Ground,
+    shape: Shape,
+    side: Side<'_>,
+    count_calls: bool,
+) -> Result<Window, Failure> {
     let server = server(ground, side)?;
     let run = Run {
         workers: server.workers(&WORKER, WORKERS)?,
