@@ -33,6 +33,8 @@ const WORKER: [&str; 2] = ["worker", "--echo"];
 const SETTLE: Duration = Duration::from_secs(1);
 /// Seconds that the load runs beyond the window, for accepting and settling before it.
 const AROUND: u32 = 6;
+/// The same where both sides accept at once.
+const AROUND_POOL: u32 = 2;
 /// Lines in flight on a connection before the clients would wait; paced loads stay far below.
 const IN_FLIGHT: u32 = 64;
 
@@ -42,14 +44,16 @@ pub(super) struct Shape {
     connections: u32,
     /// Lines a second on each connection.
     rate: u32,
+    /// Seconds that the load runs beyond the window.
+    around: u32,
     /// How many times the peer's CPU time must be ours.
     goal: Option<f64>,
 }
 
 /// The loads of row A: a thousand quiet clients, and thirty busy ones.
 pub(super) const SHAPES: [Shape; 2] = [
-    Shape { connections: 1000, rate: 1, goal: Some(20.0) },
-    Shape { connections: 30, rate: 50, goal: None },
+    Shape { connections: 1000, rate: 1, around: AROUND, goal: Some(20.0) },
+    Shape { connections: 30, rate: 50, around: AROUND, goal: None },
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +78,7 @@ pub(super) struct PoolShape<'a> {
 /// CPU µs a line of a pool of programs, ours against a bare loop.
 pub(super) fn pool(ground: &Ground, shape: PoolShape<'_>) -> Result<Pairs, Failure> {
     let PoolShape { pipeline, bare } = shape;
-    let load = Shape { connections: 1000, rate: 10, goal: None };
+    let load = Shape { connections: 1000, rate: 10, around: AROUND_POOL, goal: None };
     let cpu = |side| window(ground, load, side, false).map(|window| window.us_per_line());
     let name = format!("a pool with {pipeline} in flight");
     pairs(ground, &name, || cpu(Side::Pool(pipeline)), || cpu(Side::Bare(pipeline, bare)))
@@ -97,7 +101,7 @@ impl Window {
 
 /// All rounds of one load.
 pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
-    let Shape { connections, rate, goal } = shape;
+    let Shape { connections, rate, goal, .. } = shape;
     let name = format!("{connections} connections × {rate} line/s to {WORKERS} programs");
     let cpu = |side| window(ground, shape, side, false).map(|window| window.us_per_line());
     let pairs = pairs(ground, &name, || cpu(Side::Ours), || cpu(Side::Peer))?;
@@ -231,7 +235,7 @@ fn plan(ground: &Ground, shape: Shape) -> Plan {
         connections: shape.connections,
         rate: Some(shape.rate),
         in_flight: IN_FLIGHT,
-        seconds: ground.seconds + AROUND,
+        seconds: ground.seconds + shape.around,
         lines: "work",
         reply: "any",
     }
