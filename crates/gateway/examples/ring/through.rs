@@ -44,6 +44,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
         workshop: Arc::new(None),
         spawner: Box::new(spawner),
         runner: Box::new(Threads),
+        admission: Option::None,
         mailbox: mailbox.clone(),
         metrics: Arc::clone(&metrics),
         started: (began, SystemTime::now()),
