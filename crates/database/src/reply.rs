@@ -57,15 +57,19 @@ impl Writer {
                 }
                 json::encode(&row, &mut self.out)
             }
-            Format::Lines => json::encode(&row, &mut self.out),
-            Format::Tsv => {
-                tsv::encode(&row, &mut self.out);
-                Ok(())
+            Format::Lines | Format::Tsv => {
+                if behind_another {
+                    self.out.push(b'\n');
+                }
+                match self.format {
+                    Format::Lines => json::encode(&row, &mut self.out),
+                    _ => {
+                        tsv::encode(&row, &mut self.out);
+                        Ok(())
+                    }
+                }
             }
         };
-        if self.format != Format::Json {
-            self.out.push(b'\n');
-        }
         written.map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
@@ -112,9 +116,9 @@ mod tests {
         assert_eq!(written(Format::Json), r#"[{"id":1,"path":"/a\t\"\n"},{"id":2,"path":null}]"#);
         assert_eq!(
             written(Format::Lines),
-            "{\"id\":1,\"path\":\"/a\\t\\\"\\n\"}\n{\"id\":2,\"path\":null}\n"
+            "{\"id\":1,\"path\":\"/a\\t\\\"\\n\"}\n{\"id\":2,\"path\":null}"
         );
-        assert_eq!(written(Format::Tsv), "1\t/a\\t\"\\n\n2\t\\N\n");
+        assert_eq!(written(Format::Tsv), "1\t/a\\t\"\\n\n2\t\\N");
         assert_eq!(Writer::new(Format::Json, 1, 1).finish(), b"[]");
         assert_eq!(Writer::new(Format::Tsv, 1, 1).finish(), b"");
     }

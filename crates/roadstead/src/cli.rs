@@ -45,6 +45,9 @@ pub enum Command {
     Check {
         /// The configuration.
         file: PathBuf,
+        /// Also connect to its databases: makes what `create` says, and shows what is missing there.
+        #[arg(long)]
+        connect: bool,
     },
     /// Serve one program on one address, without a configuration file.
     ///

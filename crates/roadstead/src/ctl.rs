@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use crate::ask::request;
+use crate::dead::{self, DeadCommand};
 
 /// Steer a running daemon: weights, workers, the sorry state; and ask it why.
 #[derive(Debug, Args)]
@@ -65,6 +66,11 @@ enum CtlCommand {
         /// The pool.
         pool: String,
     },
+    /// Look at the rows that a database did not accept, try them again, or forget them.
+    ///
+    /// No daemon needs to run; the configuration says where they are.
+    #[command(subcommand)]
+    Dead(DeadCommand),
     /// Say why a request went where it went, or what was decided lately in a pool.
     Why {
         /// The number of a request, as in the log, or the name of a pool.
@@ -75,7 +81,10 @@ enum CtlCommand {
 /// Gives the order and prints what the daemon says. The exit code is 0 when it was carried out.
 #[must_use]
 pub fn main(arguments: &CtlArgs) -> ExitCode {
-    let (method, path, body) = call(&arguments.command);
+    let (method, path, body) = match &arguments.command {
+        CtlCommand::Dead(command) => return dead::main(command),
+        command => call(command),
+    };
     match request(&arguments.admin, method, &path, body.as_bytes()) {
         Ok(said) if said.status == 200 => {
             let written = io::stdout().lock().write_all(&said.body);
@@ -111,6 +120,7 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
         CtlCommand::Why { what } if what.bytes().all(|byte| byte.is_ascii_digit()) => {
             ("GET", format!("/why/{what}"), "")
         }
+        CtlCommand::Dead(_) => unreachable!("it needs no daemon and is done before"),
         CtlCommand::Why { what } => ("GET", format!("/pools/{}/why", escaped(what)), ""),
     }
 }

@@ -18,11 +18,15 @@ pub mod binding;
 #[cfg(feature = "daemon")]
 pub mod cli;
 #[cfg(feature = "daemon")]
+pub mod connect;
+#[cfg(feature = "daemon")]
 pub mod cpu;
 #[cfg(feature = "daemon")]
 pub mod ctl;
 #[cfg(feature = "daemon")]
 pub mod daemon;
+#[cfg(feature = "daemon")]
+pub mod dead;
 #[cfg(feature = "daemon")]
 pub mod demo;
 #[cfg(feature = "daemon")]

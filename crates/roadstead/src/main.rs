@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
-use roadstead::{ask, ctl, daemon, demo, doctor, ledger, load, outcomes, worker};
+use roadstead::{ask, connect, ctl, daemon, demo, doctor, ledger, load, outcomes, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     }
     match Cli::parse().command {
         Command::Serve { file } => serve(settings::load(&file)),
-        Command::Check { file } => check(&file),
+        Command::Check { file, connect } => check(&file, connect),
         Command::Run(arguments) => serve(settings::from_flags(&arguments.flags())),
         Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
         Command::Ctl(arguments) => ctl::main(&arguments),
@@ -66,8 +66,14 @@ fn serve(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
     }
 }
 
-fn check(file: &Path) -> ExitCode {
-    match settings::load(file) {
+fn check(file: &Path, connected: bool) -> ExitCode {
+    let checked = settings::load(file).and_then(|configuration| {
+        if connected {
+            connect::check(file, &configuration)?;
+        }
+        Ok(configuration)
+    });
+    match checked {
         Ok(configuration) => {
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             print(&format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display()))

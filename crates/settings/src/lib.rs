@@ -25,6 +25,7 @@ mod model;
 mod nearest;
 mod options;
 mod reference;
+mod remarks;
 mod tree;
 mod values;
 mod walk;
@@ -35,6 +36,7 @@ pub use flags::{Flag, FlagValue, from_flags};
 pub use load::{FILE_BYTES_MAX, load};
 pub use model::*;
 pub use reference::reference;
+pub use remarks::{Remark, placed};
 
 use diagnostics::Fault;
 use tree::Table;

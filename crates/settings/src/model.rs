@@ -526,9 +526,9 @@ pub struct Query {
 pub enum RowFormat {
     /// One line with a JSON array.
     Json,
-    /// A line of JSON for each row, then an empty one.
+    /// A line of JSON for each row, with line feeds between them.
     Lines,
-    /// A line of TSV for each row, then an empty one.
+    /// A line of TSV for each row, with line feeds between them.
     Tsv,
 }
 

@@ -241,6 +241,7 @@ fn every_option_can_be_given() {
         sync = "normal"
         lock_wait = "1s"
         workers = 3
+        order = "any"
         batch.rows = 10
         batch.bytes = "1KiB"
         "#,

@@ -28,8 +28,8 @@ pub(super) fn proves_rollback(error: &Error) -> bool {
 fn of_code(code: u16, state: &str, text: &str) -> Fault {
     let fault = |blame| Fault::new(blame, text).coded(&code.to_string());
     match code {
-        // No such table, column, procedure, or no right to them: no row can mend that.
-        1044 | 1049 | 1054 | 1091 | 1136 | 1142 | 1143 | 1146 | 1305 | 1370 => {
+        // No such table, column, procedure, no right to them, or a query that would write.
+        1044 | 1049 | 1054 | 1091 | 1136 | 1142 | 1143 | 1146 | 1305 | 1370 | 1792 => {
             fault(Blame::Statement)
         }
         1213 => fault(Blame::Conflict).again(),
@@ -37,7 +37,7 @@ fn of_code(code: u16, state: &str, text: &str) -> Fault {
         // Ended by us or by a limit of the server's.
         1317 | 1969 | 3024 => fault(Blame::Stopped),
         // Switched to read-only, as a replica is: another connection may find the primary.
-        1290 | 1792 | 1836 => fault(Blame::Lost).again(),
+        1290 | 1836 => fault(Blame::Lost).again(),
         // Connections, shutdown, a session that was ended.
         1040
         | 1053

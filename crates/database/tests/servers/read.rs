@@ -35,9 +35,9 @@ fn rows_leave_as_json_lines_or_tsv(place: &Place) {
     let two = r#"{"id":1,"path":"/a","status":200},{"id":2,"path":"/b\"","status":null}"#;
     assert_eq!(serve(&mut json, [body, r#"{"most":0}"#]), [format!("[{two}]"), "[]".to_owned()]);
     let mut lines = place.handler(job(with(Format::Lines)));
-    assert_eq!(serve(&mut lines, [body]), [two.replace("},{", "}\n{") + "\n"]);
+    assert_eq!(serve(&mut lines, [body]), [two.replace("},{", "}\n{")]);
     let mut tsv = place.handler(Job { record: Record::Tsv, ..job(with(Format::Tsv)) });
-    assert_eq!(serve(&mut tsv, ["2"]), ["1\t/a\t200\n2\t/b\"\t\\N\n"]);
+    assert_eq!(serve(&mut tsv, ["2"]), ["1\t/a\t200\n2\t/b\"\t\\N"]);
 }
 
 fn parameters_are_data(place: &Place) {
@@ -92,7 +92,8 @@ fn what_reads_cannot_write(place: &Place) {
         );
         Ok(())
     });
-    assert_eq!(tried.is_err(), place.is_sqlite(), "{tried:?}");
+    // MariaDB and SQLite see it when the query is prepared.
+    assert_eq!(tried.is_ok(), place.is_postgres(), "{tried:?}");
     assert_eq!(place.hits().len(), 3);
     let refused = place.options(job(Query::new("delete from hits"))).unwrap_err();
     assert!(refused.to_string().starts_with("`statement`: begins with `delete`"), "{refused}");

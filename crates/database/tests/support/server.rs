@@ -103,6 +103,8 @@ impl Server {
                 let mut command = as_user("mysql", &program, &[&self.folder, &self.data()]);
                 command.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
                 command.args(["--skip-test-db", &format!("--datadir={data}")]);
+                // Else two that are made at once meet in the system's folder.
+                command.arg(format!("--tmpdir={}", self.folder.display()));
                 command
             }
         };
@@ -154,6 +156,7 @@ impl Server {
                 server.arg(format!("--socket={}", self.folder.join("socket").display()));
                 server.arg(format!("--pid-file={}", self.folder.join("pid").display()));
                 server.arg(format!("--port={}", self.port));
+                server.arg(format!("--tmpdir={}", self.folder.display()));
                 server.args(self.settings.iter().map(|setting| format!("--{setting}")));
             }
         }

@@ -13,6 +13,10 @@ mod client;
 mod daemon;
 
 mod kills;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../../../database/tests/support/server.rs"]
+mod server;
+mod servers;
 mod under_load;
 
 /// How often a fault is made that the plan asks for `full` times.

@@ -21,4 +21,8 @@ mod lives;
 #[cfg(feature = "plants")]
 mod plants;
 mod programs;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../../../database/tests/support/server.rs"]
+mod server;
+mod servers;
 mod store;

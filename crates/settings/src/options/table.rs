@@ -856,12 +856,13 @@ const ROWS: &[Word] = &[
     word(
         "lines",
         Choice::RowFormat(RowFormat::Lines),
-        "A line with an object for each row, then an empty line.",
+        "A line with an object for each row; several of them need a framing that carries line feeds.",
     ),
     word(
         "tsv",
         Choice::RowFormat(RowFormat::Tsv),
-        "A line of values with tabs between for each row, then an empty line; `\\N` is NULL.",
+        "A line of values with tabs between for each row, `\\N` for NULL; several of them need a framing that \
+         carries line feeds.",
     ),
 ];
 

@@ -1,0 +1,54 @@
+//! `roadstead check --connect`: what the databases of a configuration say to it.
+
+use std::path::Path;
+
+use database::{About, DatabaseError};
+use settings::{Action, Configuration, Diagnostics, Remark, Source, Worker};
+
+use crate::workshop::{WorkshopError, database_of};
+
+/// Connects to the database of every pool that has one, makes what `create` says, and prepares its
+/// statement there.
+///
+/// # Errors
+/// What does not fit, each at the place in the file that names it.
+pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnostics> {
+    let mut remarks = Vec::new();
+    for pool in &configuration.pools {
+        let Worker::Database(database) = &pool.worker else { continue };
+        let checked = database_of(pool).and_then(|it| it.check().map_err(WorkshopError::from));
+        let Err(error) = checked else { continue };
+        let option: Vec<&str> = match &error {
+            WorkshopError::NoDatabase => continue,
+            WorkshopError::Secret(_) => vec!["password"],
+            WorkshopError::Database(error) => option_of(error, &database.action),
+        };
+        let path = ["pool", &pool.name].into_iter().chain(option).map(str::to_owned).collect();
+        remarks.push(Remark { path, message: error.to_string() });
+    }
+    if remarks.is_empty() {
+        return Ok(());
+    }
+    let name = file.display().to_string();
+    // It was read a moment ago; what cannot be read now has no places to show.
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    Err(settings::placed(&Source { name, text }, &remarks))
+}
+
+/// The option that an error is about.
+fn option_of<'e>(error: &'e DatabaseError, action: &Action) -> Vec<&'e str> {
+    match error.about() {
+        About::Database => vec!["database"],
+        About::Create => vec!["create"],
+        About::Insert => vec!["insert"],
+        About::Table => vec!["insert", "table"],
+        About::Column(name) => vec!["insert", "columns", name],
+        About::Statement => vec![match action {
+            Action::Insert(_) => "insert",
+            Action::Statement(_) => "statement",
+            Action::Query(_) => "query",
+        }],
+        About::Ack => vec!["ack"],
+        About::Dead => vec!["dead"],
+    }
+}

@@ -1,0 +1,130 @@
+//! The main job on each kind of database, by changing one line; what is read, told and kept.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::daemon::{BINARY, Daemon, folder, main_job, one_pool, worker_program};
+use crate::server::{Kind, Server};
+
+const KINDS: [Kind; 2] = [Kind::Postgres, Kind::Mariadb];
+
+/// The same configuration with another database.
+fn on(configuration: &str, target: &str) -> String {
+    let lines = configuration.lines().map(|line| match line.strip_prefix("database = ") {
+        Some(_) => format!("database = \"{target}\""),
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> (bool, String) {
+    let out = Command::new(BINARY).args(arguments).current_dir(folder).output().unwrap();
+    let said = [out.stdout, out.stderr].concat();
+    (out.status.success(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn the_main_job_runs_on_each_database_by_changing_one_line() {
+    for kind in KINDS {
+        let server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        let folder = folder();
+        let job = main_job(folder.path(), &worker_program(&[]), "");
+        let daemon = Daemon::serve(folder.path(), &on(&job, &target));
+        let mut client = daemon.connect();
+        client.send("1 17 /a 200\n2 18 /b 404\nnonsense\n");
+        client.finish();
+        let replies = client.rest();
+        assert_eq!(replies[..2], ["ok 1", "ok 2"], "{kind:?}");
+        assert!(replies[2].starts_with("!record "), "{replies:?}");
+        let rows = server.run("hits", "select id, at, path, status from hits order by id");
+        assert_eq!(rows, ["1|17|/a|200", "2|18|/b|404"], "{kind:?}");
+        assert!(daemon.stop().success());
+    }
+}
+
+#[test]
+fn rows_are_read_over_the_lines_protocol() {
+    for kind in KINDS {
+        let server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        server.run("hits", "create table hits (id bigint, path varchar(20))");
+        server.run("hits", "insert into hits values (1, '/a'), (2, '/b'), (3, '/c')");
+        let pool = format!(
+            "database = \"{target}\"\nquery = \"select id, path from hits where id > :least order by id\"\n"
+        );
+        for (rows, replies) in [
+            ("json", vec![r#"[{"id":2,"path":"/b"},{"id":3,"path":"/c"}]"#, "[]"]),
+            // A line carries one line; two rows of TSV are two.
+            ("tsv", vec!["!unknown reply it holds a line feed, which a line cannot carry", ""]),
+        ] {
+            let folder = folder();
+            let pool = format!("{pool}rows = \"{rows}\"\nworkers = 2\n");
+            let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+            let mut client = daemon.connect();
+            client.send("{\"least\":1}\n{\"least\":3}\n{}\n");
+            client.finish();
+            let said = client.rest();
+            let (last, others) = said.split_last().unwrap();
+            assert_eq!(others, replies, "{kind:?} {rows}");
+            assert_eq!(last, "!row the record has no `least`");
+        }
+    }
+}
+
+#[test]
+fn check_names_what_is_missing_in_the_database_at_its_place_in_the_file() {
+    for kind in KINDS {
+        let server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        server.run("hits", "create table hits (id bigint, path varchar(20))");
+        let folder = folder();
+        let with = |insert: &str| {
+            let pool = format!("database = \"{target}\"\n{insert}\n");
+            std::fs::write(folder.path().join("x.toml"), one_pool("", &pool)).unwrap();
+            run(folder.path(), &["check", "--connect", "x.toml"])
+        };
+        let (fine, _) = with("insert = { table = \"hits\", columns = [\"id\", \"path\"] }");
+        assert!(fine);
+        let (fine, said) = with("insert = { table = \"hits\", columns = [\"id\", \"pfad\"] }");
+        assert!(
+            !fine && said.contains("no column `pfad`") && said.contains("x.toml:10:"),
+            "{said}"
+        );
+        let (fine, said) = with("statement = \"insert into hit values (:id)\"");
+        assert!(!fine && said.contains("hit") && said.contains("x.toml:10:"), "{said}");
+    }
+}
+
+#[test]
+fn dead_letters_are_listed_tried_again_and_dropped() {
+    for kind in KINDS {
+        let server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        server.run("hits", "create table hits (id bigint primary key, path varchar(5) not null)");
+        let folder = folder();
+        let pool = format!(
+            "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\", \"path\"] }}\n\
+             dead = \"dead\"\nack = \"ok {{id}}\"\n"
+        );
+        let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+        let mut client = daemon.connect();
+        assert_eq!(client.ask(r#"{"id":1,"path":"/a"}"#), "ok 1");
+        assert!(client.ask(r#"{"id":1,"path":"/b"}"#).starts_with("!row "));
+        assert!(client.ask(r#"{"id":2,"path":"/much too long"}"#).starts_with("!row "));
+        let dead = |words: &[&str]| {
+            let words: Vec<&str> = ["ctl", "dead"].iter().chain(words).copied().collect();
+            run(folder.path(), &words)
+        };
+        let (_, listed) = dead(&["list", "roadstead.toml"]);
+        assert_eq!(listed.lines().count(), 2, "{listed}");
+        assert!(listed.contains("much too long"), "{listed}");
+        server.run("hits", "delete from hits");
+        let (all, said) = dead(&["retry", "roadstead.toml"]);
+        assert!(!all && said.contains(" stored\n") && said.contains(" refused: "), "{said}");
+        assert_eq!(server.run("hits", "select id, path from hits"), ["1|/b"]);
+        assert!(!dead(&["drop", "roadstead.toml"]).0, "it wants to hear which");
+        assert!(dead(&["drop", "--all", "roadstead.toml"]).0);
+        assert_eq!(dead(&["list", "roadstead.toml"]).1, "");
+    }
+}

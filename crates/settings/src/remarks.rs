@@ -1,0 +1,79 @@
+//! What others found wrong with a configuration that is right in itself.
+//!
+//! What it is: errors of a database, a socket, a file, placed at the option that names it. What it
+//! knows: paths of keys. What it must never know: what an option means.
+
+use std::ops::Range;
+
+use crate::diagnostics::Fault;
+use crate::tree::{self, Node, Raw, Table};
+use crate::{Diagnostics, Source};
+
+/// Something that is wrong with what an option names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The keys from the section down to the option, and below it an item of its list if one is
+    /// meant. Where the path ends in nothing, the last part of it that is there is shown.
+    pub path: Vec<String>,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Places remarks in the source that they are about. There must be at least one.
+#[must_use]
+pub fn placed(source: &Source, remarks: &[Remark]) -> Diagnostics {
+    let (table, _) = tree::read(&source.text);
+    let fault = |remark: &Remark| Fault::at(find(&table, &remark.path), remark.message.clone());
+    Diagnostics::of(source, remarks.iter().map(fault).collect())
+}
+
+fn find(table: &Table, path: &[String]) -> Range<usize> {
+    let Some((key, rest)) = path.split_first() else { return 0..0 };
+    let Some(entry) = table.iter().find(|entry| entry.key == *key) else { return 0..0 };
+    below(&entry.node, rest).unwrap_or_else(|| match &entry.node.raw {
+        Raw::Table(_) => entry.place.clone(),
+        _ => entry.node.span.clone(),
+    })
+}
+
+fn below(node: &Node, path: &[String]) -> Option<Range<usize>> {
+    let (key, rest) = path.split_first()?;
+    match &node.raw {
+        Raw::Table(table) => {
+            let entry = table.iter().find(|entry| entry.key == *key)?;
+            let inner = below(&entry.node, rest);
+            Some(inner.unwrap_or_else(|| match &entry.node.raw {
+                Raw::Table(_) => entry.place.clone(),
+                _ => entry.node.span.clone(),
+            }))
+        }
+        Raw::List(items) => {
+            let is_meant = |item: &&Node| matches!(&item.raw, Raw::Text(text) if text == key);
+            items.iter().find(is_meant).map(|item| item.span.clone())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remark_stands_at_its_option_or_at_what_is_there_of_it() {
+        let text = "[pool.store]\ndatabase = \"x\"\ninsert = { table = \"t\", columns = [\"a\", \"b\"] }\n";
+        let source = Source { name: "x.toml".into(), text: text.into() };
+        let word = |path: &[&str]| {
+            let path = path.iter().map(|&key| key.to_owned()).collect();
+            let remark = Remark { path, message: "wrong".into() };
+            let placed = placed(&source, &[remark]);
+            let first = placed.iter().next().map(|it| (it.line, it.word.clone()));
+            first.unwrap()
+        };
+        assert_eq!(word(&["pool", "store", "database"]), (2, "\"x\"".to_owned()));
+        assert_eq!(word(&["pool", "store", "insert", "columns", "b"]), (3, "\"b\"".to_owned()));
+        assert_eq!(word(&["pool", "store", "insert", "table"]), (3, "\"t\"".to_owned()));
+        assert_eq!(word(&["pool", "store", "ack"]).0, 1);
+        assert_eq!(word(&["none"]).0, 1);
+    }
+}
