@@ -487,7 +487,7 @@ impl Core {
                 });
             }
             Effect::Stop { worker } => {
-                self.with_workers(place, |workers, _| workers.stop(calls, worker, outside));
+                self.with_workers(place, |workers, up| workers.stop(calls, worker, outside, up));
             }
         }
     }

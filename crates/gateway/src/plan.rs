@@ -339,8 +339,6 @@ pub(crate) fn pool(
                 settings::Dispatch::Tagged => true,
             };
             let own = (dispatch == settings::Dispatch::Session).then_some(OwnPlan { reset });
-            // A process a request: its end is no failure, however soon it comes.
-            let settle = if framing == wire::Framing::Oneshot { Duration::ZERO } else { settle };
             let plan = ProgramPlan {
                 program,
                 arguments,

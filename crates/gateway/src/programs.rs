@@ -10,6 +10,9 @@
 //! One whose output ends in *Serving* is *Silent* for a moment before it is *Ending*: how it exited,
 //! and its last words, are told to those who waited for it.
 //!
+//! Where a process serves one request (`oneshot`), a worker is a slot: *Empty* until a request comes, for
+//! which its process is started, and empty again when that has ended.
+//!
 //! A *Serving* program answers its requests in their order. One that speaks when nothing was asked,
 //! says too much or is too late is not trusted with another request: it is killed, and another
 //! takes its place. What the kernel has accepted for it ends as unknown; what was still in our own
@@ -61,6 +64,8 @@ pub(crate) enum Pipe {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
+    /// A slot without a process: one is started for each request.
+    Empty,
     Starting,
     Serving,
     /// Its output has ended; how it exited may be told in a moment.
@@ -75,6 +80,12 @@ enum Phase {
 
 struct Program {
     worker: WorkerId,
+    /// The place of its pool.
+    place: usize,
+    /// A slot for processes of one request each.
+    is_slot: bool,
+    /// What the process is started for.
+    pending: Option<Request>,
     token: u64,
     name: String,
     pid: Option<u32>,
@@ -113,39 +124,57 @@ impl Programs {
         worker: WorkerId,
         place: usize,
         outside: &mut Outside,
+        up: &mut Vec<Upward>,
     ) {
         let name = format!("{}/{}", self.pool, worker.index());
-        let token = outside.token(place, worker);
-        outside.spawner.start(
-            token,
-            spawn::Command {
-                program: self.plan.program.clone(),
-                arguments: self.plan.arguments.clone(),
-                cwd: self.plan.cwd.clone(),
-                env: self.plan.env.clone(),
-                env_clear: self.plan.terms.env_clear,
-                name: name.clone(),
-                wiring: self.plan.terms.wiring,
-                bounds: self.plan.terms.bounds(worker.index()),
-            },
-        );
+        let is_slot = self.plan.framing.ends_with_stream();
         if self.live.len() <= worker.index() {
             self.live.resize_with(worker.index() + 1, || None);
         }
         self.live[worker.index()] = Some(Program {
             worker,
-            token,
+            place,
+            is_slot,
+            pending: None,
+            token: 0,
             name,
             pid: None,
-            phase: Phase::Starting,
+            phase: Phase::Empty,
             link: None,
             stderr: Stderr::default(),
             exit: None,
-            timer: Some(calls.timer(calls.now() + self.plan.times.start)),
+            timer: None,
             expected: false,
             served: 0,
             looked_at: None,
         });
+        if is_slot {
+            up.push(Upward::Started { worker });
+        } else {
+            self.launch(calls, worker, outside);
+        }
+    }
+
+    /// Starts the process of a worker that has none.
+    fn launch(&mut self, calls: &mut Calls<'_>, worker: WorkerId, outside: &mut Outside) {
+        let plan = Arc::clone(&self.plan);
+        let Some(program) = self.find(worker) else { return };
+        program.token = outside.token(program.place, worker);
+        program.phase = Phase::Starting;
+        program.timer = Some(calls.timer(calls.now() + plan.times.start));
+        outside.spawner.start(
+            program.token,
+            spawn::Command {
+                program: plan.program.clone(),
+                arguments: plan.arguments.clone(),
+                cwd: plan.cwd.clone(),
+                env: plan.env.clone(),
+                env_clear: plan.terms.env_clear,
+                name: program.name.clone(),
+                wiring: plan.terms.wiring,
+                bounds: plan.terms.bounds(worker.index()),
+            },
+        );
     }
 
     /// It runs. Returns the streams of its pipes, for the shard to know whose they are.
@@ -173,7 +202,10 @@ impl Programs {
         let error = calls.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
         let link = program.link.insert(Link::new(input, output, &plan));
         program.stderr.open(error);
-        if plan.greets {
+        if let Some(request) = program.pending.take() {
+            link.send(calls, worker, request, plan.deadline, up);
+            program.settle_in(calls);
+        } else if plan.greets {
             link.greet(calls);
         } else if !plan.says_ready {
             program.serve(calls, up);
@@ -189,6 +221,7 @@ impl Programs {
     ) {
         let Some(program) = self.find(worker) else { return };
         tracing::warn!(worker = program.name, "cannot be started: {error}");
+        program.give_back(up);
         self.live[worker.index()] = None;
         up.push(Upward::StartFailed { worker });
     }
@@ -199,17 +232,18 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         request: Request,
+        outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let (deadline, framing) = (self.plan.deadline, self.plan.framing);
-        let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
-        let Some(program) = serving else {
+        let deadline = self.plan.deadline;
+        let ready = [Phase::Serving, Phase::Empty];
+        let ready = self.find(worker).filter(|program| ready.contains(&program.phase));
+        let Some(program) = ready else {
             return up.push(Upward::Returned { id: request.id, body: request.body });
         };
-        if framing.ends_with_stream() {
-            // It serves this one and no other, and then it ends.
-            program.expected = true;
-            up.push(Upward::Retired { worker });
+        if program.phase == Phase::Empty {
+            program.pending = Some(request);
+            return self.launch(calls, worker, outside);
         }
         match program.link.as_mut() {
             Some(link) => link.send(calls, worker, request, deadline, up),
@@ -310,7 +344,7 @@ impl Programs {
         match pipe {
             Pipe::Error => program.stderr.close(),
             Pipe::Input | Pipe::Output => {
-                if program.phase == Phase::Serving {
+                if program.phase == Phase::Serving && !program.is_slot {
                     up.push(Upward::Retired { worker });
                 } else if program.phase == Phase::Starting {
                     tracing::warn!(worker = program.name, "closed a pipe before it had greeted");
@@ -420,7 +454,7 @@ impl Programs {
             }
             // What it said is read as soon as its client takes it.
             Phase::Killed if program.link.as_ref().is_some_and(Link::is_held) => {}
-            Phase::Killed | Phase::Serving => {
+            Phase::Killed | Phase::Serving | Phase::Empty => {
                 // It has exited, or will; whoever still holds its pipes open is not waited for.
                 if let Some(link) = program.link.as_mut() {
                     link.close(calls);
@@ -446,7 +480,7 @@ impl Programs {
     ) {
         let grace = self.plan.grace;
         let Some(program) = self.find(worker) else { return };
-        if program.phase == Phase::Serving {
+        if program.phase == Phase::Serving && !program.is_slot {
             up.push(Upward::Retired { worker });
         }
         program.exit = Some(exit);
@@ -471,9 +505,12 @@ impl Programs {
         if let (Some(exit), Some(link)) = (&program.exit, program.link.as_mut())
             && exit.status == Status::Code(0)
         {
+            let before = link.answers;
             link.conclude(up);
+            program.served += link.answers - before;
         }
-        if !program.expected {
+        let well = program.exit.is_some_and(|exit| exit.status == Status::Code(0));
+        if !(program.expected || program.is_slot && well) {
             let (exit, tail) = (program.exit_text(), program.stderr.tail());
             let tail =
                 if tail.is_empty() { String::new() } else { format!("; it said last: {tail:?}") };
@@ -483,20 +520,34 @@ impl Programs {
         if let Some(link) = program.link.as_mut() {
             link.close(calls);
         }
-        if let Some(timer) = program.timer {
+        if let Some(timer) = program.timer.take() {
             calls.cancel_timer(timer);
         }
         outside.tokens.remove(&program.token);
+        program.give_back(up);
+        if program.is_slot && !program.expected {
+            program.empty();
+            return up.push(Upward::Released { worker });
+        }
         up.push(Upward::Ended { worker, expected: program.expected });
         self.live[worker.index()] = None;
     }
 
     /// Ends a program that has nothing to do.
-    pub(crate) fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, outside: &mut Outside) {
+    pub(crate) fn stop(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
         let grace = self.plan.grace;
         let Some(program) = self.find(worker) else { return };
         program.expected = true;
-        if program.phase == Phase::Starting {
+        if program.phase == Phase::Empty {
+            self.live[worker.index()] = None;
+            up.push(Upward::Ended { worker, expected: true });
+        } else if program.phase == Phase::Starting {
             // Its start is on the way to the keeper, and so is this.
             outside.spawner.stop(program.token, spawn::Stop::Kill);
             program.phase = Phase::Killed;
@@ -527,7 +578,7 @@ impl Programs {
             pid: program.pid,
             state: match program.phase {
                 Phase::Starting => "starting",
-                Phase::Serving => "serving",
+                Phase::Serving | Phase::Empty => "serving",
                 Phase::Silent | Phase::Ending | Phase::Told | Phase::Killed => "ending",
             },
             in_flight: program.link.as_ref().map_or(0, Link::in_flight),
@@ -549,11 +600,32 @@ const HOLD_SLACK: usize = 512 << 10;
 impl Program {
     /// It takes requests from now on.
     fn serve(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
+        self.settle_in(calls);
+        up.push(Upward::Started { worker: self.worker });
+    }
+
+    /// Its start is over.
+    fn settle_in(&mut self, calls: &mut Calls<'_>) {
         self.phase = Phase::Serving;
         if let Some(timer) = self.timer.take() {
             calls.cancel_timer(timer);
         }
-        up.push(Upward::Started { worker: self.worker });
+    }
+
+    /// What its process was started for and never got.
+    fn give_back(&mut self, up: &mut Vec<Upward>) {
+        if let Some(request) = self.pending.take() {
+            up.push(Upward::Returned { id: request.id, body: request.body });
+        }
+    }
+
+    /// Its process has gone, and another may be started for the next request.
+    fn empty(&mut self) {
+        self.phase = Phase::Empty;
+        self.pid = None;
+        self.link = None;
+        self.stderr = Stderr::default();
+        self.exit = None;
     }
 
     /// Closes its input and gives it time to end by itself.
@@ -591,7 +663,7 @@ impl Program {
         fault: Fault,
         up: &mut Vec<Upward>,
     ) {
-        if self.phase == Phase::Serving {
+        if self.phase == Phase::Serving && !self.is_slot {
             up.push(Upward::Retired { worker: self.worker });
         }
         self.fail_flights(calls, fault, up);

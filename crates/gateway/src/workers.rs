@@ -36,15 +36,21 @@ impl Workers {
         up: &mut Vec<Upward>,
     ) {
         match self {
-            Self::Programs(programs) => programs.start(calls, worker, place, outside),
+            Self::Programs(programs) => programs.start(calls, worker, place, outside, up),
             Self::Handlers(handlers) => handlers.start(worker, place, outside, up),
         }
     }
 
     /// Ends a worker that has nothing to do.
-    pub(crate) fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, outside: &mut Outside) {
+    pub(crate) fn stop(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
         match self {
-            Self::Programs(programs) => programs.stop(calls, worker, outside),
+            Self::Programs(programs) => programs.stop(calls, worker, outside, up),
             Self::Handlers(handlers) => handlers.stop(worker, outside),
         }
     }
@@ -68,7 +74,7 @@ impl Workers {
         up: &mut Vec<Upward>,
     ) {
         match self {
-            Self::Programs(programs) => programs.dispatch(calls, worker, request, up),
+            Self::Programs(programs) => programs.dispatch(calls, worker, request, outside, up),
             Self::Handlers(handlers) => {
                 handlers.dispatch(calls, worker, request, last, outside, up);
             }

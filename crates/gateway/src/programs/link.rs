@@ -25,7 +25,7 @@ use crate::upward::Upward;
 mod tags;
 mod words;
 
-use tags::{Message, Outgoing, Tags};
+use tags::{Message, Outgoing, Spoken, Tags};
 
 struct Flight {
     id: RequestId,
@@ -61,6 +61,8 @@ pub(super) struct Link {
     output: Option<StreamId>,
     decoder: Decoder,
     flights: VecDeque<Flight>,
+    /// It may have requests of several clients in its hands.
+    is_shared: bool,
     tags: Option<Tags>,
     stream: Option<StreamPlan>,
     /// Those of the flights that were cancelled.
@@ -95,6 +97,7 @@ impl Link {
             output: Some(output),
             decoder: Decoder::new(plan.framing, plan.reply_max, Over::End),
             flights: VecDeque::new(),
+            is_shared: plan.is_shared,
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
             stream: plan.stream.clone(),
             cancelled: 0,
@@ -294,6 +297,11 @@ impl Link {
         if self.tags.is_some() {
             return self.handle_message(calls, worker, frame, up);
         }
+        if self.decoder.framing().is_json()
+            && let Some(said) = self.handle_aside(calls, frame, up)
+        {
+            return said;
+        }
         let accepted = self.accepted(calls);
         let last = match &self.stream {
             None => true,
@@ -314,6 +322,35 @@ impl Link {
             self.watch_gap(calls);
         }
         Said::Fine
+    }
+
+    /// A message of a program whose messages keep their ids, unless it is a reply. What it says
+    /// beside its replies is for the client that it works for, if it works for one only; what it
+    /// asks is answered by us.
+    fn handle_aside(
+        &mut self,
+        calls: &mut Calls<'_>,
+        frame: &[u8],
+        up: &mut Vec<Upward>,
+    ) -> Option<Said> {
+        let mut out = Vec::new();
+        match tags::said_in_order(frame, &mut out) {
+            Spoken::Reply => None,
+            Spoken::Broken(text) => Some(Said::Broken(text)),
+            Spoken::Asked => Some(match self.write(calls, &out) {
+                Ok(_) => Said::Fine,
+                Err(unframable) => Said::Broken(unframable.text()),
+            }),
+            Spoken::Aside => {
+                up.push(match self.flights.front() {
+                    Some(flight) if !self.is_shared => {
+                        Upward::Part { id: flight.id, part: Slice::copy_of(frame) }
+                    }
+                    _ => Upward::Discarded,
+                });
+                Some(Said::Fine)
+            }
+        }
     }
 
     /// The oldest reply is complete; `rest` is its last frame, or nothing more.

@@ -131,9 +131,38 @@ fn a_process_a_request_takes_its_input_to_the_end_and_gives_its_output_to_the_en
     assert_eq!(client.bytes(9), b"6:a\nb\nc\n,");
     assert_eq!(client.bytes(7), b"4:y\nz\n,");
     assert_eq!(client.bytes(3), b"0:,");
-    assert!(daemon.metric("roadstead_worker_starts_total", &[]) >= 3);
     assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
     assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_process_is_started_for_its_request_and_not_before() {
+    let folder = folder();
+    let program = ["sh", "-c", "echo $$; exit $(cat)"];
+    let daemon = serve(folder.path(), "lines", &program, "framing = \"oneshot\"\nworkers = 2\n");
+    assert!(daemon.programs().is_empty());
+    let mut client = daemon.connect();
+    let (one, other) = (client.ask("0"), client.ask("0"));
+    assert!(one != other && one.parse::<u32>().is_ok(), "{one} {other}");
+    // One that fails is told, and is no reason to serve nobody.
+    for _ in 0..20 {
+        assert!(client.ask("1").contains("code 1"));
+    }
+    assert!(client.ask("0").parse::<u32>().is_ok());
+    assert!(daemon.programs().is_empty());
+    assert_eq!(daemon.metric("roadstead_worker_starts_total", &[]), 2, "the slots");
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_process_that_cannot_be_started_is_no_storm() {
+    let folder = folder();
+    let pool = "framing = \"oneshot\"\n";
+    let daemon = serve(folder.path(), "lines", &["/no/such/program"], pool);
+    let reply = daemon.connect().ask("a");
+    assert!(reply.starts_with("!down ") || reply.starts_with("!waited "), "{reply}");
+    let starts = daemon.metric("roadstead_worker_starts_total", &[]);
+    assert!(starts < 40, "{starts} starts are no back-off");
 }
 
 #[test]
@@ -353,4 +382,38 @@ fn a_connection_whose_program_has_ended_is_told_so() {
     assert!(lost.starts_with("!lost "), "{lost}");
     let mut another = daemon.connect();
     assert_eq!(three(&mut another).1, "1");
+}
+
+/// A language server that says something before and beside each reply, and asks its client things.
+const TALKATIVE: &str = r#"
+import json, sys
+def say(message): print(json.dumps(message), flush=True)
+say({"method": "window/logMessage", "params": {"message": "hello"}})
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "method" not in asked: continue
+    say({"method": "note", "params": asked.get("id")})
+    say({"id": "mine", "method": "workspace/configuration"})
+    if json.loads(sys.stdin.readline()).get("id") != "mine": sys.exit(3)
+    say({"id": asked["id"], "result": asked["id"]})
+"#;
+
+#[test]
+fn what_a_program_says_beside_its_replies_is_not_taken_for_one() {
+    for dispatch in ["in-order", "session"] {
+        let folder = folder();
+        let pool = format!("framing = \"jsonrpc\"\ndispatch = \"{dispatch}\"\n");
+        let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", TALKATIVE], &pool);
+        let mut client = daemon.connect();
+        for id in 1..4 {
+            client.send(format!("{{\"id\":{id},\"method\":\"m\"}}\n"));
+            let mut line = parse(&client.line());
+            while line["method"] == "window/logMessage" {
+                line = parse(&client.line());
+            }
+            assert_eq!((&line["method"], &line["params"]), (&"note".into(), &id.into()));
+            assert_eq!(parse(&client.line())["result"], id);
+        }
+        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    }
 }

@@ -79,6 +79,45 @@ pub(super) struct Tags {
     greeting: Greeting,
 }
 
+/// What a message is of a program whose messages keep their ids. What is to be written to the
+/// program is written behind what `out` holds.
+pub(super) fn said_in_order(frame: &[u8], out: &mut Vec<u8>) -> Spoken {
+    let message = match scan(frame) {
+        Ok(message) => message,
+        Err(fault) => return Spoken::Broken(fault.text()),
+    };
+    match (message.kind(), &message.id) {
+        (Kind::Response, _) => Spoken::Reply,
+        (Kind::Notification, _) | (Kind::Request, None) => Spoken::Aside,
+        (Kind::Request, Some(place)) => {
+            answer(&message, frame, &frame[place.clone()], out);
+            Spoken::Asked
+        }
+    }
+}
+
+/// What a program says whose replies come in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spoken {
+    /// The reply to its oldest request.
+    Reply,
+    /// Something beside it, to which nothing is answered.
+    Aside,
+    /// It asks something; what was written is the answer to it.
+    Asked,
+    /// No message.
+    Broken(&'static str),
+}
+
+/// Answers a request of a program.
+fn answer(message: &jsonrpc::Message, frame: &[u8], id: &[u8], out: &mut Vec<u8>) {
+    if message.is_method(frame, "ping") {
+        write_result(id, b"{}", out);
+    } else {
+        write_refusal(id, out);
+    }
+}
+
 /// What becomes of a message that keeps its id.
 pub(super) fn unchanged(frame: &[u8]) -> Outgoing {
     match scan(frame).map(|message| message.kind()) {
@@ -197,11 +236,7 @@ impl Tags {
         match (message.kind(), &message.id) {
             (Kind::Request, Some(place)) => {
                 let id = &frame[place.clone()];
-                if message.is_method(frame, "ping") {
-                    write_result(id, b"{}", out);
-                } else {
-                    write_refusal(id, out);
-                }
+                answer(&message, frame, id, out);
                 Message::Asked
             }
             (Kind::Response, Some(place)) => self.response(frame, place, &message, out),
