@@ -310,6 +310,10 @@ impl Frames {
         let (framing, marks) = (self.plan.framing, self.plan.marks);
         let written = match &ready {
             Ready::Part(part) => encode(framing, part, out),
+            Ready::End(name, Outcome::Reply(body)) if is_one_line(framing, body) => {
+                let line = Outcome::Reply(body.slice(0..body.len() - 1));
+                write_reply(framing, marks, &line, name.asked(), out)
+            }
             Ready::End(name, outcome) => write_reply(framing, marks, outcome, name.asked(), out),
         };
         if let Err(refused) = written {
@@ -345,4 +349,10 @@ impl Frames {
     pub(super) fn is_owed(&self) -> bool {
         !self.owed.is_empty()
     }
+}
+
+/// Whether a reply is a line with its end, as the whole output of a program often is. On a listener
+/// of lines it is the end that every reply gets.
+fn is_one_line(framing: wire::Framing, body: &[u8]) -> bool {
+    framing == wire::Framing::Lines && body.ends_with(b"\n")
 }
