@@ -58,6 +58,8 @@ pub(crate) const TESTS: &[Requirement] = &[
     program("cc", "gcc"),
     program("node", "nodejs"),
     program("npm", "npm"),
+    program("nginx", "nginx-light"),
+    program("apache2", "apache2-bin"),
     Requirement { name: "nc", package: "netcat-openbsd", probe: Probe::Netcat },
 ];
 

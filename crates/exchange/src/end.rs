@@ -71,6 +71,8 @@ causes! {
     TooLong "toolong" Refused,
     /// The last request did not come to its end, or not in time.
     Incomplete "incomplete" Refused,
+    /// The request breaks a rule of its protocol.
+    Malformed "malformed" Refused,
     /// The listener has as many connections as its `connections_max`.
     Connections "connections" Refused,
     /// The pool's queue holds as many requests or bytes as it may.
@@ -99,6 +101,10 @@ causes! {
     Database "database" Failed,
     /// The query gave more rows or bytes than its reply may have.
     Rows "rows" Failed,
+    /// No connection to the worker could be made.
+    Unreached "unreached" Failed,
+    /// The worker's reply breaks a rule of its protocol.
+    Garbled "garbled" Unknown,
     /// There was a reply, but it is larger than it may be.
     Reply "reply" Unknown,
     /// The worker ended with the request in its hands.

@@ -14,13 +14,14 @@ use pool::{Effect, Payload, Pool, Refused};
 
 use crate::bindings::{Slot, Way};
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
+use crate::form::Form;
 use crate::journal::Journal;
 use crate::metrics::{Metrics, PoolCounts};
 use crate::outside::Outside;
 use crate::plan::{BalancePlan, PoolPlan};
-use crate::upward::Upward;
+use crate::upward::{Head, Upward};
 use crate::wish::Wish;
-use crate::workers::Workers;
+use crate::workers::{Given, Workers};
 
 mod outcomes;
 mod own;
@@ -43,6 +44,7 @@ pub(crate) struct Waiting {
     pub(crate) at_us: i64,
     pub(crate) body: Slice,
     pub(crate) wish: Wish,
+    pub(crate) form: Form,
 }
 
 impl Payload for Waiting {
@@ -97,17 +99,19 @@ pub(crate) struct Core {
     upward: Vec<Upward>,
     /// Requests that never reached their worker, by pool, the oldest first. They go back when all
     /// that the pools had decided before is carried out, so that they keep their order.
-    returned: Vec<(usize, RequestId, Slice)>,
+    returned: Vec<(usize, RequestId, Slice, Form)>,
     /// What workers are to be told of requests in their hands: pool, worker, request.
     told: Vec<(usize, WorkerId, RequestId, Word)>,
     /// Requests that go straight to a connection's own program.
     direct: Vec<(usize, WorkerId, Waiting)>,
     /// Programs that are replaced after their connection.
     used_up: Vec<(usize, WorkerId)>,
+    /// For whoever writes something that is sent at once.
+    pub(crate) scratch: Vec<u8>,
 }
 
 /// What a worker is told of a request that it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// Its client does not take its parts: no more of them for now.
     Hold,
@@ -115,6 +119,10 @@ pub(crate) enum Word {
     GoOn,
     /// Nobody wants its reply any more.
     Abandoned,
+    /// A part of its body.
+    More(Slice),
+    /// All of its body was given.
+    Whole,
 }
 
 impl Core {
@@ -146,6 +154,7 @@ impl Core {
             told: Vec::new(),
             direct: Vec::new(),
             used_up: Vec::new(),
+            scratch: Vec::new(),
         }
     }
 
@@ -158,6 +167,18 @@ impl Core {
         body: Slice,
         pool: usize,
     ) -> RequestId {
+        self.submit_message(client, peer, body, Form::default(), pool)
+    }
+
+    /// As [`Self::submit`], for a request of a form of its own.
+    pub(crate) fn submit_message(
+        &mut self,
+        client: Client,
+        peer: Peer,
+        body: Slice,
+        form: Form,
+        pool: usize,
+    ) -> RequestId {
         let id = self.exchanges.insert(Exchange {
             client,
             peer,
@@ -167,16 +188,16 @@ impl Core {
             pool,
             state: State::Received,
         });
-        self.admit(id, pool, body);
+        self.admit(id, pool, body, form);
         id
     }
 
-    pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice) {
+    pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[place];
         let (peer, at_us, body) = (exchange.peer, exchange.at_us, body.compact());
         let wish = Wish::of(&served.balance.wishes, peer, &body);
-        let waiting = Waiting { id, peer, at_us, body, wish };
+        let waiting = Waiting { id, peer, at_us, body, form, wish };
         served.dirty = true;
         served.counts.requests += 1;
         match served.way(&exchange.client) {
@@ -212,10 +233,44 @@ impl Core {
             (Outcome::Reply(body), Some(next)) => {
                 exchange.step(Move::Next, self.now);
                 exchange.pool = next;
-                self.admit(id, next, body);
+                self.admit(id, next, body, Form::default());
             }
             (outcome, _) => self.end(id, outcome),
         }
+    }
+
+    /// The head of a worker's answer goes to its client; a caller in this process wants none.
+    fn head(&mut self, place: usize, id: RequestId, head: Head) {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            self.pools[place].counts.discarded += 1;
+            return head.recycle();
+        };
+        exchange.stamps.first_byte.get_or_insert(self.now);
+        match exchange.client {
+            Client::Session { session, sequence } => {
+                self.finished.push((Client::Session { session, sequence }, Delivery::Head(head)));
+            }
+            Client::Inside(_) | Client::Datagram { .. } | Client::Nobody => head.recycle(),
+        }
+    }
+
+    /// A worker wants more of a request's body, or none for now.
+    fn flow(&mut self, id: RequestId, wanted: bool) {
+        if let Some(exchange) = self.exchanges.get_mut(id)
+            && let Client::Session { session, sequence } = exchange.client
+        {
+            self.finished.push((Client::Session { session, sequence }, Delivery::Flow(wanted)));
+        }
+    }
+
+    /// A part of a request's body goes to its worker.
+    pub(crate) fn pass(&mut self, id: RequestId, part: Slice) {
+        self.tell(id, Word::More(part));
+    }
+
+    /// All of a request's body was passed.
+    pub(crate) fn pass_end(&mut self, id: RequestId) {
+        self.tell(id, Word::Whole);
     }
 
     /// A part of a worker's answer goes to its client.
@@ -379,6 +434,8 @@ impl Core {
             Upward::Answered { id, outcome } => self.complete(place, id, outcome),
             // Nor does it become a request of the next pool.
             Upward::Unanswered { id } => self.end(id, Outcome::Reply(Slice::default())),
+            Upward::Head { id, head } => self.head(place, id, head),
+            Upward::Flow { id, wanted } => self.flow(id, wanted),
             Upward::Part { id, part } => self.part(place, id, part),
             Upward::Discarded => served.counts.discarded += 1,
             Upward::Released { worker } => match served.slot(worker) {
@@ -387,7 +444,10 @@ impl Core {
                 Slot::Return => self.give_up(place, worker),
                 Slot::Replace => self.used_up.push((place, worker)),
             },
-            Upward::Returned { id, body } => self.returned.push((place, id, body)),
+            Upward::Returned { id, body } => {
+                self.returned.push((place, id, body, Form::default()));
+            }
+            Upward::Again { id, body, form } => self.returned.push((place, id, body, form)),
             Upward::Started { worker } => {
                 served.counts.started += 1;
                 served.pool.handle_started(now, worker);
@@ -415,7 +475,7 @@ impl Core {
     fn give_back(&mut self) -> bool {
         let any = !self.returned.is_empty();
         let mut unowned = Vec::new();
-        for (place, id, body) in self.returned.drain(..).rev() {
+        for (place, id, body, form) in self.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
             if !self.pools[place].takes_back(exchange) {
                 unowned.push(id);
@@ -423,7 +483,7 @@ impl Core {
             }
             let (peer, at_us) = (exchange.peer, exchange.at_us);
             let wish = Wish::of(&self.pools[place].balance.wishes, peer, &body);
-            let waiting = Waiting { id, peer, at_us, body, wish };
+            let waiting = Waiting { id, peer, at_us, body, form, wish };
             let ticket = self.pools[place].pool.handle_returned(self.now, waiting);
             exchange.step(Move::GiveBack(ticket), self.now);
         }
@@ -501,7 +561,7 @@ impl Core {
         payload: Waiting,
         last: bool,
     ) {
-        let Waiting { id, peer, at_us, body, wish: _ } = payload;
+        let Waiting { id, peer, at_us, body, form, wish: _ } = payload;
         let served = &mut self.pools[place];
         match self.exchanges.get_mut(id) {
             Some(exchange) => {
@@ -519,9 +579,15 @@ impl Core {
         }
         served.counts.batches += u64::from(last);
         let request = exchange::Request { id, peer, body, at_us };
+        let is_wanted = self.exchanges.get_mut(id).is_some();
+        let given = Given { request, form, last };
         self.with_workers(place, |workers, up| {
-            workers.dispatch(calls, worker, request, last, outside, up);
+            workers.dispatch(calls, worker, given, outside, up);
         });
+        if !is_wanted {
+            // Its client left before it was dispatched: nobody else would tell the worker.
+            self.told.push((place, worker, id, Word::Abandoned));
+        }
         if active(Plant::EarlyOk) {
             self.end(id, Outcome::Reply(Slice::from("ok")));
         }

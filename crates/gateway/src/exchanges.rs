@@ -42,6 +42,10 @@ pub(crate) enum Client {
 /// What goes to a client.
 #[derive(Debug)]
 pub(crate) enum Delivery {
+    /// The head of its reply, before the parts.
+    Head(crate::upward::Head),
+    /// Whether more of its body is wanted now.
+    Flow(bool),
     /// A part of its reply; more comes.
     Part(Slice),
     /// The outcome. An empty reply behind parts adds nothing to them.

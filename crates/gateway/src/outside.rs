@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use event::Mailbox;
+use event::{Mailbox, StreamId};
 use exchange::WorkerId;
 use spawn::Spawn;
 
 use crate::mail::Mail;
+use crate::servers::LinkId;
 
 /// Starts the threads of handlers. A simulation replaces it.
 pub trait Runner: Send {
@@ -43,6 +44,8 @@ pub(crate) struct Outside {
     /// Which worker a report of the spawner is about.
     pub(crate) tokens: BTreeMap<u64, (usize, WorkerId)>,
     pub(crate) token_next: u64,
+    /// Streams of servers that were opened, by pool: the shard is to know whose they are.
+    pub(crate) opened: Vec<(StreamId, usize, LinkId)>,
 }
 
 impl Outside {

@@ -89,6 +89,40 @@ pub(crate) enum FrontPlan {
     Connect,
     /// A datagram is one. There are no sessions.
     Datagrams,
+    Http(Arc<HttpPlan>),
+}
+
+/// What a front of HTTP needs to know.
+#[derive(Debug)]
+pub(crate) struct HttpPlan {
+    pub(crate) limits: wire::http1::Limits,
+    pub(crate) forwarded: wire::http1::Forwarded,
+    trusted: Vec<settings::Network>,
+    /// What a server is told where the client names no host.
+    pub(crate) host: String,
+    pub(crate) read: Option<Duration>,
+}
+
+impl HttpPlan {
+    /// Whether what this client says of those before it is believed.
+    pub(crate) fn trusts(&self, client: std::net::IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.contains(client))
+    }
+}
+
+/// What the servers of a pool are.
+#[derive(Clone, Debug)]
+pub(crate) struct ServersPlan {
+    /// Where they listen, and how that is shown.
+    pub(crate) addresses: Vec<(event::Address, String)>,
+    pub(crate) reply: wire::http1::Limits,
+    pub(crate) limits: StreamLimits,
+    pub(crate) connect: Duration,
+    /// Until the first byte of the reply.
+    pub(crate) deadline: Duration,
+    pub(crate) between: Duration,
+    pub(crate) total: Option<Duration>,
+    pub(crate) idle: Duration,
 }
 
 /// What a front of frames needs to know.
@@ -181,6 +215,7 @@ pub(crate) struct OwnPlan {
 
 /// What the workers of a pool are.
 pub(crate) enum WorkersPlan {
+    Servers(Box<ServersPlan>),
     Programs(Arc<ProgramPlan>),
     Handlers { factory: Arc<dyn exchange::Factory>, deadline: Duration },
 }
@@ -216,6 +251,7 @@ pub(crate) fn listener(
         idle,
         read,
         write_stall,
+        http,
     } = listener;
     let pool = *places.get(&pool).ok_or(PlanError::NoPool(pool))?;
     let frames = |framing| FramesPlan {
@@ -242,11 +278,13 @@ pub(crate) fn listener(
         }
         Protocol::Connect => (0, FrontPlan::Connect),
         Protocol::Datagrams => (0, FrontPlan::Datagrams),
+        Protocol::Http => (0, FrontPlan::Http(Arc::new(http_plan(http, &name, unless_zero(read))))),
     };
     Ok(ListenerPlan {
         name,
         pool,
-        keeps_half_closed: half_close == HalfClose::Keep,
+        // Who speaks HTTP and ends its direction with a reply owed has left (contract 8).
+        keeps_half_closed: half_close == HalfClose::Keep && protocol != Protocol::Http,
         connections_max,
         datagram_max: frame_max,
         idle: unless_zero(idle),
@@ -261,6 +299,52 @@ pub(crate) fn listener(
         },
         front,
     })
+}
+
+fn http_plan(http: settings::HttpListener, name: &str, read: Option<Duration>) -> HttpPlan {
+    let settings::HttpListener { head_max, body_max, forwarded, trusted } = http;
+    let limits = wire::http1::Limits {
+        head: head_max,
+        line: wire::http1::Limits::REQUEST.line.min(head_max),
+        body: body_max as u64,
+        ..wire::http1::Limits::REQUEST
+    };
+    let forwarded = match forwarded {
+        settings::Forwarded::Nothing => wire::http1::Forwarded::Nothing,
+        settings::Forwarded::Legacy => wire::http1::Forwarded::Legacy,
+        settings::Forwarded::Standard => wire::http1::Forwarded::Standard,
+    };
+    HttpPlan { limits, forwarded, trusted, host: name.to_owned(), read }
+}
+
+fn servers_plan(servers: settings::Servers, deadline: Duration) -> ServersPlan {
+    let settings::Servers { servers, requests_max: _, connect, between, total, keep } = servers;
+    let address = |settings::Server { address, weight: _, backup: _ }| {
+        let shown = address.to_string();
+        let to = match address {
+            settings::Address::Internet(address) => event::Address::Internet(address),
+            settings::Address::Unix(path) => event::Address::Unix(path),
+            // The checks refuse it: nobody hands a connection over.
+            settings::Address::Inherited(name) => event::Address::Unix(name.into()),
+        };
+        (to, shown)
+    };
+    ServersPlan {
+        addresses: servers.into_iter().map(address).collect(),
+        reply: wire::http1::Limits::REPLY,
+        limits: StreamLimits::default(),
+        connect,
+        deadline,
+        between,
+        total: unless_zero(total),
+        idle: keep,
+    }
+}
+
+fn member(server: &settings::Server) -> pool::Member {
+    let settings::Server { address, weight, backup } = server;
+    let (weight, backup) = (*weight, *backup);
+    pool::Member { weight, backup, ..pool::Member::new(&address.to_string()) }
 }
 
 /// The codec of a framing.
@@ -291,6 +375,8 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// Workers that may end too soon, one after the other, before requests are refused at once.
 const BACKOFF_OPEN_AFTER: u32 = 5;
+/// A server that retires sooner than this after it was tried again is tried later the next time.
+const SERVER_SETTLE: Duration = Duration::from_secs(1);
 /// How long a handler's thread must live to count as having started well.
 const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 
@@ -303,6 +389,7 @@ pub(crate) fn pool(
     let settings::Pool { name, worker, workers, queue, schedule, batch, then, deadline, balance } =
         pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));
+    let mut members = Vec::new();
     let (slots, settle, recycle, own, workers_plan) = match worker {
         Worker::Program(program) => {
             let settings::Program {
@@ -375,6 +462,18 @@ pub(crate) fn pool(
             let never = pool::RecycleSettings::default();
             (1, HANDLER_SETTLE, never, None, WorkersPlan::Handlers { factory, deadline })
         }
+        Worker::Servers(servers) => {
+            members = servers.servers.iter().map(member).collect();
+            let slots = servers.requests_max;
+            let plan = Box::new(servers_plan(servers, deadline));
+            (
+                slots,
+                SERVER_SETTLE,
+                pool::RecycleSettings::default(),
+                None,
+                WorkersPlan::Servers(plan),
+            )
+        }
     };
     let settings::Workers { min, max, spare, idle, grow_after, grow_above } = workers;
     let settings::Queue { length, bytes, wait } = queue;
@@ -399,8 +498,14 @@ pub(crate) fn pool(
             open_after: BACKOFF_OPEN_AFTER,
         },
         recycle,
+        members,
         ..pool::Settings::default()
     };
     let balance = balance::balance(&name, schedule, balance, places, &mut pool)?;
+    // Weights were given to be followed.
+    let weighs = pool.members.iter().any(|member| member.weight != 1);
+    if weighs && pool.schedule == pool::Schedule::RoundRobin {
+        pool.schedule = pool::Schedule::WeightedRoundRobin;
+    }
     Ok(PoolPlan { name, pool, then: then.transpose()?, balance, own, workers: workers_plan })
 }

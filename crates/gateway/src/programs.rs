@@ -269,6 +269,8 @@ impl Programs {
             Word::Hold if is_shared => {}
             Word::Hold => link.hold(calls, id),
             Word::GoOn => link.go_on(calls, id, deadline),
+            // A frame is whole from the start.
+            Word::More(_) | Word::Whole => {}
             Word::Abandoned => {
                 link.go_on(calls, id, deadline);
                 link.cancel(calls, worker, id, up);

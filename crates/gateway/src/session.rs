@@ -13,15 +13,17 @@ use exchange::{Outcome, Peer, RequestId};
 use crate::core::Core;
 use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Delivery, SessionId};
-use crate::plan::{FrontPlan, ListenerPlan};
+use crate::plan::{FrontPlan, HttpPlan, ListenerPlan};
 use crate::transport::{IDLE, READ, Transport, WRITE};
 
 mod connect;
 mod frames;
+mod http;
 mod owed;
 
 use connect::Connect;
 use frames::Frames;
+use http::Http;
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -37,6 +39,7 @@ pub(crate) struct Session {
 enum Front {
     Frames(Frames),
     Connect(Connect),
+    Http(Arc<HttpPlan>, Http),
 }
 
 impl Session {
@@ -57,6 +60,7 @@ impl Session {
             FrontPlan::Connect | FrontPlan::Datagrams => {
                 Front::Connect(Connect::open(id, listener.pool, peer, core))
             }
+            FrontPlan::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id, listener.pool)),
         };
         let transport = Transport::open(calls, stream, peer, listener);
         Self { listener_place, dirty: false, transport, front }
@@ -67,6 +71,7 @@ impl Session {
         match &listener.front {
             FrontPlan::Frames(plan) => plan.write_refusal(outcome, out),
             FrontPlan::Connect | FrontPlan::Datagrams => connect::write_refusal(outcome, out),
+            FrontPlan::Http(plan) => plan.write_refusal(outcome, out),
         }
     }
 
@@ -83,15 +88,27 @@ impl Session {
         match &mut self.front {
             Front::Frames(frames) => frames.handle_data(&mut self.transport, calls, data, core),
             Front::Connect(_) => return data.consume(data.bytes().len()),
+            Front::Http(plan, http) => {
+                http.handle_data(plan, &mut self.transport, calls, data, core);
+            }
         }
         self.transport.rest(calls);
     }
 
     /// What came of request `sequence`.
-    pub(crate) fn deliver(&mut self, sequence: u64, delivery: Delivery, core: &mut Core) {
+    pub(crate) fn deliver(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sequence: u64,
+        delivery: Delivery,
+        core: &mut Core,
+    ) {
         match &mut self.front {
             Front::Frames(frames) => frames.deliver(&self.transport, sequence, delivery, core),
             Front::Connect(connect) => connect.deliver(&self.transport, delivery, core),
+            Front::Http(plan, http) => {
+                http.deliver(plan, &mut self.transport, calls, sequence, delivery, core);
+            }
         }
     }
 
@@ -101,6 +118,7 @@ impl Session {
         match &mut self.front {
             Front::Frames(frames) => frames.flush(&mut self.transport, calls, core, scratch),
             Front::Connect(connect) => connect.flush(&mut self.transport, calls, core, scratch),
+            Front::Http(_, http) => http.flush(&mut self.transport, calls, core),
         }
     }
 
@@ -109,6 +127,8 @@ impl Session {
         match &mut self.front {
             Front::Frames(frames) => frames.flush_all(&mut self.transport, calls, scratch),
             Front::Connect(connect) => connect.flush_all(&mut self.transport, calls, scratch),
+            // What came was written when it came.
+            Front::Http(..) => {}
         }
         // One that has all its replies is only told the end; one that has not may read them.
         let told = self.transport.queued(calls) == 0;
@@ -128,6 +148,7 @@ impl Session {
             READ => match &mut self.front {
                 Front::Frames(frames) => frames.handle_slow(&self.transport, calls, core),
                 Front::Connect(_) => {}
+                Front::Http(_, http) => http.handle_slow(&mut self.transport, calls, core),
             },
             WRITE => return self.transport.handle_write_deadline(calls),
             DeadlineName(_) => {}
@@ -140,6 +161,7 @@ impl Session {
         match &mut self.front {
             Front::Frames(frames) => frames.handle_eof(),
             Front::Connect(_) => {}
+            Front::Http(_, http) => http.handle_eof(),
         }
         !self.transport.listener().keeps_half_closed
     }
@@ -150,6 +172,7 @@ impl Session {
             Front::Frames(frames) => frames.refuse_all(),
             // Its one request is there.
             Front::Connect(_) => {}
+            Front::Http(_, http) => http.refuse_all(),
         }
     }
 
@@ -171,17 +194,19 @@ impl Session {
 
     /// The requests whose outcomes nobody will take.
     pub(crate) fn abandoned(&self) -> impl Iterator<Item = RequestId> {
-        let (frames, connect) = match &self.front {
+        let (frames, one) = match &self.front {
             Front::Frames(frames) => (Some(frames.abandoned()), None),
             Front::Connect(connect) => (None, connect.abandoned()),
+            Front::Http(_, http) => (None, http.abandoned()),
         };
-        frames.into_iter().flatten().chain(connect)
+        frames.into_iter().flatten().chain(one)
     }
 
     pub(crate) fn is_owed(&self) -> bool {
         match &self.front {
             Front::Frames(frames) => frames.is_owed(),
             Front::Connect(connect) => connect.is_owed(),
+            Front::Http(_, http) => http.is_owed(),
         }
     }
 }

@@ -23,8 +23,10 @@ use crate::metrics::Metrics;
 use crate::outside::{Outside, Runner};
 use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Workshop};
 use crate::programs::Pipe;
+use crate::servers::{LinkId, Servers};
 use crate::session::Session;
 use crate::table::Table;
+use crate::upward::Upward;
 use crate::workers::Workers;
 
 mod datagrams;
@@ -78,6 +80,10 @@ enum Role {
     Session(SessionId),
     /// Of a client over the limit, until it has read that.
     Refused,
+    Server {
+        place: usize,
+        link: LinkId,
+    },
     Program {
         place: usize,
         worker: WorkerId,
@@ -163,6 +169,7 @@ impl Shard {
                 mailbox,
                 tokens: std::collections::BTreeMap::new(),
                 token_next: 1,
+                opened: Vec::new(),
             },
             sessions: Table::default(),
             roles: Vec::new(),
@@ -297,6 +304,9 @@ impl Shard {
                     self.touch(id);
                 }
             }
+            Role::Server { place, link } => self.with_servers(place, |servers, up| {
+                servers.handle_data(calls, link, &mut data, up);
+            }),
             Role::Program { place, worker, pipe } => {
                 let outside = &mut self.outside;
                 self.core.with_workers(place, |workers, up| {
@@ -308,7 +318,19 @@ impl Shard {
         }
     }
 
+    /// Runs `act` on the servers of a pool.
+    fn with_servers(&mut self, place: usize, act: impl FnOnce(&mut Servers, &mut Vec<Upward>)) {
+        self.core.with_workers(place, |workers, up| {
+            if let Workers::Servers(servers) = workers {
+                act(servers, up);
+            }
+        });
+    }
+
     fn eof(&mut self, stream: StreamId, calls: &mut Calls<'_>) {
+        if let Role::Server { place, link } = self.role(stream) {
+            return self.with_servers(place, |servers, up| servers.handle_eof(calls, link, up));
+        }
         if let Role::Session(id) = self.role(stream) {
             let Some(session) = self.session(id) else { return };
             if session.handle_eof() {
@@ -330,6 +352,9 @@ impl Shard {
                 let stalled = reason == Reason::Overrun;
                 self.remove_session(id, if stalled { Cause::Stalled } else { Cause::Left });
             }
+            Role::Server { place, link } => self.with_servers(place, |servers, up| {
+                servers.handle_closed(calls, link, reason, up);
+            }),
             Role::Program { place, worker, pipe } => {
                 let outside = &mut self.outside;
                 self.core.with_workers(place, |workers, up| {
@@ -375,6 +400,9 @@ impl Shard {
                     self.touch(id);
                 }
             }
+            Role::Server { place, link } => self.with_servers(place, |servers, up| {
+                servers.handle_deadline(calls, link, name, up);
+            }),
             Role::Program { place, worker, pipe } => {
                 let outside = &mut self.outside;
                 self.core.with_workers(place, |workers, up| {
@@ -399,10 +427,20 @@ impl Shard {
             let found = self.core.with_workers(place, |workers, up| match workers {
                 Workers::Programs(programs) => programs.handle_timer(calls, timer, outside, up),
                 Workers::Handlers(handlers) => handlers.handle_timer(timer, up),
+                // Its timers are deadlines of links.
+                Workers::Servers(_) => false,
             });
             if found {
                 return;
             }
+        }
+    }
+
+    /// Carries out what pools want, and takes note of streams that were opened for it.
+    fn pump(&mut self, calls: &mut Calls<'_>) {
+        self.core.pump(calls, &mut self.outside);
+        while let Some((stream, place, link)) = self.outside.opened.pop() {
+            self.set_role(stream, Role::Server { place, link });
         }
     }
 
@@ -412,14 +450,14 @@ impl Shard {
         for (client, delivery) in finished.drain(..) {
             match (client, delivery) {
                 (Client::Inside(reply), Delivery::End(outcome)) => reply(outcome),
-                (Client::Inside(_), Delivery::Part(_)) | (Client::Nobody, _) => {}
+                (Client::Inside(_) | Client::Nobody, _) => {}
                 (Client::Datagram { listener, to }, delivery) => {
                     self.deliver_datagram(calls, listener, &to, delivery);
                 }
                 (Client::Session { session: id, sequence }, delivery) => {
                     let found = self.sessions.get_mut(id.index as usize, id.generation);
                     if let Some(session) = found {
-                        session.deliver(sequence, delivery, &mut self.core);
+                        session.deliver(calls, sequence, delivery, &mut self.core);
                         self.touch(id);
                     }
                 }
@@ -515,9 +553,18 @@ impl Owner for Shard {
                     listener.accept_failed += 1;
                 }
             }
-            Event::Drained { stream } => {
-                if let Role::Session(id) = self.role(stream) {
-                    self.touch(id);
+            Event::Drained { stream } => match self.role(stream) {
+                Role::Session(id) => self.touch(id),
+                Role::Server { place, link } => {
+                    self.with_servers(place, |servers, up| servers.handle_drained(link, up));
+                }
+                _ => {}
+            },
+            Event::Connected { stream } => {
+                if let Role::Server { place, link } = self.role(stream) {
+                    self.with_servers(place, |servers, up| {
+                        servers.handle_connected(calls, link, up);
+                    });
                 }
             }
             Event::Hangup { stream } => {
@@ -538,14 +585,18 @@ impl Owner for Shard {
 
     fn turn_ends(&mut self, calls: &mut Calls<'_>) {
         self.core.now = calls.now();
-        self.core.pump(calls, &mut self.outside);
+        self.pump(calls);
         self.hand_out(calls);
         self.flush(calls);
         // Fronts may have had workers told to wait or to go on.
-        self.core.pump(calls, &mut self.outside);
+        self.pump(calls);
         if self.drain.stage != Stage::Running {
             self.drain_on(calls);
-            self.core.pump(calls, &mut self.outside);
+            self.pump(calls);
+            // Workers that end at once leave nothing behind that would bring another turn.
+            if self.drain.stage == Stage::Serving {
+                self.drain_on(calls);
+            }
         }
         self.arm(calls);
         self.publish();

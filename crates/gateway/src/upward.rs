@@ -2,6 +2,11 @@
 
 use exchange::{Outcome, RequestId, Slice, WorkerId};
 
+use crate::form::Form;
+
+/// The head of a reply, before its parts.
+pub(crate) use wire::http1::ReplyHead as Head;
+
 /// One report.
 #[derive(Debug)]
 pub(crate) enum Upward {
@@ -12,6 +17,16 @@ pub(crate) enum Upward {
     /// It is one to which nothing is answered, and it was done with.
     Unanswered {
         id: RequestId,
+    },
+    /// The head of a reply, before its parts.
+    Head {
+        id: RequestId,
+        head: Head,
+    },
+    /// Whether more of the request's body is wanted now.
+    Flow {
+        id: RequestId,
+        wanted: bool,
     },
     /// A part of a reply; more comes.
     Part {
@@ -27,6 +42,12 @@ pub(crate) enum Upward {
     Returned {
         id: RequestId,
         body: Slice,
+    },
+    /// It may be given to another worker.
+    Again {
+        id: RequestId,
+        body: Slice,
+        form: Form,
     },
     Started {
         worker: WorkerId,

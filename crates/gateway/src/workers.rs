@@ -1,13 +1,15 @@
-//! The workers of a pool, of either kind. This is the one place that knows that there are two.
+//! The workers of a pool, of whatever kind. This is the one place that knows which kinds there are.
 
 use event::Calls;
 use exchange::{Request, RequestId, WorkerId};
 
 use crate::core::Word;
+use crate::form::Form;
 use crate::handlers::Handlers;
 use crate::outside::Outside;
 use crate::plan::WorkersPlan;
 use crate::programs::Programs;
+use crate::servers::Servers;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
@@ -15,11 +17,21 @@ use crate::upward::Upward;
 pub(crate) enum Workers {
     Programs(Programs),
     Handlers(Handlers),
+    Servers(Box<Servers>),
+}
+
+/// A request for a worker.
+pub(crate) struct Given {
+    pub(crate) request: Request,
+    pub(crate) form: Form,
+    /// It is the last of its batch.
+    pub(crate) last: bool,
 }
 
 impl Workers {
     pub(crate) fn new(pool: &str, plan: WorkersPlan) -> Self {
         match plan {
+            WorkersPlan::Servers(plan) => Self::Servers(Box::new(Servers::new(pool, *plan))),
             WorkersPlan::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
             WorkersPlan::Handlers { factory, deadline } => {
                 Self::Handlers(Handlers::new(pool, factory, deadline))
@@ -38,6 +50,7 @@ impl Workers {
         match self {
             Self::Programs(programs) => programs.start(calls, worker, place, outside, up),
             Self::Handlers(handlers) => handlers.start(worker, place, outside, up),
+            Self::Servers(servers) => servers.start(worker, place, up),
         }
     }
 
@@ -52,6 +65,7 @@ impl Workers {
         match self {
             Self::Programs(programs) => programs.stop(calls, worker, outside, up),
             Self::Handlers(handlers) => handlers.stop(worker, outside),
+            Self::Servers(servers) => servers.stop(calls, worker, up),
         }
     }
 
@@ -59,8 +73,8 @@ impl Workers {
     pub(crate) fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
         match self {
             Self::Programs(programs) => programs.retire(calls, worker, up),
-            // Threads keep nothing of their clients.
-            Self::Handlers(_) => {}
+            // Threads and servers keep nothing of their clients.
+            Self::Handlers(_) | Self::Servers(_) => {}
         }
     }
 
@@ -68,13 +82,14 @@ impl Workers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        request: Request,
-        last: bool,
+        given: Given,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
+        let Given { request, form, last } = given;
         match self {
             Self::Programs(programs) => programs.dispatch(calls, worker, request, outside, up),
+            Self::Servers(servers) => servers.dispatch(calls, worker, request, form, outside, up),
             Self::Handlers(handlers) => {
                 handlers.dispatch(calls, worker, request, last, outside, up);
             }
@@ -94,6 +109,7 @@ impl Workers {
             Self::Programs(programs) => programs.tell(calls, worker, id, word, up),
             // A thread's parts wait in its outbox.
             Self::Handlers(_) => {}
+            Self::Servers(servers) => servers.tell(calls, worker, id, word, up),
         }
     }
 
@@ -101,6 +117,7 @@ impl Workers {
         match self {
             Self::Programs(programs) => programs.is_empty(),
             Self::Handlers(handlers) => handlers.is_empty(),
+            Self::Servers(servers) => servers.is_empty(),
         }
     }
 
@@ -108,6 +125,7 @@ impl Workers {
         match self {
             Self::Programs(programs) => programs.status(),
             Self::Handlers(handlers) => handlers.status(),
+            Self::Servers(servers) => servers.status(),
         }
     }
 }

@@ -53,7 +53,9 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
         let settings = BindSettings { backlog: listener.backlog, ..BindSettings::default() };
         let bind = |address: &event::Address| match listener.protocol {
             Protocol::Datagrams => event::bind_datagrams(address),
-            Protocol::Frames(_) | Protocol::Connect => event::bind(address, &settings),
+            Protocol::Frames(_) | Protocol::Connect | Protocol::Http => {
+                event::bind(address, &settings)
+            }
         };
         let bound = match &listener.listen {
             Address::Internet(address) => bind(&event::Address::Internet(*address)),

@@ -14,6 +14,7 @@ use crate::walk::{Group, Section, Value};
 use crate::{Address, Preset, Protocol};
 
 mod frames;
+mod http;
 mod stores;
 
 /// Adds a fault for every rule that is broken.
@@ -24,7 +25,9 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         if pool.worker == Some(Of::Database) {
             stores::check(pool, faults);
         }
-        if !matches!(pool.worker, Some(Of::Database | Of::Handler)) {
+        if pool.worker == Some(Of::Servers) {
+            http::no_count_of_workers(pool, faults);
+        } else if !matches!(pool.worker, Some(Of::Database | Of::Handler)) {
             frames::framing(pool, faults);
         }
         if let Some(Value::Group(workers)) = pool.group.value("workers") {
@@ -52,15 +55,18 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     for listener in sections.iter().filter(|section| section.kind.name == "listener") {
         frames::marks(listener, faults);
+        http::trusted(listener, faults);
+        http::speaks(listener, &pools, faults);
     }
     cycles(&pools, faults);
+    http::addresses(&pools, faults);
     addresses(sections, faults);
 }
 
 /// A pool has one kind of worker: programs, a database or a handler.
 fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
     let title = format!("`[pool.{}]`", pool.name);
-    let kinds = ["program", "database", "handler"];
+    let kinds = ["program", "database", "servers", "handler"];
     let given: Vec<_> =
         kinds.into_iter().filter_map(|kind| Some((kind, pool.group.key(kind)?))).collect();
     match &given[..] {

@@ -62,6 +62,15 @@ fn listener(section: &Section) -> Listener {
         read: time(group, "read"),
         write_stall: time(group, "write_stall"),
         backlog: count(group, "backlog"),
+        http: HttpListener {
+            head_max: size(group, "head_max"),
+            body_max: size(group, "body_max"),
+            forwarded: choice!(group, "forwarded", Forwarded),
+            trusted: match group.find("trusted") {
+                Some(_) => networks(&texts(group, "trusted")),
+                None => Vec::new(),
+            },
+        },
     }
 }
 
@@ -70,6 +79,7 @@ fn pool(section: &Section) -> Pool {
     let worker = match section.worker {
         Some(Of::Database) => Worker::Database(Box::new(database(group))),
         Some(Of::Handler) => Worker::Handler(text(group, "handler")),
+        Some(Of::Servers) => Worker::Servers(servers(group)),
         _ => Worker::Program(Box::new(program(group))),
     };
     Pool {
@@ -135,6 +145,32 @@ fn sorry(group: &Group) -> Sorry {
         until: count(group, "until"),
         steady: time(group, "steady"),
     }
+}
+
+fn servers(group: &Group) -> Servers {
+    let Value::Groups(list) = value(group, "servers") else {
+        unreachable!("the table gives servers no other kind")
+    };
+    Servers {
+        servers: list
+            .iter()
+            .map(|one| Server {
+                address: address(one, "address"),
+                weight: count(one, "weight"),
+                backup: switch(one, "backup"),
+            })
+            .collect(),
+        requests_max: count(group, "server_requests_max"),
+        connect: time(group, "connect"),
+        between: time(group, "between"),
+        total: time(group, "total"),
+        keep: time(group, "keep"),
+    }
+}
+
+/// The checks have read them once.
+fn networks(texts: &[String]) -> Vec<Network> {
+    texts.iter().filter_map(|text| crate::values::network(text).ok()).collect()
 }
 
 fn program(group: &Group) -> Program {

@@ -3,7 +3,7 @@
 //! Listeners and pools are known by their names, which outlive any one configuration.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -110,6 +110,55 @@ pub struct Listener {
     pub write_stall: Duration,
     /// Connections that the kernel holds until they are accepted.
     pub backlog: u32,
+    /// What only a listener of HTTP has.
+    pub http: HttpListener,
+}
+
+/// What only a listener of HTTP has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpListener {
+    /// Bytes of the head of a request.
+    pub head_max: usize,
+    /// Bytes of the body of a request.
+    pub body_max: usize,
+    /// Which fields tell a server who asked.
+    pub forwarded: Forwarded,
+    /// Clients that are proxies.
+    pub trusted: Vec<Network>,
+}
+
+/// Which fields tell a server who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// None.
+    Nothing,
+    /// `X-Forwarded-For` and its siblings.
+    Legacy,
+    /// `Forwarded` of RFC 7239.
+    Standard,
+}
+
+/// Addresses that begin with the same bits, written `10.0.0.0/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The first of them.
+    pub address: IpAddr,
+    /// How many bits are the same.
+    pub bits: u8,
+}
+
+impl Network {
+    /// Whether an address is one of them. An IPv4 address that came over IPv6 is an IPv4 address.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let number = |address: IpAddr| match address.to_canonical() {
+            IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, true),
+            IpAddr::V6(address) => (u128::from(address), false),
+        };
+        let (ours, theirs) = (number(self.address), number(address));
+        let differ = ours.0 ^ theirs.0;
+        ours.1 == theirs.1 && (self.bits == 0 || differ >> (128 - u32::from(self.bits)) == 0)
+    }
 }
 
 /// What the clients of a listener speak.
@@ -121,6 +170,8 @@ pub enum Protocol {
     Connect,
     /// A datagram is a request.
     Datagrams,
+    /// HTTP/1.1 and 1.0.
+    Http,
 }
 
 /// How replies are marked.
@@ -191,6 +242,36 @@ pub enum Worker {
     Database(Box<Database>),
     /// A handler of the program that embeds us, by its name.
     Handler(String),
+    /// Servers that speak HTTP.
+    Servers(Servers),
+}
+
+/// Servers that speak HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Servers {
+    /// Each of them.
+    pub servers: Vec<Server>,
+    /// Requests that one of them has at once.
+    pub requests_max: u32,
+    /// How long a connection may take.
+    pub connect: Duration,
+    /// How long nothing may come of a reply.
+    pub between: Duration,
+    /// How long a request may take in all; zero: as long as it goes on.
+    pub total: Duration,
+    /// How long a connection is kept for the next request.
+    pub keep: Duration,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it listens.
+    pub address: Address,
+    /// How much it gets compared with the others, 0 to 256.
+    pub weight: u32,
+    /// It serves only when no other can.
+    pub backup: bool,
 }
 
 /// A local program on pipes.
@@ -470,7 +551,7 @@ impl DatabaseHost {
         match self {
             Self::Internet(host, _) => {
                 host == "localhost"
-                    || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+                    || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
             }
             Self::Socket(..) => true,
         }

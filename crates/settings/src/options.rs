@@ -76,6 +76,7 @@ pub(crate) enum Of {
     Program,
     Database,
     Handler,
+    Servers,
 }
 
 impl Of {
@@ -86,6 +87,7 @@ impl Of {
             Self::Program => "program pool",
             Self::Database => "database pool",
             Self::Handler => "handler pool",
+            Self::Servers => "pool of servers",
         }
     }
 }
@@ -144,6 +146,8 @@ pub(crate) enum Kind {
     Secret,
     /// Options in a table of their own; `Short` is another way to write it.
     Group(&'static [Opt], Short),
+    /// A list of such tables, not empty. A text stands for a table with this option alone.
+    List(&'static [Opt], &'static str),
 }
 
 /// Another way to write a group.
@@ -187,6 +191,7 @@ pub(crate) enum Choice {
     Tls(Tls),
     Preset(Preset),
     Gone(crate::Gone),
+    Forwarded(Forwarded),
     /// Of `event`.
     EventKernel(EventKernel),
 }
@@ -209,7 +214,7 @@ pub(crate) fn home(name: &str) -> Option<String> {
             homes.push(format!("`{}`", section.header()));
         }
         for option in section.options {
-            if let Kind::Group(inner, _) = option.kind
+            if let Kind::Group(inner, _) | Kind::List(inner, _) = option.kind
                 && find(inner, name).is_some()
             {
                 homes.push(format!("`{}` of `{}`", option.name, section.header()));
@@ -227,7 +232,7 @@ mod tests {
     fn every(options: &'static [Opt], see: &mut impl FnMut(&'static [Opt], &'static Opt)) {
         for option in options {
             see(options, option);
-            if let Kind::Group(inner, _) = option.kind {
+            if let Kind::Group(inner, _) | Kind::List(inner, _) = option.kind {
                 every(inner, see);
             }
         }
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn every_default_is_a_value_of_its_option_and_within_its_range() {
         each_option(|_, option| {
-            for worker in [Of::Program, Of::Database, Of::Handler] {
+            for worker in [Of::Program, Of::Database, Of::Handler, Of::Servers] {
                 if let Some(text) = option.default_for(worker) {
                     assert!(readable(option, text), "{} = {text}", option.name);
                 }

@@ -46,6 +46,13 @@ fn section_page(page: &mut String, section: &Section) {
                 option.name, option.about
             ));
             table(page, inner, option.of);
+        } else if let Kind::List(inner, alone) = &option.kind {
+            page.push_str(&format!(
+                "\n### One of `{}` in `{}`\n\nA table; a text stands for its `{alone}` alone.\n",
+                option.name,
+                section.header()
+            ));
+            table(page, inner, option.of);
         }
     }
     words(page, section.options);
@@ -59,6 +66,7 @@ fn table(page: &mut String, options: &[Opt], of: Of) {
             Of::Program => format!("Programs only. {}", option.about),
             Of::Database => format!("Databases only. {}", option.about),
             Of::Handler => format!("Handlers only. {}", option.about),
+            Of::Servers => format!("Servers only. {}", option.about),
         };
         page.push_str(&format!(
             "| `{}` | {} | {} | {} | {meaning} |\n",
@@ -80,7 +88,7 @@ fn words(page: &mut String, options: &[Opt]) {
                     page.push_str(&format!("- `\"{}\"`: {}\n", word.name, word.about));
                 }
             }
-            Kind::Group(inner, _) => words(page, inner),
+            Kind::Group(inner, _) | Kind::List(inner, _) => words(page, inner),
             _ => {}
         }
     }
@@ -105,6 +113,7 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::Variables => "table of texts",
         Kind::Target => "database",
         Kind::Secret => "place of a secret",
+        Kind::List(..) => "list of tables",
         Kind::Group(_, Short::None) => "table",
         Kind::Group(_, Short::Span) => "table, number or range",
     }
@@ -117,7 +126,7 @@ fn default_text(option: &Opt, of: Of) -> String {
         Default::Inner => "see below".to_owned(),
         Default::Is(text) => format!("`{}`", as_written(&option.kind, text)),
         Default::Of { program, database } => match of {
-            Of::Program => format!("`{program}`"),
+            Of::Program | Of::Servers => format!("`{program}`"),
             Of::Database => format!("`{database}`"),
             Of::Handler => format!("`{program}`"),
             Of::Any => format!("`{program}` for programs, `{database}` for databases"),

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Address, DatabaseHost, Key, Processors, Secret, ServerTarget, Target};
+use crate::{Address, DatabaseHost, Key, Network, Processors, Secret, ServerTarget, Target};
 
 /// The kernel's limit for the path of a Unix socket (`sun_path` is 108 bytes with its NUL).
 const UNIX_PATH_MAX: usize = 107;
@@ -102,6 +102,20 @@ fn not_a_number(text: &str, digits: &str, what: &str) -> Bad {
         None => Bad::because("is empty"),
         Some('-') => Bad::because("is negative"),
         Some(_) => Bad::because(format!("is not {what}")),
+    }
+}
+
+/// `10.0.0.0/8`, `2001:db8::/32`, or one address.
+pub(crate) fn network(text: &str) -> Result<Network, Bad> {
+    let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
+    let Ok(address) = address.parse::<IpAddr>() else {
+        return Err(Bad::because("is no address or network").mend("write one like \"10.0.0.0/8\""));
+    };
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Ok(most), str::parse);
+    match bits {
+        Ok(bits) if bits <= most => Ok(Network { address, bits }),
+        _ => Err(Bad::because(format!("has no number of bits from 0 to {most} behind its slash"))),
     }
 }
 

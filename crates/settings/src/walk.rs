@@ -69,6 +69,7 @@ pub(crate) enum Value {
     Secret(Secret),
     Key(Key),
     Group(Group),
+    Groups(Vec<Group>),
 }
 
 impl Group {
@@ -275,6 +276,9 @@ impl Walk<'_> {
     }
 
     fn value(&mut self, option: &'static Opt, entry: &Entry, place: &Place) -> Option<Value> {
+        if let Kind::List(inner, alone) = &option.kind {
+            return self.list(option, inner, alone, entry, place);
+        }
         let Kind::Group(inner, short) = &option.kind else {
             return read::value(self, option, entry);
         };
@@ -298,6 +302,44 @@ impl Walk<'_> {
             }
             _ => read::wrong_type(self, option, entry),
         }
+    }
+
+    /// A list of tables, of which a text stands for one with the option `alone`.
+    fn list(
+        &mut self,
+        option: &'static Opt,
+        inner: &'static [Opt],
+        alone: &'static str,
+        entry: &Entry,
+        place: &Place,
+    ) -> Option<Value> {
+        let Raw::List(items) = &entry.node.raw else {
+            return read::wrong_type(self, option, entry);
+        };
+        if items.is_empty() {
+            return read::wrong_type(self, option, entry);
+        }
+        let mut groups = Vec::new();
+        for item in items {
+            let place = Place {
+                title: format!("`{}`", option.name),
+                header: item.span.clone(),
+                worker: place.worker,
+            };
+            match &item.raw {
+                Raw::Table(table) => groups.push(self.group(inner, table, &place)),
+                Raw::Text(_) => {
+                    let key = alone.to_owned();
+                    let only = Entry { key, place: item.span.clone(), node: item.clone() };
+                    groups.push(self.group(inner, &Table::from([only]), &place));
+                }
+                _ => {
+                    let entry = Entry { node: item.clone(), ..entry.clone() };
+                    return read::wrong_type(self, option, &entry);
+                }
+            }
+        }
+        Some(Value::Groups(groups))
     }
 
     /// An option of the other kind of pool.
@@ -413,10 +455,11 @@ fn preset_defaults(preset: Preset, group: &mut Group) {
 /// Which kind of pool a table describes, if it says exactly one.
 fn worker_of(table: &Table) -> Option<Of> {
     let has = |name: &str| table.iter().any(|entry| entry.key == name);
-    match (has("program"), has("database"), has("handler")) {
-        (true, false, false) => Some(Of::Program),
-        (false, true, false) => Some(Of::Database),
-        (false, false, true) => Some(Of::Handler),
+    match (has("program"), has("database"), has("servers"), has("handler")) {
+        (true, false, false, false) => Some(Of::Program),
+        (false, true, false, false) => Some(Of::Database),
+        (false, false, true, false) => Some(Of::Servers),
+        (false, false, false, true) => Some(Of::Handler),
         _ => None,
     }
 }

@@ -56,6 +56,12 @@ fn example() -> Configuration {
             read: Duration::from_secs(10),
             write_stall: Duration::from_secs(30),
             backlog: 4096,
+            http: HttpListener {
+                head_max: 16 << 10,
+                body_max: 1 << 20,
+                forwarded: Forwarded::Legacy,
+                trusted: Vec::new(),
+            },
         }],
         pools: vec![programs(), database()],
     }

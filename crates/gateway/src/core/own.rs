@@ -6,6 +6,7 @@ use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
 use crate::exchanges::{Client, Exchange, SessionId, State};
+use crate::form::Form;
 use crate::plan::OwnPlan;
 use crate::wish::Wish;
 
@@ -152,6 +153,7 @@ impl Core {
             pool: place,
             state: State::Received,
         });
-        self.direct.push((place, worker, Waiting { id, peer, at_us, body, wish: Wish::default() }));
+        let (form, wish) = (Form::default(), Wish::default());
+        self.direct.push((place, worker, Waiting { id, peer, at_us, body, form, wish }));
     }
 }

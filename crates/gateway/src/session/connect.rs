@@ -50,6 +50,8 @@ impl Connect {
             Delivery::Part(part) | Delivery::End(Outcome::Reply(part)) => part.len(),
             Delivery::End(Outcome::Sorry(_, body)) => body.len(),
             Delivery::End(Outcome::Ended(..)) => 0,
+            // Of messages only.
+            Delivery::Head(_) | Delivery::Flow(_) => return,
         };
         if self.request.is_none() {
             return;
@@ -77,6 +79,7 @@ impl Connect {
                     ended => ended,
                 });
             }
+            Delivery::Head(_) | Delivery::Flow(_) => {}
         }
     }
 

@@ -8,6 +8,8 @@ mod client;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../support/daemon.rs"]
 mod daemon;
+#[path = "../support/http_server.rs"]
+mod http_server;
 
 mod commands;
 mod doctor;
@@ -15,6 +17,7 @@ mod drain;
 mod examples;
 mod framing_faults;
 mod framings;
+mod http;
 mod kernels;
 mod lines;
 mod lives;

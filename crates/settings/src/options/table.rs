@@ -57,6 +57,10 @@ const fn handler(name: &'static str, kind: Kind, default: Default, about: &'stat
     Opt::new(name, kind, default, Of::Handler, about)
 }
 
+const fn servers(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+    Opt::new(name, kind, default, Of::Servers, about)
+}
+
 use Default::{Inner, Is, None as Nothing, Required};
 
 /// Every section.
@@ -77,8 +81,8 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         name: "pool",
         named: true,
-        about: "Who answers. There may be many, each with a name; a pool has either a `program` or \
-                a `database`.",
+        about: "Who answers. There may be many, each with a name; a pool has either a `program`, \
+                a `database` or `servers`.",
         options: POOL,
     },
 ];
@@ -155,6 +159,25 @@ const LISTENER: &[Opt] = &[
         "A client that takes none of its output for so long is closed; `0s`: never.",
     ),
     any(
+        "head_max",
+        Kind::Size { min: 256, max: 65_535 },
+        Is("16KiB"),
+        "With `http`: bytes of the head of a request.",
+    ),
+    any("body_max", size(64 * GIB), Is("1MiB"), "With `http`: bytes of the body of a request."),
+    any(
+        "forwarded",
+        Kind::Word(FORWARDED),
+        Is("x-forwarded"),
+        "With `http`: which fields tell a server who asked.",
+    ),
+    any(
+        "trusted",
+        Kind::Names,
+        Nothing,
+        "With `http`: addresses or networks of clients that are proxies, whose own such fields are kept.",
+    ),
+    any(
         "backlog",
         count(1, 65_535),
         Is("4096"),
@@ -200,6 +223,32 @@ const POOL: &[Opt] = &[
         Kind::Text,
         Nothing,
         "A handler that the program which embeds Roadstead has registered under this name.",
+    ),
+    servers(
+        "servers",
+        Kind::List(SERVERS, "address"),
+        Nothing,
+        "Servers that speak HTTP, as tables or as addresses alone; each is a worker.",
+    ),
+    servers(
+        "server_requests_max",
+        count(1, 65_535),
+        Is("1000"),
+        "Requests that one server has at once; each has a connection of its own.",
+    ),
+    servers("connect", time(), Is("5s"), "How long a connection to a server may take."),
+    servers("between", time(), Is("30s"), "How long nothing may come of a reply that has begun."),
+    servers(
+        "total",
+        time_or_zero(),
+        Is("0s"),
+        "How long a request may take in all, its reply included; `0s`: as long as it goes on.",
+    ),
+    servers(
+        "keep",
+        time(),
+        Is("60s"),
+        "How long a connection to a server is kept for the next request.",
     ),
     any("workers", Kind::Group(WORKERS, Short::Span), Inner, "How many workers."),
     any(
@@ -251,7 +300,8 @@ const POOL: &[Opt] = &[
         "deadline",
         time(),
         Is("30s"),
-        "How long a worker may take for one request before it is ended.",
+        "How long a worker may take for one request before it is ended; of servers, until the first byte \
+         of the reply.",
     ),
     program("then", Kind::Pool, Nothing, "The pool that a reply goes to as a request."),
     program(
@@ -457,6 +507,22 @@ const POOL: &[Opt] = &[
          full or old enough.",
     )
     .instead("a program takes one request at a time; `pipeline` sends it more before it answers"),
+];
+
+const SERVERS: &[Opt] = &[
+    any(
+        "address",
+        Kind::Address,
+        Required,
+        "Where it listens, like `10.0.0.1:8000` or `unix:/run/app.sock`.",
+    ),
+    any(
+        "weight",
+        count(0, 256),
+        Is("1"),
+        "How much it gets compared with the others; 0: nothing new.",
+    ),
+    any("backup", Kind::Switch, Is("false"), "It serves only when no other can."),
 ];
 
 const WORKERS: &[Opt] = &[
@@ -684,6 +750,17 @@ const PROTOCOL: &[Word] = &[
         "UDP, or a Unix socket of datagrams: one is a request, and its reply one to its sender; \
          `connections_max` limits the requests on their way.",
     ),
+    word("http", Choice::Protocol(Protocol::Http), "HTTP/1.1 and 1.0, to a pool of servers."),
+];
+
+const FORWARDED: &[Word] = &[
+    word(
+        "x-forwarded",
+        Choice::Forwarded(Forwarded::Legacy),
+        "`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.",
+    ),
+    word("standard", Choice::Forwarded(Forwarded::Standard), "`Forwarded` of RFC 7239."),
+    word("nothing", Choice::Forwarded(Forwarded::Nothing), "None."),
 ];
 
 const REPLY: &[Word] = &[

@@ -122,7 +122,8 @@ fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
         | Kind::Names
         | Kind::Command
         | Kind::Variables
-        | Kind::Group(..) => {
+        | Kind::Group(..)
+        | Kind::List(..) => {
             return None;
         }
     })
@@ -407,6 +408,9 @@ pub(crate) fn expectation(kind: &Kind) -> String {
         Kind::Secret => "\"env:NAME\" or \"file:PATH\"".to_owned(),
         Kind::Group(_, Short::Span) => {
             "a number, a range like \"2..20\", or a table like { min = 2, max = 20 }".to_owned()
+        }
+        Kind::List(_, alone) => {
+            format!("a list of tables, or of texts that stand for their `{alone}`")
         }
         Kind::Group(options, Short::None) => {
             let names: Vec<&str> = options.iter().map(|option| option.name).collect();

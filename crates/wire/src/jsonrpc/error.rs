@@ -13,7 +13,7 @@ use crate::reply::Asked;
 pub const fn code(cause: Cause) -> i32 {
     match cause {
         Cause::Incomplete => -32700,
-        Cause::TooLong | Cause::Record => -32600,
+        Cause::TooLong | Cause::Record | Cause::Malformed => -32600,
         Cause::Row => -32602,
         Cause::Connections => -32050,
         Cause::Full => -32051,
@@ -27,12 +27,14 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Gone => -32059,
         Cause::Database => -32060,
         Cause::Rows => -32061,
+        Cause::Unreached => -32062,
         Cause::Died => -32070,
         Cause::Deadline => -32071,
         Cause::Reply => -32072,
         Cause::Commit => -32073,
         Cause::Handler => -32074,
         Cause::Stopped => -32075,
+        Cause::Garbled => -32076,
         // Nobody is left to read these.
         Cause::Cancelled | Cause::Left => -32800,
         Cause::Stalled => -32801,

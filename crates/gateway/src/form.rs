@@ -1,0 +1,26 @@
+//! What is known of a request beyond its bytes, for workers to which it is a message and not a frame.
+
+/// What its reply may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Expects {
+    /// A head and a body.
+    #[default]
+    Reply,
+    /// A head that tells of a body which does not come.
+    HeadOnly,
+    /// Perhaps a head behind which both sides speak freely.
+    Switch,
+}
+
+/// The form of a request. That of a frame is the default.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Form {
+    /// More of it comes behind what is there, in parts.
+    pub(crate) more: bool,
+    /// It may be made again without harm.
+    pub(crate) repeatable: bool,
+    /// What its reply may be.
+    pub(crate) expects: Expects,
+    /// How often it was given to a worker and came back.
+    pub(crate) tries: u8,
+}

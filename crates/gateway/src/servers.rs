@@ -1,0 +1,445 @@
+//! Workers that are servers on the network.
+//!
+//! A server is a worker from the start of its pool; links to it are made when they are needed and
+//! kept, the one used last first. One that cannot be connected to gets no further request: it
+//! retires, ends when what it has is answered, and its pool tries it again after a pause.
+//!
+//! ```text
+//!   link   Connecting ──connected──▶ Busy ◀──request── Idle
+//!              │                      │ ──whole reply──▶ │
+//!              └── refused, late      └── end, late, broken: closed, never used again
+//! ```
+
+use event::{Calls, Data, DeadlineName, Reason};
+use exchange::{Cause, Outcome, Phase, Request, RequestId, WorkerId};
+
+use crate::core::Word;
+use crate::form::Form;
+use crate::outside::Outside;
+use crate::plan::ServersPlan;
+use crate::status::WorkerStatus;
+use crate::table::Table;
+use crate::upward::Upward;
+
+mod link;
+mod retry;
+
+use link::{Fault, Link, Step};
+use retry::{Budget, Reached, Then};
+
+/// The deadline of a link: whatever it waits for.
+const LINK: DeadlineName = DeadlineName(0);
+/// The deadline of a whole exchange.
+const TOTAL: DeadlineName = DeadlineName(1);
+
+/// One link from its connection to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkId {
+    index: u32,
+    generation: u32,
+}
+
+struct Server {
+    worker: WorkerId,
+    /// Its place in the plan.
+    place: usize,
+    /// Links that wait for a request, the one used last at the end.
+    idle: Vec<LinkId>,
+    in_flight: u32,
+    /// It gets no further request, and whether we wanted that.
+    retired: Option<bool>,
+    served: u64,
+}
+
+/// The servers of one pool.
+pub(crate) struct Servers {
+    pool: String,
+    /// The place of the pool.
+    place: usize,
+    plan: ServersPlan,
+    live: Vec<Option<Server>>,
+    links: Table<Link>,
+    /// Which link a request was given to, by the place of the request; it may have gone since.
+    of_request: Vec<LinkId>,
+    budget: Budget,
+}
+
+impl Servers {
+    pub(crate) fn new(pool: &str, plan: ServersPlan) -> Self {
+        Self {
+            pool: pool.to_owned(),
+            place: 0,
+            plan,
+            live: Vec::new(),
+            links: Table::default(),
+            of_request: Vec::new(),
+            budget: Budget::new(),
+        }
+    }
+
+    fn find(&mut self, worker: WorkerId) -> Option<&mut Server> {
+        let place = self.live.get_mut(worker.index())?;
+        place.as_mut().filter(|server| server.worker == worker)
+    }
+
+    fn link(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(id.index as usize, id.generation)
+    }
+
+    /// A server serves.
+    pub(crate) fn start(&mut self, worker: WorkerId, place: usize, up: &mut Vec<Upward>) {
+        self.place = place;
+        // Its pool knows each by name and gives it the place of its name.
+        let place = worker.index();
+        if place >= self.plan.addresses.len() {
+            return up.push(Upward::StartFailed { worker });
+        }
+        if self.live.len() <= worker.index() {
+            self.live.resize_with(worker.index() + 1, || None);
+        }
+        self.live[worker.index()] = Some(Server {
+            worker,
+            place,
+            idle: Vec::new(),
+            in_flight: 0,
+            retired: None,
+            served: 0,
+        });
+        up.push(Upward::Started { worker });
+    }
+
+    /// Gives it a request, on the link used last or on a new one.
+    pub(crate) fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: Request,
+        form: Form,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.budget.earn();
+        let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
+            return up.push(Upward::Again { id: request.id, body: request.body, form });
+        };
+        server.in_flight += 1;
+        let (place, idle) = (server.place, server.idle.pop());
+        let id = match idle {
+            Some(id) => id,
+            None => self.connect(calls, worker, place, outside),
+        };
+        if self.of_request.len() <= request.id.index() {
+            self.of_request.resize(request.id.index() + 1, id);
+        }
+        self.of_request[request.id.index()] = id;
+        let (deadline, total) = (self.plan.deadline, self.plan.total);
+        let Some(link) = self.link(id) else { return };
+        link.send(calls, request, form, up);
+        // One that connects has its own, shorter deadline first.
+        if idle.is_some() {
+            calls.deadline(link.stream, LINK, Some(calls.now() + deadline));
+        }
+        if let Some(total) = total {
+            calls.deadline(link.stream, TOTAL, Some(calls.now() + total));
+        }
+    }
+
+    fn connect(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        place: usize,
+        outside: &mut Outside,
+    ) -> LinkId {
+        let stream = calls.connect(&self.plan.addresses[place].0, self.plan.limits);
+        calls.deadline(stream, LINK, Some(calls.now() + self.plan.connect));
+        let (index, generation) = self.links.insert(Link::new(stream, worker));
+        let id = LinkId { index, generation };
+        outside.opened.push((stream, self.place, id));
+        id
+    }
+
+    pub(crate) fn handle_connected(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        up: &mut Vec<Upward>,
+    ) {
+        let deadline = self.plan.deadline;
+        if let Some(link) = self.link(id) {
+            link.connected(up);
+            calls.deadline(link.stream, LINK, Some(calls.now() + deadline));
+        }
+    }
+
+    pub(crate) fn handle_data(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        data: &mut Data<'_>,
+        up: &mut Vec<Upward>,
+    ) {
+        let between = self.plan.between;
+        let Some(link) = self.links.get_mut(id.index as usize, id.generation) else {
+            return data.consume(data.bytes().len());
+        };
+        match link.receive(data, &self.plan.reply, up) {
+            Step::More => calls.deadline(link.stream, LINK, Some(calls.now() + between)),
+            Step::Whole { keep } => self.whole(calls, id, keep && data.bytes().is_empty(), up),
+            Step::Fault(fault) => {
+                data.consume(data.bytes().len());
+                self.lose(calls, id, fault, up);
+            }
+        }
+    }
+
+    /// A reply has come to its end. The link serves on, unless its state is in doubt.
+    fn whole(&mut self, calls: &mut Calls<'_>, id: LinkId, keep: bool, up: &mut Vec<Upward>) {
+        let idle = self.plan.idle;
+        let Some(link) = self.link(id) else { return };
+        let (stream, worker) = (link.stream, link.worker);
+        let Some(flight) = link.flight.take() else { return };
+        // A request that goes on behind its reply would be read as the next one.
+        let keep = keep && !flight.form.more && calls.queued(stream) == 0;
+        up.push(Upward::Answered {
+            id: flight.id,
+            outcome: Outcome::Reply(exchange::Slice::default()),
+        });
+        if flight.held {
+            calls.resume(stream);
+        }
+        let serves = self.find(worker).is_some_and(|server| server.retired.is_none());
+        if keep && serves {
+            calls.deadline(stream, LINK, Some(calls.now() + idle));
+            calls.deadline(stream, TOTAL, None);
+            if let Some(server) = self.find(worker) {
+                server.idle.push(id);
+            }
+        } else {
+            self.close(calls, id);
+        }
+        self.release(worker, true, up);
+    }
+
+    /// One request fewer is with this server.
+    fn release(&mut self, worker: WorkerId, served: bool, up: &mut Vec<Upward>) {
+        let Some(server) = self.find(worker) else { return };
+        server.in_flight -= 1;
+        server.served += u64::from(served);
+        match server.retired {
+            None => up.push(Upward::Released { worker }),
+            Some(expected) => self.try_end(worker, expected, up),
+        }
+    }
+
+    /// A server that retired has ended once nothing is with it.
+    fn try_end(&mut self, worker: WorkerId, expected: bool, up: &mut Vec<Upward>) {
+        if self.find(worker).is_some_and(|server| server.in_flight == 0) {
+            self.live[worker.index()] = None;
+            up.push(Upward::Ended { worker, expected });
+        }
+    }
+
+    fn close(&mut self, calls: &mut Calls<'_>, id: LinkId) {
+        if let Some(link) = self.links.remove(id.index as usize, id.generation) {
+            calls.close(link.stream);
+            if let Some(server) = self.find(link.worker) {
+                server.idle.retain(|it| *it != id);
+            }
+        }
+    }
+
+    /// A link has ended, or is of no use any more. What it had goes back or ends.
+    fn lose(&mut self, calls: &mut Calls<'_>, id: LinkId, fault: Fault, up: &mut Vec<Upward>) {
+        let Some(link) = self.link(id) else { return };
+        let worker = link.worker;
+        let reached = link.reached();
+        let flight = link.flight.take();
+        self.close(calls, id);
+        let address = self.address(worker);
+        if matches!(fault, Fault::Connect(_) | Fault::ConnectLate) {
+            tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
+            self.retire(calls, worker, up);
+        }
+        let Some(flight) = flight else { return };
+        let budget = reached == Reached::Server
+            && !matches!(fault, Fault::Late | Fault::Broken(_))
+            && self.budget.spend();
+        let again = retry::then(reached, flight.passed, flight.form, budget);
+        if again == Then::Again && !flight.abandoned {
+            let form = Form { tries: flight.form.tries.saturating_add(1), ..flight.form };
+            up.push(Upward::Again { id: flight.id, body: flight.body, form });
+        } else if !flight.abandoned {
+            let phase = if reached == Reached::Reply { Phase::Reply } else { Phase::Work };
+            let outcome = Outcome::ended(fault.cause(), phase, &fault.text(&address));
+            up.push(Upward::Answered { id: flight.id, outcome });
+        }
+        self.release(worker, false, up);
+    }
+
+    fn address(&mut self, worker: WorkerId) -> String {
+        let place = self.find(worker).map(|server| server.place);
+        place.map_or_else(String::new, |place| self.plan.addresses[place].1.clone())
+    }
+
+    /// It gets no further request until its pool starts it again.
+    fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        let Some(server) = self.find(worker) else { return };
+        if server.retired.is_some() {
+            return;
+        }
+        server.retired = Some(false);
+        let idle = std::mem::take(&mut server.idle);
+        up.push(Upward::Retired { worker });
+        for id in idle {
+            self.close(calls, id);
+        }
+    }
+
+    /// The server sends no more.
+    pub(crate) fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
+        let Some(link) = self.link(id) else { return };
+        match link.ended() {
+            Step::Whole { .. } => self.whole(calls, id, false, up),
+            Step::Fault(fault) => self.lose(calls, id, fault, up),
+            Step::More => self.close(calls, id),
+        }
+    }
+
+    pub(crate) fn handle_closed(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        reason: Reason,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(link) = self.link(id) else { return };
+        if link.flight.is_none() {
+            return self.close(calls, id);
+        }
+        let fault = match reason {
+            Reason::ConnectFailed(why) => Fault::Connect(why),
+            _ => Fault::Ended,
+        };
+        self.lose(calls, id, fault, up);
+    }
+
+    /// It takes output again.
+    pub(crate) fn handle_drained(&mut self, id: LinkId, up: &mut Vec<Upward>) {
+        if let Some(flight) = self.link(id).and_then(|link| link.flight.as_ref())
+            && flight.form.more
+        {
+            up.push(Upward::Flow { id: flight.id, wanted: true });
+        }
+    }
+
+    pub(crate) fn handle_deadline(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        name: DeadlineName,
+        up: &mut Vec<Upward>,
+    ) {
+        let between = self.plan.between;
+        let Some(link) = self.link(id) else { return };
+        match &link.flight {
+            None => self.close(calls, id),
+            // It waits for its client, not for the server.
+            Some(flight) if name == LINK && (flight.held || flight.waits_for_client()) => {
+                calls.deadline(link.stream, LINK, Some(calls.now() + between));
+            }
+            Some(_) => {
+                let fault = if link.is_connecting() { Fault::ConnectLate } else { Fault::Late };
+                self.lose(calls, id, fault, up);
+            }
+        }
+    }
+
+    /// Something is said of a request that it has.
+    pub(crate) fn tell(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: RequestId,
+        word: Word,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(&id) = self.of_request.get(request.index()) else { return };
+        let (between, high) = (self.plan.between, self.plan.limits.send_high);
+        let link = self.links.get_mut(id.index as usize, id.generation);
+        let Some(link) = link.filter(|link| link.serves(worker, request)) else { return };
+        match word {
+            Word::Hold => link.hold(calls, true),
+            Word::GoOn => {
+                link.hold(calls, false);
+                calls.deadline(link.stream, LINK, Some(calls.now() + between));
+            }
+            Word::More(part) => {
+                let queued = link.pass(calls, part);
+                calls.deadline(link.stream, LINK, Some(calls.now() + between));
+                if queued > high {
+                    up.push(Upward::Flow { id: request, wanted: false });
+                }
+            }
+            Word::Whole => {
+                if let Some(flight) = &mut link.flight {
+                    flight.form.more = false;
+                }
+            }
+            Word::Abandoned => {
+                // A reply that nobody wants cannot be taken back: its link goes with it.
+                link.flight = None;
+                self.close(calls, id);
+                self.release(worker, false, up);
+            }
+        }
+    }
+
+    /// Ends a server that has nothing to do.
+    pub(crate) fn stop(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        let Some(server) = self.find(worker) else { return };
+        server.retired = Some(true);
+        for id in std::mem::take(&mut server.idle) {
+            self.close(calls, id);
+        }
+        self.try_end(worker, true, up);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live.iter().all(Option::is_none)
+    }
+
+    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
+        let live = self.live.iter().flatten();
+        live.map(|server| WorkerStatus {
+            name: format!("{}/{}", self.pool, self.plan.addresses[server.place].1),
+            pid: None,
+            state: if server.retired.is_some() { "ending" } else { "serving" },
+            in_flight: server.in_flight as usize,
+            served: server.served,
+        })
+        .collect()
+    }
+}
+
+/// Which ends of links become which causes.
+impl Fault {
+    fn cause(&self) -> Cause {
+        match self {
+            Self::Connect(_) | Self::ConnectLate => Cause::Unreached,
+            Self::Ended => Cause::Died,
+            Self::Late => Cause::Deadline,
+            Self::Broken(_) => Cause::Garbled,
+        }
+    }
+
+    fn text(&self, address: &str) -> String {
+        match self {
+            Self::Connect(why) => format!("no connection to {address}: {why}"),
+            Self::ConnectLate => format!("{address} did not take the connection in time"),
+            Self::Ended => format!("{address} ended the connection before its reply was whole"),
+            Self::Late => format!("{address} did not answer in time"),
+            Self::Broken(refusal) => format!("{address} answers against the rules: {refusal}"),
+        }
+    }
+}

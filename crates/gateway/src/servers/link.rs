@@ -1,0 +1,247 @@
+//! One connection to a server: a request out, its reply in, and the next.
+
+use std::io;
+
+use event::{Calls, Data, StreamId};
+use exchange::{Request, RequestId, Slice, WorkerId};
+use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, ReplyHead};
+
+use super::retry::Reached;
+use crate::form::{Expects, Form};
+use crate::upward::Upward;
+
+/// Why a link is of no use any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// No connection could be made.
+    Connect(io::ErrorKind),
+    /// None was made in time.
+    ConnectLate,
+    /// It ended with a reply owed.
+    Ended,
+    /// The reply, or more of it, did not come in time.
+    Late,
+    /// What came is no reply.
+    Broken(Refusal),
+}
+
+/// What follows from received bytes, or their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More has to come.
+    More,
+    /// The reply is whole; `keep`: the server goes on with the connection.
+    Whole {
+        keep: bool,
+    },
+    Fault(Fault),
+}
+
+/// How far the reply has come.
+#[derive(Debug)]
+enum Reply {
+    Head,
+    Body(Body),
+    /// Both sides speak freely.
+    Switched,
+}
+
+/// The request that a link has.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) id: RequestId,
+    /// As it was given to us, to be given back.
+    pub(super) body: Slice,
+    pub(super) form: Form,
+    /// Parts of its body went on.
+    pub(super) passed: bool,
+    /// Nobody wants the reply.
+    pub(super) abandoned: bool,
+    /// Its client does not take the reply at the moment.
+    pub(super) held: bool,
+    /// A byte of the reply came.
+    begun: bool,
+    reply: Reply,
+    interim: u32,
+    keep: bool,
+}
+
+impl Flight {
+    /// Whether the server cannot answer because its client has not said all.
+    pub(super) fn waits_for_client(&self) -> bool {
+        matches!(self.reply, Reply::Switched)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) stream: StreamId,
+    pub(super) worker: WorkerId,
+    pub(super) flight: Option<Flight>,
+    scan: HeadScan,
+    connecting: bool,
+}
+
+impl Link {
+    pub(super) fn new(stream: StreamId, worker: WorkerId) -> Self {
+        Self { stream, worker, flight: None, scan: HeadScan::default(), connecting: true }
+    }
+
+    pub(super) const fn is_connecting(&self) -> bool {
+        self.connecting
+    }
+
+    pub(super) fn serves(&self, worker: WorkerId, request: RequestId) -> bool {
+        self.worker == worker && self.flight.as_ref().is_some_and(|flight| flight.id == request)
+    }
+
+    pub(super) fn send(
+        &mut self,
+        calls: &mut Calls<'_>,
+        request: Request,
+        form: Form,
+        up: &mut Vec<Upward>,
+    ) {
+        let Request { id, body, .. } = request;
+        calls.send(self.stream, body.clone());
+        self.flight = Some(Flight {
+            id,
+            body,
+            form,
+            passed: false,
+            abandoned: false,
+            held: false,
+            begun: false,
+            reply: Reply::Head,
+            interim: 0,
+            keep: false,
+        });
+        // As long as it connects the request may go to another server, and its body with it.
+        if form.more && !self.connecting {
+            up.push(Upward::Flow { id, wanted: true });
+        }
+    }
+
+    pub(super) fn connected(&mut self, up: &mut Vec<Upward>) {
+        self.connecting = false;
+        if let Some(flight) = self.flight.as_ref().filter(|flight| flight.form.more) {
+            up.push(Upward::Flow { id: flight.id, wanted: true });
+        }
+    }
+
+    /// A part of the request's body. Returns the bytes that wait to be sent.
+    pub(super) fn pass(&mut self, calls: &mut Calls<'_>, part: Slice) -> usize {
+        if let Some(flight) = &mut self.flight {
+            flight.passed = true;
+        }
+        calls.send(self.stream, part)
+    }
+
+    pub(super) fn hold(&mut self, calls: &mut Calls<'_>, hold: bool) {
+        if let Some(flight) = &mut self.flight {
+            flight.held = hold;
+            if hold {
+                calls.pause(self.stream);
+            } else {
+                calls.resume(self.stream);
+            }
+        }
+    }
+
+    pub(super) fn reached(&self) -> Reached {
+        match &self.flight {
+            _ if self.connecting => Reached::Nobody,
+            Some(flight) if flight.begun => Reached::Reply,
+            _ => Reached::Server,
+        }
+    }
+
+    /// Takes what came of the reply.
+    pub(super) fn receive(
+        &mut self,
+        data: &mut Data<'_>,
+        limits: &Limits,
+        up: &mut Vec<Upward>,
+    ) -> Step {
+        let Some(flight) = &mut self.flight else {
+            // It speaks though nothing was asked: nothing that it says is anybody's.
+            return Step::Fault(Fault::Broken(Refusal::StatusLine));
+        };
+        flight.begun = true;
+        loop {
+            match &mut flight.reply {
+                Reply::Head => match read_head(&mut self.scan, data, flight.form, limits) {
+                    Ok(None) => return Step::More,
+                    Err(refusal) => return Step::Fault(Fault::Broken(refusal)),
+                    Ok(Some(head)) if head.is_interim() => {
+                        flight.interim += 1;
+                        if flight.interim > limits.interim {
+                            return Step::Fault(Fault::Broken(Refusal::Interim));
+                        }
+                        up.push(Upward::Head { id: flight.id, head });
+                    }
+                    Ok(Some(head)) => {
+                        flight.keep = head.connection.keep_alive;
+                        flight.reply = if head.status == 101 {
+                            Reply::Switched
+                        } else {
+                            Reply::Body(Body::new(head.body, limits))
+                        };
+                        up.push(Upward::Head { id: flight.id, head });
+                    }
+                },
+                Reply::Body(body) if body.is_done() => return Step::Whole { keep: flight.keep },
+                Reply::Body(body) => {
+                    let run = match body.run(data.bytes(), limits) {
+                        Ok(run) => run,
+                        Err(refusal) => return Step::Fault(Fault::Broken(refusal)),
+                    };
+                    if run.pass > 0 {
+                        let part = data.take(run.pass);
+                        up.push(Upward::Part { id: flight.id, part });
+                    }
+                    data.consume(run.drop);
+                    if run.pass + run.drop == 0 && !body.is_done() {
+                        return Step::More;
+                    }
+                }
+                Reply::Switched => {
+                    let length = data.bytes().len();
+                    if length > 0 {
+                        let part = data.take(length);
+                        up.push(Upward::Part { id: flight.id, part });
+                    }
+                    return Step::More;
+                }
+            }
+        }
+    }
+
+    /// The server sends no more.
+    pub(super) fn ended(&mut self) -> Step {
+        let Some(flight) = &mut self.flight else { return Step::More };
+        match &mut flight.reply {
+            Reply::Head => Step::Fault(Fault::Ended),
+            Reply::Body(body) => match body.end() {
+                Ok(()) => Step::Whole { keep: false },
+                Err(_) => Step::Fault(Fault::Ended),
+            },
+            Reply::Switched => Step::Whole { keep: false },
+        }
+    }
+}
+
+fn read_head(
+    scan: &mut HeadScan,
+    data: &mut Data<'_>,
+    form: Form,
+    limits: &Limits,
+) -> Result<Option<ReplyHead>, Refusal> {
+    let Some(found) = scan.next(data.bytes(), limits)? else { return Ok(None) };
+    let head = data.take(found.head.end);
+    let asked = Asked {
+        method: if form.expects == Expects::HeadOnly { Method::Head } else { Method::Get },
+        upgrade: form.expects == Expects::Switch,
+    };
+    ReplyHead::read(head, &found, asked, limits).map(Some)
+}

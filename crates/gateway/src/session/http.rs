@@ -1,0 +1,550 @@
+//! A client that speaks HTTP/1.
+//!
+//! One request of a connection is on its way at a time; what comes behind it waits unread. The
+//! moves of the two directions, which are all that the connection knows of time:
+//!
+//! ```text
+//!   input    what happens               becomes     and
+//!   Head     a whole head, no body      Whole       it is submitted
+//!   Head     a whole head, more body    Body        it is submitted, the client waits
+//!   Body     the worker wants it        Body        parts go on
+//!   Body     the last byte of it        Whole
+//!   Whole    the reply is whole         Head        or the connection ends
+//!   any      a broken rule, too slow    Ended       it is answered, nothing behind it is read
+//!
+//!   output   None ─head─▶ Begun ─end─▶ Done         a head of status 1xx changes nothing
+//!               └─────── answer of ours ──▶ Done
+//!   both     101: Switched, both sides speak freely until one ends
+//! ```
+//!
+//! A reply that is whole before its request is ends the connection: what is left of the request
+//! must not be read as the next one.
+
+use std::sync::Arc;
+
+use event::{Calls, Data};
+use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
+use wire::http1::{
+    Answer, Body, BodyKind, HeadScan, Kind, Limits, Method, Refusal, RequestHead, Sending, Version,
+    Via, chunk_head, write_answer,
+};
+
+use crate::core::Core;
+use crate::exchanges::{Client, Delivery, SessionId};
+use crate::form::{Expects, Form};
+use crate::plan::HttpPlan;
+use crate::transport::Transport;
+use crate::upward::Head;
+
+/// A body is taken along with its head as far as it is there, up to this; such a request can be
+/// given to another server.
+const BODY_HELD_MAX: usize = 64 << 10;
+
+/// What is done with what the client sends.
+#[derive(Debug)]
+enum Input {
+    Head,
+    Body(Body),
+    Whole,
+    Switched,
+    /// There will be no more.
+    Ended,
+}
+
+/// How far the reply has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Output {
+    None,
+    Begun(Sending),
+    Done,
+}
+
+/// The request on its way.
+#[derive(Debug)]
+struct Asked {
+    request: RequestId,
+    method: Method,
+    version: Version,
+    output: Output,
+    /// The connection goes on behind the reply.
+    keep: bool,
+    /// The worker takes parts of the body.
+    wanted: bool,
+    /// The worker was asked to wait with parts of the reply.
+    holding: bool,
+    /// Where the reply comes in chunks and the client knows none: where in them it is.
+    chunks: Option<Box<Body>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Http {
+    id: SessionId,
+    pool: usize,
+    /// Number of the request on its way, or of the next.
+    number: u64,
+    scan: HeadScan,
+    input: Input,
+    asked: Option<Asked>,
+    /// No further request is taken: the daemon is about to end.
+    refusing: bool,
+    /// The connection ends once its output is sent.
+    ending: bool,
+    /// The deadline of a head or a body is armed.
+    watched: bool,
+}
+
+impl HttpPlan {
+    /// Writes the refusal of a connection.
+    pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+        write_outcome(outcome, Method::Get, Version::Http11, false, out);
+    }
+}
+
+impl Http {
+    pub(super) fn new(id: SessionId, pool: usize) -> Self {
+        Self {
+            id,
+            pool,
+            number: 0,
+            scan: HeadScan::default(),
+            input: Input::Head,
+            asked: None,
+            refusing: false,
+            ending: false,
+            watched: false,
+        }
+    }
+
+    pub(super) fn handle_data(
+        &mut self,
+        plan: &Arc<HttpPlan>,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        core: &mut Core,
+    ) {
+        loop {
+            let bytes = data.bytes();
+            match &mut self.input {
+                Input::Ended => return data.consume(bytes.len()),
+                Input::Head if bytes.is_empty() => return,
+                Input::Head => {
+                    let found = match self.scan.next(bytes, &plan.limits) {
+                        Ok(Some(found)) => found,
+                        Ok(None) => return self.watch(plan, transport, calls),
+                        Err(refusal) => return self.refuse(transport, calls, refusal, core),
+                    };
+                    data.consume(found.head.start);
+                    let head = data.take(found.head.len());
+                    match RequestHead::read(head, &found, &plan.limits) {
+                        Ok(head) => self.ask(plan, transport, calls, data, head, core),
+                        Err(refusal) => return self.refuse(transport, calls, refusal, core),
+                    }
+                }
+                Input::Body(body) => {
+                    let Some(asked) = self.asked.as_ref().filter(|asked| asked.wanted) else {
+                        // It is not read before the worker wants it.
+                        return transport.pause(calls);
+                    };
+                    let run = match body.run(bytes, &plan.limits) {
+                        Ok(run) => run,
+                        Err(refusal) => return self.refuse(transport, calls, refusal, core),
+                    };
+                    if run.pass > 0 {
+                        core.pass(asked.request, data.take(run.pass));
+                    }
+                    data.consume(run.drop);
+                    if body.is_done() {
+                        core.pass_end(asked.request);
+                        self.input = Input::Whole;
+                        self.unwatch(transport, calls);
+                    } else {
+                        self.watch_anew(plan, transport, calls);
+                        if run.pass + run.drop == 0 {
+                            return;
+                        }
+                    }
+                }
+                Input::Whole => {
+                    if !bytes.is_empty() {
+                        transport.pause(calls);
+                    }
+                    return;
+                }
+                Input::Switched => {
+                    if let (Some(asked), false) = (&self.asked, bytes.is_empty()) {
+                        core.pass(asked.request, data.take(bytes.len()));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Submits a request, with as much of its body as is there.
+    fn ask(
+        &mut self,
+        plan: &Arc<HttpPlan>,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        mut head: RequestHead,
+        core: &mut Core,
+    ) {
+        self.unwatch(transport, calls);
+        let client = match transport.peer() {
+            Peer::Internet(address) => Some(address.ip()),
+            Peer::Local | Peer::Inside => None,
+        };
+        let trusted = client.is_none_or(|client| plan.trusts(client));
+        let via = Via { fields: plan.forwarded, trusted, client, secure: false };
+        let (method, version) = (head.method(), head.version);
+        let keep = head.connection.keep_alive && !self.refusing;
+        let upgrade = head.upgrade;
+        head.prepare(&via);
+        let mut out = std::mem::take(&mut core.scratch);
+        out.clear();
+        head.encode(None, plan.host.as_bytes(), &via, &mut out);
+        let mut body = Body::new(head.body, &plan.limits);
+        let repeatable = method.is_idempotent() && !upgrade;
+        head.recycle();
+        let mut refused = None;
+        while !body.is_done() && out.len() < BODY_HELD_MAX {
+            match body.run(data.bytes(), &plan.limits) {
+                Err(refusal) => {
+                    refused = Some(refusal);
+                    break;
+                }
+                Ok(run) if run.pass + run.drop == 0 => break,
+                Ok(run) => {
+                    out.extend_from_slice(&data.bytes()[..run.pass]);
+                    data.consume(run.pass + run.drop);
+                }
+            }
+        }
+        let form = Form {
+            more: !body.is_done(),
+            repeatable,
+            expects: match method {
+                _ if upgrade => Expects::Switch,
+                Method::Head => Expects::HeadOnly,
+                _ => Expects::Reply,
+            },
+            tries: 0,
+        };
+        let whole = Slice::copy_of(&out);
+        core.scratch = out;
+        if let Some(refusal) = refused {
+            return self.refuse(transport, calls, refusal, core);
+        }
+        self.input = if body.is_done() { Input::Whole } else { Input::Body(body) };
+        self.number += 1;
+        let client = Client::Session { session: self.id, sequence: self.number };
+        let request = core.submit_message(client, transport.peer(), whole, form, self.pool);
+        self.asked = Some(Asked {
+            request,
+            method,
+            version,
+            output: Output::None,
+            keep,
+            wanted: false,
+            holding: false,
+            chunks: None,
+        });
+    }
+
+    /// What broke a rule is answered, unless its reply has begun, and the connection ends.
+    fn refuse(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        refusal: Refusal,
+        core: &mut Core,
+    ) {
+        let text = format!("{}: {}", refusal.word(), refusal.text());
+        let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, &text);
+        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        self.refuse_with(transport, calls, refusal.status(), &text, core);
+    }
+
+    fn refuse_with(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        status: u16,
+        text: &str,
+        core: &mut Core,
+    ) {
+        let asked = self.asked.take();
+        if let Some(asked) = &asked {
+            core.abandon(asked.request, Cause::Malformed);
+        }
+        let silent = asked.as_ref().is_some_and(|asked| asked.output != Output::None);
+        if !silent {
+            let method = asked.map_or(Method::Get, |asked| asked.method);
+            let mut out = std::mem::take(&mut core.scratch);
+            out.clear();
+            let body = format!("{text}\n");
+            let answer = Answer {
+                status,
+                content_type: "text/plain; charset=utf-8",
+                lines: b"",
+                body: body.as_bytes(),
+                keep_alive: false,
+            };
+            write_answer(&answer, method, Version::Http11, &mut out);
+            transport.send_bytes(calls, &out);
+            core.scratch = out;
+        }
+        self.input = Input::Ended;
+        self.ending = true;
+        self.unwatch(transport, calls);
+        transport.resume(calls);
+    }
+
+    /// Something was begun that must come to its end in time.
+    fn watch(&mut self, plan: &HttpPlan, transport: &Transport, calls: &mut Calls<'_>) {
+        if !self.watched && self.scan.is_begun() {
+            self.watch_anew(plan, transport, calls);
+        }
+    }
+
+    fn watch_anew(&mut self, plan: &HttpPlan, transport: &Transport, calls: &mut Calls<'_>) {
+        if let Some(read) = plan.read {
+            self.watched = true;
+            transport.arm_read(calls, Some(calls.now() + read));
+        }
+    }
+
+    fn unwatch(&mut self, transport: &Transport, calls: &mut Calls<'_>) {
+        if std::mem::take(&mut self.watched) {
+            transport.arm_read(calls, None);
+        }
+    }
+
+    /// A head or a body did not come in time.
+    pub(super) fn handle_slow(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        self.watched = false;
+        // A body that nobody wants yet is not late.
+        if self.asked.as_ref().is_some_and(|asked| !asked.wanted) {
+            return;
+        }
+        let text = "a request that was begun did not end in time";
+        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, text);
+        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        self.refuse_with(transport, calls, 408, text, core);
+    }
+
+    /// Something came of the request on its way.
+    pub(super) fn deliver(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        sequence: u64,
+        delivery: Delivery,
+        core: &mut Core,
+    ) {
+        let Some(asked) = self.asked.as_mut().filter(|_| sequence == self.number) else { return };
+        match delivery {
+            Delivery::Head(head) => self.deliver_head(transport, calls, head, core),
+            Delivery::Part(part) => match asked.output {
+                Output::Begun(Sending::Verbatim) => transport.send(calls, part),
+                Output::Begun(Sending::Chunked) => {
+                    let (head, start) = chunk_head(part.len());
+                    transport.send_bytes(calls, &head[start..]);
+                    transport.send(calls, part);
+                    transport.send_bytes(calls, b"\r\n");
+                }
+                Output::Begun(Sending::Data) => {
+                    if let Some(chunks) = &mut asked.chunks {
+                        send_data(chunks, transport, calls, &part);
+                    }
+                }
+                Output::None | Output::Done => {}
+            },
+            Delivery::Flow(wanted) => {
+                asked.wanted = wanted;
+                if wanted {
+                    transport.resume(calls);
+                    self.watch_anew(plan, transport, calls);
+                }
+            }
+            Delivery::End(outcome) => self.deliver_end(transport, calls, &outcome, core),
+        }
+    }
+
+    fn deliver_head(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        mut head: Head,
+        core: &mut Core,
+    ) {
+        let Some(asked) = &mut self.asked else { return };
+        if head.is_interim() && asked.version == Version::Http10 {
+            // It would not know what to do with it.
+            return head.recycle();
+        }
+        let sending = head.prepare(asked.version);
+        if !head.is_interim() {
+            let ends = sending != Sending::Chunked && matches!(head.body, BodyKind::UntilEnd)
+                || sending == Sending::Data;
+            asked.keep &= !ends && !self.refusing;
+            asked.output = Output::Begun(sending);
+            if sending == Sending::Data {
+                asked.chunks = Some(Box::new(Body::new(head.body, &Limits::REPLY)));
+            }
+        }
+        let mut out = std::mem::take(&mut core.scratch);
+        out.clear();
+        head.encode(sending, asked.version, asked.keep, &mut out);
+        if head.status == 101 {
+            self.input = Input::Switched;
+            transport.resume(calls);
+        }
+        head.recycle();
+        transport.send_bytes(calls, &out);
+        core.scratch = out;
+    }
+
+    fn deliver_end(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        outcome: &Outcome,
+        core: &mut Core,
+    ) {
+        let Some(asked) = &mut self.asked else { return };
+        let whole = matches!(self.input, Input::Whole);
+        match (asked.output, outcome) {
+            (Output::Begun(sending), Outcome::Reply(_)) => {
+                if sending == Sending::Chunked {
+                    transport.send_bytes(calls, b"0\r\n\r\n");
+                }
+            }
+            // It cannot be taken back: that the connection ends says that it is not whole.
+            (Output::Begun(_), Outcome::Ended(..)) => asked.keep = false,
+            _ => {
+                let mut out = std::mem::take(&mut core.scratch);
+                out.clear();
+                asked.keep &= whole;
+                write_outcome(outcome, asked.method, asked.version, asked.keep, &mut out);
+                transport.send_bytes(calls, &out);
+                core.scratch = out;
+            }
+        }
+        asked.output = Output::Done;
+        let keep = asked.keep && whole && !self.refusing;
+        self.asked = None;
+        if keep {
+            self.input = Input::Head;
+        } else {
+            self.input = Input::Ended;
+            self.ending = true;
+            self.unwatch(transport, calls);
+        }
+        transport.resume(calls);
+    }
+
+    pub(super) fn handle_eof(&mut self) {
+        if self.asked.is_none() {
+            self.input = Input::Ended;
+            self.ending = true;
+        }
+    }
+
+    pub(super) fn refuse_all(&mut self) {
+        self.refusing = true;
+        if self.asked.is_none() {
+            self.input = Input::Ended;
+            self.ending = true;
+        }
+    }
+
+    pub(super) fn flush(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        if let Some(asked) = &mut self.asked {
+            let clogged = transport.is_clogged(calls);
+            if clogged != asked.holding {
+                asked.holding = clogged;
+                core.hold(asked.request, clogged);
+            }
+        }
+        if self.ending {
+            transport.finish(calls, None);
+        }
+    }
+
+    pub(super) fn abandoned(&self) -> Option<RequestId> {
+        self.asked.as_ref().map(|asked| asked.request)
+    }
+
+    pub(super) fn is_owed(&self) -> bool {
+        self.asked.is_some()
+    }
+}
+
+/// Sends what is data of a part of a body in chunks. The worker has read it by the same rules, so
+/// nothing in it can be wrong, and nothing waits for more.
+fn send_data(chunks: &mut Body, transport: &mut Transport, calls: &mut Calls<'_>, mut part: &[u8]) {
+    while let Ok(Some(span)) = chunks.next(part, &Limits::REPLY) {
+        let (bytes, rest) = part.split_at(span.length);
+        if span.kind == Kind::Data {
+            transport.send_bytes(calls, bytes);
+        }
+        part = rest;
+    }
+}
+
+/// Writes an outcome as a reply of ours.
+fn write_outcome(
+    outcome: &Outcome,
+    method: Method,
+    version: Version,
+    keep_alive: bool,
+    out: &mut Vec<u8>,
+) {
+    let (status, body) = match outcome {
+        Outcome::Reply(body) => (200, body.to_vec()),
+        Outcome::Sorry(_, body) => (503, body.to_vec()),
+        Outcome::Ended(end, text) => {
+            // What was found out about workers is for the log and not for clients.
+            let said: &[u8] = match end.cause {
+                Cause::Worker | Cause::Record | Cause::Row => text,
+                cause => cause.meaning().as_bytes(),
+            };
+            let word = end.cause.word().as_bytes();
+            (status_of(*end), [word, b": ", said, b"\n"].concat())
+        }
+    };
+    let lines: &[u8] = if status == 503 { b"Retry-After: 1\r\n" } else { b"" };
+    let content_type = "text/plain; charset=utf-8";
+    let answer = Answer { status, content_type, lines, body: &body, keep_alive };
+    write_answer(&answer, method, version, out);
+}
+
+/// The status that tells of an end.
+fn status_of(end: End) -> u16 {
+    match end.cause {
+        Cause::Deadline => 504,
+        Cause::Full
+        | Cause::Waited
+        | Cause::Down
+        | Cause::Draining
+        | Cause::Connections
+        | Cause::Stopped => 503,
+        Cause::Malformed | Cause::Record | Cause::Row | Cause::TooLong | Cause::Incomplete => 400,
+        Cause::NoPool => 404,
+        _ => 502,
+    }
+}

@@ -1,0 +1,141 @@
+//! A server of HTTP/1 that does what it is told, for tests of what stands before it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// What it does when it was asked for a path.
+#[derive(Clone)]
+pub(crate) enum Answer {
+    /// Writes these bytes and goes on with the connection.
+    Bytes(Vec<u8>),
+    /// Writes these and ends the connection.
+    Last(Vec<u8>),
+    /// Resets the connection.
+    Reset,
+    /// Never answers.
+    Silence,
+    /// Changes the protocol and gives back what comes, in capitals.
+    Switch,
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    /// Answers as told by path, and with the body of the request elsewhere.
+    pub(crate) fn start(answers: &[(&str, Answer)]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let answers: BTreeMap<String, Answer> =
+            answers.iter().map(|(path, answer)| ((*path).to_owned(), answer.clone())).collect();
+        let (noted, answers) = (Arc::clone(&seen), Arc::new(answers));
+        thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let (noted, answers) = (Arc::clone(&noted), Arc::clone(&answers));
+                thread::spawn(move || serve(socket, &noted, &answers));
+            }
+        });
+        Self { port, seen }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Heads that arrived for this path.
+    pub(crate) fn heads(&self, path: &str) -> Vec<String> {
+        let wanted = |seen: &Seen| seen.head.split(' ').nth(1) == Some(path);
+        self.seen().into_iter().filter(wanted).map(|seen| seen.head).collect()
+    }
+}
+
+fn serve(socket: TcpStream, seen: &Mutex<Vec<Seen>>, answers: &BTreeMap<String, Answer>) {
+    let mut reader = BufReader::new(socket.try_clone().unwrap());
+    let mut writer = socket;
+    while let Some(request) = read(&mut reader) {
+        let path = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
+        let head_only = request.head.starts_with("HEAD ");
+        seen.lock().unwrap().push(request.clone());
+        let sent = match answers.get(&path) {
+            Some(Answer::Bytes(bytes)) => writer.write_all(bytes),
+            Some(Answer::Last(bytes)) => {
+                let _ = writer.write_all(bytes);
+                let _ = writer.shutdown(Shutdown::Both);
+                return;
+            }
+            Some(Answer::Reset) => {
+                rustix::net::sockopt::set_socket_linger(&writer, Some(std::time::Duration::ZERO))
+                    .unwrap();
+                return;
+            }
+            Some(Answer::Silence) => Ok(()),
+            Some(Answer::Switch) => return switch(&mut reader, &mut writer),
+            None => {
+                let length = request.body.len();
+                let mut reply =
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+                if !head_only {
+                    reply.extend(&request.body);
+                }
+                writer.write_all(&reply)
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+fn switch(reader: &mut impl Read, writer: &mut impl Write) {
+    let head = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+    writer.write_all(head.as_bytes()).unwrap();
+    let mut bytes = [0; 100];
+    while let Ok(count @ 1..) = reader.read(&mut bytes) {
+        writer.write_all(&bytes[..count].to_ascii_uppercase()).unwrap();
+    }
+}
+
+fn line(reader: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|count| *count > 0).map(|_| line)
+}
+
+fn read(reader: &mut impl BufRead) -> Option<Seen> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        head.push_str(&line(reader)?);
+    }
+    let lower = head.to_ascii_lowercase();
+    let value =
+        |name: &str| lower.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let mut body = Vec::new();
+    if let Some(length) = value("content-length") {
+        body.resize(length.parse().ok()?, 0);
+        reader.read_exact(&mut body).ok()?;
+    } else if value("transfer-encoding").is_some() {
+        loop {
+            let size = usize::from_str_radix(line(reader)?.trim_end(), 16).ok()?;
+            if size == 0 {
+                while line(reader)? != "\r\n" {}
+                break;
+            }
+            let mut chunk = vec![0; size + 2];
+            reader.read_exact(&mut chunk).ok()?;
+            body.extend(&chunk[..size]);
+        }
+    }
+    Some(Seen { head, body })
+}
