@@ -570,24 +570,19 @@ impl Core {
                 let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
                 served.counts.queue_time.record(waited);
             }
-            // It was abandoned in this very turn, after its pool had decided: no program is given
-            // it. In a batch it is done for nobody.
-            None if matches!(served.workers, Workers::Programs(_)) => {
+            // It was abandoned in this very turn, after its pool had decided: nobody is given it.
+            // In a batch it is done for nobody.
+            None if !matches!(served.workers, Workers::Handlers(_)) => {
                 return self.handle_upward(place, Upward::Released { worker });
             }
             None => {}
         }
         served.counts.batches += u64::from(last);
         let request = exchange::Request { id, peer, body, at_us };
-        let is_wanted = self.exchanges.get_mut(id).is_some();
         let given = Given { request, form, last };
         self.with_workers(place, |workers, up| {
             workers.dispatch(calls, worker, given, outside, up);
         });
-        if !is_wanted {
-            // Its client left before it was dispatched: nobody else would tell the worker.
-            self.told.push((place, worker, id, Word::Abandoned));
-        }
         if active(Plant::EarlyOk) {
             self.end(id, Outcome::Reply(Slice::from("ok")));
         }

@@ -439,9 +439,12 @@ impl Shard {
     /// Carries out what pools want, and takes note of streams that were opened for it.
     fn pump(&mut self, calls: &mut Calls<'_>) {
         self.core.pump(calls, &mut self.outside);
-        while let Some((stream, place, link)) = self.outside.opened.pop() {
+        // In their order: one that was closed again may have left its place to another.
+        let mut opened = std::mem::take(&mut self.outside.opened);
+        for (stream, place, link) in opened.drain(..) {
             self.set_role(stream, Role::Server { place, link });
         }
+        self.outside.opened = opened;
     }
 
     /// Hands parts and outcomes to their clients.
