@@ -1,8 +1,8 @@
 //! PostgreSQL as handlers.
 //!
 //! A batch is one statement whatever its size, `insert … select … from unnest($1, $2, …)`, with one
-//! array a column: prepared once, one round trip, and measured cheaper for the server than `COPY` and
-//! than a list of values (docs/bench-database.md); and it can say what happens on a conflict. BEGIN
+//! array a column: prepared once, one round trip, and in a first look (the server's CPU a row, at 1000
+//! rows a commit) cheaper for the server than `COPY` and than a list of values; and it can say what happens on a conflict. BEGIN
 //! goes ahead of it in the same round trip; COMMIT has one of its own, because only so it is known
 //! that a connection lost before it has stored nothing.
 //!

@@ -33,7 +33,7 @@ impl Arguments {
         };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or(format!("{word} wants a value"));
+            let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
             let number = |text: String| text.parse().map_err(|_| format!("{text} is no number"));
             match word.as_str() {
                 "--server" => arguments.server = true,
