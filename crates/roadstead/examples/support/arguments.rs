@@ -61,6 +61,7 @@ impl Arguments {
     }
 
     /// Whether somebody else serves.
+    #[allow(dead_code, reason = "the example with a database always serves")]
     pub(crate) fn only_clients(&self) -> bool {
         !self.server && self.clients_given && self.port != 0
     }
