@@ -68,6 +68,21 @@ fn hits_with_a_database_handle_in_each_worker_stores_the_same() {
     assert!(daemon.stop().success());
 }
 
+#[test]
+fn sticky_sessions_stay_with_their_program_as_their_page_says() {
+    assert!(perl_has("strict"), "this test needs perl: apt-get install perl");
+    let folder = folder();
+    let daemon = serve(folder.path(), "sticky", "sticky.toml");
+    let mut client = Client::connect(daemon.listeners.values().next().unwrap());
+    for who in ["ann", "bob", "cid", "dan"] {
+        let first = client.ask(&format!("{who} hello"));
+        let program = first.split(' ').next().unwrap().to_owned();
+        assert_eq!(first, format!("{program} {who} 1"));
+        assert_eq!(client.ask(&format!("{who} again")), format!("{program} {who} 2"));
+    }
+    assert!(daemon.stop().success());
+}
+
 fn rows(database: &Path) -> i64 {
     let database = Connection::open(database).unwrap();
     database.query_row("select count(*) from hits", [], |row| row.get(0)).unwrap()

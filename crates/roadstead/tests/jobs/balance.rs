@@ -1,0 +1,104 @@
+//! Clients bound to programs, the sorry answer that comes and goes, and orders at run time.
+
+use std::fs;
+use std::process::Command;
+
+use crate::daemon::{BINARY, Daemon, folder, one_pool, until};
+
+/// Programs that answer with their process number.
+const TELLS_PID: &str = r#"program = ["sh", "-c", "while read -r line; do echo $$; done"]
+workers = 3
+"#;
+
+fn ctl(daemon: &Daemon, words: &[&str]) -> (bool, String) {
+    let mut command = Command::new(BINARY);
+    let out = command.arg("ctl").args(["--admin", &daemon.admin]).args(words).output().unwrap();
+    let text = [out.stdout, out.stderr].concat();
+    (out.status.success(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn a_client_comes_back_to_its_program_and_gets_another_when_that_dies() {
+    let folder = folder();
+    let pool = format!("{TELLS_PID}sticky = {{ key = \"word:1\" }}\nsettle = \"0s\"\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    let mut client = daemon.connect();
+    let first: Vec<String> = (0..9).map(|who| client.ask(&format!("client{who} a"))).collect();
+    for (who, program) in first.iter().enumerate() {
+        for word in ["b", "c"] {
+            assert_eq!(&client.ask(&format!("client{who} {word}")), program);
+        }
+    }
+    let (_, why) = ctl(&daemon, &["why", "main"]);
+    assert!(why.contains("(bound)"), "{why}");
+    let killed = Command::new("sh").args(["-c", &format!("kill -9 {}", first[0])]).status();
+    assert!(killed.unwrap().success());
+    until("it is replaced", || daemon.metric("roadstead_worker_starts_total", &[]) > 3);
+    let next = client.ask("client0 d");
+    assert_ne!(next, first[0]);
+    assert_eq!(client.ask("client0 e"), next);
+}
+
+#[test]
+fn sorry_by_hand_holds_for_connections_that_are_open_and_is_taken_back() {
+    let folder = folder();
+    let pool = format!("{TELLS_PID}sorry = {{ line = \"we are sorry\" }}\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    let mut client = daemon.connect();
+    assert!(client.ask("a").parse::<u32>().is_ok());
+    let (done, told) = ctl(&daemon, &["sorry", "main", "on"]);
+    assert!(done, "{told}");
+    assert_eq!(client.ask("b"), "we are sorry");
+    assert_eq!(daemon.metric("roadstead_sorry", &[]), 1);
+    assert!(ctl(&daemon, &["sorry", "main", "off"]).0);
+    assert!(client.ask("c").parse::<u32>().is_ok());
+    assert_eq!(daemon.metric("roadstead_sorry_answers_total", &[]), 1);
+    assert!(!ctl(&daemon, &["sorry", "nobody", "on"]).0);
+}
+
+#[test]
+fn over_its_limit_a_pool_is_sorry_until_there_is_room_again() {
+    let folder = folder();
+    let gate = folder.path().join("gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    let script = "while read -r line; do read -r go < gate; echo \\\"$line\\\"; done";
+    let pool = format!(
+        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 1\nqueue = {{ length = 1, wait = \"30s\" }}\n\
+         sorry = {{ line = \"we are sorry\", until = \"0%\" }}\n"
+    );
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    let (mut one, mut two, mut three) = (daemon.connect(), daemon.connect(), daemon.connect());
+    one.send("1\n");
+    until("it works", || daemon.metric("roadstead_workers", &["state=\"busy\""]) == 1);
+    two.send("2\n");
+    until("one waits", || daemon.metric("roadstead_queue_length", &[]) == 1);
+    assert_eq!(three.ask("3"), "we are sorry");
+    fs::write(&gate, "go\n").unwrap();
+    assert_eq!(one.line(), "1");
+    assert_eq!(three.ask("4"), "we are sorry", "one slot of two places is still taken");
+    fs::write(&gate, "go\n").unwrap();
+    assert_eq!(two.line(), "2");
+    until("it is sorry no longer", || daemon.metric("roadstead_sorry", &[]) == 0);
+    three.send("5\n");
+    fs::write(&gate, "go\n").unwrap();
+    assert_eq!(three.line(), "5");
+}
+
+#[test]
+fn a_worker_that_is_disabled_gets_nothing_and_a_wrong_name_is_told_the_right_ones() {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &one_pool("", TELLS_PID));
+    let mut client = daemon.connect();
+    for worker in ["0", "1"] {
+        assert!(ctl(&daemon, &["disable", "main", worker]).0);
+    }
+    let only = client.ask("a");
+    for _ in 0..5 {
+        assert_eq!(client.ask("a"), only);
+    }
+    let (done, told) = ctl(&daemon, &["weight", "main", "7", "3"]);
+    assert!(!done && told.contains("its workers are 0, 1, 2"), "{told}");
+    assert!(ctl(&daemon, &["enable", "main", "0"]).0);
+    let answers: Vec<String> = (0..4).map(|_| client.ask("a")).collect();
+    assert!(answers.iter().any(|answer| *answer != only), "{answers:?}");
+}
