@@ -1,10 +1,13 @@
-//! An echo by the loop, over the kernel that its argument names; measured by `xtask bench loop`.
+//! An echo by the loop, over the kernel that its first argument names; measured by
+//! `xtask bench loop`. With `discard` as second argument it answers nothing.
 
 use event::{
     Address, BindSettings, Calls, Epoll, Event, Kernel, Loop, LoopSettings, Owner, Poll, Select,
 };
 
-struct Echo;
+struct Echo {
+    answers: bool,
+}
 
 impl Owner for Echo {
     type Mail = ();
@@ -12,7 +15,9 @@ impl Owner for Echo {
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
         match event {
             Event::Data { stream, mut data } => {
-                calls.send_bytes(stream, data.bytes());
+                if self.answers {
+                    calls.send_bytes(stream, data.bytes());
+                }
                 data.consume(data.bytes().len());
             }
             Event::Eof { stream } => calls.finish(stream, None),
@@ -27,7 +32,7 @@ fn serve(kernel: impl Kernel) -> std::io::Result<()> {
     println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
     let mut events = Loop::new(kernel, LoopSettings::default())?;
     events.calls().accept_from(listener);
-    events.run(&mut Echo)
+    events.run(&mut Echo { answers: std::env::args().nth(2).as_deref() != Some("discard") })
 }
 
 fn main() -> std::io::Result<()> {

@@ -1,7 +1,14 @@
 //! The least that an echo by epoll can be: what `xtask bench loop` measures the loop against.
 //!
-//! As one would write it in C for the purpose: level-triggered, one registration a connection, one
-//! receive and one send a report, no timers, no limits, no queue. Output that does not fit is lost.
+//! As one would write it in C for the purpose: one receive and one send a report, no timers, no
+//! limits, no queue. Output that does not fit is lost. The argument says how reports are asked for:
+//!
+//! ```text
+//!   level   as long as there are bytes (without an argument)
+//!   drain   edge; receives until there is no more
+//!   short   edge; a short read is taken for the last
+//!   rearm   one report at a time; after each, epoll is told to report again
+//! ```
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -10,7 +17,31 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send, sockopt};
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trigger {
+    Level,
+    Drain,
+    Short,
+    Rearm,
+}
+
+impl Trigger {
+    fn flags(self) -> EventFlags {
+        match self {
+            Self::Level => EventFlags::IN,
+            Self::Drain | Self::Short => EventFlags::IN | EventFlags::ET,
+            Self::Rearm => EventFlags::IN | EventFlags::ONESHOT,
+        }
+    }
+}
+
 fn main() -> std::io::Result<()> {
+    let trigger = match std::env::args().nth(1).as_deref() {
+        Some("drain") => Trigger::Drain,
+        Some("short") => Trigger::Short,
+        Some("rearm") => Trigger::Rearm,
+        _ => Trigger::Level,
+    };
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     rustix::net::listen(&listener, 4096)?;
     listener.set_nonblocking(true)?;
@@ -32,7 +63,7 @@ fn main() -> std::io::Result<()> {
             if place == listener.as_raw_fd().unsigned_abs() as usize {
                 let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
                 while let Ok((fd, _)) = acceptfrom_with(&listener, flags) {
-                    epoll::add(&poll, &fd, data(fd.as_raw_fd()), EventFlags::IN)?;
+                    epoll::add(&poll, &fd, data(fd.as_raw_fd()), trigger.flags())?;
                     let place = fd.as_raw_fd().unsigned_abs() as usize;
                     if place >= connections.len() {
                         connections.resize_with(place + 1, || None);
@@ -42,13 +73,28 @@ fn main() -> std::io::Result<()> {
                 continue;
             }
             let Some(fd) = &connections[place] else { continue };
-            match recv(fd, &mut room[..], RecvFlags::empty()) {
-                Ok((count, _)) if count > 0 => {
-                    let _ = send(fd, &room[..count], SendFlags::NOSIGNAL);
-                }
-                Err(error) if error == rustix::io::Errno::AGAIN => {}
-                _ => connections[place] = None,
+            if !echo(fd, &mut room, trigger) {
+                connections[place] = None;
+            } else if trigger == Trigger::Rearm {
+                epoll::modify(&poll, fd, data(fd.as_raw_fd()), trigger.flags())?;
             }
+        }
+    }
+}
+
+/// Answers what there is; false at the end.
+fn echo(fd: &OwnedFd, room: &mut [u8], trigger: Trigger) -> bool {
+    loop {
+        match recv(fd, &mut *room, RecvFlags::empty()) {
+            Ok((count, _)) if count > 0 => {
+                let _ = send(fd, &room[..count], SendFlags::NOSIGNAL);
+                match trigger {
+                    Trigger::Drain => {}
+                    Trigger::Short if count == room.len() => {}
+                    _ => return true,
+                }
+            }
+            result => return result == Err(rustix::io::Errno::AGAIN),
         }
     }
 }

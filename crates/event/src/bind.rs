@@ -19,11 +19,14 @@ pub struct BindSettings {
     pub backlog: u32,
     /// Whether to bind an address whose former connections the system still remembers.
     pub reuse_address: bool,
+    /// Whether others may bind the same address, each with a socket of its own that says so too.
+    /// The kernel then deals connections to them by a hash of the client's address.
+    pub reuse_port: bool,
 }
 
 impl Default for BindSettings {
     fn default() -> Self {
-        Self { backlog: 4096, reuse_address: true }
+        Self { backlog: 4096, reuse_address: true, reuse_port: false }
     }
 }
 
@@ -79,6 +82,9 @@ fn bind_internet(
 ) -> io::Result<(OwnedFd, SocketAddr)> {
     let socket = stream_socket(family(address))?;
     sockopt::set_socket_reuseaddr(&socket, settings.reuse_address)?;
+    if settings.reuse_port {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
     // Accepted sockets inherit it, which saves a system call each.
     sockopt::set_tcp_nodelay(&socket, true)?;
     rustix::net::bind(&socket, address)?;
@@ -130,6 +136,41 @@ mod tests {
         let error = bind(&address, &settings).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_port_is_shared_only_by_those_who_all_say_so() {
+        let any = Address::Internet(([127, 0, 0, 1], 0).into());
+        let shared = BindSettings { reuse_port: true, ..BindSettings::default() };
+        let (_one, bound) = bind(&any, &shared).unwrap();
+        bind(&bound, &shared).unwrap();
+        let error = bind(&bound, &BindSettings::default()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn an_address_is_reused_after_its_connections_only_when_asked_for() {
+        let any = Address::Internet(([127, 0, 0, 1], 0).into());
+        let (listener, bound) = bind(&any, &BindSettings::default()).unwrap();
+        let Address::Internet(to) = bound else { unreachable!() };
+        let client = std::net::TcpStream::connect(to).unwrap();
+        let (accepted, _) = {
+            let listener = system_listener(listener);
+            listener.set_nonblocking(false).unwrap();
+            listener.accept().unwrap()
+        };
+        // Our end closes first, so the system remembers the connection (TIME_WAIT).
+        drop(accepted);
+        assert_eq!(std::io::Read::read(&mut &client, &mut [0; 1]).unwrap(), 0);
+        drop(client);
+        let strict = BindSettings { reuse_address: false, ..BindSettings::default() };
+        let error = bind(&Address::Internet(to), &strict).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        bind(&Address::Internet(to), &BindSettings::default()).unwrap();
+    }
+
+    fn system_listener(fd: Fd) -> std::net::TcpListener {
+        std::os::fd::AsFd::as_fd(&fd).try_clone_to_owned().unwrap().into()
     }
 
     #[test]

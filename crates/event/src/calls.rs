@@ -38,7 +38,7 @@ impl<'a> Calls<'a> {
     /// The time of this turn. The clock is read once a turn.
     #[must_use]
     pub const fn now(&self) -> Instant {
-        self.state.clock.now
+        self.state.clock.now()
     }
 
     /// What the loop has done so far.
@@ -292,6 +292,19 @@ impl Calls<'_> {
         let slot = usize::from(name.0);
         assert!(slot < DEADLINES_MAX, "a deadline's name is below DEADLINES_MAX");
         self.state.set_alarm(stream, slot, at);
+    }
+
+    /// Arms a deadline of a stream at so long after this turn. The same as [`Self::deadline`] at
+    /// [`Self::now`] and that, and the quickest way to put one off at every request.
+    ///
+    /// # Panics
+    /// When the name is not below [`DEADLINES_MAX`].
+    #[inline]
+    pub fn deadline_in(&mut self, stream: StreamId, name: DeadlineName, after: Duration) {
+        let slot = usize::from(name.0);
+        assert!(slot < DEADLINES_MAX, "a deadline's name is below DEADLINES_MAX");
+        let tick = self.state.clock.tick_in(after);
+        self.state.set_alarm_at(stream, slot, tick);
     }
 
     /// A timer that belongs to no stream. It fires at `at`, once, unless it is set again.

@@ -13,7 +13,7 @@ use crate::listener::Listener;
 use crate::output::{Output, Spares};
 use crate::slab::Slab;
 use crate::stream::{Marks, Step, Stream};
-use crate::wheel::{Alarm, Wheel};
+use crate::wheel::{Alarm, TICK_MAX, Wheel};
 use crate::{Address, Fd, ListenerId, LoopSettings, Reason, SocketId, StreamId, TimerId};
 
 #[derive(Debug)]
@@ -110,19 +110,35 @@ pub struct Counts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: Instant,
-    pub(crate) now: Instant,
+    now: Instant,
+    /// The first tick that is not before now.
+    now_tick: u64,
 }
 
 impl Clock {
     pub(crate) const fn new(now: Instant) -> Self {
-        Self { origin: now, now }
+        Self { origin: now, now, now_tick: 0 }
+    }
+
+    pub(crate) const fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub(crate) fn set(&mut self, now: Instant) {
+        self.now = now;
+        self.now_tick = self.tick_after(now);
+    }
+
+    /// A tick at which so long has passed since now.
+    #[inline]
+    pub(crate) fn tick_in(&self, after: Duration) -> u64 {
+        // Neither is more than half of what a tick can be.
+        self.now_tick + ceiling_ms(after)
     }
 
     /// The first tick at which `at` has passed: rounded up, so that nothing fires early.
     pub(crate) fn tick_after(&self, at: Instant) -> u64 {
-        let since = at.saturating_duration_since(self.origin);
-        let begun = u64::from(!since.subsec_nanos().is_multiple_of(1_000_000));
-        whole_ms(since).saturating_add(begun)
+        ceiling_ms(at.saturating_duration_since(self.origin))
     }
 
     /// The tick that has passed now.
@@ -136,6 +152,16 @@ impl Clock {
         Duration::from_millis(tick).saturating_sub(since)
     }
 }
+
+/// Rounded up to milliseconds, at most [`SPAN_MAX`].
+#[inline]
+fn ceiling_ms(duration: Duration) -> u64 {
+    let ms = duration.subsec_nanos().div_ceil(1_000_000);
+    duration.as_secs().saturating_mul(1000).saturating_add(u64::from(ms)).min(SPAN_MAX)
+}
+
+/// Three hundred million years: later than that is never.
+const SPAN_MAX: u64 = TICK_MAX / 2;
 
 fn whole_ms(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(1000).saturating_add(u64::from(duration.subsec_millis()))
@@ -318,22 +344,38 @@ impl State {
 
     /// Sets an alarm of a stream, or disarms it.
     pub(crate) fn set_alarm(&mut self, id: StreamId, slot: usize, at: Option<Instant>) {
+        if let Some(at) = at {
+            return self.set_alarm_at(id, slot, self.clock.tick_after(at));
+        }
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else {
             self.counts.stale += 1;
             return;
         };
-        let alarm = &mut stream.alarms[slot];
-        match at {
-            Some(at) => {
-                if *alarm == Alarm::NONE {
-                    let slot = u8::try_from(slot).expect("a stream has few alarms");
-                    *alarm = self.wheel.create(Key::Deadline { stream: id, slot });
-                }
-                self.wheel.set(*alarm, self.clock.tick_after(at));
-            }
-            None if *alarm != Alarm::NONE => self.wheel.disarm(*alarm),
-            None => {}
+        if stream.alarms[slot] != Alarm::NONE {
+            self.wheel.disarm(stream.alarms[slot]);
         }
+    }
+
+    /// Sets an alarm of a stream.
+    #[inline]
+    pub(crate) fn set_alarm_at(&mut self, id: StreamId, slot: usize, tick: u64) {
+        let stream = self.streams.get(id.index, id.generation);
+        let alarm = stream.map_or(Alarm::NONE, |stream| stream.alarms[slot]);
+        if !self.wheel.set(alarm, tick) {
+            self.set_first_alarm(id, slot, tick);
+        }
+    }
+
+    #[cold]
+    fn set_first_alarm(&mut self, id: StreamId, slot: usize, tick: u64) {
+        let Some(stream) = self.streams.get_mut(id.index, id.generation) else {
+            self.counts.stale += 1;
+            return;
+        };
+        let name = u8::try_from(slot).expect("a stream has few alarms");
+        let alarm = self.wheel.create(Key::Deadline { stream: id, slot: name });
+        stream.alarms[slot] = alarm;
+        self.wheel.set(alarm, tick);
     }
 
     /// Whether something is to be done without the kernel.
@@ -358,10 +400,12 @@ mod tests {
         assert_eq!(clock.tick_after(at(1)), 1);
         assert_eq!(clock.tick_after(at(1000)), 1);
         assert_eq!(clock.tick_after(at(1001)), 2);
-        clock.now = at(1999);
+        clock.set(at(1999));
         assert_eq!(clock.tick(), 1);
         assert_eq!(clock.until(2), Duration::from_micros(1));
         assert_eq!(clock.until(1), Duration::ZERO);
+        assert_eq!(clock.tick_in(Duration::from_micros(1)), 3, "not before 2000 µs");
+        assert_eq!(clock.tick_in(Duration::from_millis(7)), 9);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// The calls, for what is to be set up before the loop runs.
     pub fn calls(&mut self) -> Calls<'_> {
-        self.state.clock.now = self.kernel.now();
+        self.state.clock.set(self.kernel.now());
         Calls::new(&mut self.state)
     }
 
@@ -135,7 +135,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         };
         self.happened.clear();
         self.kernel.wait(timeout, self.state.settings.events_max, &mut self.happened)?;
-        self.state.clock.now = self.kernel.now();
+        self.state.clock.set(self.kernel.now());
         Ok(())
     }
 
@@ -238,7 +238,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Sets a listener aside for a while: it would be reported again at once, and to no avail.
     fn rest<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: ListenerId, error: io::ErrorKind) {
-        let now = self.state.clock.now;
+        let now = self.state.clock.now();
         let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) else { return };
         listener.resting = true;
         if listener.alarm == Alarm::NONE {

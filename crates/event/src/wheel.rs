@@ -29,8 +29,12 @@ const DUE: u32 = LEVELS * 64;
 const LISTS: usize = DUE as usize + 1;
 /// No list, no alarm.
 const NONE: u32 = u32::MAX;
+/// In place of a list: it has rung and its ring was not collected yet.
+const RUNG: u32 = NONE - 1;
 /// A time that does not come.
 const NEVER: u64 = u64::MAX;
+/// The last tick that an alarm can be set to.
+pub(crate) const TICK_MAX: u64 = NEVER - 1;
 
 /// An alarm of the wheel. It stays valid until [`Wheel::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +49,12 @@ impl Alarm {
 struct Node<K> {
     /// When it shall ring, or `NEVER`.
     wanted: u64,
-    /// Where it is filed, if it is in a list.
+    /// Where it is filed, or `NEVER` if it is in no list.
     filed: u64,
-    /// The list it is in, or `NONE`.
+    /// The list it is in, or `NONE`, or `RUNG`.
     list: u32,
     previous: u32,
     next: u32,
-    /// It has rung and its ring was not collected yet.
-    rung: bool,
     key: K,
 }
 
@@ -82,15 +84,8 @@ impl<K: Copy> Wheel<K> {
 
     /// A new alarm that is not set.
     pub(crate) fn create(&mut self, key: K) -> Alarm {
-        let node = Node {
-            wanted: NEVER,
-            filed: 0,
-            list: NONE,
-            previous: NONE,
-            next: NONE,
-            rung: false,
-            key,
-        };
+        let node =
+            Node { wanted: NEVER, filed: NEVER, list: NONE, previous: NONE, next: NONE, key };
         if let Some(index) = self.free.pop() {
             self.nodes[index as usize] = node;
             return Alarm(index);
@@ -103,33 +98,38 @@ impl<K: Copy> Wheel<K> {
         Alarm(index)
     }
 
-    /// Lets the alarm ring at `tick`, in place of any earlier setting. What is not in the future
-    /// rings at the next [`Self::advance`].
-    pub(crate) fn set(&mut self, alarm: Alarm, tick: u64) {
-        let node = &mut self.nodes[alarm.0 as usize];
-        node.wanted = tick.min(NEVER - 1);
-        node.rung = false;
-        if node.list == NONE {
-            self.file(alarm.0);
-        } else if node.wanted < node.filed {
-            self.unlink(alarm.0);
-            self.file(alarm.0);
+    /// Lets the alarm ring at `tick`, at most [`TICK_MAX`], in place of any earlier setting. What is
+    /// not in the future rings at the next [`Self::advance`]. False for [`Alarm::NONE`].
+    #[inline]
+    pub(crate) fn set(&mut self, alarm: Alarm, tick: u64) -> bool {
+        debug_assert!(tick <= TICK_MAX, "it would count as unset");
+        let Some(node) = self.nodes.get_mut(alarm.0 as usize) else { return false };
+        node.wanted = tick;
+        if tick < node.filed {
+            self.refile(alarm.0);
         }
+        true
+    }
+
+    /// Files an alarm where it is wanted now.
+    #[cold]
+    fn refile(&mut self, index: u32) {
+        self.unlink(index);
+        self.file(index);
     }
 
     /// Lets the alarm not ring.
     pub(crate) fn disarm(&mut self, alarm: Alarm) {
         let node = &mut self.nodes[alarm.0 as usize];
         node.wanted = NEVER;
-        node.rung = false;
+        if node.list == RUNG {
+            node.list = NONE;
+        }
     }
 
     /// Ends the alarm. Its number is reused.
     pub(crate) fn remove(&mut self, alarm: Alarm) {
-        if self.nodes[alarm.0 as usize].list != NONE {
-            self.unlink(alarm.0);
-        }
-        self.nodes[alarm.0 as usize].rung = false;
+        self.unlink(alarm.0);
         self.free.push(alarm.0);
     }
 
@@ -151,7 +151,11 @@ impl<K: Copy> Wheel<K> {
     /// The key of an alarm that rang, unless it was set anew, disarmed or removed since.
     pub(crate) fn collect(&mut self, alarm: Alarm) -> Option<K> {
         let node = &mut self.nodes[alarm.0 as usize];
-        std::mem::take(&mut node.rung).then_some(node.key)
+        if node.list != RUNG {
+            return None;
+        }
+        node.list = NONE;
+        Some(node.key)
     }
 
     /// The tick at which [`Self::advance`] has work to do, which is never after the next ring.
@@ -186,9 +190,10 @@ impl<K: Copy> Wheel<K> {
             let node = &mut self.nodes[index as usize];
             let next = node.next;
             node.list = NONE;
+            node.filed = NEVER;
             if node.wanted <= now {
                 node.wanted = NEVER;
-                node.rung = true;
+                node.list = RUNG;
                 rung.push(Alarm(index));
             } else if node.wanted != NEVER {
                 self.file(index);
@@ -222,11 +227,15 @@ impl<K: Copy> Wheel<K> {
         node.next = head;
     }
 
-    /// Takes an alarm out of its list.
+    /// Takes an alarm out of its list, if it is in one.
     fn unlink(&mut self, index: u32) {
         let node = &mut self.nodes[index as usize];
         let (list, previous, next) = (node.list, node.previous, node.next);
         node.list = NONE;
+        if node.filed == NEVER {
+            return;
+        }
+        node.filed = NEVER;
         if next != NONE {
             self.nodes[next as usize].previous = previous;
         }

@@ -237,6 +237,7 @@ pub(crate) fn listener(
         name,
         listen: _,  // bound by whoever starts the shard
         backlog: _, // the same
+        reuse_address: _,
         protocol,
         pool,
         reply,

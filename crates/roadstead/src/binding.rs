@@ -50,7 +50,11 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
     let mut inherited = event::inherited().map_err(BindError::Inherited)?;
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
     for listener in &configuration.listeners {
-        let settings = BindSettings { backlog: listener.backlog, ..BindSettings::default() };
+        let settings = BindSettings {
+            backlog: listener.backlog,
+            reuse_address: listener.reuse_address,
+            ..BindSettings::default()
+        };
         let bind = |address: &event::Address| match listener.protocol {
             Protocol::Datagrams => event::bind_datagrams(address),
             Protocol::Frames(_) | Protocol::Connect | Protocol::Http => {
@@ -58,6 +62,10 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
             }
         };
         let bound = match &listener.listen {
+            // So the same file does with a socket unit and without one.
+            _ if inherited.iter().any(|one| one.name == listener.name) => {
+                handed_over(&mut inherited, &listener.name)
+            }
             Address::Internet(address) => bind(&event::Address::Internet(*address)),
             Address::Unix(path) => bind(&event::Address::Unix(path.clone())),
             Address::Inherited(name) => handed_over(&mut inherited, name),

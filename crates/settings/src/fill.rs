@@ -71,6 +71,7 @@ fn listener(section: &Section) -> Listener {
                 None => Vec::new(),
             },
         },
+        reuse_address: switch(group, "reuse_address"),
     }
 }
 

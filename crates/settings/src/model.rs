@@ -110,6 +110,8 @@ pub struct Listener {
     pub write_stall: Duration,
     /// Connections that the kernel holds until they are accepted.
     pub backlog: u32,
+    /// Whether to bind an address whose former connections the kernel still remembers.
+    pub reuse_address: bool,
     /// What only a listener of HTTP has.
     pub http: HttpListener,
 }

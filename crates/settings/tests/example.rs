@@ -62,6 +62,7 @@ fn example() -> Configuration {
                 forwarded: Forwarded::Legacy,
                 trusted: Vec::new(),
             },
+            reuse_address: true,
         }],
         pools: vec![programs(), database()],
     }

@@ -135,7 +135,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// What follows from bytes having left, or from there being none any more.
     fn after_sending(&mut self, id: StreamId, before: usize) {
-        let now = self.state.clock.now;
+        let now = self.state.clock.now();
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let queued = stream.queued();
         if stream.phase == Phase::Flushing {

@@ -47,22 +47,31 @@ fn the_main_job_runs_on_every_kernel_by_configuration_alone() {
     assert_eq!([poll, select], [epoll - 1; 2], "those of other rooms alone are left");
 }
 
-/// The main job behind a socket that is handed over as `hits`.
-fn write_job(folder: &std::path::Path) {
+/// The main job behind a listener `main` that listens there.
+fn write_job(folder: &std::path::Path, listen: &str) {
     let own = "[listener.main]\nlisten = \"127.0.0.1:0\"";
     let job = main_job(folder, &worker_program(&[]), "");
     assert!(job.contains(own));
-    let job = job.replace(own, "[listener.main]\nlisten = \"fd:hits\"");
+    let job = job.replace(own, &format!("[listener.main]\nlisten = \"{listen}\""));
     fs::write(folder.join("roadstead.toml"), job).unwrap();
 }
 
 /// As systemd does it: the variables name the process that reads them.
 const HAND_OVER: &str = "exec 3<&$1 4</dev/null
-export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=hits:other
+export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=$2:other
 exec \"$0\" serve roadstead.toml";
 
 #[test]
-fn a_listener_takes_the_socket_that_is_handed_over_under_its_name() {
+fn a_listener_takes_the_socket_that_it_names() {
+    takes_over("hits", "fd:hits");
+}
+
+#[test]
+fn a_listener_takes_the_socket_of_its_own_name_and_binds_none() {
+    takes_over("main", "127.0.0.1:0");
+}
+
+fn takes_over(name: &str, listen: &str) {
     let folder = folder();
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -70,10 +79,10 @@ fn a_listener_takes_the_socket_that_is_handed_over_under_its_name() {
     let mut early = TcpStream::connect(address).unwrap();
     early.write_all(b"1 1700000000000000 /early 200\n").unwrap();
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::empty()).unwrap();
-    write_job(folder.path());
+    write_job(folder.path(), listen);
     let mut command = Command::new("bash");
     command.current_dir(folder.path()).args(["-c", HAND_OVER, BINARY]);
-    command.arg(socket.as_raw_fd().to_string());
+    command.arg(socket.as_raw_fd().to_string()).arg(name);
     let daemon = Daemon::start(&mut command, folder.path()).unwrap();
     drop(socket);
     assert_eq!(daemon.address(), address.to_string());
@@ -86,7 +95,7 @@ fn a_listener_takes_the_socket_that_is_handed_over_under_its_name() {
 #[test]
 fn a_socket_that_nobody_hands_over_is_an_error_at_the_start() {
     let folder = folder();
-    write_job(folder.path());
+    write_job(folder.path(), "fd:hits");
     let mut command = Command::new(BINARY);
     command.current_dir(folder.path()).args(["serve", "roadstead.toml"]);
     let Err(told) = Daemon::start(&mut command, folder.path()) else { panic!("it started") };

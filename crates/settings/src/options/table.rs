@@ -183,6 +183,12 @@ const LISTENER: &[Opt] = &[
         Is("4096"),
         "Connections that the kernel holds until they are accepted.",
     ),
+    any(
+        "reuse_address",
+        Kind::Switch,
+        Is("true"),
+        "Listens on an address at once, also where the kernel still remembers former connections.",
+    ),
 ];
 
 const POOL: &[Opt] = &[

@@ -1,0 +1,95 @@
+//! Two loops on two threads that serve the connections of one address; run by `xtask bench loop`.
+//! The argument says how they come by them:
+//!
+//! ```text
+//!   port      each has a socket of its own on the port (SO_REUSEPORT); the kernel deals by a hash
+//!   shared    both wait for the same socket; who comes first accepts
+//!   handover  a thread accepts and hands each connection to the loop whose turn it is
+//! ```
+//!
+//! A connection is answered its first bytes and closed.
+
+use std::net::TcpListener;
+use std::sync::mpsc;
+use std::thread;
+
+use event::{
+    Address, BindSettings, Calls, Direction, Epoll, Event, Fd, Loop, LoopSettings, Mailbox, Owner,
+    StreamLimits,
+};
+
+/// Its mail are connections that somebody else accepted.
+struct Once;
+
+impl Owner for Once {
+    type Mail = Fd;
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Fd>) {
+        match event {
+            Event::Data { stream, mut data } => {
+                calls.send_bytes(stream, data.bytes());
+                data.consume(data.bytes().len());
+                calls.finish(stream, None);
+            }
+            Event::Mail(fd) => {
+                calls.adopt(fd, Direction::Both, StreamLimits::default());
+            }
+            Event::Eof { stream } => calls.close(stream),
+            _ => {}
+        }
+    }
+}
+
+/// Starts a loop on a thread named `loop`.
+fn serve(listener: Option<Fd>) -> std::io::Result<Mailbox<Fd>> {
+    let (tell, told) = mpsc::channel();
+    let run = move || {
+        let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
+        if let Some(listener) = listener {
+            events.calls().accept_from(listener);
+        }
+        // Whoever started us waits for it.
+        let _ = tell.send(events.mailbox());
+        events.run(&mut Once)
+    };
+    thread::Builder::new().name("loop".to_owned()).spawn(run)?;
+    told.recv().map_err(std::io::Error::other)
+}
+
+fn main() -> std::io::Result<()> {
+    let any = Address::Internet(([127, 0, 0, 1], 0).into());
+    let way = std::env::args().nth(1).unwrap_or_default();
+    if way == "port" {
+        let settings = BindSettings { reuse_port: true, ..BindSettings::default() };
+        let (one, bound) = event::bind(&any, &settings)?;
+        let (other, _) = event::bind(&bound, &settings)?;
+        let _loops = [serve(Some(one))?, serve(Some(other))?];
+        return wait_with(&bound);
+    }
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    rustix::net::listen(&listener, 4096)?;
+    rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
+    let bound = Address::Internet(listener.local_addr()?);
+    if way == "shared" {
+        listener.set_nonblocking(true)?;
+        let other = listener.try_clone()?;
+        let _loops = [serve(Some(listener.into()))?, serve(Some(other.into()))?];
+        return wait_with(&bound);
+    }
+    let loops = [serve(None)?, serve(None)?];
+    thread::spawn(move || {
+        for turn in 0.. {
+            let Ok((stream, _)) = listener.accept() else { continue };
+            loops[turn % loops.len()].post(stream.into());
+        }
+    });
+    wait_with(&bound)
+}
+
+/// Says where it listens, and leaves the rest to the threads until it is killed.
+fn wait_with(bound: &Address) -> std::io::Result<()> {
+    println!("ready {{\"listeners\":{{\"main\":\"{bound}\"}}}}");
+    loop {
+        thread::park();
+    }
+}

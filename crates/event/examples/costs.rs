@@ -1,0 +1,152 @@
+//! What single calls cost; run by `xtask bench loop`, which also counts their instructions.
+//!
+//! ```text
+//!   costs WHAT ARMED COUNT     does it COUNT times beside ARMED timers, and prints nanoseconds each
+//!                              (of `fire` with the milliseconds that it waits)
+//! ```
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use event::{
+    Calls, DeadlineName, Direction, Epoll, Event, Loop, LoopSettings, Owner, StreamId, StreamLimits,
+};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+const USAGE: &str =
+    "costs set|extend|deadline|earlier|cancel|fire|turn|epoll_modify|epoll_add ARMED COUNT";
+
+fn main() -> std::io::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+    let (Some(what), Some(armed), Some(count)) = (words.first(), number(1), number(2)) else {
+        eprintln!("{USAGE}");
+        std::process::exit(2);
+    };
+    let took = match what.as_str() {
+        "epoll_modify" => epoll_control(count, true)?,
+        "epoll_add" => epoll_control(count, false)?,
+        what => Timers::new(armed)?.run(what, count)?,
+    };
+    println!("{:.2}", took.as_nanos() as f64 / f64::from(count));
+    Ok(())
+}
+
+/// One change of a registration, or one registration and its end.
+fn epoll_control(count: u32, modify: bool) -> std::io::Result<Duration> {
+    let poll = epoll::create(CreateFlags::CLOEXEC)?;
+    let (near, _far) = UnixStream::pair()?;
+    let data = EventData::new_u64(1);
+    if modify {
+        epoll::add(&poll, &near, data, EventFlags::IN)?;
+    }
+    let begun = Instant::now();
+    for round in 0..count {
+        if modify {
+            let more = if round % 2 == 0 { EventFlags::OUT } else { EventFlags::empty() };
+            epoll::modify(&poll, &near, data, EventFlags::IN | more)?;
+        } else {
+            epoll::add(&poll, &near, data, EventFlags::IN)?;
+            epoll::delete(&poll, &near)?;
+        }
+    }
+    Ok(begun.elapsed())
+}
+
+/// Sets every timer anew that rings.
+struct Again {
+    rang: u32,
+}
+
+/// Timers that ring in the same turn.
+const RINGING: u32 = 1000;
+
+impl Owner for Again {
+    type Mail = ();
+
+    fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
+        if let Event::Timer { timer } = event {
+            self.rang += 1;
+            calls.set_timer(timer, calls.now());
+        }
+    }
+}
+
+struct Timers {
+    events: Loop<Epoll, ()>,
+    stream: StreamId,
+    _far: UnixStream,
+}
+
+impl Timers {
+    /// A loop with so many timers between one and two hours from now, and one stream.
+    fn new(armed: u32) -> std::io::Result<Self> {
+        let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
+        let (near, far) = UnixStream::pair()?;
+        let near = OwnedFd::from(near).into();
+        let mut calls = events.calls();
+        let stream = calls.adopt(near, Direction::Both, StreamLimits::default());
+        let hour = calls.now() + Duration::from_secs(3600);
+        for number in 0..armed {
+            calls.timer(hour + Duration::from_millis(u64::from(number % 3_600_000)));
+        }
+        Ok(Self { events, stream, _far: far })
+    }
+
+    fn run(&mut self, what: &str, count: u32) -> std::io::Result<Duration> {
+        let stream = self.stream;
+        let mut owner = Again { rang: 0 };
+        let mut calls = self.events.calls();
+        let now = calls.now();
+        let later = |ms: u32| now + Duration::from_millis(u64::from(ms));
+        let timer = calls.timer(later(60_000));
+        let begun = Instant::now();
+        match what {
+            "set" => {
+                for number in 0..count {
+                    calls.timer(later(60_000 + number % 60_000));
+                }
+            }
+            "extend" => {
+                for number in 0..count {
+                    calls.set_timer(timer, later(60_000 + number));
+                }
+            }
+            "deadline" => {
+                for _ in 0..count {
+                    calls.deadline_in(stream, DeadlineName(0), Duration::from_secs(60));
+                }
+            }
+            "earlier" => {
+                for number in 0..count {
+                    calls.set_timer(timer, later(2_000_000_000 - number));
+                }
+            }
+            "cancel" => {
+                for number in 0..count {
+                    let timer = calls.timer(later(60_000 + number % 60_000));
+                    calls.cancel_timer(timer);
+                }
+            }
+            "fire" => {
+                for _ in 0..RINGING {
+                    calls.timer(now);
+                }
+                while owner.rang < count {
+                    self.events.turn(&mut owner, None)?;
+                }
+            }
+            "turn" => {
+                for _ in 0..count {
+                    self.events.turn(&mut owner, Some(Duration::ZERO))?;
+                }
+            }
+            _ => {
+                eprintln!("{USAGE}");
+                std::process::exit(2);
+            }
+        }
+        Ok(begun.elapsed())
+    }
+}
