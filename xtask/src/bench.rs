@@ -10,13 +10,12 @@
 //!   bench ring   a token through rings of `cat`s: a bare loop, event + spawn, the gateway, Erlang
 //!   bench programs       placement, pipes or sockets, opening, a pool against a bare loop
 //!   bench loop   an echo of 64 bytes by the loop over each kernel, against a bare loop over epoll,
-//!                mio, libevent and IO::Multiplex
+//!                mio, tokio, libevent and IO::Multiplex; what single calls cost
 //!   bench threads        connect, receive, close: pools of threads, a thread for each, none
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 
-mod echo;
-mod echo_page;
+mod event;
 mod fields;
 mod fields_goals;
 mod http;
@@ -41,7 +40,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statistics::Pairs;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArguments {
@@ -64,20 +62,7 @@ enum What {
     /// What programs cost; writes docs/bench-programs.md
     Programs(programs::ProgramsArguments),
     /// The event loop: an echo at 1 to 9500 connections; writes docs/bench-loop.md
-    Loop(LoopArguments),
-}
-
-#[derive(Args, Debug)]
-struct LoopArguments {
-    /// Rounds of each shape
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: u32,
-    /// Milliseconds that are measured in each round
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..))]
-    milliseconds: u64,
-    /// Show the tables without writing the page
-    #[arg(long)]
-    dry: bool,
+    Loop(event::LoopArguments),
 }
 
 #[derive(Args, Debug)]
@@ -117,36 +102,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
         What::Threads(arguments) => threads::run(workspace, arguments),
         What::Fields(arguments) => fields::run(workspace, arguments),
         What::Http(arguments) => http::run(workspace, arguments),
-        What::Loop(arguments) => run_loop(workspace, arguments),
+        What::Loop(arguments) => event::run(workspace, arguments),
         What::Ring(arguments) => ring::run(workspace, arguments),
         What::Programs(arguments) => programs::run(workspace, arguments),
     }
-}
-
-fn run_loop(workspace: &Workspace, arguments: &LoopArguments) -> Result<(), Failure> {
-    raise_descriptors();
-    let peers = echo::peers(workspace)?;
-    let folder = workspace.target.join("bench");
-    let window = Duration::from_millis(arguments.milliseconds);
-    let mut shapes = Vec::new();
-    for shape in echo::SHAPES {
-        shapes.push(echo::measure(&peers, *shape, arguments.rounds, window, &folder)?);
-        println!("{}", shapes.last().map(echo_page::table).unwrap_or_default());
-    }
-    if !arguments.dry {
-        let LoopArguments { rounds, milliseconds, .. } = arguments;
-        let command =
-            format!("cargo xtask bench loop --rounds {rounds} --milliseconds {milliseconds}");
-        let text = echo_page::page(&command, &page::machine(), &shapes);
-        fs::write(workspace.root.join("docs/bench-loop.md"), text)
-            .map_err(|error| Failure::new(format!("docs/bench-loop.md: {error}")))?;
-        println!("wrote docs/bench-loop.md");
-    }
-    let missed: Vec<String> = echo_page::goals(&shapes)
-        .into_iter()
-        .filter_map(|(goal, met)| (!met).then(|| format!("missed: {goal}")))
-        .collect();
-    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
 }
 
 fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Failure> {

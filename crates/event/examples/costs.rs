@@ -14,8 +14,7 @@ use event::{
 };
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
-const USAGE: &str =
-    "costs set|extend|deadline|earlier|cancel|fire|turn|epoll_modify|epoll_add ARMED COUNT";
+const USAGE: &str = "costs nothing|set|extend|deadline|earlier|cancel|fire|turn|idle|idle_one|idle_all|epoll_modify|epoll_add ARMED COUNT";
 
 fn main() -> std::io::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -76,8 +75,12 @@ impl Owner for Again {
 struct Timers {
     events: Loop<Epoll, ()>,
     stream: StreamId,
-    _far: UnixStream,
+    /// The other ends.
+    far: Vec<UnixStream>,
 }
+
+/// Streams of which nothing is heard.
+const IDLE: usize = 1000;
 
 impl Timers {
     /// A loop with so many timers between one and two hours from now, and one stream.
@@ -91,10 +94,32 @@ impl Timers {
         for number in 0..armed {
             calls.timer(hour + Duration::from_millis(u64::from(number % 3_600_000)));
         }
-        Ok(Self { events, stream, _far: far })
+        Ok(Self { events, stream, far: vec![far] })
+    }
+
+    /// Adds idle streams, so many of them with a deadline.
+    fn idle(&mut self, deadlines: usize) -> std::io::Result<()> {
+        let mut calls = self.events.calls();
+        for number in 0..IDLE {
+            let (near, far) = UnixStream::pair()?;
+            self.far.push(far);
+            let near = OwnedFd::from(near).into();
+            let stream = calls.adopt(near, Direction::Both, StreamLimits::default());
+            if number < deadlines {
+                calls.deadline_in(stream, DeadlineName(0), Duration::from_secs(3600));
+            }
+        }
+        self.events.turn(&mut Again { rang: 0 }, Some(Duration::ZERO))?;
+        self.events.turn(&mut Again { rang: 0 }, Some(Duration::ZERO)).map(drop)
     }
 
     fn run(&mut self, what: &str, count: u32) -> std::io::Result<Duration> {
+        match what {
+            "idle" => self.idle(0)?,
+            "idle_one" => self.idle(1)?,
+            "idle_all" => self.idle(IDLE)?,
+            _ => {}
+        }
         let stream = self.stream;
         let mut owner = Again { rang: 0 };
         let mut calls = self.events.calls();
@@ -103,6 +128,11 @@ impl Timers {
         let timer = calls.timer(later(60_000));
         let begun = Instant::now();
         match what {
+            "nothing" => {
+                for number in 0..count {
+                    std::hint::black_box(number);
+                }
+            }
             "set" => {
                 for number in 0..count {
                     calls.timer(later(60_000 + number % 60_000));
@@ -137,7 +167,7 @@ impl Timers {
                     self.events.turn(&mut owner, None)?;
                 }
             }
-            "turn" => {
+            "turn" | "idle" | "idle_one" | "idle_all" => {
                 for _ in 0..count {
                     self.events.turn(&mut owner, Some(Duration::ZERO))?;
                 }

@@ -161,7 +161,7 @@ mod tests {
         };
         // Our end closes first, so the system remembers the connection (TIME_WAIT).
         drop(accepted);
-        assert_eq!(std::io::Read::read(&mut &client, &mut [0; 1]).unwrap(), 0);
+        assert_eq!(io::Read::read(&mut &client, &mut [0; 1]).unwrap(), 0);
         drop(client);
         let strict = BindSettings { reuse_address: false, ..BindSettings::default() };
         let error = bind(&Address::Internet(to), &strict).unwrap_err();

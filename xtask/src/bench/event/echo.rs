@@ -3,16 +3,17 @@
 //!
 //! All that are active write, then all read: so every server finds the same batches.
 
-use super::process;
-use super::server::Server;
-use super::statistics::Quartiles;
-use super::system_calls::{self, Counting};
-use crate::requirements;
-use crate::shell::{self, Failure, Workspace};
-use std::fs;
-use std::io::{Read, Write};
+use super::Bench;
+use super::part::Part;
+use crate::bench::process;
+use crate::bench::server::{Server, wait_until};
+use crate::bench::statistics::Quartiles;
+use crate::bench::system_calls::{self, Counting};
+use crate::shell::Failure;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -37,8 +38,15 @@ const COUNTED: usize = 4000;
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
     pub(super) name: &'static str,
-    command: Vec<String>,
+    pub(super) command: Vec<String>,
     connections_max: usize,
+}
+
+impl Peer {
+    /// Whether it is the loop of this house.
+    pub(super) fn is_ours(&self) -> bool {
+        self.name.starts_with("event")
+    }
 }
 
 /// What one window showed, for one request.
@@ -71,48 +79,63 @@ pub(super) struct Shape {
     pub(super) cells: Vec<Cell>,
 }
 
-/// Builds all of them, as they are released.
-pub(super) fn peers(workspace: &Workspace) -> Result<Vec<Peer>, Failure> {
-    requirements::provide(requirements::BENCH_LOOP)?;
-    eprintln!("building as released");
-    let ours = ["build", "--release", "-p", "roadstead-event", "--examples"];
-    shell::run(workspace.cargo(ours))?;
-    shell::run(workspace.cargo(["build", "--release", "-p", "xtask", "--examples"]))?;
-    let folder = workspace.target.join("bench");
-    fs::create_dir_all(&folder)
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
-    let libevent = folder.join("echo_libevent");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-o"]).arg(&libevent);
-    compiler.arg(workspace.root.join("xtask/peers/echo_libevent.c")).arg("-levent_core");
-    shell::run(compiler)?;
-    let built = |name: &str| workspace.built("release", &format!("examples/{name}"));
+/// All servers.
+pub(super) fn peers(bench: &Bench, script: &Path) -> Vec<Peer> {
     let peer = |name, path: PathBuf, argument: &str, connections_max| {
         let mut command = vec![path.display().to_string()];
         command.extend((!argument.is_empty()).then(|| argument.to_owned()));
         Peer { name, command, connections_max }
     };
-    let script = workspace.root.join("xtask/peers/echo_multiplex.pl").display().to_string();
-    Ok(vec![
+    let built = |name: &str| bench.built(name);
+    let script = script.display().to_string();
+    vec![
         peer("bare epoll", built("echo_bare"), "", usize::MAX),
         peer("event, epoll", built("echo"), "epoll", usize::MAX),
         peer("event, poll", built("echo"), "poll", LOOKING_MAX),
         peer("event, select", built("echo"), "select", LOOKING_MAX),
         peer("mio", built("echo_mio"), "", usize::MAX),
-        peer("libevent", libevent, "", usize::MAX),
+        peer("tokio", built("echo_tokio"), "", usize::MAX),
+        peer("libevent", bench.folder.join("echo_libevent"), "", usize::MAX),
         peer("IO::Multiplex", "perl".into(), &script, 1000),
-    ])
+    ]
+}
+
+/// Those whose instructions are counted.
+pub(super) fn counted(peers: &[Peer]) -> Vec<Peer> {
+    let counted = ["bare epoll", "event, epoll", "mio", "tokio", "libevent"];
+    peers.iter().filter(|peer| counted.contains(&peer.name)).cloned().collect()
+}
+
+/// The ways to be told of bytes, each in the bare loop, and ours beside them.
+pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Part, Failure> {
+    let bare = |name, way: &str| Peer {
+        name,
+        command: vec![bench.built("echo_bare").display().to_string(), way.to_owned()],
+        connections_max: usize::MAX,
+    };
+    let peers = [
+        bare("level", "level"),
+        bare("drain: edge, until there is no more", "drain"),
+        bare("short: edge, a short read is the last", "short"),
+        bare("rearm: registered anew after each report", "rearm"),
+        Peer {
+            name: "event, epoll",
+            command: vec![bench.built("echo").display().to_string(), "epoll".to_owned()],
+            connections_max: usize::MAX,
+        },
+    ];
+    let shape = measure(bench, &peers, (connections, connections))?;
+    Ok(super::page::triggers(&shape))
 }
 
 /// Measures all servers in one shape, in turn, so many rounds.
 pub(super) fn measure(
+    bench: &Bench,
     peers: &[Peer],
-    shape: (usize, usize),
-    rounds: u32,
-    window: Duration,
-    folder: &std::path::Path,
+    (connections, active): (usize, usize),
 ) -> Result<Shape, Failure> {
-    let (connections, active) = shape;
+    let Bench { rounds, window, folder, .. } = bench;
+    let rounds = *rounds;
     let peers: Vec<&Peer> =
         peers.iter().filter(|peer| connections <= peer.connections_max).collect();
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
@@ -121,7 +144,7 @@ pub(super) fn measure(
         eprintln!("{connections} connections, {active} active: round {} of {rounds}", round + 1);
         for (peer, samples) in peers.iter().zip(&mut samples) {
             let mut run = Run::start(peer, connections, active, folder)?;
-            samples.push(run.window(window)?);
+            samples.push(run.window(*window)?);
             if round + 1 == rounds {
                 let memory = run.memory;
                 let (calls_by_name, calls) = run.count(folder)?;
@@ -154,9 +177,44 @@ pub(super) fn measure(
 /// A server with its connections.
 struct Run {
     server: Server,
-    clients: Vec<TcpStream>,
-    active: usize,
+    clients: Clients,
     memory: f64,
+}
+
+/// Connections, of which some are active.
+pub(super) struct Clients {
+    streams: Vec<TcpStream>,
+    pub(super) active: usize,
+}
+
+impl Clients {
+    /// Connects; every connection has spoken once, so that none is only in the backlog.
+    pub(super) fn connect(address: &str, connections: usize) -> io::Result<Self> {
+        let streams: io::Result<Vec<TcpStream>> = (0..connections)
+            .map(|_| {
+                let client = TcpStream::connect(address)?;
+                client.set_nodelay(true)?;
+                client.set_read_timeout(Some(Duration::from_secs(60)))?;
+                Ok(client)
+            })
+            .collect();
+        let mut clients = Self { streams: streams?, active: connections };
+        clients.exchange()?;
+        Ok(clients)
+    }
+
+    /// One request on each active connection. They are spread over all.
+    pub(super) fn exchange(&mut self) -> io::Result<()> {
+        let step = self.streams.len() / self.active;
+        for mut client in self.streams.iter().step_by(step).take(self.active) {
+            client.write_all(&MESSAGE)?;
+        }
+        let mut answer = [0; MESSAGE.len()];
+        for mut client in self.streams.iter().step_by(step).take(self.active) {
+            client.read_exact(&mut answer)?;
+        }
+        Ok(())
+    }
 }
 
 impl Run {
@@ -164,43 +222,22 @@ impl Run {
         peer: &Peer,
         connections: usize,
         active: usize,
-        folder: &std::path::Path,
+        folder: &Path,
     ) -> Result<Self, Failure> {
         let mut command = Command::new(&peer.command[0]);
         command.args(&peer.command[1..]);
+        let failed = |error| Failure::new(format!("{}: {error}", peer.name));
+        // Server and clients share a core: what is measured does not depend on which core's cache
+        // a connection happens to be in, and every server finds the same batches.
+        share_a_core().map_err(failed)?;
         let server = Server::start(command, &folder.join("echo.log"))?;
         let process = server.process();
-        let failed = |error| Failure::new(format!("{}: {error}", peer.name));
         let before = process::memory(process).map_err(failed)?;
-        let clients: Vec<TcpStream> = (0..connections)
-            .map(|_| {
-                let client = TcpStream::connect(&server.address)?;
-                client.set_nodelay(true)?;
-                client.set_read_timeout(Some(Duration::from_secs(30)))?;
-                Ok(client)
-            })
-            .collect::<std::io::Result<_>>()
-            .map_err(failed)?;
-        let mut run = Self { server, clients, active: connections, memory: 0.0 };
-        // Every connection has spoken once, so that none is only in the backlog.
-        run.exchange().map_err(failed)?;
-        run.active = active;
+        let mut clients = Clients::connect(&server.address, connections).map_err(failed)?;
+        clients.active = active;
         let after = process::memory(process).map_err(failed)?;
-        run.memory = after.saturating_sub(before) as f64 / connections as f64;
-        Ok(run)
-    }
-
-    /// One request on each active connection. They are spread over all.
-    fn exchange(&mut self) -> std::io::Result<()> {
-        let step = self.clients.len() / self.active;
-        for mut client in self.clients.iter().step_by(step).take(self.active) {
-            client.write_all(&MESSAGE)?;
-        }
-        let mut answer = [0; MESSAGE.len()];
-        for mut client in self.clients.iter().step_by(step).take(self.active) {
-            client.read_exact(&mut answer)?;
-        }
-        Ok(())
+        let memory = after.saturating_sub(before) as f64 / connections as f64;
+        Ok(Self { server, clients, memory })
     }
 
     fn window(&mut self, window: Duration) -> Result<Sample, Failure> {
@@ -208,14 +245,14 @@ impl Run {
         let failed = |error| Failure::new(format!("an echo: {error}"));
         let warm = Instant::now();
         while warm.elapsed() < window / 4 {
-            self.exchange().map_err(failed)?;
+            self.clients.exchange().map_err(failed)?;
         }
         let cpu = process::cpu_ns(process).map_err(failed)?;
         let ticks = process::user_and_system(process).map_err(failed)?;
         let (begun, mut requests) = (Instant::now(), 0);
         while begun.elapsed() < window {
-            self.exchange().map_err(failed)?;
-            requests += self.active;
+            self.clients.exchange().map_err(failed)?;
+            requests += self.clients.active;
         }
         let cpu = process::cpu_ns(process).map_err(failed)? - cpu;
         let (user, system) = process::user_and_system(process).map_err(failed)?;
@@ -227,19 +264,28 @@ impl Run {
     }
 
     /// Counts system calls, in a window of its own.
-    fn count(&mut self, folder: &std::path::Path) -> Result<(String, f64), Failure> {
+    fn count(&mut self, folder: &Path) -> Result<(String, f64), Failure> {
         let file = folder.join("echo.calls");
         let counting = Counting::start(&[self.server.process()], &file)?;
-        if !super::server::wait_until(|| process::is_traced(self.server.process())) {
+        if !wait_until(|| process::is_traced(self.server.process())) {
             return Err(Failure::new("strace does not attach"));
         }
-        let rounds = COUNTED.div_ceil(self.active);
+        let rounds = COUNTED.div_ceil(self.clients.active);
         for _ in 0..rounds {
-            self.exchange().map_err(|error| Failure::new(format!("an echo: {error}")))?;
+            self.clients.exchange().map_err(|error| Failure::new(format!("an echo: {error}")))?;
         }
         let calls = counting.finish(&file)?;
         let all: u64 = calls.iter().map(|(_, count)| count).sum();
-        let requests = (rounds * self.active) as f64;
+        let requests = (rounds * self.clients.active) as f64;
         Ok((system_calls::shown(&calls, requests), all as f64 / requests))
     }
+}
+
+/// Keeps this thread, and what it starts, on the first core that it may use.
+fn share_a_core() -> io::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let first = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap_or(0);
+    let mut one = CpuSet::new();
+    one.set(first);
+    Ok(sched_setaffinity(None, &one)?)
 }

@@ -1,0 +1,141 @@
+//! The loop against what people use: an echo on 1 to 9500 connections, what single calls cost, and
+//! the questions that were left open about triggers.
+//!
+//! Each part is measured by itself and kept in the build folder; the page is made of the parts that
+//! were kept, so that one can be measured anew without the others.
+
+mod costs;
+mod counting;
+mod echo;
+mod page;
+mod part;
+
+use super::page::machine;
+use crate::requirements;
+use crate::shell::{self, Failure, Workspace};
+use clap::Args;
+use part::Part;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+#[derive(Args, Debug)]
+pub(super) struct LoopArguments {
+    /// Rounds of each part
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Milliseconds that are measured in each round
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(20..))]
+    milliseconds: u64,
+    /// Only this part, or those whose name begins so; the page keeps the others as they were
+    #[arg(long)]
+    only: Option<String>,
+    /// Show the parts without keeping them or writing the page
+    #[arg(long)]
+    dry: bool,
+}
+
+/// What all parts share.
+#[derive(Debug)]
+struct Bench {
+    /// Where examples are built as they are released.
+    examples: PathBuf,
+    /// A folder of ours.
+    folder: PathBuf,
+    rounds: u32,
+    window: Duration,
+}
+
+impl Bench {
+    fn built(&self, name: &str) -> PathBuf {
+        self.examples.join(name)
+    }
+}
+
+pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<(), Failure> {
+    super::raise_descriptors();
+    requirements::provide(requirements::BENCH_LOOP)?;
+    requirements::provide(requirements::COUNTING)?;
+    let LoopArguments { rounds, milliseconds, only, dry } = arguments;
+    let bench = Bench {
+        examples: workspace.built("release", "examples"),
+        folder: workspace.target.join("bench"),
+        rounds: *rounds,
+        window: Duration::from_millis(*milliseconds),
+    };
+    build(workspace, &bench)?;
+    let script = workspace.root.join("xtask/peers/echo_multiplex.pl");
+    let peers = echo::peers(&bench, &script);
+    let command = format!("cargo xtask bench loop --rounds {rounds} --milliseconds {milliseconds}");
+    let kept = bench.folder.join("loop");
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| name.starts_with(only));
+    let mut parts = Vec::new();
+    for name in names() {
+        let mut part = Part::kept(&kept, &name);
+        if wanted(&name) {
+            let mut new = measure(&bench, &peers, &name)?;
+            new.made = format!("`{command}` on {}", machine().date);
+            println!("{}", new.text);
+            if !dry {
+                new.keep(&kept, &name)?;
+            }
+            part = Some(new);
+        }
+        parts.push((name, part));
+    }
+    let missing: Vec<&str> =
+        parts.iter().filter(|(_, part)| part.is_none()).map(|(name, _)| name.as_str()).collect();
+    if !missing.is_empty() {
+        println!("not measured yet, so there is no page: {}", missing.join(", "));
+        return Ok(());
+    }
+    let parts: Vec<Part> = parts.into_iter().filter_map(|(_, part)| part).collect();
+    if !dry {
+        fs::write(workspace.root.join("docs/bench-loop.md"), page::page(&machine(), &parts))
+            .map_err(|error| Failure::new(format!("docs/bench-loop.md: {error}")))?;
+        println!("wrote docs/bench-loop.md");
+    }
+    let missed: Vec<String> = page::goals(&parts)
+        .into_iter()
+        .filter_map(|(goal, met)| (!met).then(|| format!("missed: {goal}")))
+        .collect();
+    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+}
+
+/// All parts, in the order of the page.
+fn names() -> Vec<String> {
+    let echoes = echo::SHAPES.iter().map(|(all, active)| format!("echo-{all}-{active}"));
+    let others = ["instructions", "timers", "epoll_ctl", "triggers-100", "triggers-1000"];
+    echoes.chain(others.map(str::to_owned)).collect()
+}
+
+fn measure(bench: &Bench, peers: &[echo::Peer], name: &str) -> Result<Part, Failure> {
+    match name {
+        "instructions" => counting::measure(bench, &echo::counted(peers)),
+        "timers" => costs::timers(bench),
+        "epoll_ctl" => costs::epoll_control(bench),
+        "triggers-100" => echo::triggers(bench, 100),
+        "triggers-1000" => echo::triggers(bench, 1000),
+        name => {
+            let shape =
+                echo::SHAPES.iter().find(|(all, active)| name == format!("echo-{all}-{active}"));
+            let shape = shape.ok_or_else(|| Failure::new(format!("there is no part `{name}`")))?;
+            Ok(page::echo(&echo::measure(bench, peers, *shape)?))
+        }
+    }
+}
+
+/// Builds all of them, as they are released.
+fn build(workspace: &Workspace, bench: &Bench) -> Result<(), Failure> {
+    eprintln!("building as released");
+    for package in ["roadstead-event", "roadstead-control", "xtask"] {
+        shell::run(workspace.cargo(["build", "--release", "-p", package, "--examples"]))?;
+    }
+    fs::create_dir_all(&bench.folder)
+        .map_err(|error| Failure::new(format!("{}: {error}", bench.folder.display())))?;
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-o"]).arg(bench.folder.join("echo_libevent"));
+    compiler.arg(workspace.root.join("xtask/peers/echo_libevent.c")).arg("-levent_core");
+    shell::run(compiler).map(drop)
+}
