@@ -212,7 +212,7 @@ impl Scenario {
 
     fn store(&self, chance: &mut Chance) -> String {
         let text = format!(
-            "\n[pool.store]\ndatabase = \"sqlite:rows.db\"\nack = \"ok {{id}}\"\n\
+            "\n[pool.store]\ndatabase = \"sqlite:rows.db\"\norder = \"any\"\nack = \"ok {{id}}\"\n\
              insert = {{ table = \"rows\", columns = [\"id\"] }}\n\
              batch = {{ rows = {}, wait = \"{}ms\" }}\n",
             chance.pick(&[1, 3, 1000]),
