@@ -1,6 +1,12 @@
 //! A TCP server without anything but a pool of threads: `serve_pool BYTES`, measured by
 //! `xtask bench threads`. Whoever connects gets so many bytes.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "an example is a whole program, the crate itself is not"
+)]
+
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -4,6 +4,12 @@
 //! a submit to the begin of its job on a thread that rests, *burst* the time for each of many jobs
 //! that are handed over at once, to as many threads.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "an example is a whole program, the crate itself is not"
+)]
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
