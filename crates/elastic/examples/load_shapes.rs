@@ -116,6 +116,11 @@ impl Run {
             self.now_ms += 1;
         }
         self.waits.sort_unstable();
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a part of a length"
+        )]
         let at = |part: f64| {
             let place = (self.waits.len().saturating_sub(1)) as f64 * part;
             self.waits.get(place as usize).copied().unwrap_or(0)
