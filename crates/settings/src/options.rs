@@ -4,6 +4,11 @@
 //! and to which workers an option belongs. What it must never know: a value that somebody wrote.
 
 mod balance;
+mod database;
+mod listener;
+mod pool;
+mod program;
+mod servers;
 mod table;
 
 use std::time::Duration;
@@ -30,7 +35,7 @@ impl Section {
 }
 
 /// An option.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
@@ -108,7 +113,7 @@ pub(crate) enum Default {
 }
 
 /// What an option is set to.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// A whole number, both ends included.
     Count { min: u64, max: u64 },
@@ -160,7 +165,7 @@ pub(crate) enum Short {
 }
 
 /// A word that an option can be set to.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
     pub(crate) name: &'static str,
     pub(crate) means: Choice,

@@ -1,0 +1,145 @@
+//! Listeners, as they are configured.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::{Address, Framing};
+
+/// One listener (`[listener.NAME]`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub listen: Address,
+    /// What its clients speak.
+    pub protocol: Protocol,
+    /// The pool that answers.
+    pub pool: String,
+    /// How replies are marked.
+    pub reply: ReplyStyle,
+    /// What the end of a client's bytes means.
+    pub half_close: HalfClose,
+    /// What becomes of a last line without a newline.
+    pub last_line: LastLine,
+    /// Connections at once.
+    pub connections_max: u32,
+    /// Bytes of a request, without what marks its ends.
+    pub frame_max: usize,
+    /// What becomes of a client with a request over that.
+    pub frame_over: FrameOver,
+    /// Requests of one client at once; at the limit it is not read.
+    pub in_flight_max: u32,
+    /// Bytes of replies that wait for their turn, a client.
+    pub reply_held_max: usize,
+    /// Bytes of output that wait for a client to read them.
+    pub send_max: usize,
+    /// A client that sends nothing and is owed nothing for so long is closed; zero: never.
+    pub idle: Duration,
+    /// A request that was begun must be complete after so long; zero: never.
+    pub read: Duration,
+    /// A client that takes none of its output for so long is closed; zero: never.
+    pub write_stall: Duration,
+    /// Connections that the kernel holds until they are accepted.
+    pub backlog: u32,
+    /// Whether to bind an address whose former connections the kernel still remembers.
+    pub reuse_address: bool,
+    /// What only a listener of HTTP has.
+    pub http: HttpListener,
+}
+
+/// What only a listener of HTTP has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpListener {
+    /// Bytes of the head of a request.
+    pub head_max: usize,
+    /// Bytes of the body of a request.
+    pub body_max: usize,
+    /// Which fields tell a server who asked.
+    pub forwarded: Forwarded,
+    /// Clients that are proxies.
+    pub trusted: Vec<Network>,
+}
+
+/// Which fields tell a server who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// None.
+    Nothing,
+    /// `X-Forwarded-For` and its siblings.
+    Legacy,
+    /// `Forwarded` of RFC 7239.
+    Standard,
+}
+
+/// Addresses that begin with the same bits, written `10.0.0.0/8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The first of them.
+    pub address: IpAddr,
+    /// How many bits are the same.
+    pub bits: u8,
+}
+
+impl Network {
+    /// Whether an address is one of them. An IPv4 address that came over IPv6 is an IPv4 address.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let number = |address: IpAddr| match address.to_canonical() {
+            IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, true),
+            IpAddr::V6(address) => (u128::from(address), false),
+        };
+        let (ours, theirs) = (number(self.address), number(address));
+        let differ = ours.0 ^ theirs.0;
+        ours.1 == theirs.1 && (self.bits == 0 || differ >> (128 - u32::from(self.bits)) == 0)
+    }
+}
+
+/// What the clients of a listener speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Requests and replies are frames.
+    Frames(Framing),
+    /// The connection is the request.
+    Connect,
+    /// A datagram is a request.
+    Datagrams,
+    /// HTTP/1.1 and 1.0.
+    Http,
+}
+
+/// How replies are marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyStyle {
+    /// As they are; refusals begin with `!`.
+    Plain,
+    /// Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
+    Status,
+}
+
+/// What the end of a client's bytes means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HalfClose {
+    /// It still wants its replies.
+    Keep,
+    /// It has left.
+    Left,
+}
+
+/// What becomes of a client that sends a request over the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameOver {
+    /// The request is refused and passed over.
+    Skip,
+    /// The request is refused, and the client gets what it is owed and no more.
+    End,
+}
+
+/// What becomes of a last line without a newline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastLine {
+    /// It is refused: it may have been cut off.
+    Refuse,
+    /// It is a request like any other.
+    Accept,
+}

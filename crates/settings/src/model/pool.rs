@@ -1,0 +1,132 @@
+//! Pools, as they are configured.
+
+use std::time::Duration;
+
+use super::{Address, Batch, Database, Program};
+use crate::Balance;
+
+/// One pool (`[pool.NAME]`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// What its workers are.
+    pub worker: Worker,
+    /// How many of them.
+    pub workers: Workers,
+    /// How many requests may wait, and how long.
+    pub queue: Queue,
+    /// Which free worker is next.
+    pub schedule: Schedule,
+    /// How many requests one slot takes at once.
+    pub batch: Batch,
+    /// The pool that a reply goes to as a request.
+    pub then: Option<String>,
+    /// How long a worker may take for one request before it is ended.
+    pub deadline: Duration,
+    /// Who is bound, who is fit, who waits how, and what it says when it is sorry.
+    pub balance: Balance,
+}
+
+/// What the workers of a pool are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Worker {
+    /// Local programs on pipes.
+    Program(Box<Program>),
+    /// A database, through threads of ours.
+    Database(Box<Database>),
+    /// A handler of the program that embeds us, by its name.
+    Handler(String),
+    /// Servers that speak HTTP.
+    Servers(Servers),
+}
+
+/// Servers that speak HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Servers {
+    /// Each of them.
+    pub servers: Vec<Server>,
+    /// Requests that one of them has at once.
+    pub requests_max: u32,
+    /// How long a connection may take.
+    pub connect: Duration,
+    /// How long nothing may come of a reply.
+    pub between: Duration,
+    /// How long a request may take in all; zero: as long as it goes on.
+    pub total: Duration,
+    /// How long a connection is kept for the next request.
+    pub keep: Duration,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it listens.
+    pub address: Address,
+    /// How much it gets compared with the others, 0 to 256.
+    pub weight: u32,
+    /// It serves only when no other can.
+    pub backup: bool,
+}
+
+/// How many workers a pool has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// Never fewer.
+    pub min: u32,
+    /// Never more.
+    pub max: u32,
+    /// Kept free beyond the busy ones, as far as `max` allows.
+    pub spare: u32,
+    /// A worker beyond `min` and `spare` that had nothing to do for so long is ended.
+    pub idle: Duration,
+    /// A request that waited so long is a reason to start another worker.
+    pub grow_after: Duration,
+    /// More waiting requests than this are a reason to start workers at once; none: only age is.
+    pub grow_above: Option<u32>,
+}
+
+/// A rule for the number of workers that people know by a name: other defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// The defaults of the table.
+    Elastic,
+    /// Always the same number.
+    Static,
+    /// Some are kept ready before they are needed.
+    Prefork,
+    /// None until somebody asks.
+    OnDemand,
+    /// Grows with the length of the queue.
+    Queue,
+}
+
+/// How many requests may wait, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Requests.
+    pub length: u32,
+    /// Bytes of memory that they hold.
+    pub bytes: usize,
+    /// How long one may wait before it is refused.
+    pub wait: Duration,
+}
+
+/// Which free worker is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Each in its turn.
+    RoundRobin,
+    /// Each in its turn, as often as its weight says.
+    WeightedRoundRobin,
+    /// The one with the fewest requests in its hands.
+    LeastOutstanding,
+    /// Of two drawn by chance, the one with fewer requests in its hands.
+    TwoChoices,
+    /// Drawn by chance.
+    Random,
+    /// The one that the request's key belongs to.
+    Hash,
+    /// The first that is free.
+    First,
+}

@@ -1,0 +1,192 @@
+// tidy: table
+//! The options of pools of databases.
+
+use super::table::{MIB, any, count, size, time, time_or_zero, word};
+use super::{Choice, Default, Kind, Of, Opt, Short, Word};
+use crate::model::*;
+
+use Default::{Inner, Is, None as Nothing, Required};
+
+const fn database(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+    Opt::new(name, kind, default, Of::Database, about)
+}
+
+/// What only a pool of databases has.
+pub(super) const DATABASE: &[Opt] = &[
+    database(
+        "database",
+        Kind::Target,
+        Nothing,
+        "The database, written `sqlite:PATH`, `postgres://USER@HOST:PORT/DATABASE` or \
+         `mysql://USER@HOST:PORT/DATABASE`; `?socket=/path` behind it stands for host and port.",
+    ),
+    database(
+        "password",
+        Kind::Secret,
+        Nothing,
+        "What proves to a server who we are: `env:NAME`, a variable of the daemon, or `file:PATH`.",
+    ),
+    database("tls", Kind::Word(TLS), Is("auto"), "Whether the way to a server is encrypted."),
+    database(
+        "tls_ca",
+        Kind::Text,
+        Nothing,
+        "A file of the certificates (PEM) that may stand for the server; without it those of the system.",
+    ),
+    database(
+        "connect_wait",
+        time(),
+        Is("5s"),
+        "How long it may take to connect to a server and to prepare what is needed there.",
+    ),
+    database(
+        "insert",
+        Kind::Group(INSERT, Short::None),
+        Nothing,
+        "The row that a request becomes; either this, `statement` or `query`.",
+    ),
+    database(
+        "statement",
+        Kind::Text,
+        Nothing,
+        "Any statement that writes, prepared once, with `:name` parameters.",
+    ),
+    database(
+        "query",
+        Kind::Text,
+        Nothing,
+        "Any statement that reads, prepared once, with `:name` parameters; its rows are the reply.",
+    ),
+    database("rows", Kind::Word(ROWS), Is("json"), "How the rows of a query are written."),
+    database(
+        "rows_max",
+        count(1, 10_000_000),
+        Is("10000"),
+        "Rows of the reply to a query; with more it is refused.",
+    ),
+    database(
+        "order",
+        Kind::Word(ORDER),
+        Is("client"),
+        "In which order rows are committed; several workers that write need `any`.",
+    ),
+    database("create", Kind::Text, Nothing, "Makes a missing table at start."),
+    database("record", Kind::Word(RECORD), Is("json"), "How a request is read into named values."),
+    database(
+        "ack",
+        Kind::Template,
+        Is("ok"),
+        "The reply after the commit, one line; `{name}` stands for a value of the record.",
+    ),
+    database("sync", Kind::Word(SYNC), Is("full"), "What a commit waits for."),
+    database(
+        "lock_wait",
+        time_or_zero(),
+        Is("5s"),
+        "How long to wait for a lock that another process holds.",
+    ),
+    database(
+        "retry",
+        time_or_zero(),
+        Is("10s"),
+        "How long a batch that a server is known not to have stored is tried again; `0s`: not at all.",
+    ),
+    database(
+        "dead",
+        Kind::Text,
+        Nothing,
+        "A table that keeps the rows which the database does not accept; it is made where it is missing.",
+    ),
+    database(
+        "batch",
+        Kind::Group(BATCH, Short::None),
+        Inner,
+        "How many requests are committed at once. A batch leaves when a worker is free and it is \
+         full or old enough.",
+    )
+    .instead("a program takes one request at a time; `pipeline` sends it more before it answers"),
+];
+
+const BATCH: &[Opt] = &[
+    any("rows", count(1, 100_000), Default::Of { program: "1", database: "1000" }, "Requests."),
+    any("bytes", size(256 * MIB), Is("1MiB"), "Bytes of their bodies."),
+    any(
+        "wait",
+        time_or_zero(),
+        Is("0s"),
+        "How long a batch that is not full waits for more; `0s`: not at all.",
+    ),
+];
+
+const INSERT: &[Opt] = &[
+    any("table", Kind::Text, Required, "The table."),
+    any("columns", Kind::Names, Required, "Its columns, which are also the names in the record."),
+    any(
+        "on_conflict",
+        Kind::Word(ON_CONFLICT),
+        Is("refuse"),
+        "What happens when the row is there already.",
+    ),
+];
+
+const RECORD: &[Word] = &[
+    word("json", Choice::Record(Record::Json), "One JSON object."),
+    word(
+        "tsv",
+        Choice::Record(Record::Tsv),
+        "Values with tabs between, in the order of the columns or of the parameters of the statement; `\\N` is NULL.",
+    ),
+    word(
+        "logfmt",
+        Choice::Record(Record::Logfmt),
+        "`name=value` with blanks between; a name alone is NULL.",
+    ),
+];
+
+const SYNC: &[Word] = &[
+    word(
+        "full",
+        Choice::Sync(Sync::Full),
+        "The disk has it: nothing acknowledged is lost when power fails.",
+    ),
+    word(
+        "normal",
+        Choice::Sync(Sync::Normal),
+        "The operating system has it: nothing acknowledged is lost when the daemon dies.",
+    ),
+];
+
+const ROWS: &[Word] = &[
+    word("json", Choice::RowFormat(RowFormat::Json), "One line: an array with an object a row."),
+    word(
+        "lines",
+        Choice::RowFormat(RowFormat::Lines),
+        "A line with an object for each row; several of them need a framing that carries line feeds.",
+    ),
+    word(
+        "tsv",
+        Choice::RowFormat(RowFormat::Tsv),
+        "A line of values with tabs between for each row, `\\N` for NULL; several of them need a framing that \
+         carries line feeds.",
+    ),
+];
+
+const ORDER: &[Word] = &[
+    word("client", Choice::Order(Order::Client), "The rows of one client in its order."),
+    word("any", Choice::Order(Order::Any), "Batches overtake each other."),
+];
+
+const TLS: &[Word] = &[
+    word("auto", Choice::Tls(Tls::Auto), "Unless the server is this machine."),
+    word("on", Choice::Tls(Tls::On), "Always, with a certificate that is valid for its name."),
+    word("off", Choice::Tls(Tls::Off), "Never."),
+];
+
+const ON_CONFLICT: &[Word] = &[
+    word("refuse", Choice::OnConflict(OnConflict::Refuse), "The row is refused."),
+    word(
+        "nothing",
+        Choice::OnConflict(OnConflict::Nothing),
+        "The row that is there stays, and the request is acknowledged.",
+    ),
+];

@@ -1,0 +1,178 @@
+// tidy: table
+//! The options of listeners.
+
+use super::table::{GIB, any, count, frames, size, time_or_zero, word};
+use super::{Choice, Default, Kind, Opt, Word};
+use crate::model::*;
+
+use Default::{Is, None as Nothing, Required};
+
+pub(super) const LISTENER: &[Opt] = &[
+    any("listen", Kind::Address, Required, "Where it listens."),
+    any("pool", Kind::Pool, Required, "The pool that answers."),
+    any("protocol", Kind::Word(PROTOCOL), Is("lines"), "What its clients speak."),
+    any("reply", Kind::Word(REPLY), Is("plain"), "How replies are marked."),
+    any(
+        "half_close",
+        Kind::Word(HALF_CLOSE),
+        Is("keep"),
+        "What the end of a client's bytes means.",
+    ),
+    any(
+        "last_line",
+        Kind::Word(LAST_LINE),
+        Is("refuse"),
+        "What becomes of a last line, or other frame, whose end mark did not come.",
+    ),
+    any(
+        "connections_max",
+        count(1, 1_000_000),
+        Is("10000"),
+        "Connections at once; one more is refused.",
+    ),
+    any("frame_max", size(GIB), Is("64KiB"), "Bytes of a request, without what marks its ends."),
+    any(
+        "frame_over",
+        Kind::Word(FRAME_OVER),
+        Is("skip"),
+        "What becomes of a client that sends a longer one.",
+    ),
+    any(
+        "in_flight_max",
+        count(1, 1_000_000),
+        Is("64"),
+        "Requests of one client at once; at the limit it is not read.",
+    ),
+    any(
+        "reply_held_max",
+        size(GIB),
+        Is("1MiB"),
+        "Bytes of a client's replies that wait for their turn.",
+    ),
+    any(
+        "send_max",
+        size(GIB),
+        Is("4MiB"),
+        "Bytes of output that wait for a client to read them; over it the client is cut.",
+    ),
+    any(
+        "idle",
+        time_or_zero(),
+        Is("10m"),
+        "A client that sends nothing and is owed nothing for so long is closed; `0s`: never.",
+    ),
+    any(
+        "read",
+        time_or_zero(),
+        Is("10s"),
+        "A request that was begun must be complete after so long; `0s`: never.",
+    ),
+    any(
+        "write_stall",
+        time_or_zero(),
+        Is("30s"),
+        "A client that takes none of its output for so long is closed; `0s`: never.",
+    ),
+    any(
+        "head_max",
+        Kind::Size { min: 256, max: 65_535 },
+        Is("16KiB"),
+        "With `http`: bytes of the head of a request.",
+    ),
+    any("body_max", size(64 * GIB), Is("1MiB"), "With `http`: bytes of the body of a request."),
+    any(
+        "forwarded",
+        Kind::Word(FORWARDED),
+        Is("x-forwarded"),
+        "With `http`: which fields tell a server who asked.",
+    ),
+    any(
+        "trusted",
+        Kind::Names,
+        Nothing,
+        "With `http`: addresses or networks of clients that are proxies, whose own such fields are kept.",
+    ),
+    any(
+        "backlog",
+        count(1, 65_535),
+        Is("4096"),
+        "Connections that the kernel holds until they are accepted.",
+    ),
+    any(
+        "reuse_address",
+        Kind::Switch,
+        Is("true"),
+        "Listens on an address at once, also where the kernel still remembers former connections.",
+    ),
+];
+
+const PROTOCOL: &[Word] = &[
+    frames("lines", Framing::Lines, "One request a line, one line a reply."),
+    frames("nul", Framing::Nul, "A NUL behind each request and reply."),
+    frames("len1", Framing::Len1, "A length of one byte before each."),
+    frames("len2", Framing::Len2, "A big-endian length of two bytes before each."),
+    frames("len4", Framing::Len4, "A big-endian length of four bytes before each."),
+    frames("netstring", Framing::Netstring, "Each as `5:hello,`."),
+    frames(
+        "content-length",
+        Framing::ContentLength,
+        "JSON-RPC messages, each behind a head with `Content-Length`, as LSP has it.",
+    ),
+    frames(
+        "jsonrpc",
+        Framing::JsonRpc,
+        "One JSON-RPC message a line; replies come in any order, found by their ids.",
+    ),
+    frames("raw", Framing::Raw, "Whatever bytes come together are a request."),
+    word(
+        "connect",
+        Choice::Protocol(Protocol::Connect),
+        "The connection is the request, and its body the client's address; the reply is sent as it \
+         is, and the connection closed. What the client sends is discarded.",
+    ),
+    word(
+        "datagrams",
+        Choice::Protocol(Protocol::Datagrams),
+        "UDP, or a Unix socket of datagrams: one is a request, and its reply one to its sender; \
+         `connections_max` limits the requests on their way.",
+    ),
+    word("http", Choice::Protocol(Protocol::Http), "HTTP/1.1 and 1.0, to a pool of servers."),
+];
+
+const FORWARDED: &[Word] = &[
+    word(
+        "x-forwarded",
+        Choice::Forwarded(Forwarded::Legacy),
+        "`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.",
+    ),
+    word("standard", Choice::Forwarded(Forwarded::Standard), "`Forwarded` of RFC 7239."),
+    word("nothing", Choice::Forwarded(Forwarded::Nothing), "None."),
+];
+
+const REPLY: &[Word] = &[
+    word("plain", Choice::ReplyStyle(ReplyStyle::Plain), "As they are; refusals begin with `!`."),
+    word(
+        "status",
+        Choice::ReplyStyle(ReplyStyle::Status),
+        "Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).",
+    ),
+];
+
+const FRAME_OVER: &[Word] = &[
+    word("skip", Choice::FrameOver(FrameOver::Skip), "It is refused and passed over."),
+    word(
+        "end",
+        Choice::FrameOver(FrameOver::End),
+        "It is refused, and the client gets what it is owed and no more.",
+    ),
+];
+
+const HALF_CLOSE: &[Word] = &[
+    word("keep", Choice::HalfClose(HalfClose::Keep), "It still wants its replies."),
+    word("left", Choice::HalfClose(HalfClose::Left), "It has left."),
+];
+
+const LAST_LINE: &[Word] = &[
+    word("refuse", Choice::LastLine(LastLine::Refuse), "It is refused: it may have been cut off."),
+    word("accept", Choice::LastLine(LastLine::Accept), "It is a request like any other."),
+];

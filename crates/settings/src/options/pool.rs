@@ -1,0 +1,172 @@
+// tidy: table
+//! The options of every pool.
+
+use super::balance::{HEALTH, SCHEDULE, SORRY, STICKY};
+use super::table::{GIB, any, count, size, time, time_or_zero, word};
+use super::{Choice, Default, Kind, Of, Opt, Short, Word};
+use crate::model::*;
+
+use Default::{Inner, Is, None as Nothing};
+
+const fn handler(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+    Opt::new(name, kind, default, Of::Handler, about)
+}
+
+/// What every pool has.
+pub(super) const COMMON: &[Opt] = &[
+    handler(
+        "handler",
+        Kind::Text,
+        Nothing,
+        "A handler that the program which embeds Roadstead has registered under this name.",
+    ),
+    any("workers", Kind::Group(WORKERS, Short::Span), Inner, "How many workers."),
+    any(
+        "queue",
+        Kind::Group(QUEUE, Short::None),
+        Inner,
+        "How many requests may wait, and how long.",
+    ),
+    any("schedule", Kind::Word(SCHEDULE), Is("round-robin"), "Which free worker is next."),
+    any("hash", Kind::Key, Is("source"), "What `schedule = \"hash\"` goes by."),
+    any(
+        "sticky",
+        Kind::Group(STICKY, Short::None),
+        Nothing,
+        "Binds each client to the worker that had its first request.",
+    ),
+    any(
+        "health",
+        Kind::Group(HEALTH, Short::None),
+        Inner,
+        "When a worker is left out, and how long.",
+    ),
+    any(
+        "sorry",
+        Kind::Group(SORRY, Short::None),
+        Nothing,
+        "What it answers, in place of a refusal, when it is over its limits, nobody can answer, a request waited \
+         too long, or an operator says so.",
+    ),
+    any(
+        "slots_max",
+        count(1, 1_000_000),
+        Nothing,
+        "Requests that all its workers together may have in their hands at once.",
+    ),
+    any(
+        "slow_start",
+        time_or_zero(),
+        Is("0s"),
+        "How long a new worker takes until it is given its whole share, where the schedule has weights.",
+    ),
+    any(
+        "decisions",
+        count(0, 1_000_000),
+        Is("256"),
+        "Decisions that are kept, for `roadstead ctl why`.",
+    ),
+    any(
+        "deadline",
+        time(),
+        Is("30s"),
+        "How long a worker may take for one request before it is ended; of servers, until the first byte \
+         of the reply.",
+    ),
+    any("reply_max", size(GIB), Is("1MiB"), "Bytes of one reply of a program or a query."),
+];
+
+const WORKERS: &[Opt] = &[
+    any(
+        "preset",
+        Kind::Word(PRESET),
+        Is("elastic"),
+        "Other defaults for what is not given; docs/design/elastic.md says which to take when.",
+    ),
+    any("min", count(0, 10_000), Is("1"), "Never fewer; 0: none until somebody asks."),
+    any(
+        "max",
+        count(1, 10_000),
+        Default::Of { program: "4", database: "1" },
+        "Never more; when it is not given, at least `min`.",
+    ),
+    any(
+        "spare",
+        count(0, 10_000),
+        Is("0"),
+        "Kept free beyond the busy ones, as far as `max` allows.",
+    ),
+    any(
+        "idle",
+        time(),
+        Is("30s"),
+        "A worker beyond `min` and `spare` that had nothing to do for so long is ended.",
+    ),
+    any(
+        "grow_after",
+        time_or_zero(),
+        Is("10ms"),
+        "A request that waited so long is a reason to start another worker.",
+    ),
+    any(
+        "grow_above",
+        count(0, 1_000_000),
+        Nothing,
+        "More waiting requests than this are a reason to start workers at once; without it only \
+         their age is.",
+    ),
+];
+
+const PRESET: &[Word] = &[
+    word("elastic", Choice::Preset(Preset::Elastic), "The defaults of this table."),
+    word(
+        "static",
+        Choice::Preset(Preset::Static),
+        "Always as many as `max`, or as `min` when only that is given.",
+    ),
+    word(
+        "prefork",
+        Choice::Preset(Preset::Prefork),
+        "`spare = 2`, or `max` where that is less: some are ready before they are needed.",
+    ),
+    word(
+        "on-demand",
+        Choice::Preset(Preset::OnDemand),
+        "`min = 0`: none until somebody asks, and none again after `idle`.",
+    ),
+    word(
+        "queue",
+        Choice::Preset(Preset::Queue),
+        "`grow_above = 3`: grows as soon as more than three requests wait.",
+    ),
+];
+
+const QUEUE: &[Opt] = &[
+    any("length", count(1, 10_000_000), Is("10000"), "Requests."),
+    any("bytes", size(64 * GIB), Is("64MiB"), "Bytes of memory that they hold."),
+    any("wait", time(), Is("5s"), "How long one may wait before it is refused."),
+    any(
+        "hold",
+        time_or_zero(),
+        Is("0s"),
+        "How long requests wait while workers run but none is fit.",
+    ),
+    any(
+        "fair",
+        Kind::Key,
+        Nothing,
+        "Those that have this in common take turns: one that asks much does not keep others waiting.",
+    ),
+    any(
+        "priority",
+        Kind::Key,
+        Nothing,
+        "Where a request says how urgent it is: a digit, 0 the most, 5 where there is none.",
+    ),
+    any(
+        "priority_step",
+        time(),
+        Is("1s"),
+        "One level of priority is worth so much waiting: nobody waits for ever.",
+    ),
+];

@@ -1,0 +1,57 @@
+// tidy: table
+//! The options of pools of servers.
+
+use super::table::{any, count, time, time_or_zero};
+use super::{Default, Kind, Of, Opt};
+
+use Default::{Is, None as Nothing, Required};
+
+const fn servers(name: &'static str, kind: Kind, default: Default, about: &'static str) -> Opt {
+    Opt::new(name, kind, default, Of::Servers, about)
+}
+
+/// What only a pool of servers has.
+pub(super) const SERVERS: &[Opt] = &[
+    servers(
+        "servers",
+        Kind::List(SERVER, "address"),
+        Nothing,
+        "Servers that speak HTTP, as tables or as addresses alone; each is a worker.",
+    ),
+    servers(
+        "server_requests_max",
+        count(1, 65_535),
+        Is("1000"),
+        "Requests that one server has at once; each has a connection of its own.",
+    ),
+    servers("connect", time(), Is("5s"), "How long a connection to a server may take."),
+    servers("between", time(), Is("30s"), "How long nothing may come of a reply that has begun."),
+    servers(
+        "total",
+        time_or_zero(),
+        Is("0s"),
+        "How long a request may take in all, its reply included; `0s`: as long as it goes on.",
+    ),
+    servers(
+        "keep",
+        time(),
+        Is("60s"),
+        "How long a connection to a server is kept for the next request.",
+    ),
+];
+
+const SERVER: &[Opt] = &[
+    any(
+        "address",
+        Kind::Address,
+        Required,
+        "Where it listens, like `10.0.0.1:8000` or `unix:/run/app.sock`.",
+    ),
+    any(
+        "weight",
+        count(0, 256),
+        Is("1"),
+        "How much it gets compared with the others; 0: nothing new.",
+    ),
+    any("backup", Kind::Switch, Is("false"), "It serves only when no other can."),
+];
