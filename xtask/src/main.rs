@@ -7,6 +7,7 @@
 
 mod bench;
 mod checks;
+mod hang;
 mod pages;
 mod plot;
 mod report;

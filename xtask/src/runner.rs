@@ -1,14 +1,22 @@
 //! Runs `cargo test` and shows one line a test binary.
 
+use crate::hang;
 use crate::report::Report;
 use crate::shell::{self, Failure, Workspace};
+use std::cell::RefCell;
 use std::process::Command;
+use std::time::Duration;
 
 /// The feature that compiles the deliberate defects in; each is off until a test chooses it.
 pub(crate) const PLANTS: &str = "roadstead/plants";
 
 /// The variable that sets the counts of the fault tests.
 const FAULTS: &str = "ROADSTEAD_FAULTS";
+
+/// How long a test binary may be silent. The longest single test takes a tenth of this in a tenth
+/// of the counts; in full counts one may take its time.
+const SILENCE: Duration = Duration::from_secs(5 * 60);
+const SILENCE_FULL: Duration = Duration::from_secs(30 * 60);
 
 /// How many times the fault tests do what they do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +30,13 @@ impl Counts {
         match self {
             Self::Tenth => "tenth",
             Self::Full => "full",
+        }
+    }
+
+    const fn silence(self) -> Duration {
+        match self {
+            Self::Tenth => SILENCE,
+            Self::Full => SILENCE_FULL,
         }
     }
 }
@@ -61,17 +76,27 @@ pub(crate) fn run_with(
         command.arg("--").args(rest);
     }
     let repeat = shell::show(&command);
-    let status = follow(command, &mut report);
+    let status = follow(command, counts.silence(), &mut report);
     let result = status.and_then(|success| verdict(&report, success));
     (report, result.map_err(|failure| failure.repeated_by(repeat)))
 }
 
-fn follow(command: Command, report: &mut Report) -> Result<bool, Failure> {
-    let status = shell::follow(command, |line| {
-        if let Some(binary) = report.take(line).filter(|binary| binary.passed + binary.failed > 0) {
+fn follow(command: Command, silence: Duration, report: &mut Report) -> Result<bool, Failure> {
+    let report = RefCell::new(report);
+    let each = |line: &str| {
+        let finished = report.borrow_mut().take(line);
+        if let Some(binary) = finished.filter(|binary| binary.passed + binary.failed > 0) {
             println!("{}", binary.line());
         }
-    });
+    };
+    // The binary that hangs is ended and counts as failed; those after it have their turn.
+    let silent = |cargo| {
+        let mut report = report.borrow_mut();
+        report.take(&format!("silent for {} s, and ended:", silence.as_secs()));
+        hang::end_children(cargo).lines().for_each(|line| drop(report.take(line)));
+    };
+    let status = shell::follow_watched(command, silence, each, silent);
+    let report = report.into_inner();
     if let Some(binary) = report.finish().filter(|binary| binary.passed + binary.failed > 0) {
         println!("{}", binary.line());
     }

@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, PipeReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 /// Why a step failed: what was said, and the command that says it again.
 #[derive(Debug)]
@@ -144,9 +146,16 @@ pub(crate) fn output(mut command: Command) -> Result<String, Failure> {
 }
 
 /// Runs a command and hands over each line that it says, on either channel, as it comes.
-pub(crate) fn follow(
+pub(crate) fn follow(command: Command, each: impl FnMut(&str)) -> Result<ExitStatus, Failure> {
+    follow_watched(command, Duration::MAX, each, |_| {})
+}
+
+/// The same; whenever it has said nothing for `patience`, `silent` is told its process id.
+pub(crate) fn follow_watched(
     mut command: Command,
+    patience: Duration,
     mut each: impl FnMut(&str),
+    mut silent: impl FnMut(u32),
 ) -> Result<ExitStatus, Failure> {
     let shown = show(&command);
     let failed = |error: io::Error| Failure::new(format!("{shown}: {error}"));
@@ -159,13 +168,38 @@ pub(crate) fn follow(
         .map_err(failed)?;
     // The command holds the writing ends too; the reader would never end with them open.
     drop(command);
-    let mut reader = BufReader::new(reader);
-    let mut line = Vec::new();
-    while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-        each(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']));
-        line.clear();
+    let lines = lines(reader);
+    loop {
+        match lines.recv_timeout(patience) {
+            Ok(line) => each(&line.map_err(failed)?),
+            Err(RecvTimeoutError::Timeout) => silent(child.id()),
+            Err(RecvTimeoutError::Disconnected) => return child.wait().map_err(failed),
+        }
     }
-    child.wait().map_err(failed)
+}
+
+/// The lines of a pipe, read on a thread of their own until its last writer is gone.
+fn lines(reader: PipeReader) -> Receiver<io::Result<String>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut reader = BufReader::new(reader);
+        let mut line = Vec::new();
+        loop {
+            let said = match reader.read_until(b'\n', &mut line) {
+                Ok(0) => return,
+                Ok(_) => {
+                    Ok(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned())
+                }
+                Err(error) => Err(error),
+            };
+            let last = said.is_err();
+            if sender.send(said).is_err() || last {
+                return;
+            }
+            line.clear();
+        }
+    });
+    receiver
 }
 
 #[cfg(test)]
@@ -182,6 +216,19 @@ mod tests {
     fn both_channels_come_in_order() {
         let said = run(shell("echo one; echo two >&2; echo three")).unwrap();
         assert_eq!(said, "one\ntwo\nthree\n");
+    }
+
+    #[test]
+    fn whoever_says_nothing_for_too_long_is_told_of() {
+        let mut said = Vec::new();
+        let silent = |pid: u32| {
+            run(shell(&format!("kill {pid}"))).unwrap();
+        };
+        let waits = shell("echo one; exec sleep 3600");
+        let each = |line: &str| said.push(line.to_owned());
+        let status = follow_watched(waits, Duration::from_millis(300), each, silent).unwrap();
+        assert!(!status.success());
+        assert_eq!(said, ["one"]);
     }
 
     #[test]

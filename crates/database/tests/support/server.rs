@@ -315,6 +315,15 @@ fn pause() {
     std::thread::park_timeout(Duration::from_millis(20));
 }
 
+/// Waits until this holds, and fails where it never does.
+pub(crate) fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < PATIENCE, "never: {what}");
+        pause();
+    }
+}
+
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
