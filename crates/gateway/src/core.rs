@@ -7,24 +7,22 @@
 
 use std::time::{Duration, Instant};
 
-use event::Calls;
-use exchange::plant::{Plant, active};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
-use pool::{Effect, Payload, Pool, Refused};
+use pool::{Payload, Pool};
 
 use crate::bindings::{Slot, Way};
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
 use crate::form::Form;
 use crate::journal::Journal;
 use crate::metrics::{Metrics, PoolCounts};
-use crate::outside::Outside;
 use crate::plan::{BalancePlan, PoolPlan};
 use crate::upward::{Head, Upward};
 use crate::wish::Wish;
-use crate::workers::{Given, Workers};
+use crate::workers::Workers;
 
 mod outcomes;
 mod own;
+mod pump;
 
 pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};
@@ -467,124 +465,6 @@ impl Core {
             }
             Upward::Memory { worker, bytes } => served.pool.handle_memory(now, worker, bytes),
             Upward::StderrDropped => served.counts.stderr_dropped += 1,
-        }
-    }
-
-    /// Requests that never reached their worker go back to the head of their queue, the youngest
-    /// first. True when there were any.
-    fn give_back(&mut self) -> bool {
-        let any = !self.returned.is_empty();
-        let mut unowned = Vec::new();
-        for (place, id, body, form) in self.returned.drain(..).rev() {
-            let Some(exchange) = self.exchanges.get_mut(id) else { continue };
-            if !self.pools[place].takes_back(exchange) {
-                unowned.push(id);
-                continue;
-            }
-            let (peer, at_us) = (exchange.peer, exchange.at_us);
-            let wish = Wish::of(&self.pools[place].balance.wishes, peer, &body);
-            let waiting = Waiting { id, peer, at_us, body, form, wish };
-            let ticket = self.pools[place].pool.handle_returned(self.now, waiting);
-            exchange.step(Move::GiveBack(ticket), self.now);
-        }
-        for id in unowned {
-            self.end(id, lost());
-        }
-        if any {
-            self.pools.iter_mut().for_each(|served| served.pool.handle_time(self.now));
-        }
-        any
-    }
-
-    /// Carries out what the pools want, until none wants anything more.
-    pub(crate) fn pump(&mut self, calls: &mut Calls<'_>, outside: &mut Outside) {
-        loop {
-            let mut idle = true;
-            for place in 0..self.pools.len() {
-                while let Some(effect) = self.pools[place].pool.poll_effect() {
-                    idle = false;
-                    self.carry_out(calls, outside, place, effect);
-                }
-            }
-            for (place, worker, waiting) in std::mem::take(&mut self.direct) {
-                idle = false;
-                if self.is_own(place, worker, waiting.id) {
-                    self.dispatch(calls, outside, place, worker, waiting, true);
-                }
-            }
-            for (place, worker) in std::mem::take(&mut self.used_up) {
-                idle = false;
-                self.with_workers(place, |workers, up| workers.retire(calls, worker, up));
-            }
-            for (place, worker, id, word) in std::mem::take(&mut self.told) {
-                idle = false;
-                self.with_workers(place, |workers, up| workers.tell(calls, worker, id, word, up));
-            }
-            if !self.give_back() && idle {
-                return;
-            }
-        }
-    }
-
-    fn carry_out(
-        &mut self,
-        calls: &mut Calls<'_>,
-        outside: &mut Outside,
-        place: usize,
-        effect: Effect<Waiting>,
-    ) {
-        self.pools[place].dirty = true;
-        match effect {
-            Effect::Dispatch { worker, payload, last } => {
-                self.dispatch(calls, outside, place, worker, payload, last);
-            }
-            Effect::Refuse { payload, cause } => {
-                self.refuse(payload.id, place, Refused { payload, cause });
-            }
-            Effect::Start { worker } => {
-                self.with_workers(place, |workers, up| {
-                    workers.start(calls, worker, place, outside, up);
-                });
-            }
-            Effect::Stop { worker } => {
-                self.with_workers(place, |workers, up| workers.stop(calls, worker, outside, up));
-            }
-        }
-    }
-
-    fn dispatch(
-        &mut self,
-        calls: &mut Calls<'_>,
-        outside: &mut Outside,
-        place: usize,
-        worker: WorkerId,
-        payload: Waiting,
-        last: bool,
-    ) {
-        let Waiting { id, peer, at_us, body, form, wish: _ } = payload;
-        let served = &mut self.pools[place];
-        match self.exchanges.get_mut(id) {
-            Some(exchange) => {
-                exchange.step(Move::Dispatch(worker), self.now);
-                served.bind(worker, &exchange.client);
-                let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
-                served.counts.queue_time.record(waited);
-            }
-            // It was abandoned in this very turn, after its pool had decided: nobody is given it.
-            // In a batch it is done for nobody.
-            None if !matches!(served.workers, Workers::Handlers(_)) => {
-                return self.handle_upward(place, Upward::Released { worker });
-            }
-            None => {}
-        }
-        served.counts.batches += u64::from(last);
-        let request = exchange::Request { id, peer, body, at_us };
-        let given = Given { request, form, last };
-        self.with_workers(place, |workers, up| {
-            workers.dispatch(calls, worker, given, outside, up);
-        });
-        if active(Plant::EarlyOk) {
-            self.end(id, Outcome::Reply(Slice::from("ok")));
         }
     }
 

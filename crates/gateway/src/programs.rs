@@ -21,9 +21,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::{Calls, Data, DeadlineName, Direction, Fd, StreamId, StreamLimits, TimerId};
+use event::{Calls, Data, DeadlineName, Direction, Fd, StreamId, StreamLimits};
 use exchange::{Request, RequestId, WorkerId};
-use spawn::{Exit, Pipes, StartError, Status};
+use spawn::{Pipes, StartError};
 
 use crate::core::Word;
 use crate::outside::Outside;
@@ -31,12 +31,16 @@ use crate::plan::ProgramPlan;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
+mod ending;
 mod fault;
 mod link;
+mod oneshot;
+mod program;
 mod stderr;
 
 use fault::Fault;
 use link::{Link, Said};
+use program::{Phase, Program};
 use stderr::Stderr;
 
 /// A deadline of a program's output: its oldest request must be answered by then.
@@ -60,45 +64,6 @@ pub(crate) enum Pipe {
     Input,
     Output,
     Error,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// A slot without a process: one is started for each request.
-    Empty,
-    Starting,
-    Serving,
-    /// Its output has ended; how it exited may be told in a moment.
-    Silent,
-    /// Its input is closed and it is left alone until the grace has passed.
-    Ending,
-    /// It was told to end and is left alone until the grace has passed again.
-    Told,
-    /// It was killed.
-    Killed,
-}
-
-struct Program {
-    worker: WorkerId,
-    /// The place of its pool.
-    place: usize,
-    /// A slot for processes of one request each.
-    is_slot: bool,
-    /// What the process is started for.
-    pending: Option<Request>,
-    token: u64,
-    name: String,
-    pid: Option<u32>,
-    phase: Phase,
-    link: Option<Link>,
-    stderr: Stderr,
-    exit: Option<Exit>,
-    timer: Option<TimerId>,
-    /// It was ended because we wanted it, not because of what it did.
-    expected: bool,
-    served: u64,
-    /// When its memory was last looked at.
-    looked_at: Option<Instant>,
 }
 
 /// The programs of one pool.
@@ -423,152 +388,6 @@ impl Programs {
         }
     }
 
-    /// Which of its programs a timer belongs to; its grace has passed.
-    pub(crate) fn handle_timer(
-        &mut self,
-        calls: &mut Calls<'_>,
-        timer: TimerId,
-        outside: &mut Outside,
-        up: &mut Vec<Upward>,
-    ) -> bool {
-        let grace = self.plan.grace;
-        let mut live = self.live.iter_mut().flatten();
-        let Some(program) = live.find(|program| program.timer == Some(timer)) else {
-            return false;
-        };
-        match program.phase {
-            Phase::Ending => {
-                program.phase = Phase::Told;
-                outside.spawner.stop(program.token, spawn::Stop::Term);
-            }
-            Phase::Told => {
-                tracing::warn!(worker = program.name, "does not end when told to, and is killed");
-                program.phase = Phase::Killed;
-                outside.spawner.stop(program.token, spawn::Stop::Kill);
-            }
-            Phase::Starting => {
-                tracing::warn!(worker = program.name, "was not ready in time, and is killed");
-                program.distrust(calls, outside, Fault::Ended, up);
-            }
-            Phase::Silent => {
-                program.fail_flights(calls, Fault::Ended, up);
-                program.phase = Phase::Ending;
-            }
-            // What it said is read as soon as its client takes it.
-            Phase::Killed if program.link.as_ref().is_some_and(Link::is_held) => {}
-            Phase::Killed | Phase::Serving | Phase::Empty => {
-                // It has exited, or will; whoever still holds its pipes open is not waited for.
-                if let Some(link) = program.link.as_mut() {
-                    link.close(calls);
-                }
-                program.stderr.abandon(calls);
-                program.fail_flights(calls, Fault::Ended, up);
-            }
-        }
-        calls.set_timer(timer, calls.now() + grace.max(GRACE_MIN));
-        let worker = program.worker;
-        self.try_finish(calls, worker, outside, up);
-        true
-    }
-
-    /// The keeper saw it exit.
-    pub(crate) fn handle_exited(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        exit: Exit,
-        outside: &mut Outside,
-        up: &mut Vec<Upward>,
-    ) {
-        let grace = self.plan.grace;
-        let Some(program) = self.find(worker) else { return };
-        if program.phase == Phase::Serving && !program.is_slot {
-            up.push(Upward::Retired { worker });
-        }
-        program.exit = Some(exit);
-        program.phase = Phase::Killed;
-        program.arm(calls, grace);
-        self.try_finish(calls, worker, outside, up);
-    }
-
-    /// A program is gone when it has exited and all that it said is read.
-    fn try_finish(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        outside: &mut Outside,
-        up: &mut Vec<Upward>,
-    ) {
-        let Some(program) = self.find(worker) else { return };
-        let read = program.link.as_ref().is_none_or(Link::is_read) && program.stderr.is_closed();
-        if program.exit.is_none() || !read {
-            return;
-        }
-        if let (Some(exit), Some(link)) = (&program.exit, program.link.as_mut())
-            && exit.status == Status::Code(0)
-        {
-            let before = link.answers;
-            link.conclude(up);
-            program.served += link.answers - before;
-        }
-        let well = program.exit.is_some_and(|exit| exit.status == Status::Code(0));
-        if !(program.expected || program.is_slot && well) {
-            let (exit, tail) = (program.exit_text(), program.stderr.tail());
-            let tail =
-                if tail.is_empty() { String::new() } else { format!("; it said last: {tail:?}") };
-            tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}");
-        }
-        program.fail_flights(calls, Fault::Ended, up);
-        if let Some(link) = program.link.as_mut() {
-            link.close(calls);
-        }
-        if let Some(timer) = program.timer.take() {
-            calls.cancel_timer(timer);
-        }
-        outside.tokens.remove(&program.token);
-        program.give_back(up);
-        if program.is_slot && !program.expected {
-            program.empty();
-            return up.push(Upward::Released { worker });
-        }
-        up.push(Upward::Ended { worker, expected: program.expected });
-        self.live[worker.index()] = None;
-    }
-
-    /// Ends a program that has nothing to do.
-    pub(crate) fn stop(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        outside: &mut Outside,
-        up: &mut Vec<Upward>,
-    ) {
-        let grace = self.plan.grace;
-        let Some(program) = self.find(worker) else { return };
-        program.expected = true;
-        if program.phase == Phase::Empty {
-            self.live[worker.index()] = None;
-            up.push(Upward::Ended { worker, expected: true });
-        } else if program.phase == Phase::Starting {
-            // Its start is on the way to the keeper, and so is this.
-            outside.spawner.stop(program.token, spawn::Stop::Kill);
-            program.phase = Phase::Killed;
-        } else {
-            program.end(calls, grace);
-        }
-    }
-
-    /// Ends a program that has nothing to do and is to serve nobody else. Another takes its place.
-    pub(crate) fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
-        let grace = self.plan.grace;
-        let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
-        if let Some(program) = serving {
-            program.expected = true;
-            up.push(Upward::Retired { worker });
-            program.end(calls, grace);
-        }
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.live.iter().all(Option::is_none)
     }
@@ -594,109 +413,8 @@ impl Programs {
 const GRACE_MIN: Duration = Duration::from_millis(20);
 /// How long the end of a program's output waits for how it exited.
 const EXIT_WAIT: Duration = Duration::from_millis(250);
-/// Between two looks at a program's memory.
-const LOOK: Duration = Duration::from_secs(1);
 /// Replies that are held beyond one, while they come.
 const HOLD_SLACK: usize = 512 << 10;
-
-impl Program {
-    /// It takes requests from now on.
-    fn serve(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
-        self.settle_in(calls);
-        up.push(Upward::Started { worker: self.worker });
-    }
-
-    /// Its start is over.
-    fn settle_in(&mut self, calls: &mut Calls<'_>) {
-        self.phase = Phase::Serving;
-        if let Some(timer) = self.timer.take() {
-            calls.cancel_timer(timer);
-        }
-    }
-
-    /// What its process was started for and never got.
-    fn give_back(&mut self, up: &mut Vec<Upward>) {
-        if let Some(request) = self.pending.take() {
-            up.push(Upward::Returned { id: request.id, body: request.body });
-        }
-    }
-
-    /// Its process has gone, and another may be started for the next request.
-    fn empty(&mut self) {
-        self.phase = Phase::Empty;
-        self.pid = None;
-        self.link = None;
-        self.stderr = Stderr::default();
-        self.exit = None;
-    }
-
-    /// Closes its input and gives it time to end by itself.
-    fn end(&mut self, calls: &mut Calls<'_>, grace: Duration) {
-        self.phase = Phase::Ending;
-        if let Some(link) = self.link.as_mut() {
-            link.finish(calls);
-        }
-        self.arm(calls, grace);
-    }
-
-    fn look_at_memory(&mut self, now: Instant, outside: &Outside, up: &mut Vec<Upward>) {
-        if self.looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
-            return;
-        }
-        self.looked_at = Some(now);
-        if let Some(bytes) = self.pid.and_then(|pid| outside.spawner.resident(pid)) {
-            up.push(Upward::Memory { worker: self.worker, bytes });
-        }
-    }
-
-    fn arm(&mut self, calls: &mut Calls<'_>, grace: Duration) {
-        let at = calls.now() + grace.max(GRACE_MIN);
-        match self.timer {
-            Some(timer) => calls.set_timer(timer, at),
-            None => self.timer = Some(calls.timer(at)),
-        }
-    }
-
-    /// It gets no other request: what it has ends, and it is killed.
-    fn distrust(
-        &mut self,
-        calls: &mut Calls<'_>,
-        outside: &mut Outside,
-        fault: Fault,
-        up: &mut Vec<Upward>,
-    ) {
-        if self.phase == Phase::Serving && !self.is_slot {
-            up.push(Upward::Retired { worker: self.worker });
-        }
-        self.fail_flights(calls, fault, up);
-        if let Some(link) = self.link.as_mut() {
-            link.close(calls);
-        }
-        self.phase = Phase::Killed;
-        outside.spawner.stop(self.token, spawn::Stop::Kill);
-    }
-
-    fn fail_flights(&mut self, calls: &mut Calls<'_>, fault: Fault, up: &mut Vec<Upward>) {
-        if !self.link.as_ref().is_some_and(Link::is_owing) {
-            return;
-        }
-        let mut how = self.exit_text();
-        if let Some(line) = self.stderr.last_line() {
-            how = format!("{how}; it said last: {line}");
-        }
-        if let Some(link) = self.link.as_mut() {
-            link.fail(calls, fault, &self.name, &how, up);
-        }
-    }
-
-    /// How it exited, if that is known.
-    fn exit_text(&self) -> String {
-        match &self.exit {
-            Some(exit) => exit.to_string(),
-            None => "its output ended".to_owned(),
-        }
-    }
-}
 
 fn answer_by(now: Instant, deadline: Duration) -> Option<Instant> {
     (!deadline.is_zero()).then(|| now + deadline)

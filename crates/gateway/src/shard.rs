@@ -5,13 +5,13 @@
 //! the numbers. Output is sent by the loop after that.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use event::{
     Calls, Data, DeadlineName, Event, Fd, ListenerId, Mailbox, Owner, Reason, SocketId, StreamId,
     TimerId,
 };
-use exchange::{Cause, Outcome, Peer, Phase, WorkerId};
+use exchange::{Cause, Peer, WorkerId};
 use settings::Configuration;
 use spawn::Spawn;
 
@@ -29,6 +29,7 @@ use crate::table::Table;
 use crate::upward::Upward;
 use crate::workers::Workers;
 
+mod clients;
 mod datagrams;
 mod ending;
 mod mail;
@@ -66,12 +67,6 @@ impl std::fmt::Debug for Parts {
         f.debug_struct("Parts").field("seed", &self.seed).finish_non_exhaustive()
     }
 }
-
-/// Clients over the limit that are told so at once; more are closed without a word, so that a flood
-/// of them cannot take all descriptors.
-const REFUSING_MAX: usize = 256;
-/// How long such a client may take to read it.
-const REFUSED_LINGER: Duration = Duration::from_secs(1);
 
 /// Whose a stream is.
 #[derive(Clone, Copy, Debug)]
@@ -238,62 +233,6 @@ impl Shard {
         }
     }
 
-    fn accepted(
-        &mut self,
-        calls: &mut Calls<'_>,
-        listener: ListenerId,
-        stream: StreamId,
-        peer: event::Peer,
-    ) {
-        self.set_role(stream, Role::Nobody);
-        let Some(place) = self.listeners.iter().position(|it| it.id == Some(listener)) else {
-            return calls.close(stream);
-        };
-        let listener = &mut self.listeners[place];
-        let plan = Arc::clone(&listener.plan);
-        let peer = match peer {
-            event::Peer::Internet(address) => Peer::Internet(address),
-            event::Peer::Local => Peer::Local,
-        };
-        if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
-            listener.refused += 1;
-            return calls.close(stream);
-        }
-        if listener.open >= plan.connections_max {
-            listener.refused += 1;
-            return self.refuse_connection(calls, stream, peer, &plan);
-        }
-        listener.open += 1;
-        listener.accepted += 1;
-        let (index, generation) = self.sessions.insert_with(|index, generation| {
-            let id = SessionId { index, generation };
-            Session::open(calls, id, stream, peer, plan, place, &mut self.core)
-        });
-        let id = SessionId { index, generation };
-        self.set_role(stream, Role::Session(id));
-    }
-
-    fn refuse_connection(
-        &mut self,
-        calls: &mut Calls<'_>,
-        stream: StreamId,
-        peer: Peer,
-        plan: &ListenerPlan,
-    ) {
-        if self.refusing >= REFUSING_MAX {
-            return calls.close(stream);
-        }
-        self.refusing += 1;
-        self.set_role(stream, Role::Refused);
-        let text = format!("listener {} has {} connections", plan.name, plan.connections_max);
-        let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
-        self.core.refused_at_receipt(plan.pool, peer, &outcome);
-        self.scratch.clear();
-        Session::refusal(plan, &outcome, &mut self.scratch);
-        calls.send_bytes(stream, &self.scratch);
-        calls.finish(stream, Some(REFUSED_LINGER));
-    }
-
     fn data(&mut self, calls: &mut Calls<'_>, stream: StreamId, mut data: Data<'_>) {
         match self.role(stream) {
             Role::Nobody | Role::Refused => data.consume(data.bytes().len()),
@@ -365,27 +304,6 @@ impl Shard {
             }
         }
         self.set_role(stream, Role::Nobody);
-    }
-
-    /// The client is gone, or is cut: its stream closes and what it is owed is abandoned.
-    fn leave(&mut self, calls: &mut Calls<'_>, id: SessionId, cause: Cause) {
-        if let Some(session) = self.session(id) {
-            let stream = session.stream();
-            calls.close(stream);
-            self.set_role(stream, Role::Nobody);
-            self.remove_session(id, cause);
-        }
-    }
-
-    fn remove_session(&mut self, id: SessionId, cause: Cause) {
-        let Some(session) = self.sessions.remove(id.index as usize, id.generation) else { return };
-        let listener = &mut self.listeners[session.listener_place];
-        listener.open -= 1;
-        listener.stalled += u64::from(cause == Cause::Stalled);
-        for request in session.abandoned() {
-            self.core.abandon(request, cause);
-        }
-        self.core.leave(id);
     }
 
     fn deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId, name: DeadlineName) {
@@ -467,18 +385,6 @@ impl Shard {
             }
         }
         self.core.finished = finished;
-    }
-
-    fn flush(&mut self, calls: &mut Calls<'_>) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for id in dirty.drain(..) {
-            let found = self.sessions.get_mut(id.index as usize, id.generation);
-            if let Some(session) = found {
-                session.dirty = false;
-                session.flush(calls, &mut self.core, &mut self.scratch);
-            }
-        }
-        self.dirty = dirty;
     }
 
     /// The pools are told the time when they next want to know it.

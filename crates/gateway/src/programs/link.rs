@@ -13,19 +13,19 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use event::{Calls, Data, StreamId};
-use exchange::plant::{Plant, active};
+use event::{Calls, StreamId};
 use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
-use wire::{Decoder, Last, Over, Piece, Unframable, envelope};
+use wire::{Decoder, Over, Unframable, envelope};
 
-use super::{ANSWER, FIRST, Fault, GAP, Pipe, SLOW, STALL, answer_by};
+use super::{ANSWER, FIRST, Fault, Pipe, SLOW, STALL, answer_by};
 use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
+mod replies;
 mod tags;
 mod words;
 
-use tags::{Message, Outgoing, Spoken, Tags};
+use tags::{Outgoing, Tags};
 
 struct Flight {
     id: RequestId,
@@ -245,219 +245,6 @@ impl Link {
         false
     }
 
-    /// Takes replies. A frame is a reply only when all of its request has left us: a program cannot
-    /// answer what it cannot have read.
-    pub(super) fn handle_data(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        data: &mut Data<'_>,
-        up: &mut Vec<Upward>,
-    ) -> Said {
-        let bytes = data.bytes();
-        let mut from = 0;
-        let mut said = Said::Fine;
-        while matches!(said, Said::Fine | Said::Ready) {
-            let now = match self.decoder.next(bytes, &mut from) {
-                None => break,
-                Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => Said::TooLong,
-                Some(Piece::Broken(fault)) => Said::Broken(fault.text()),
-                Some(Piece::Frame(range)) => self.handle_frame(calls, worker, &bytes[range], up),
-            };
-            if now != Said::Fine {
-                said = now;
-            }
-        }
-        let shown = bytes.len();
-        if data.is_last() && said == Said::Fine {
-            match self.decoder.finish(&bytes[from..]) {
-                Some(Last::Frame(range)) => {
-                    self.whole = Some(Slice::copy_of(&bytes[from..][range]));
-                }
-                Some(Last::TooLong) => said = Said::TooLong,
-                Some(Last::Unterminated(_) | Last::Partial) | None => {}
-            }
-        }
-        let consumed = if data.is_last() { shown } else { self.decoder.consume(shown, from) };
-        self.is_begun = self.is_streaming || consumed < shown;
-        data.consume(consumed);
-        said
-    }
-
-    fn handle_frame(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        frame: &[u8],
-        up: &mut Vec<Upward>,
-    ) -> Said {
-        if std::mem::take(&mut self.says_ready) {
-            return Said::Ready;
-        }
-        if self.tags.is_some() {
-            return self.handle_message(calls, worker, frame, up);
-        }
-        if self.decoder.framing().is_json()
-            && let Some(said) = self.handle_aside(calls, frame, up)
-        {
-            return said;
-        }
-        let accepted = self.accepted(calls);
-        let last = match &self.stream {
-            None => true,
-            Some(stream) => stream.until.as_deref() == Some(frame),
-        };
-        // A reply of many frames may begin while its request is still being read.
-        let asked = self
-            .flights
-            .front()
-            .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
-        let Some(flight) = asked else { return Said::Unasked(shown(frame)) };
-        let (id, body) = (flight.id, Slice::copy_of(frame));
-        if last {
-            self.complete(calls, worker, body, up);
-        } else {
-            self.is_streaming = true;
-            up.push(Upward::Part { id, part: body });
-            self.watch_gap(calls);
-        }
-        Said::Fine
-    }
-
-    /// A message of a program whose messages keep their ids, unless it is a reply. What it says
-    /// beside its replies is for the client that it works for, if it works for one only; what it
-    /// asks is answered by us.
-    fn handle_aside(
-        &mut self,
-        calls: &mut Calls<'_>,
-        frame: &[u8],
-        up: &mut Vec<Upward>,
-    ) -> Option<Said> {
-        let mut out = Vec::new();
-        match tags::said_in_order(frame, &mut out) {
-            Spoken::Reply => None,
-            Spoken::Broken(text) => Some(Said::Broken(text)),
-            Spoken::Asked => Some(match self.write(calls, &out) {
-                Ok(_) => Said::Fine,
-                Err(unframable) => Said::Broken(unframable.text()),
-            }),
-            Spoken::Aside => {
-                up.push(match self.flights.front() {
-                    Some(flight) if !self.is_shared => {
-                        Upward::Part { id: flight.id, part: Slice::copy_of(frame) }
-                    }
-                    _ => Upward::Discarded,
-                });
-                Some(Said::Fine)
-            }
-        }
-    }
-
-    /// The oldest reply is complete; `rest` is its last frame, or nothing more.
-    fn complete(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        rest: Slice,
-        up: &mut Vec<Upward>,
-    ) {
-        self.is_streaming = false;
-        if self.times.first_byte.is_some() {
-            self.completed = Some(calls.now());
-        }
-        if let (Some(output), true) = (self.output, self.has_gap()) {
-            calls.deadline(output, GAP, None);
-        }
-        let Some(flight) = self.flights.pop_front() else { return };
-        let id = self.plant_shift(flight.id);
-        up.push(Upward::Answered { id, outcome: Outcome::Reply(rest) });
-        up.push(Upward::Released { worker });
-        self.answers += 1;
-    }
-
-    fn has_gap(&self) -> bool {
-        self.stream.as_ref().is_some_and(|stream| stream.gap.is_some())
-    }
-
-    fn watch_gap(&self, calls: &mut Calls<'_>) {
-        let gap = self.stream.as_ref().and_then(|stream| stream.gap);
-        if let (Some(output), Some(gap)) = (self.output, gap) {
-            calls.deadline(output, GAP, Some(calls.now() + gap));
-        }
-    }
-
-    /// Nothing came for so long that the reply has ended.
-    pub(super) fn handle_gap(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        up: &mut Vec<Upward>,
-    ) {
-        let accepted = self.accepted(calls);
-        let unread = self.flights.front().is_some_and(|flight| flight.end > accepted);
-        if self.is_streaming && self.held.is_none() {
-            if unread {
-                // It is still being asked.
-                return self.watch_gap(calls);
-            }
-            self.complete(calls, worker, Slice::default(), up);
-        }
-    }
-
-    /// One message of a program whose messages have tags.
-    fn handle_message(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        frame: &[u8],
-        up: &mut Vec<Upward>,
-    ) -> Said {
-        let accepted = self.accepted(calls);
-        let Some(tags) = &mut self.tags else { return Said::Fine };
-        let mut out = std::mem::take(&mut self.scratch);
-        out.clear();
-        let message = tags.incoming(frame, &mut out);
-        let said = match message {
-            Message::Reply(id) => {
-                let place = self.flights.iter().position(|it| it.id == id && it.end <= accepted);
-                match place.and_then(|place| self.flights.remove(place)) {
-                    Some(flight) if flight.cancelled => {
-                        self.cancelled -= 1;
-                        up.push(Upward::Discarded);
-                    }
-                    Some(_) => {
-                        let outcome = Outcome::Reply(Slice::from(&out[..]));
-                        up.push(Upward::Answered { id, outcome });
-                        up.push(Upward::Released { worker });
-                        self.answers += 1;
-                    }
-                    None => return Said::Unasked(shown(frame)),
-                }
-                Said::Fine
-            }
-            Message::About(id) => {
-                up.push(Upward::Part { id, part: Slice::from(&out[..]) });
-                Said::Fine
-            }
-            Message::Nobody => {
-                up.push(Upward::Discarded);
-                Said::Fine
-            }
-            Message::Asked if self.unread(calls) > UNREAD_MAX => {
-                Said::Broken("it asks and does not read the answers")
-            }
-            Message::Asked | Message::Greeted => match self.write(calls, &out) {
-                Ok(_) if message == Message::Greeted => Said::Ready,
-                Ok(_) => Said::Fine,
-                Err(unframable) => Said::Broken(unframable.text()),
-            },
-            Message::Unasked => Said::Unasked(shown(frame)),
-            Message::Broken(text) => Said::Broken(text),
-        };
-        self.scratch = out;
-        said
-    }
-
     /// Puts a frame into the input and returns its place in all that was offered.
     fn write(
         &mut self,
@@ -490,14 +277,6 @@ impl Link {
         self.input.map_or(0, |input| calls.queued(input))
     }
 
-    /// The planted bug that gives a reply to the next request instead.
-    fn plant_shift(&mut self, id: RequestId) -> RequestId {
-        match self.flights.front_mut() {
-            Some(next) if active(Plant::ShiftedReply) => std::mem::replace(&mut next.id, id),
-            _ => id,
-        }
-    }
-
     fn accepted(&self, calls: &Calls<'_>) -> u64 {
         match self.input {
             Some(input) => self.offered - calls.queued(input) as u64,
@@ -520,15 +299,6 @@ impl Link {
                 }
             }
             Pipe::Error => {}
-        }
-    }
-
-    /// The program has exited well: its whole output is the reply, where that is how it replies.
-    pub(super) fn conclude(&mut self, up: &mut Vec<Upward>) {
-        let Some(whole) = self.whole.take() else { return };
-        if let Some(flight) = self.flights.pop_front() {
-            up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(whole) });
-            self.answers += 1;
         }
     }
 
@@ -600,12 +370,3 @@ impl Link {
 
 /// Bytes that may wait for a program when something is added that no slot bounds.
 const UNREAD_MAX: usize = 64 << 10;
-
-/// Bytes of an unexpected frame that are shown in the log.
-const SHOWN_MAX: usize = 80;
-
-fn shown(frame: &[u8]) -> String {
-    let part = &frame[..frame.len().min(SHOWN_MAX)];
-    let more = if part.len() < frame.len() { "…" } else { "" };
-    format!("\"{}\"{more}", part.escape_ascii())
-}

@@ -1,0 +1,159 @@
+//! How programs come to their end: asked, told, killed, or by themselves.
+
+use event::{Calls, TimerId};
+use exchange::WorkerId;
+use spawn::{Exit, Status};
+
+use super::link::Link;
+use super::program::Phase;
+use super::{Fault, GRACE_MIN, Programs};
+use crate::outside::Outside;
+use crate::upward::Upward;
+
+impl Programs {
+    /// Which of its programs a timer belongs to; its grace has passed.
+    pub(crate) fn handle_timer(
+        &mut self,
+        calls: &mut Calls<'_>,
+        timer: TimerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) -> bool {
+        let grace = self.plan.grace;
+        let mut live = self.live.iter_mut().flatten();
+        let Some(program) = live.find(|program| program.timer == Some(timer)) else {
+            return false;
+        };
+        match program.phase {
+            Phase::Ending => {
+                program.phase = Phase::Told;
+                outside.spawner.stop(program.token, spawn::Stop::Term);
+            }
+            Phase::Told => {
+                tracing::warn!(worker = program.name, "does not end when told to, and is killed");
+                program.phase = Phase::Killed;
+                outside.spawner.stop(program.token, spawn::Stop::Kill);
+            }
+            Phase::Starting => {
+                tracing::warn!(worker = program.name, "was not ready in time, and is killed");
+                program.distrust(calls, outside, Fault::Ended, up);
+            }
+            Phase::Silent => {
+                program.fail_flights(calls, Fault::Ended, up);
+                program.phase = Phase::Ending;
+            }
+            // What it said is read as soon as its client takes it.
+            Phase::Killed if program.link.as_ref().is_some_and(Link::is_held) => {}
+            Phase::Killed | Phase::Serving | Phase::Empty => {
+                // It has exited, or will; whoever still holds its pipes open is not waited for.
+                if let Some(link) = program.link.as_mut() {
+                    link.close(calls);
+                }
+                program.stderr.abandon(calls);
+                program.fail_flights(calls, Fault::Ended, up);
+            }
+        }
+        calls.set_timer(timer, calls.now() + grace.max(GRACE_MIN));
+        let worker = program.worker;
+        self.try_finish(calls, worker, outside, up);
+        true
+    }
+
+    /// The keeper saw it exit.
+    pub(crate) fn handle_exited(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        exit: Exit,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let grace = self.plan.grace;
+        let Some(program) = self.find(worker) else { return };
+        if program.phase == Phase::Serving && !program.is_slot {
+            up.push(Upward::Retired { worker });
+        }
+        program.exit = Some(exit);
+        program.phase = Phase::Killed;
+        program.arm(calls, grace);
+        self.try_finish(calls, worker, outside, up);
+    }
+
+    /// A program is gone when it has exited and all that it said is read.
+    pub(super) fn try_finish(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(program) = self.find(worker) else { return };
+        let read = program.link.as_ref().is_none_or(Link::is_read) && program.stderr.is_closed();
+        if program.exit.is_none() || !read {
+            return;
+        }
+        if let (Some(exit), Some(link)) = (&program.exit, program.link.as_mut())
+            && exit.status == Status::Code(0)
+        {
+            let before = link.answers;
+            link.conclude(up);
+            program.served += link.answers - before;
+        }
+        let well = program.exit.is_some_and(|exit| exit.status == Status::Code(0));
+        if !(program.expected || program.is_slot && well) {
+            let (exit, tail) = (program.exit_text(), program.stderr.tail());
+            let tail =
+                if tail.is_empty() { String::new() } else { format!("; it said last: {tail:?}") };
+            tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}");
+        }
+        program.fail_flights(calls, Fault::Ended, up);
+        if let Some(link) = program.link.as_mut() {
+            link.close(calls);
+        }
+        if let Some(timer) = program.timer.take() {
+            calls.cancel_timer(timer);
+        }
+        outside.tokens.remove(&program.token);
+        program.give_back(up);
+        if program.is_slot && !program.expected {
+            program.empty();
+            return up.push(Upward::Released { worker });
+        }
+        up.push(Upward::Ended { worker, expected: program.expected });
+        self.live[worker.index()] = None;
+    }
+
+    /// Ends a program that has nothing to do.
+    pub(crate) fn stop(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let grace = self.plan.grace;
+        let Some(program) = self.find(worker) else { return };
+        program.expected = true;
+        if program.phase == Phase::Empty {
+            self.live[worker.index()] = None;
+            up.push(Upward::Ended { worker, expected: true });
+        } else if program.phase == Phase::Starting {
+            // Its start is on the way to the keeper, and so is this.
+            outside.spawner.stop(program.token, spawn::Stop::Kill);
+            program.phase = Phase::Killed;
+        } else {
+            program.end(calls, grace);
+        }
+    }
+
+    /// Ends a program that has nothing to do and is to serve nobody else. Another takes its place.
+    pub(crate) fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        let grace = self.plan.grace;
+        let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
+        if let Some(program) = serving {
+            program.expected = true;
+            up.push(Upward::Retired { worker });
+            program.end(calls, grace);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! One program: its phases, and the steps from one to the next.
+
+use std::time::{Duration, Instant};
+
+use event::{Calls, TimerId};
+use exchange::{Request, WorkerId};
+use spawn::Exit;
+
+use super::GRACE_MIN;
+use super::fault::Fault;
+use super::link::Link;
+use super::stderr::Stderr;
+use crate::outside::Outside;
+use crate::upward::Upward;
+
+/// Between two looks at a program's memory.
+const LOOK: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// A slot without a process: one is started for each request.
+    Empty,
+    Starting,
+    Serving,
+    /// Its output has ended; how it exited may be told in a moment.
+    Silent,
+    /// Its input is closed and it is left alone until the grace has passed.
+    Ending,
+    /// It was told to end and is left alone until the grace has passed again.
+    Told,
+    /// It was killed.
+    Killed,
+}
+
+pub(super) struct Program {
+    pub(super) worker: WorkerId,
+    /// The place of its pool.
+    pub(super) place: usize,
+    /// A slot for processes of one request each.
+    pub(super) is_slot: bool,
+    /// What the process is started for.
+    pub(super) pending: Option<Request>,
+    pub(super) token: u64,
+    pub(super) name: String,
+    pub(super) pid: Option<u32>,
+    pub(super) phase: Phase,
+    pub(super) link: Option<Link>,
+    pub(super) stderr: Stderr,
+    pub(super) exit: Option<Exit>,
+    pub(super) timer: Option<TimerId>,
+    /// It was ended because we wanted it, not because of what it did.
+    pub(super) expected: bool,
+    pub(super) served: u64,
+    /// When its memory was last looked at.
+    pub(super) looked_at: Option<Instant>,
+}
+
+impl Program {
+    /// It takes requests from now on.
+    pub(super) fn serve(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
+        self.settle_in(calls);
+        up.push(Upward::Started { worker: self.worker });
+    }
+
+    /// Its start is over.
+    pub(super) fn settle_in(&mut self, calls: &mut Calls<'_>) {
+        self.phase = Phase::Serving;
+        if let Some(timer) = self.timer.take() {
+            calls.cancel_timer(timer);
+        }
+    }
+
+    /// Closes its input and gives it time to end by itself.
+    pub(super) fn end(&mut self, calls: &mut Calls<'_>, grace: Duration) {
+        self.phase = Phase::Ending;
+        if let Some(link) = self.link.as_mut() {
+            link.finish(calls);
+        }
+        self.arm(calls, grace);
+    }
+
+    pub(super) fn look_at_memory(&mut self, now: Instant, outside: &Outside, up: &mut Vec<Upward>) {
+        if self.looked_at.is_some_and(|at| now.duration_since(at) < LOOK) {
+            return;
+        }
+        self.looked_at = Some(now);
+        if let Some(bytes) = self.pid.and_then(|pid| outside.spawner.resident(pid)) {
+            up.push(Upward::Memory { worker: self.worker, bytes });
+        }
+    }
+
+    pub(super) fn arm(&mut self, calls: &mut Calls<'_>, grace: Duration) {
+        let at = calls.now() + grace.max(GRACE_MIN);
+        match self.timer {
+            Some(timer) => calls.set_timer(timer, at),
+            None => self.timer = Some(calls.timer(at)),
+        }
+    }
+
+    /// It gets no other request: what it has ends, and it is killed.
+    pub(super) fn distrust(
+        &mut self,
+        calls: &mut Calls<'_>,
+        outside: &mut Outside,
+        fault: Fault,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.phase == Phase::Serving && !self.is_slot {
+            up.push(Upward::Retired { worker: self.worker });
+        }
+        self.fail_flights(calls, fault, up);
+        if let Some(link) = self.link.as_mut() {
+            link.close(calls);
+        }
+        self.phase = Phase::Killed;
+        outside.spawner.stop(self.token, spawn::Stop::Kill);
+    }
+
+    pub(super) fn fail_flights(
+        &mut self,
+        calls: &mut Calls<'_>,
+        fault: Fault,
+        up: &mut Vec<Upward>,
+    ) {
+        if !self.link.as_ref().is_some_and(Link::is_owing) {
+            return;
+        }
+        let mut how = self.exit_text();
+        if let Some(line) = self.stderr.last_line() {
+            how = format!("{how}; it said last: {line}");
+        }
+        if let Some(link) = self.link.as_mut() {
+            link.fail(calls, fault, &self.name, &how, up);
+        }
+    }
+
+    /// How it exited, if that is known.
+    pub(super) fn exit_text(&self) -> String {
+        match &self.exit {
+            Some(exit) => exit.to_string(),
+            None => "its output ended".to_owned(),
+        }
+    }
+}

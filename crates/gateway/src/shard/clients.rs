@@ -1,0 +1,109 @@
+//! Clients of a shard: they are let in, refused, flushed, and let go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use event::{Calls, ListenerId, StreamId};
+use exchange::{Cause, Outcome, Peer, Phase};
+
+use super::{Role, Shard};
+use crate::exchanges::SessionId;
+use crate::plan::ListenerPlan;
+use crate::session::Session;
+
+/// Clients over the limit that are told so at once; more are closed without a word, so that a flood
+/// of them cannot take all descriptors.
+const REFUSING_MAX: usize = 256;
+/// How long such a client may take to read it.
+const REFUSED_LINGER: Duration = Duration::from_secs(1);
+
+impl Shard {
+    pub(super) fn accepted(
+        &mut self,
+        calls: &mut Calls<'_>,
+        listener: ListenerId,
+        stream: StreamId,
+        peer: event::Peer,
+    ) {
+        self.set_role(stream, Role::Nobody);
+        let Some(place) = self.listeners.iter().position(|it| it.id == Some(listener)) else {
+            return calls.close(stream);
+        };
+        let listener = &mut self.listeners[place];
+        let plan = Arc::clone(&listener.plan);
+        let peer = match peer {
+            event::Peer::Internet(address) => Peer::Internet(address),
+            event::Peer::Local => Peer::Local,
+        };
+        if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
+            listener.refused += 1;
+            return calls.close(stream);
+        }
+        if listener.open >= plan.connections_max {
+            listener.refused += 1;
+            return self.refuse_connection(calls, stream, peer, &plan);
+        }
+        listener.open += 1;
+        listener.accepted += 1;
+        let (index, generation) = self.sessions.insert_with(|index, generation| {
+            let id = SessionId { index, generation };
+            Session::open(calls, id, stream, peer, plan, place, &mut self.core)
+        });
+        let id = SessionId { index, generation };
+        self.set_role(stream, Role::Session(id));
+    }
+
+    pub(super) fn refuse_connection(
+        &mut self,
+        calls: &mut Calls<'_>,
+        stream: StreamId,
+        peer: Peer,
+        plan: &ListenerPlan,
+    ) {
+        if self.refusing >= REFUSING_MAX {
+            return calls.close(stream);
+        }
+        self.refusing += 1;
+        self.set_role(stream, Role::Refused);
+        let text = format!("listener {} has {} connections", plan.name, plan.connections_max);
+        let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
+        self.core.refused_at_receipt(plan.pool, peer, &outcome);
+        self.scratch.clear();
+        Session::refusal(plan, &outcome, &mut self.scratch);
+        calls.send_bytes(stream, &self.scratch);
+        calls.finish(stream, Some(REFUSED_LINGER));
+    }
+
+    /// The client is gone, or is cut: its stream closes and what it is owed is abandoned.
+    pub(super) fn leave(&mut self, calls: &mut Calls<'_>, id: SessionId, cause: Cause) {
+        if let Some(session) = self.session(id) {
+            let stream = session.stream();
+            calls.close(stream);
+            self.set_role(stream, Role::Nobody);
+            self.remove_session(id, cause);
+        }
+    }
+
+    pub(super) fn remove_session(&mut self, id: SessionId, cause: Cause) {
+        let Some(session) = self.sessions.remove(id.index as usize, id.generation) else { return };
+        let listener = &mut self.listeners[session.listener_place];
+        listener.open -= 1;
+        listener.stalled += u64::from(cause == Cause::Stalled);
+        for request in session.abandoned() {
+            self.core.abandon(request, cause);
+        }
+        self.core.leave(id);
+    }
+
+    pub(super) fn flush(&mut self, calls: &mut Calls<'_>) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            let found = self.sessions.get_mut(id.index as usize, id.generation);
+            if let Some(session) = found {
+                session.dirty = false;
+                session.flush(calls, &mut self.core, &mut self.scratch);
+            }
+        }
+        self.dirty = dirty;
+    }
+}
