@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_child_is_told_of_and_ended() {
-        let mut parent = Command::new("sh").args(["-c", "sleep 3600; echo $?"]).spawn().unwrap();
+        let mut parent = Command::new("sh").args(["-c", "sleep 3600; exit 0"]).spawn().unwrap();
         while children(parent.id()).is_empty() {
             std::thread::yield_now();
         }
