@@ -46,6 +46,17 @@ impl Block {
         Self { bytes: class::obtain(capacity), filled: 0 }
     }
 
+    /// As [`Self::with_capacity`], but where the size class would exceed `capacity_max` the block has
+    /// room for `capacity` bytes and no more, and is not kept for reuse.
+    #[must_use]
+    pub fn within(capacity: usize, capacity_max: usize) -> Self {
+        if class::capacity_for(capacity) <= capacity_max {
+            Self::with_capacity(capacity)
+        } else {
+            Self { bytes: Arc::from(vec![0; capacity]), filled: 0 }
+        }
+    }
+
     /// A block that holds a copy of `bytes`.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
@@ -161,6 +172,13 @@ mod tests {
         assert_eq!(block.push(&vec![7; room + 5]), room);
         assert_eq!(block.push(b"x"), 0);
         assert_eq!(block.remaining(), 0);
+    }
+
+    #[test]
+    fn a_block_within_a_limit_is_of_its_class_or_no_longer_than_asked_for() {
+        assert_eq!(Block::within(1000, 1024).capacity(), 1024);
+        assert_eq!(Block::within(1000, 1023).capacity(), 1000);
+        assert_eq!(Block::within(70_000, 100_000).capacity(), 70_000);
     }
 
     #[test]

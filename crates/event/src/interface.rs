@@ -187,7 +187,8 @@ pub enum Direction {
     Both,
 }
 
-/// Limits of one stream, all in bytes.
+/// Limits of one stream, all in bytes. They bound the memory that a stream holds: where what waits
+/// does not fill its blocks and these exceed a limit, it is copied into smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
     /// Received bytes that may wait unconsumed. Over it the stream ends with `HoldFull`.

@@ -6,12 +6,13 @@
 //! ```
 //!
 //! A slice that fills less than half of its block, or is small, is copied into the tail: so what
-//! waits here pins at most twice what it counts, and many small answers leave as one part.
+//! waits here pins at most twice what it counts, and many small answers leave as one part. Where even
+//! that is more memory than the stream may hold, all is copied into blocks that it fills.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
-use block::{Block, CAPACITY_POOLED_MAX, Slice};
+use block::{Block, CAPACITY_MIN, CAPACITY_POOLED_MAX, Slice};
 
 /// Parts handed to the kernel in one call.
 pub(crate) const PARTS_MAX: usize = 32;
@@ -28,6 +29,8 @@ pub(crate) struct Output {
     tail_sent: usize,
     /// Bytes that wait, in slices and tail.
     bytes: usize,
+    /// Bytes of memory that the slices keep alive. A block that two of them share counts twice.
+    sliced: usize,
 }
 
 /// Emptied outputs that are kept for the next stream that sends.
@@ -58,6 +61,54 @@ impl Output {
         self.bytes
     }
 
+    /// Bytes of memory that wait with it, filled or not.
+    pub(crate) fn held(&self) -> usize {
+        self.sliced + self.tail.as_ref().map_or(0, Block::capacity)
+    }
+
+    /// Whether no more memory than so many bytes (and the smallest block) waits with it, if need be
+    /// after what waits was copied together. That is not tried when it would save little, so that
+    /// it costs no more than a few copies a byte.
+    #[inline]
+    pub(crate) fn fits(&mut self, held_max: usize) -> bool {
+        let held_max = held_max.saturating_add(CAPACITY_MIN);
+        if self.held() > held_max && self.held() - self.bytes > self.bytes / 8 {
+            self.compact();
+        }
+        self.held() <= held_max
+    }
+
+    /// Copies what waits into blocks that it fills: at most [`CAPACITY_MIN`] bytes of memory are
+    /// held beyond it then.
+    #[cold]
+    fn compact(&mut self) {
+        self.freeze_tail();
+        self.tail = None;
+        let mut all = std::mem::take(&mut self.slices);
+        self.sliced = 0;
+        let mut into: Option<Block> = None;
+        let mut left = self.bytes;
+        for slice in all.drain(..) {
+            let mut rest = &slice[..];
+            while !rest.is_empty() {
+                let block = into.get_or_insert_with(|| Block::with_capacity(filled_by(left)));
+                let count = block.push(rest);
+                (rest, left) = (&rest[count..], left - count);
+                if block.remaining() == 0
+                    && let Some(full) = into.take()
+                {
+                    self.keep(full.freeze());
+                }
+            }
+        }
+        self.tail = into;
+    }
+
+    fn keep(&mut self, slice: Slice) {
+        self.sliced += slice.held();
+        self.slices.push_back(slice);
+    }
+
     pub(crate) fn push(&mut self, slice: Slice) {
         if slice.len() < COPY_BELOW || slice.len() * 2 < slice.held() {
             self.push_bytes(&slice);
@@ -65,7 +116,7 @@ impl Output {
         }
         self.freeze_tail();
         self.bytes += slice.len();
-        self.slices.push_back(slice);
+        self.keep(slice);
     }
 
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
@@ -107,7 +158,7 @@ impl Output {
         if tail.len() > sent {
             let mut slice = tail.freeze();
             slice.advance(sent);
-            self.slices.push_back(slice);
+            self.keep(slice);
         }
     }
 
@@ -156,6 +207,7 @@ impl Output {
                 break;
             }
             rest -= first.len();
+            self.sliced -= first.held();
             self.slices.pop_front();
         }
     }
@@ -168,12 +220,22 @@ impl Output {
         }
         self.tail_sent = 0;
         self.bytes = 0;
+        self.sliced = 0;
         match &mut self.tail {
             Some(tail) if tail.capacity() <= TAIL_MIN => tail.clear(),
             Some(_) => self.tail = None,
             None => {}
         }
     }
+}
+
+/// The capacity of the largest block that so many bytes fill, or of the smallest there is.
+fn filled_by(bytes: usize) -> usize {
+    let mut capacity = CAPACITY_POOLED_MAX;
+    while capacity > bytes.max(CAPACITY_MIN) {
+        capacity /= 4;
+    }
+    capacity.max(CAPACITY_MIN)
 }
 
 #[cfg(test)]
@@ -252,6 +314,30 @@ mod tests {
         let mut parts = [IoSlice::new(&[]); PARTS_MAX];
         assert!(output.parts(&mut parts) <= 4);
         assert_eq!(output.bytes(), 4800);
+    }
+
+    #[test]
+    fn what_is_compacted_holds_what_it_counts_and_leaves_as_it_came() {
+        for step in [1, 5000, 40_000, 100_000] {
+            let (mut output, mut expected) = (Output::default(), Vec::new());
+            for round in 1..9_usize {
+                let mut block = Block::with_capacity(CAPACITY_POOLED_MAX);
+                block.push(&vec![u8::try_from(round).unwrap(); 34_000 + round * 7]);
+                expected.extend_from_slice(block.filled());
+                output.push(block.freeze());
+                output.push_bytes(&vec![100; round * 113]);
+                expected.extend(vec![100; round * 113]);
+            }
+            output.sent(step);
+            assert!(output.held() > output.bytes() * 3 / 2);
+            output.compact();
+            assert!(output.held() <= output.bytes() + CAPACITY_MIN, "{output:?}");
+            assert_eq!(drain(&mut output, 7001), expected[step..]);
+            assert_eq!(output.sliced, 0);
+        }
+        let mut nothing = Output::default();
+        nothing.compact();
+        assert_eq!((nothing.held(), nothing.bytes()), (0, 0));
     }
 
     #[test]

@@ -296,8 +296,10 @@ impl State {
         let spares = &mut self.outputs;
         let output = stream.output.get_or_insert_with(|| spares.take());
         push(output);
-        let queued = output.bytes();
-        if queued > stream.limits.send_max {
+        let (queued, send_max) = (output.bytes(), stream.limits.send_max);
+        // What counts is the memory, which what waits is made to fill before it is too much.
+        let fits = output.fits(send_max);
+        if queued > send_max || !fits {
             self.end(id, Reason::Overrun);
         } else if queued == 0 {
             stream.output = None;

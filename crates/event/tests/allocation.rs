@@ -1,4 +1,4 @@
-//! The steady loop allocates nothing. Alone in its binary, for it counts what the allocator gives.
+//! The steady loop allocates nothing, and what a stream may hold is memory. Alone in its binary, for it counts what the allocator gives.
 #![allow(unsafe_code, reason = "an allocator can only be written with it")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -10,25 +10,28 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use event::{
-    Calls, DeadlineName, Direction, Epoll, Event, Kernel, Loop, LoopSettings, Owner, Poll, Select,
-    StreamLimits,
+    Calls, DeadlineName, Direction, Epoll, Event, Kernel, Loop, LoopSettings, Owner, Poll, Reason,
+    Select, StreamLimits,
 };
 
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static LIVE: Cell<i64> = const { Cell::new(0) };
 }
 
 // SAFETY: every call is handed on unchanged to the system's allocator, which keeps the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        LIVE.set(LIVE.get() + layout.size().cast_signed() as i64);
         // SAFETY: the caller's promise about the layout is the one that is asked for here.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        LIVE.set(LIVE.get() - layout.size().cast_signed() as i64);
         // SAFETY: the place came from the same allocator with the same layout.
         unsafe { System.dealloc(place, layout) }
     }
@@ -118,4 +121,120 @@ fn a_steady_echo_by_poll_allocates_nothing() {
 #[test]
 fn a_steady_echo_by_select_allocates_nothing() {
     steady_echo_allocates_nothing(|| Select::new().unwrap());
+}
+
+/// Memory that was given and not taken back, without what this thread's pool of blocks keeps.
+fn memory_of(act: impl FnOnce()) -> i64 {
+    let memory = || LIVE.get() - pooled();
+    let before = memory();
+    act();
+    memory() - before
+}
+
+/// Bytes in this thread's pool: blocks that can be had without an allocation.
+fn pooled() -> i64 {
+    let mut blocks = Vec::with_capacity(1 << 16);
+    let mut bytes = 0;
+    for capacity in [64, 256, 1024, 4096, 16 << 10, 64 << 10] {
+        loop {
+            let before = ALLOCATIONS.get();
+            blocks.push(block::Block::with_capacity(capacity));
+            if ALLOCATIONS.get() > before {
+                break;
+            }
+            // With the counts that stand before its bytes.
+            bytes += i64::try_from(capacity).unwrap() + 16;
+        }
+    }
+    bytes
+}
+
+/// Never consumes, and keeps what it is told of ends.
+#[derive(Default)]
+struct Hoarder {
+    ended: Vec<Reason>,
+}
+
+impl Owner for Hoarder {
+    type Mail = ();
+
+    fn handle(&mut self, _: &mut Calls<'_>, event: Event<'_, ()>) {
+        if let Event::Closed { reason, .. } = event {
+            self.ended.push(reason);
+        }
+    }
+}
+
+/// What the loop, its tables and a stream cost beside the bytes that are held.
+const BESIDE: i64 = 4096;
+
+#[test]
+fn what_a_stream_holds_is_no_more_memory_than_its_limit() {
+    // Longer than half a block, shorter than one, and longer than any that is kept.
+    for hold_max in [300, 5000, 20_000, 40_000, 90_000] {
+        let mut events: Loop<_, ()> =
+            Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
+        let mut owner = Hoarder::default();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let limits = StreamLimits { hold_max, ..StreamLimits::default() };
+        let stream = events.calls().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        let (near, mut other) = UnixStream::pair().unwrap();
+        events.calls().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        far.write_all(b"x").unwrap();
+        other.write_all(b"x").unwrap();
+        // The loop's own block, and all its lists.
+        while events.calls().counts().received < 2 {
+            events.turn(&mut owner, None).unwrap();
+        }
+        let held = memory_of(|| {
+            let mut rest = hold_max - 2;
+            while rest > 0 {
+                let count = rest.min(7000);
+                far.write_all(&vec![7; count]).unwrap();
+                while events.calls().counts().received < (hold_max - (rest - count)) as u64 {
+                    events.turn(&mut owner, None).unwrap();
+                }
+                rest -= count;
+            }
+            // The loop has its own block again.
+            other.write_all(b"x").unwrap();
+            while events.calls().counts().received <= hold_max as u64 {
+                events.turn(&mut owner, None).unwrap();
+            }
+        });
+        assert_eq!(owner.ended, [], "one byte less than the limit");
+        let max = i64::try_from(hold_max).unwrap() + BESIDE;
+        assert!(held <= max, "{held} bytes of memory for a limit of {hold_max}");
+        events.calls().close(stream);
+    }
+}
+
+#[test]
+fn what_waits_to_be_sent_is_no_more_memory_than_its_limit() {
+    let send_max = 200_000;
+    for (length, before) in [(34_000, 0), (34_000, 100), (5000, 700), (1, 0), (70_000, 1)] {
+        let mut events: Loop<_, ()> =
+            Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
+        let (near, _far) = UnixStream::pair().unwrap();
+        let limits = StreamLimits { send_max, ..StreamLimits::default() };
+        // Nothing leaves before the first turn.
+        let stream = events.calls().adopt(OwnedFd::from(near).into(), Direction::Both, limits);
+        let mut queued = 0;
+        let held = memory_of(|| {
+            while queued + length + before < send_max * 7 / 8 {
+                events.calls().send_bytes(stream, &vec![7; before]);
+                let mut block = block::Block::with_capacity(length);
+                block.push(&vec![7; length]);
+                queued = events.calls().send(stream, block.freeze());
+            }
+        });
+        let max = i64::try_from(send_max).unwrap() + BESIDE;
+        assert!(held <= max, "{held} bytes of memory for a limit of {send_max}");
+        let mut owner = Hoarder::default();
+        events.turn(&mut owner, Some(Duration::ZERO)).unwrap();
+        assert_eq!(owner.ended, [], "{queued} bytes are within the limit");
+        events.calls().send_bytes(stream, &vec![7; send_max + 1]);
+        events.turn(&mut owner, Some(Duration::ZERO)).unwrap();
+        assert_eq!(owner.ended, [Reason::Overrun]);
+    }
 }

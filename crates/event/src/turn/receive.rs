@@ -86,7 +86,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
         let held = stream.hold.as_ref().map_or(0, Block::len);
         let mut block = if held > HOLD_COPIED_MAX {
-            grown(stream.hold.take().expect("it holds something"))
+            grown(stream.hold.take().expect("it holds something"), stream.limits.hold_max)
         } else {
             let mut hot = hot_block(&mut self.state.hot);
             if let Some(hold) = &stream.hold {
@@ -173,9 +173,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             stream.end(Reason::HoldFull);
             return self.recycle(lent);
         }
-        // A thin rest gets a block of its own size; more keeps the block.
-        if rest * 4 <= lent.capacity() {
-            stream.hold = Some(Block::copy_of(lent.bytes()));
+        // A thin rest gets a block of its own size; more keeps the block, unless that is more memory
+        // than the stream may hold.
+        let hold_max = stream.limits.hold_max;
+        if rest * 4 <= lent.capacity() || lent.capacity() > hold_max {
+            stream.hold = Some(copied(lent.bytes(), hold_max));
             return self.recycle(lent);
         }
         stream.hold = Some(match lent.into_block() {
@@ -185,7 +187,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 }
                 block
             }
-            Err(shared) => Block::copy_of(&shared),
+            Err(shared) => copied(&shared, hold_max),
         });
     }
 
@@ -207,12 +209,21 @@ pub(super) fn hot_block(hot: &mut Option<Block>) -> Block {
     block
 }
 
-/// A long hold with room for more. It doubles, so that growing costs a copy or two a byte.
-fn grown(hold: Block) -> Block {
-    if hold.remaining() >= HOLD_COPIED_MAX {
+/// A copy in a block of its size class, or of its very length where the class exceeds what may be held.
+fn copied(bytes: &[u8], hold_max: usize) -> Block {
+    let mut block = Block::within(bytes.len(), hold_max);
+    block.push(bytes);
+    block
+}
+
+/// A long hold with room for more. It doubles, so that growing costs a copy or two a byte, up to what
+/// may be held.
+fn grown(hold: Block, hold_max: usize) -> Block {
+    let wanted = (hold.len() * 2).min(hold_max.max(hold.len() + 1));
+    if hold.remaining() >= HOLD_COPIED_MAX || hold.capacity() >= wanted {
         return hold;
     }
-    let mut larger = Block::with_capacity(hold.len() * 2);
+    let mut larger = Block::within(wanted, hold_max);
     larger.push(hold.filled());
     larger
 }
