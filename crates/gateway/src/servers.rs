@@ -137,10 +137,10 @@ impl Servers {
         link.send(calls, request, form, up);
         // One that connects has its own, shorter deadline first.
         if idle.is_some() {
-            calls.deadline(link.stream, LINK, Some(calls.now() + deadline));
+            calls.deadline_in(link.stream, LINK, deadline);
         }
         if let Some(total) = total {
-            calls.deadline(link.stream, TOTAL, Some(calls.now() + total));
+            calls.deadline_in(link.stream, TOTAL, total);
         }
     }
 
@@ -152,7 +152,7 @@ impl Servers {
         outside: &mut Outside,
     ) -> LinkId {
         let stream = calls.connect(&self.plan.addresses[place].0, self.plan.limits);
-        calls.deadline(stream, LINK, Some(calls.now() + self.plan.connect));
+        calls.deadline_in(stream, LINK, self.plan.connect);
         let (index, generation) = self.links.insert(Link::new(stream, worker));
         let id = LinkId { index, generation };
         outside.opened.push((stream, self.place, id));
@@ -168,7 +168,7 @@ impl Servers {
         let deadline = self.plan.deadline;
         if let Some(link) = self.link(id) {
             link.connected(up);
-            calls.deadline(link.stream, LINK, Some(calls.now() + deadline));
+            calls.deadline_in(link.stream, LINK, deadline);
         }
     }
 
@@ -184,7 +184,7 @@ impl Servers {
             return data.consume(data.bytes().len());
         };
         match link.receive(data, &self.plan.reply, up) {
-            Step::More => calls.deadline(link.stream, LINK, Some(calls.now() + between)),
+            Step::More => calls.deadline_in(link.stream, LINK, between),
             Step::Whole { keep } => self.whole(calls, id, keep && data.bytes().is_empty(), up),
             Step::Fault(fault) => {
                 data.consume(data.bytes().len());
@@ -210,7 +210,7 @@ impl Servers {
         }
         let serves = self.find(worker).is_some_and(|server| server.retired.is_none());
         if keep && serves {
-            calls.deadline(stream, LINK, Some(calls.now() + idle));
+            calls.deadline_in(stream, LINK, idle);
             calls.deadline(stream, TOTAL, None);
             if let Some(server) = self.find(worker) {
                 server.idle.push(id);
@@ -346,7 +346,7 @@ impl Servers {
             None => self.close(calls, id),
             // It waits for its client, not for the server.
             Some(flight) if name == LINK && (flight.held || flight.waits_for_client()) => {
-                calls.deadline(link.stream, LINK, Some(calls.now() + between));
+                calls.deadline_in(link.stream, LINK, between);
             }
             Some(_) => {
                 let fault = if link.is_connecting() { Fault::ConnectLate } else { Fault::Late };
@@ -372,11 +372,11 @@ impl Servers {
             Word::Hold => link.hold(calls, true),
             Word::GoOn => {
                 link.hold(calls, false);
-                calls.deadline(link.stream, LINK, Some(calls.now() + between));
+                calls.deadline_in(link.stream, LINK, between);
             }
             Word::More(part) => {
                 let queued = link.pass(calls, part);
-                calls.deadline(link.stream, LINK, Some(calls.now() + between));
+                calls.deadline_in(link.stream, LINK, between);
                 if queued > high {
                     up.push(Upward::Flow { id: request, wanted: false });
                 }

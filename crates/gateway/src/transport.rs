@@ -4,7 +4,7 @@
 //! does not take its output, and the ways to end. What it must never know: a message.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use event::{Calls, DeadlineName, StreamId};
 use exchange::{Peer, Slice};
@@ -118,19 +118,24 @@ impl Transport {
     /// Something happened: the idle time begins anew.
     pub(crate) fn rest(&self, calls: &mut Calls<'_>) {
         if let Some(idle) = self.listener.idle {
-            calls.deadline(self.stream, IDLE, Some(calls.now() + idle));
+            calls.deadline_in(self.stream, IDLE, idle);
         }
     }
 
-    pub(crate) fn arm_read(&self, calls: &mut Calls<'_>, at: Option<Instant>) {
-        calls.deadline(self.stream, READ, at);
+    /// What was begun must come to its end within `after`.
+    pub(crate) fn arm_read(&self, calls: &mut Calls<'_>, after: Duration) {
+        calls.deadline_in(self.stream, READ, after);
+    }
+
+    pub(crate) fn disarm_read(&self, calls: &mut Calls<'_>) {
+        calls.deadline(self.stream, READ, None);
     }
 
     fn watch_output(&mut self, calls: &mut Calls<'_>) {
         if let (Some(stall), false) = (self.listener.write_stall, self.stall.armed) {
             self.stall.armed = true;
             self.stall.accepted = self.accepted(calls);
-            calls.deadline(self.stream, WRITE, Some(calls.now() + stall));
+            calls.deadline_in(self.stream, WRITE, stall);
         }
     }
 

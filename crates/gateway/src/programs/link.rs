@@ -241,7 +241,7 @@ impl Link {
             return true;
         }
         self.stalled_at = accepted;
-        calls.deadline(input, STALL, Some(calls.now() + limit));
+        calls.deadline_in(input, STALL, limit);
         false
     }
 
@@ -265,7 +265,7 @@ impl Link {
             self.offered += after.saturating_sub(before) as u64;
             if let (Some(limit), true) = (self.times.write_stall, before == 0 && after > 0) {
                 self.stalled_at = start;
-                calls.deadline(input, STALL, Some(calls.now() + limit));
+                calls.deadline_in(input, STALL, limit);
             }
         }
         let length = envelope.head().len() + frame.len() + envelope.tail().len();

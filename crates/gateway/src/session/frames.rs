@@ -212,9 +212,9 @@ impl Frames {
         let Some(read) = self.plan.read else { return };
         let begun = !transport.is_paused() && self.decoder.is_begun(rest);
         if begun && (found || !self.begun) {
-            transport.arm_read(calls, Some(calls.now() + read));
+            transport.arm_read(calls, read);
         } else if !begun && self.begun {
-            transport.arm_read(calls, None);
+            transport.disarm_read(calls);
         }
         self.begun = begun;
     }
@@ -231,7 +231,7 @@ impl Frames {
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
         self.refuse(transport, outcome, Name::Unknown, core);
         self.input = Input::Ended;
-        transport.arm_read(calls, None);
+        transport.disarm_read(calls);
     }
 
     pub(super) fn handle_eof(&mut self) {

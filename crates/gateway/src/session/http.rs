@@ -312,13 +312,13 @@ impl Http {
     fn watch_anew(&mut self, plan: &HttpPlan, transport: &Transport, calls: &mut Calls<'_>) {
         if let Some(read) = plan.read {
             self.watched = true;
-            transport.arm_read(calls, Some(calls.now() + read));
+            transport.arm_read(calls, read);
         }
     }
 
     fn unwatch(&mut self, transport: &Transport, calls: &mut Calls<'_>) {
         if std::mem::take(&mut self.watched) {
-            transport.arm_read(calls, None);
+            transport.disarm_read(calls);
         }
     }
 

@@ -202,7 +202,7 @@ impl Link {
     pub(super) fn watch_gap(&self, calls: &mut Calls<'_>) {
         let gap = self.stream.as_ref().and_then(|stream| stream.gap);
         if let (Some(output), Some(gap)) = (self.output, gap) {
-            calls.deadline(output, GAP, Some(calls.now() + gap));
+            calls.deadline_in(output, GAP, gap);
         }
     }
 
