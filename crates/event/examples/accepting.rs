@@ -7,19 +7,27 @@
 //!   handover  a thread accepts and hands each connection to the loop whose turn it is
 //! ```
 //!
-//! A connection is answered its first bytes and closed.
+//! A connection is answered the number of its loop and closed. One that says `keep` stays open; one
+//! that says `busy` keeps its loop from everything else for five milliseconds.
 
+use std::hint;
 use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use event::{
     Address, BindSettings, Calls, Direction, Epoll, Event, Fd, Loop, LoopSettings, Mailbox, Owner,
     StreamLimits,
 };
 
+/// How long `busy` keeps a loop.
+const BUSY: Duration = Duration::from_millis(5);
+
 /// Its mail are connections that somebody else accepted.
-struct Once;
+struct Once {
+    number: u8,
+}
 
 impl Owner for Once {
     type Mail = Fd;
@@ -27,9 +35,18 @@ impl Owner for Once {
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Fd>) {
         match event {
             Event::Data { stream, mut data } => {
-                calls.send_bytes(stream, data.bytes());
+                let keeps = data.bytes() == b"keep";
+                if data.bytes() == b"busy" {
+                    let begun = Instant::now();
+                    while begun.elapsed() < BUSY {
+                        hint::spin_loop();
+                    }
+                }
                 data.consume(data.bytes().len());
-                calls.finish(stream, None);
+                calls.send_bytes(stream, &[self.number]);
+                if !keeps {
+                    calls.finish(stream, None);
+                }
             }
             Event::Mail(fd) => {
                 calls.adopt(fd, Direction::Both, StreamLimits::default());
@@ -41,7 +58,7 @@ impl Owner for Once {
 }
 
 /// Starts a loop on a thread named `loop`.
-fn serve(listener: Option<Fd>) -> std::io::Result<Mailbox<Fd>> {
+fn serve(number: u8, listener: Option<Fd>) -> std::io::Result<Mailbox<Fd>> {
     let (tell, told) = mpsc::channel();
     let run = move || {
         let mut events = Loop::new(Epoll::new()?, LoopSettings::default())?;
@@ -50,7 +67,7 @@ fn serve(listener: Option<Fd>) -> std::io::Result<Mailbox<Fd>> {
         }
         // Whoever started us waits for it.
         let _ = tell.send(events.mailbox());
-        events.run(&mut Once)
+        events.run(&mut Once { number })
     };
     thread::Builder::new().name("loop".to_owned()).spawn(run)?;
     told.recv().map_err(std::io::Error::other)
@@ -63,7 +80,7 @@ fn main() -> std::io::Result<()> {
         let settings = BindSettings { reuse_port: true, ..BindSettings::default() };
         let (one, bound) = event::bind(&any, &settings)?;
         let (other, _) = event::bind(&bound, &settings)?;
-        let _loops = [serve(Some(one))?, serve(Some(other))?];
+        let _loops = [serve(0, Some(one))?, serve(1, Some(other))?];
         return wait_with(&bound);
     }
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -73,10 +90,10 @@ fn main() -> std::io::Result<()> {
     if way == "shared" {
         listener.set_nonblocking(true)?;
         let other = listener.try_clone()?;
-        let _loops = [serve(Some(listener.into()))?, serve(Some(other.into()))?];
+        let _loops = [serve(0, Some(listener.into()))?, serve(1, Some(other.into()))?];
         return wait_with(&bound);
     }
-    let loops = [serve(None)?, serve(None)?];
+    let loops = [serve(0, None)?, serve(1, None)?];
     thread::spawn(move || {
         for turn in 0.. {
             let Ok((stream, _)) = listener.accept() else { continue };

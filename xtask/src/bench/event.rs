@@ -4,6 +4,7 @@
 //! Each part is measured by itself and kept in the build folder; the page is made of the parts that
 //! were kept, so that one can be measured anew without the others.
 
+mod accepting;
 mod costs;
 mod counting;
 mod echo;
@@ -106,7 +107,8 @@ pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<()
 /// All parts, in the order of the page.
 fn names() -> Vec<String> {
     let echoes = echo::SHAPES.iter().map(|(all, active)| format!("echo-{all}-{active}"));
-    let others = ["instructions", "timers", "epoll_ctl", "triggers-100", "triggers-1000"];
+    let others =
+        ["instructions", "timers", "epoll_ctl", "triggers-100", "triggers-1000", "accepting"];
     echoes.chain(others.map(str::to_owned)).collect()
 }
 
@@ -115,6 +117,7 @@ fn measure(bench: &Bench, peers: &[echo::Peer], name: &str) -> Result<Part, Fail
         "instructions" => counting::measure(bench, &echo::counted(peers)),
         "timers" => costs::timers(bench),
         "epoll_ctl" => costs::epoll_control(bench),
+        "accepting" => accepting::measure(bench),
         "triggers-100" => echo::triggers(bench, 100),
         "triggers-1000" => echo::triggers(bench, 1000),
         name => {

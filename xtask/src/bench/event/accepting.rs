@@ -1,0 +1,193 @@
+//! Two loops on one address: how they come by its connections, and what that costs.
+//!
+//! Clients connect, send, receive a byte and close, one after the other on each of a few threads. The
+//! byte is the number of the loop that answered, so that it shows how the connections were dealt.
+
+use super::Bench;
+use super::part::Part;
+use crate::bench::process;
+use crate::bench::server::Server;
+use crate::bench::statistics::Quartiles;
+use crate::shell::Failure;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The ways, as the example names them, and in words.
+const WAYS: [(&str, &str); 3] = [
+    ("port", "a socket for each (`SO_REUSEPORT`)"),
+    ("shared", "one socket that both watch"),
+    ("handover", "a thread accepts and deals in turn"),
+];
+/// Clients at once.
+const CLIENTS: usize = 4;
+/// Of so many connections of a client one keeps its loop busy for five milliseconds.
+const BUSY_EVERY: usize = 100;
+/// Connections that are kept open to see how they were dealt.
+const KEPT: usize = 1000;
+
+/// What one round of one way showed.
+#[derive(Clone, Debug, Default)]
+struct Sample {
+    connections_s: f64,
+    cpu_us: f64,
+    /// The larger part of the connections, in percent.
+    share: f64,
+    /// The same of connections that stay.
+    share_kept: f64,
+    /// From `connect` to the byte at the 50th and the 99th of a hundred, while now and then a loop is busy.
+    p50_us: f64,
+    p99_us: f64,
+}
+
+/// What a client did: how often each loop answered, and how long each time took.
+#[derive(Debug, Default)]
+struct Done {
+    by_loop: [u64; 2],
+    times_us: Vec<f64>,
+}
+
+pub(super) fn measure(bench: &Bench) -> Result<Part, Failure> {
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); WAYS.len()];
+    for round in 0..bench.rounds {
+        eprintln!("accepting: round {} of {}", round + 1, bench.rounds);
+        for turn in 0..WAYS.len() {
+            // Who is first changes.
+            let at = (turn + round as usize) % WAYS.len();
+            samples[at].push(sample(bench, WAYS[at].0)?);
+        }
+    }
+    Ok(Part::of(text(&samples)))
+}
+
+fn sample(bench: &Bench, way: &str) -> Result<Sample, Failure> {
+    spread().map_err(|error| Failure::new(format!("affinity: {error}")))?;
+    let mut command = Command::new(bench.built("accepting"));
+    command.arg(way);
+    let server = Server::start(command, &bench.folder.join("accepting.log"))?;
+    let failed = |error| Failure::new(format!("accepting by {way}: {error}"));
+    let kept = keep(&server.address).map_err(failed)?;
+    let warm = bench.window / 4;
+    ask(&server.address, warm, usize::MAX).map_err(failed)?;
+    let (before, begun) = (process::cpu_ns(server.process()).map_err(failed)?, Instant::now());
+    let plain = ask(&server.address, bench.window, usize::MAX).map_err(failed)?;
+    let took = begun.elapsed().as_secs_f64();
+    let cpu_ns = process::cpu_ns(server.process()).map_err(failed)? - before;
+    let mut busy = ask(&server.address, bench.window, BUSY_EVERY).map_err(failed)?;
+    server.stop()?;
+    busy.times_us.sort_by(f64::total_cmp);
+    let at = |part: usize| busy.times_us[busy.times_us.len() * part / 100];
+    let all = plain.by_loop.iter().sum::<u64>() as f64;
+    Ok(Sample {
+        connections_s: all / took,
+        cpu_us: cpu_ns as f64 / 1000.0 / all,
+        share: larger(plain.by_loop),
+        share_kept: larger(kept),
+        p50_us: at(50),
+        p99_us: at(99),
+    })
+}
+
+/// All processors are for everybody: other parts keep to one.
+fn spread() -> io::Result<()> {
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|processor| all.set(processor));
+    Ok(sched_setaffinity(None, &all)?)
+}
+
+fn larger([one, other]: [u64; 2]) -> f64 {
+    100.0 * one.max(other) as f64 / (one + other).max(1) as f64
+}
+
+/// Connections that stay: how many each loop has in the end.
+fn keep(address: &str) -> io::Result<[u64; 2]> {
+    let (mut kept, mut by_loop) = (Vec::new(), [0; 2]);
+    for _ in 0..KEPT {
+        let mut stream = connect(address)?;
+        by_loop[say(&mut stream, b"keep")?] += 1;
+        kept.push(stream);
+    }
+    Ok(by_loop)
+}
+
+/// All clients at once, for that long. Of `busy_every` connections of each, one is `busy`.
+fn ask(address: &str, window: Duration, busy_every: usize) -> io::Result<Done> {
+    let until = Instant::now() + window;
+    let client = || -> io::Result<Done> {
+        let mut done = Done::default();
+        for number in 1.. {
+            let begun = Instant::now();
+            if begun >= until {
+                break;
+            }
+            let is_busy = number % busy_every == 0;
+            let mut stream = connect(address)?;
+            let number = say(&mut stream, if is_busy { b"busy" } else { b"once" })?;
+            done.by_loop[number] += 1;
+            if !is_busy {
+                done.times_us.push(begun.elapsed().as_secs_f64() * 1e6);
+            }
+        }
+        Ok(done)
+    };
+    let mut all = Done::default();
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
+        for client in clients {
+            let done = client.join().map_err(|_| io::Error::other("a client panicked"))??;
+            all.by_loop.iter_mut().zip(done.by_loop).for_each(|(all, one)| *all += one);
+            all.times_us.extend(done.times_us);
+        }
+        Ok(all)
+    })
+}
+
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    Ok(stream)
+}
+
+/// Says a word; gives the number of the loop that answered.
+fn say(stream: &mut TcpStream, word: &[u8]) -> io::Result<usize> {
+    stream.write_all(word)?;
+    let mut number = [0];
+    stream.read_exact(&mut number)?;
+    Ok(usize::from(number[0].min(1)))
+}
+
+fn text(samples: &[Vec<Sample>]) -> String {
+    let of = |samples: &[Sample], what: fn(&Sample) -> f64| {
+        Quartiles::of(&samples.iter().map(what).collect::<Vec<_>>())
+    };
+    let shown = |of: Quartiles, digits| {
+        format!("{:.digits$} [{:.digits$}–{:.digits$}]", of.median, of.low, of.high)
+    };
+    let mut text = format!(
+        "## How two loops come by the connections of one address\n\n\
+         {CLIENTS} clients on the same two processors connect, send four bytes, receive one and close, again and again. \
+         Shares are of the loop that got more, of {KEPT} connections that stay and of those that come and go. In a second \
+         window one of {BUSY_EVERY} connections keeps its loop from everything else for 5 ms; the times are those of the others, \
+         from `connect` to the answer.\n\n\
+         | Way | connections/s | CPU µs a connection | × a socket for each | larger share of those that stay, % | that come and go, % | p50 µs beside busy ones | p99 µs |\n\
+         |---|---|---|---|---|---|---|---|\n"
+    );
+    for ((_, words), one) in WAYS.iter().zip(samples) {
+        let ratios: Vec<f64> =
+            one.iter().zip(&samples[0]).map(|(one, port)| one.cpu_us / port.cpu_us).collect();
+        text.push_str(&format!(
+            "| {words} | {} | {} | {} | {} | {} | {} | {} |\n",
+            shown(of(one, |sample| sample.connections_s), 0),
+            shown(of(one, |sample| sample.cpu_us), 1),
+            shown(Quartiles::of(&ratios), 2),
+            shown(of(one, |sample| sample.share_kept), 0),
+            shown(of(one, |sample| sample.share), 0),
+            shown(of(one, |sample| sample.p50_us), 0),
+            shown(of(one, |sample| sample.p99_us), 0),
+        ));
+    }
+    text + "\n"
+}
