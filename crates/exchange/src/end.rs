@@ -75,6 +75,12 @@ causes! {
     Malformed "malformed" Refused,
     /// The listener has as many connections as its `connections_max`.
     Connections "connections" Refused,
+    /// The listener takes no clients of this address.
+    Denied "denied" Refused,
+    /// The client's address has as many connections as it may.
+    Crowded "crowded" Refused,
+    /// The client's address connects or asks more often than it may.
+    Rate "rate" Refused,
     /// The pool's queue holds as many requests or bytes as it may.
     Full "full" Refused,
     /// The request waited as long as the pool's `queue.wait` allows.

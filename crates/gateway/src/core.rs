@@ -11,6 +11,7 @@ use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, Worke
 use pool::{Payload, Pool};
 
 use crate::bindings::{Slot, Way};
+use crate::door::Doors;
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
 use crate::form::Form;
 use crate::journal::Journal;
@@ -89,6 +90,8 @@ impl Epoch {
 pub(crate) struct Core {
     pub(crate) exchanges: Exchanges,
     pub(crate) pools: Vec<ServedPool>,
+    /// What clients may do by their addresses.
+    pub(crate) doors: Doors,
     /// Parts and outcomes on their way to their clients.
     pub(crate) finished: Vec<(Client, Delivery)>,
     /// When the present turn began.
@@ -144,6 +147,7 @@ impl Core {
         Self {
             exchanges: Exchanges::default(),
             pools: pools.collect(),
+            doors: Doors::default(),
             finished: Vec::new(),
             now,
             epoch,

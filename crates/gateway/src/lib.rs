@@ -20,6 +20,7 @@ mod access;
 mod balance;
 mod bindings;
 mod core;
+mod door;
 mod drain;
 mod exchanges;
 mod form;

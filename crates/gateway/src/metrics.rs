@@ -9,6 +9,8 @@ use std::time::Duration;
 use exchange::{Cause, End, Phase};
 use settings::Configuration;
 
+use crate::door::Turned;
+
 mod render;
 
 /// A number with one writer.
@@ -78,9 +80,19 @@ pub struct Metrics {
 pub(crate) struct ListenerMetrics {
     pub(crate) open: Published,
     pub(crate) accepted: Published,
-    pub(crate) refused: Published,
+    pub(super) turned: [Published; Turned::WORDS.len()],
+    pub(crate) addresses: Published,
+    pub(crate) addresses_forgotten: Published,
     pub(crate) accept_failed: Published,
     pub(crate) stalled: Published,
+}
+
+impl ListenerMetrics {
+    pub(crate) fn set_turned(&self, turned: &Turned) {
+        for (place, &count) in self.turned.iter().zip(turned.counts()) {
+            place.set(count);
+        }
+    }
 }
 
 /// What is counted of one pool.

@@ -79,6 +79,7 @@ pub(crate) struct ListenerPlan {
     pub(crate) write_stall: Option<Duration>,
     pub(crate) limits: StreamLimits,
     pub(crate) front: FrontPlan,
+    pub(crate) addresses: settings::Addresses,
 }
 
 /// What clients speak.
@@ -252,6 +253,7 @@ pub(crate) fn listener(
         idle,
         read,
         write_stall,
+        addresses,
         http,
     } = listener;
     let pool = *places.get(&pool).ok_or(PlanError::NoPool(pool))?;
@@ -299,6 +301,7 @@ pub(crate) fn listener(
             send_max: send_max.saturating_add(send_max / 4).saturating_add(MARKS_SLACK),
         },
         front,
+        addresses,
     })
 }
 

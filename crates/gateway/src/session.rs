@@ -11,6 +11,7 @@ use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Outcome, Peer, RequestId};
 
 use crate::core::Core;
+use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Delivery, SessionId};
 use crate::plan::{FrontPlan, HttpPlan, ListenerPlan};
@@ -47,7 +48,7 @@ impl Session {
         calls: &mut Calls<'_>,
         id: SessionId,
         stream: StreamId,
-        peer: Peer,
+        (peer, entry): (Peer, Option<Entry>),
         listener: Arc<ListenerPlan>,
         listener_place: usize,
         core: &mut Core,
@@ -58,11 +59,11 @@ impl Session {
             }
             // Of datagrams there are no sessions.
             FrontPlan::Connect | FrontPlan::Datagrams => {
-                Front::Connect(Connect::open(id, listener.pool, peer, core))
+                Front::Connect(Connect::open(id, listener.pool, peer, entry, core))
             }
             FrontPlan::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id, listener.pool)),
         };
-        let transport = Transport::open(calls, stream, peer, listener);
+        let transport = Transport::open(calls, stream, peer, entry, listener);
         Self { listener_place, dirty: false, transport, front }
     }
 
@@ -186,6 +187,11 @@ impl Session {
     /// Whether replies are ready or written that the client has not taken.
     pub(crate) fn is_unread(&self, calls: &Calls<'_>) -> bool {
         self.is_owed() || self.transport.queued(calls) > 0
+    }
+
+    /// Where its address is known, if that is limited.
+    pub(crate) const fn entry(&self) -> Option<Entry> {
+        self.transport.entry()
     }
 
     pub(crate) fn stream(&self) -> StreamId {

@@ -16,6 +16,7 @@ use settings::Configuration;
 use spawn::Spawn;
 
 use crate::core::{Core, Epoch};
+use crate::door::{Door, Turned};
 use crate::drain::{Drain, DrainResult, Stage};
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::mail::Mail;
@@ -96,7 +97,7 @@ struct Listener {
     plan: Arc<ListenerPlan>,
     open: u32,
     accepted: u64,
-    refused: u64,
+    turned: Turned,
     accept_failed: u64,
     stalled: u64,
 }
@@ -155,9 +156,14 @@ impl Shard {
         });
         let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
+        let listeners: Vec<Listener> = listeners.collect::<Result<_, PlanError>>()?;
+        let mut core = Core::new(pools.collect::<Result<_, _>>()?, epoch, seed);
+        for listener in &listeners {
+            core.doors.push(Door::new(listener.plan.addresses.clone(), instant, seed));
+        }
         Ok(Self {
-            listeners: listeners.collect::<Result<_, PlanError>>()?,
-            core: Core::new(pools.collect::<Result<_, _>>()?, epoch, seed),
+            listeners,
+            core,
             outside: Outside {
                 spawner,
                 runner,
@@ -407,7 +413,10 @@ impl Shard {
             let to = self.metrics.listener(place);
             to.open.set(u64::from(listener.open));
             to.accepted.set(listener.accepted);
-            to.refused.set(listener.refused);
+            to.set_turned(&listener.turned);
+            let (known, forgotten) = self.core.doors.at(place).counts();
+            to.addresses.set(known);
+            to.addresses_forgotten.set(forgotten);
             to.accept_failed.set(listener.accept_failed);
             to.stalled.set(listener.stalled);
         }
@@ -428,7 +437,7 @@ impl Listener {
             plan: Arc::new(plan),
             open: 0,
             accepted: 0,
-            refused: 0,
+            turned: Turned::default(),
             accept_failed: 0,
             stalled: 0,
         }

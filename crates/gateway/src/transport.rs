@@ -9,6 +9,7 @@ use std::time::Duration;
 use event::{Calls, DeadlineName, StreamId};
 use exchange::{Peer, Slice};
 
+use crate::door::Entry;
 use crate::plan::ListenerPlan;
 
 /// The deadlines of a client's stream. A front has [`READ`] for what it waits for.
@@ -20,6 +21,8 @@ pub(crate) const WRITE: DeadlineName = DeadlineName(2);
 pub(crate) struct Transport {
     stream: StreamId,
     peer: Peer,
+    /// Where its address is known, if that is limited.
+    entry: Option<Entry>,
     listener: Arc<ListenerPlan>,
     paused: bool,
     /// Nothing more is read or owed; it ends once its output is sent.
@@ -42,11 +45,13 @@ impl Transport {
         calls: &mut Calls<'_>,
         stream: StreamId,
         peer: Peer,
+        entry: Option<Entry>,
         listener: Arc<ListenerPlan>,
     ) -> Self {
         calls.limits(stream, listener.limits);
+        let stall = Stall::default();
         let transport =
-            Self { stream, peer, listener, paused: false, closing: false, stall: Stall::default() };
+            Self { stream, peer, entry, listener, paused: false, closing: false, stall };
         transport.rest(calls);
         transport
     }
@@ -57,6 +62,10 @@ impl Transport {
 
     pub(crate) const fn peer(&self) -> Peer {
         self.peer
+    }
+
+    pub(crate) const fn entry(&self) -> Option<Entry> {
+        self.entry
     }
 
     pub(crate) fn listener(&self) -> &ListenerPlan {

@@ -3,6 +3,7 @@
 //! What it is: one small function for each rule that needs two options, or two sections. What it
 //! knows: what the walk found. What it must never know: how it was written.
 
+mod addresses;
 mod balance;
 
 use std::collections::HashMap;
@@ -55,12 +56,12 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     for listener in sections.iter().filter(|section| section.kind.name == "listener") {
         frames::marks(listener, faults);
-        http::trusted(listener, faults);
+        addresses::check(listener, faults);
         http::speaks(listener, &pools, faults);
     }
     cycles(&pools, faults);
     http::addresses(&pools, faults);
-    addresses(sections, faults);
+    taken_twice(sections, faults);
 }
 
 /// A pool has one kind of worker: programs, a database or a handler.
@@ -187,7 +188,7 @@ fn cycle(pools: &[&Section], ring: &[usize]) -> Fault {
 }
 
 /// No two listeners (and not the admin address either) stand on one address.
-fn addresses(sections: &[Section], faults: &mut Vec<Fault>) {
+fn taken_twice(sections: &[Section], faults: &mut Vec<Fault>) {
     let mut taken: Vec<(&Section, &Address)> = Vec::new();
     for section in sections {
         let Some(Value::Address(address)) = section.group.value("listen") else { continue };

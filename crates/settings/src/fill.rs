@@ -62,14 +62,12 @@ fn listener(section: &Section) -> Listener {
         read: time(group, "read"),
         write_stall: time(group, "write_stall"),
         backlog: count(group, "backlog"),
+        addresses: addresses(group),
         http: HttpListener {
             head_max: size(group, "head_max"),
             body_max: size(group, "body_max"),
             forwarded: choice!(group, "forwarded", Forwarded),
-            trusted: match group.find("trusted") {
-                Some(_) => networks(&texts(group, "trusted")),
-                None => Vec::new(),
-            },
+            trusted: networks(group, "trusted"),
         },
         reuse_address: switch(group, "reuse_address"),
     }
@@ -170,8 +168,35 @@ fn servers(group: &Group) -> Servers {
 }
 
 /// The checks have read them once.
-fn networks(texts: &[String]) -> Vec<Network> {
+fn networks(group: &Group, name: &str) -> Vec<Network> {
+    let texts = group.find(name).map_or_else(Vec::new, |_| texts(group, name));
     texts.iter().filter_map(|text| crate::values::network(text).ok()).collect()
+}
+
+fn addresses(group: &Group) -> Addresses {
+    let limits = group.find("per_address").map(|_| inner(group, "per_address"));
+    Addresses {
+        allow: networks(group, "allow"),
+        deny: networks(group, "deny"),
+        limits: limits.map(address_limits),
+    }
+}
+
+fn address_limits(group: &Group) -> AddressLimits {
+    let of = |name| group.find(name).map(|_| count(group, name));
+    let rate = |name, burst| {
+        let per_second = of(name)?;
+        Some(Rate { per_second, burst: of(burst).unwrap_or(per_second) })
+    };
+    let bits = |name| u8::try_from(count(group, name)).expect("the table allows 128 at most");
+    AddressLimits {
+        connections: of("connections"),
+        connects: rate("connects", "connects_burst"),
+        requests: rate("requests", "requests_burst"),
+        ipv4_bits: bits("ipv4_bits"),
+        ipv6_bits: bits("ipv6_bits"),
+        entries: count(group, "entries"),
+    }
 }
 
 fn program(group: &Group) -> Program {

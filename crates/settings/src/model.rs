@@ -2,6 +2,7 @@
 //!
 //! Listeners and pools are known by their names, which outlive any one configuration.
 
+mod addresses;
 mod database;
 mod listener;
 mod pool;
@@ -12,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use addresses::*;
 pub use database::*;
 pub use listener::*;
 pub use pool::*;

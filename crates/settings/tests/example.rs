@@ -56,6 +56,7 @@ fn example() -> Configuration {
             read: Duration::from_secs(10),
             write_stall: Duration::from_secs(30),
             backlog: 4096,
+            addresses: Addresses::default(),
             http: HttpListener {
                 head_max: 16 << 10,
                 body_max: 1 << 20,

@@ -8,6 +8,7 @@ use super::{
     BOUNDS_US, ListenerMetrics, Metrics, PoolMetrics, Published, PublishedHistogram, ShardMetrics,
     end_place,
 };
+use crate::door::Turned;
 
 /// One number of every listener, every pool, or of the shard.
 struct Family<T> {
@@ -28,10 +29,15 @@ const fn gauge<T>(name: &'static str, of: fn(&T) -> &Published, help: &'static s
 const LISTENER: &[Family<ListenerMetrics>] = &[
     gauge("roadstead_connections", |it| &it.open, "Open client connections."),
     counter("roadstead_connections_total", |it| &it.accepted, "Connections accepted."),
+    gauge(
+        "roadstead_addresses",
+        |it| &it.addresses,
+        "Addresses that are remembered for the limits of each.",
+    ),
     counter(
-        "roadstead_connections_refused_total",
-        |it| &it.refused,
-        "Connections over the listener's limit.",
+        "roadstead_addresses_forgotten_total",
+        |it| &it.addresses_forgotten,
+        "Addresses that were forgotten before their time because the table was full.",
     ),
     counter(
         "roadstead_accept_failed_total",
@@ -106,6 +112,7 @@ impl Metrics {
         let mut page = Page::default();
         page.families(LISTENER, "listener", &self.listeners);
         page.families(POOL, "pool", &self.pools);
+        self.render_turned(&mut page);
         self.render_workers(&mut page);
         self.render_ends(&mut page);
         page.head("roadstead_request_seconds", "histogram", "From receipt to end.");
@@ -121,6 +128,17 @@ impl Metrics {
             page.line(family.name, "", (family.of)(&self.shard).load());
         }
         page.0
+    }
+
+    fn render_turned(&self, page: &mut Page) {
+        let name = "roadstead_connections_refused_total";
+        page.head(name, "counter", "Connections and datagrams that were turned away, by reason.");
+        for (listener, metrics) in &self.listeners {
+            for (reason, count) in Turned::WORDS.iter().zip(&metrics.turned) {
+                let labels = format!("{{listener=\"{listener}\",reason=\"{reason}\"}}");
+                page.line(name, &labels, count.load());
+            }
+        }
     }
 
     fn render_workers(&self, page: &mut Page) {

@@ -10,6 +10,7 @@ use exchange::{Cause, Outcome, Peer, Phase, RequestId, Slice};
 use wire::{Asked, Framing, Marks, write_reply};
 
 use crate::core::Core;
+use crate::door::Entry;
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::transport::Transport;
 
@@ -37,11 +38,29 @@ pub(super) fn write_refusal(outcome: &Outcome, out: &mut Vec<u8>) {
 
 impl Connect {
     /// Submits the request: its body is who connected.
-    pub(super) fn open(id: SessionId, pool: usize, peer: Peer, core: &mut Core) -> Self {
+    pub(super) fn open(
+        id: SessionId,
+        pool: usize,
+        peer: Peer,
+        entry: Option<Entry>,
+        core: &mut Core,
+    ) -> Self {
+        let quiet = Self {
+            pool,
+            request: None,
+            parts: VecDeque::new(),
+            held: 0,
+            outcome: None,
+            holding: false,
+        };
+        if let Err(outcome) = core.doors.ask(core.now, entry) {
+            core.refused_at_receipt(pool, peer, &outcome);
+            return Self { outcome: Some(outcome), ..quiet };
+        }
         let client = Client::Session { session: id, sequence: 0 };
         let body = Slice::from(peer.to_string().as_str());
         let request = Some(core.submit(client, peer, body, pool));
-        Self { pool, request, parts: VecDeque::new(), held: 0, outcome: None, holding: false }
+        Self { request, ..quiet }
     }
 
     pub(super) fn deliver(&mut self, transport: &Transport, delivery: Delivery, core: &mut Core) {

@@ -168,6 +168,9 @@ impl Frames {
             let outcome = Outcome::ended(Cause::Draining, Phase::Receive, text);
             return self.refuse(transport, outcome, name, core);
         }
+        if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
+            return self.refuse(transport, outcome, name, core);
+        }
         let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
         let id = core.submit(client, transport.peer(), Slice::copy_of(frame), self.pool);
         self.owed.push(id, name);

@@ -192,6 +192,9 @@ impl Http {
         core: &mut Core,
     ) {
         self.unwatch(transport, calls);
+        if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
+            return self.refuse_whole(transport, calls, head, &outcome, core);
+        }
         let client = match transport.peer() {
             Peer::Internet(address) => Some(address.ip()),
             Peer::Local | Peer::Inside => None,
@@ -251,6 +254,30 @@ impl Http {
             holding: false,
             chunks: None,
         });
+    }
+
+    /// A request is answered without a worker. The connection goes on where no body is to come.
+    fn refuse_whole(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        head: RequestHead,
+        outcome: &Outcome,
+        core: &mut Core,
+    ) {
+        core.refused_at_receipt(self.pool, transport.peer(), outcome);
+        let whole = matches!(head.body, BodyKind::None);
+        let keep = head.connection.keep_alive && whole && !self.refusing;
+        let mut out = std::mem::take(&mut core.scratch);
+        out.clear();
+        write_outcome(outcome, head.method(), head.version, keep, &mut out);
+        transport.send_bytes(calls, &out);
+        core.scratch = out;
+        head.recycle();
+        if !keep {
+            self.input = Input::Ended;
+            self.ending = true;
+        }
     }
 
     /// What broke a rule is answered, unless its reply has begun, and the connection ends.
@@ -527,7 +554,7 @@ fn write_outcome(
             (status_of(*end), [word, b": ", said, b"\n"].concat())
         }
     };
-    let lines: &[u8] = if status == 503 { b"Retry-After: 1\r\n" } else { b"" };
+    let lines: &[u8] = if matches!(status, 429 | 503) { b"Retry-After: 1\r\n" } else { b"" };
     let content_type = "text/plain; charset=utf-8";
     let answer = Answer { status, content_type, lines, body: &body, keep_alive };
     write_answer(&answer, method, version, out);
@@ -544,6 +571,8 @@ fn status_of(end: End) -> u16 {
         | Cause::Connections
         | Cause::Stopped => 503,
         Cause::Malformed | Cause::Record | Cause::Row | Cause::TooLong | Cause::Incomplete => 400,
+        Cause::Denied => 403,
+        Cause::Crowded | Cause::Rate => 429,
         Cause::NoPool => 404,
         _ => 502,
     }

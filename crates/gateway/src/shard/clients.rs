@@ -7,8 +7,8 @@ use event::{Calls, ListenerId, StreamId};
 use exchange::{Cause, Outcome, Peer, Phase};
 
 use super::{Role, Shard};
+use crate::door;
 use crate::exchanges::SessionId;
-use crate::plan::ListenerPlan;
 use crate::session::Session;
 
 /// Clients over the limit that are told so at once; more are closed without a word, so that a flood
@@ -36,21 +36,33 @@ impl Shard {
             event::Peer::Local => Peer::Local,
         };
         if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
-            listener.refused += 1;
+            listener.turned.count_admission();
             return calls.close(stream);
         }
         if listener.open >= plan.connections_max {
-            listener.refused += 1;
-            return self.refuse_connection(calls, stream, peer, &plan);
+            let most = plan.connections_max;
+            let text = format!("listener {} has {most} connections", plan.name);
+            let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
+            return self.refuse_connection(calls, stream, peer, place, &outcome);
         }
+        let entry = match self.core.doors.at(place).enter(self.core.now, place, peer) {
+            Ok(entry) => entry,
+            Err(cause) => {
+                return self.refuse_connection(calls, stream, peer, place, &door::refusal(cause));
+            }
+        };
         listener.open += 1;
         listener.accepted += 1;
         let (index, generation) = self.sessions.insert_with(|index, generation| {
             let id = SessionId { index, generation };
-            Session::open(calls, id, stream, peer, plan, place, &mut self.core)
+            Session::open(calls, id, stream, (peer, entry), plan, place, &mut self.core)
         });
         let id = SessionId { index, generation };
         self.set_role(stream, Role::Session(id));
+        // One that was refused what it came for is told so in this turn.
+        if self.session(id).is_some_and(|session| session.is_owed()) {
+            self.touch(id);
+        }
     }
 
     pub(super) fn refuse_connection(
@@ -58,18 +70,20 @@ impl Shard {
         calls: &mut Calls<'_>,
         stream: StreamId,
         peer: Peer,
-        plan: &ListenerPlan,
+        place: usize,
+        outcome: &Outcome,
     ) {
+        let listener = &mut self.listeners[place];
+        listener.turned.count(outcome.end().cause);
         if self.refusing >= REFUSING_MAX {
             return calls.close(stream);
         }
+        let plan = Arc::clone(&listener.plan);
         self.refusing += 1;
         self.set_role(stream, Role::Refused);
-        let text = format!("listener {} has {} connections", plan.name, plan.connections_max);
-        let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
-        self.core.refused_at_receipt(plan.pool, peer, &outcome);
+        self.core.refused_at_receipt(plan.pool, peer, outcome);
         self.scratch.clear();
-        Session::refusal(plan, &outcome, &mut self.scratch);
+        Session::refusal(&plan, outcome, &mut self.scratch);
         calls.send_bytes(stream, &self.scratch);
         calls.finish(stream, Some(REFUSED_LINGER));
     }
@@ -93,6 +107,7 @@ impl Shard {
             self.core.abandon(request, cause);
         }
         self.core.leave(id);
+        self.core.doors.leave(session.entry());
     }
 
     pub(super) fn flush(&mut self, calls: &mut Calls<'_>) {

@@ -28,7 +28,13 @@ impl Shard {
         let listener = &mut self.listeners[place];
         let plan = std::sync::Arc::clone(&listener.plan);
         if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
-            listener.refused += 1;
+            listener.turned.count_admission();
+            return;
+        }
+        let door = self.core.doors.at(place).datagram(self.core.now, peer);
+        if door == Err(Cause::Denied) {
+            // Whoever wrote that address on it would have the answer.
+            listener.turned.count(Cause::Denied);
             return;
         }
         let (max, frame_max) = (plan.connections_max, plan.datagram_max);
@@ -39,10 +45,10 @@ impl Shard {
         } else if listener.asking >= max {
             Some((Cause::Connections, format!("listener {} has {max} requests", plan.name)))
         } else {
-            None
+            door.err().map(|cause| (cause, cause.meaning().to_owned()))
         };
         if let Some((cause, text)) = refusal {
-            listener.refused += 1;
+            listener.turned.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
             self.core.refused_at_receipt(plan.pool, peer, &outcome);
             return self.answer(calls, place, from, outcome);

@@ -60,7 +60,12 @@ pub(super) fn judge(check: ReplyCheck, reply: &[u8], own: &Record<'_>) -> Judgem
 /// room for it, or is about to end.
 pub(super) fn notice(reply: &[u8]) -> Option<Code> {
     match said(reply) {
-        Said::Ended(_, code @ Code::Known(Cause::Connections | Cause::Draining)) => Some(code),
+        Said::Ended(
+            _,
+            code @ Code::Known(
+                Cause::Connections | Cause::Denied | Cause::Crowded | Cause::Draining,
+            ),
+        ) => Some(code),
         _ => None,
     }
 }

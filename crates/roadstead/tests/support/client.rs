@@ -11,7 +11,10 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(address: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::new(TcpStream::connect(address).unwrap())
+    }
+
+    pub(crate) fn new(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();

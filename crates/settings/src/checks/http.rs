@@ -2,7 +2,6 @@
 
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
-use crate::values;
 use crate::walk::{Section, Value};
 use crate::{Address, Protocol};
 
@@ -15,20 +14,6 @@ pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
                 .expected("does not belong here")
                 .mend("remove it; `server_requests_max` limits what one server has at once"),
         );
-    }
-}
-
-/// Proxies are addresses or networks.
-pub(super) fn trusted(listener: &Section, faults: &mut Vec<Fault>) {
-    let Some(Value::Texts(texts)) = listener.group.value("trusted") else { return };
-    for text in texts {
-        if let (Err(bad), Some(place)) = (values::network(text), listener.group.place("trusted")) {
-            let fault = Fault::at(place, format!("`{text}` {}", bad.why));
-            faults.push(match bad.mend {
-                Some(mend) => fault.mend(mend),
-                None => fault,
-            });
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{Address, Framing};
+use super::{Address, Addresses, Framing};
 
 /// One listener (`[listener.NAME]`).
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,8 @@ pub struct Listener {
     pub backlog: u32,
     /// Whether to bind an address whose former connections the kernel still remembers.
     pub reuse_address: bool,
+    /// Whom it takes.
+    pub addresses: Addresses,
     /// What only a listener of HTTP has.
     pub http: HttpListener,
 }

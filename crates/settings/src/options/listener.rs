@@ -1,8 +1,9 @@
 // tidy: table
 //! The options of listeners.
 
+use super::addresses::PER_ADDRESS;
 use super::table::{GIB, any, count, frames, size, time_or_zero, word};
-use super::{Choice, Default, Kind, Opt, Word};
+use super::{Choice, Default, Kind, Opt, Short, Word};
 use crate::model::*;
 
 use Default::{Is, None as Nothing, Required};
@@ -91,6 +92,24 @@ pub(super) const LISTENER: &[Opt] = &[
         Kind::Names,
         Nothing,
         "With `http`: addresses or networks of clients that are proxies, whose own such fields are kept.",
+    ),
+    any(
+        "allow",
+        Kind::Names,
+        Nothing,
+        "Addresses or networks whose clients are taken, and no others; without it all are.",
+    ),
+    any(
+        "deny",
+        Kind::Names,
+        Nothing,
+        "Addresses or networks whose clients are refused, also those that `allow` has.",
+    ),
+    any(
+        "per_address",
+        Kind::Group(PER_ADDRESS, Short::None),
+        Nothing,
+        "What the clients of one address may do together; without it all that the listener may.",
     ),
     any(
         "backlog",

@@ -7,7 +7,7 @@ use crate::reply::Asked;
 /// The code of an error object for an ending. Stable: clients match it.
 ///
 /// What the message itself is to blame for has the standard's code. The others lie where neither
-/// the standard nor LSP nor MCP has any: -3205x was refused and may be sent again, -3206x was tried
+/// the standard nor LSP nor MCP has any: -3204x or -3205x was refused and may be sent again, -3206x was tried
 /// without effect, of -3207x nobody can say.
 #[must_use]
 pub const fn code(cause: Cause) -> i32 {
@@ -15,6 +15,10 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Incomplete => -32700,
         Cause::TooLong | Cause::Record | Cause::Malformed => -32600,
         Cause::Row => -32602,
+        // -32042 has a meaning in MCP.
+        Cause::Denied => -32045,
+        Cause::Crowded => -32046,
+        Cause::Rate => -32047,
         Cause::Connections => -32050,
         Cause::Full => -32051,
         Cause::Waited => -32052,

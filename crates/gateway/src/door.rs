@@ -1,0 +1,218 @@
+//! Who may come in by a listener, and how much of it: its networks and its limits per address.
+//!
+//! A client that is refused here costs its refusal and nothing else: no session, no queue. What a
+//! client of an address did is kept by `pool::Guard`; clients without an address, on Unix sockets
+//! and in this process, pass.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use exchange::{Cause, Outcome, Peer, Phase};
+use pool::{Guard, Over, Place};
+use settings::Addresses;
+
+/// Where the address of a connection stands in the door that let it in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The listener's place.
+    listener: usize,
+    place: Place,
+}
+
+/// The door of one listener.
+#[derive(Debug)]
+pub(crate) struct Door {
+    addresses: Addresses,
+    guard: Option<Guard>,
+}
+
+impl Door {
+    pub(crate) fn new(addresses: Addresses, now: Instant, seed: u64) -> Self {
+        let guard = addresses.limits.map(|limits| {
+            let secret = (seed, seed.rotate_left(32) ^ 0x9e37_79b9_7f4a_7c15);
+            Guard::new(guard_settings(limits), now, secret)
+        });
+        Self { addresses, guard }
+    }
+
+    /// A connection. What it returns is handed to [`Self::leave`] when it has ended.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(crate) fn enter(
+        &mut self,
+        now: Instant,
+        listener: usize,
+        peer: Peer,
+    ) -> Result<Option<Entry>, Cause> {
+        let Some(address) = address(peer) else { return Ok(None) };
+        if !self.addresses.admit(address) {
+            return Err(Cause::Denied);
+        }
+        let Some(guard) = &mut self.guard else { return Ok(None) };
+        let place = guard.connect(now, address).map_err(cause)?;
+        Ok(Some(Entry { listener, place }))
+    }
+
+    /// A connection has ended.
+    pub(crate) fn leave(&mut self, entry: Entry) {
+        if let Some(guard) = &mut self.guard {
+            guard.disconnect(entry.place);
+        }
+    }
+
+    /// A datagram, which is a request without a connection.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(crate) fn datagram(&mut self, now: Instant, peer: Peer) -> Result<(), Cause> {
+        let Some(address) = address(peer) else { return Ok(()) };
+        if !self.addresses.admit(address) {
+            return Err(Cause::Denied);
+        }
+        match &mut self.guard {
+            Some(guard) => guard.datagram(now, address).map_err(cause),
+            None => Ok(()),
+        }
+    }
+
+    /// Addresses that are remembered, and those that were forgotten before their time.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        self.guard.as_ref().map_or((0, 0), |guard| (guard.length() as u64, guard.evicted()))
+    }
+}
+
+/// All doors, by the places of their listeners.
+#[derive(Debug, Default)]
+pub(crate) struct Doors(Vec<Door>);
+
+impl Doors {
+    pub(crate) fn push(&mut self, door: Door) {
+        self.0.push(door);
+    }
+
+    pub(crate) fn at(&mut self, listener: usize) -> &mut Door {
+        &mut self.0[listener]
+    }
+
+    pub(crate) fn leave(&mut self, entry: Option<Entry>) {
+        if let Some(entry) = entry {
+            self.0[entry.listener].leave(entry);
+        }
+    }
+
+    /// A request on a connection.
+    ///
+    /// # Errors
+    /// Its refusal, when its address has asked often enough.
+    pub(crate) fn ask(&mut self, now: Instant, entry: Option<Entry>) -> Result<(), Outcome> {
+        let Some(entry) = entry else { return Ok(()) };
+        let Some(guard) = &mut self.0[entry.listener].guard else { return Ok(()) };
+        guard.request(now, entry.place).map_err(|over| refusal(cause(over)))
+    }
+}
+
+/// What a client is told that is refused here.
+pub(crate) fn refusal(cause: Cause) -> Outcome {
+    Outcome::ended(cause, Phase::Receive, cause.meaning().trim_end_matches('.'))
+}
+
+const fn cause(over: Over) -> Cause {
+    match over {
+        Over::Connections => Cause::Crowded,
+        Over::Connects | Over::Requests => Cause::Rate,
+    }
+}
+
+const fn address(peer: Peer) -> Option<IpAddr> {
+    match peer {
+        Peer::Internet(address) => Some(address.ip()),
+        Peer::Local | Peer::Inside => None,
+    }
+}
+
+fn guard_settings(limits: settings::AddressLimits) -> pool::GuardSettings {
+    let settings::AddressLimits { connections, connects, requests, ipv4_bits, ipv6_bits, entries } =
+        limits;
+    let rate = |settings::Rate { per_second, burst }| pool::Rate { per_second, burst };
+    pool::GuardSettings {
+        connections,
+        connects: connects.map(rate),
+        requests: requests.map(rate),
+        ipv4_bits,
+        ipv6_bits,
+        entries,
+    }
+}
+
+/// Why a listener turned a connection or a datagram away, counted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turned([u64; Self::WORDS.len()]);
+
+impl Turned {
+    /// The words in the metrics: causes, and behind them the answer of an embedder's own check.
+    pub(crate) const WORDS: [&'static str; 7] =
+        ["connections", "denied", "crowded", "rate", "toolong", "draining", "admission"];
+
+    pub(crate) fn count(&mut self, cause: Cause) {
+        if let Some(place) = Self::WORDS.iter().position(|word| *word == cause.word()) {
+            self.0[place] += 1;
+        }
+    }
+
+    pub(crate) fn count_admission(&mut self) {
+        self.0[Self::WORDS.len() - 1] += 1;
+    }
+
+    pub(crate) const fn counts(&self) -> &[u64; Self::WORDS.len()] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(text: &str) -> Peer {
+        Peer::Internet(text.parse().unwrap())
+    }
+
+    fn network(address: &str, bits: u8) -> settings::Network {
+        settings::Network { address: address.parse().unwrap(), bits }
+    }
+
+    #[test]
+    fn who_is_denied_is_refused_and_so_is_whom_a_list_leaves_out() {
+        let mut door = Door::new(
+            Addresses {
+                allow: vec![network("10.0.0.0", 8), network("2001:db8::", 32)],
+                deny: vec![network("10.1.0.0", 16)],
+                limits: None,
+            },
+            Instant::now(),
+            1,
+        );
+        let mut enter = |text| door.enter(Instant::now(), 0, peer(text));
+        assert_eq!(enter("10.0.0.1:5"), Ok(None));
+        assert_eq!(enter("[::ffff:10.0.0.1]:5"), Ok(None));
+        assert_eq!(enter("10.1.0.1:5"), Err(Cause::Denied));
+        assert_eq!(enter("11.0.0.1:5"), Err(Cause::Denied));
+        assert_eq!(enter("[2001:db8::1]:5"), Ok(None));
+        assert_eq!(enter("[2001:db9::1]:5"), Err(Cause::Denied));
+        assert_eq!(door.enter(Instant::now(), 0, Peer::Local), Ok(None));
+        assert_eq!(door.datagram(Instant::now(), peer("10.1.0.1:5")), Err(Cause::Denied));
+    }
+
+    #[test]
+    fn every_reason_to_turn_somebody_away_has_its_place() {
+        let mut turned = Turned::default();
+        for cause in
+            [Cause::Connections, Cause::Denied, Cause::Crowded, Cause::Rate, Cause::TooLong]
+        {
+            turned.count(cause);
+        }
+        turned.count(Cause::Draining);
+        turned.count_admission();
+        assert_eq!(turned.counts(), &[1; 7]);
+    }
+}

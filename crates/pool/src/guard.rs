@@ -1,0 +1,321 @@
+//! What one address may do at a listener: connections at once, connections and requests a second.
+//!
+//! What it knows: addresses, the time that it is told. What it must never know: a socket, a clock,
+//! what a request is.
+//!
+//! Addresses that begin with the same bits count as one: 32 of IPv4, 64 of IPv6, as one customer
+//! has them. The table has a limit. An address is forgotten when it has no connection open and
+//! nothing is held against it; when the table is full, the one without a connection that rested
+//! longest is forgotten before, and what it had used of its rates with it. One with a connection
+//! open is never forgotten, so connections are counted exactly.
+
+use std::hash::Hasher;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Instant;
+
+use hashbrown::HashTable;
+use siphasher::sip::SipHasher13;
+
+use crate::list::{Links, List};
+
+#[cfg(test)]
+mod tests;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Addresses with nothing held against them that one step forgets at most.
+const FORGOTTEN_AT_ONCE: usize = 4;
+
+/// So many a second; as many at once as `burst` says, when there was rest before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// From 1 to a million.
+    pub per_second: u32,
+    /// From 1 to a million.
+    pub burst: u32,
+}
+
+/// The limits of each address; without a number there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuardSettings {
+    /// Connections at once.
+    pub connections: Option<u32>,
+    /// New connections.
+    pub connects: Option<Rate>,
+    /// Requests.
+    pub requests: Option<Rate>,
+    /// Bits of an IPv4 address that tell one from another, up to 32.
+    pub ipv4_bits: u8,
+    /// Bits of an IPv6 address that tell one from another, up to 128.
+    pub ipv6_bits: u8,
+    /// Addresses that are remembered; at least as many as connections can be open.
+    pub entries: u32,
+}
+
+/// Which limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Connections at once; also when the table is full of addresses with open connections.
+    Connections,
+    /// New connections a second.
+    Connects,
+    /// Requests a second.
+    Requests,
+}
+
+/// A rate as a meter: the moment at which all that was taken is paid for moves on by `interval_ns`
+/// each time, and may lie ahead by `ahead_ns`.
+#[derive(Clone, Copy, Debug)]
+struct Meter {
+    interval_ns: u64,
+    ahead_ns: u64,
+}
+
+impl Meter {
+    fn new(rate: Rate) -> Self {
+        let interval_ns = SECOND_NS / u64::from(rate.per_second.max(1));
+        Self { interval_ns, ahead_ns: interval_ns * u64::from(rate.burst.max(1) - 1) }
+    }
+
+    fn allows(self, paid_ns: u64, now_ns: u64) -> bool {
+        paid_ns.saturating_sub(now_ns) <= self.ahead_ns
+    }
+
+    fn take(self, paid_ns: &mut u64, now_ns: u64) {
+        *paid_ns = (*paid_ns).max(now_ns).saturating_add(self.interval_ns);
+    }
+}
+
+/// One address, or those that count as one.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: u128,
+    open: u32,
+    /// When its connections, and its requests, are paid for.
+    connects_ns: u64,
+    requests_ns: u64,
+}
+
+/// Where an address with an open connection stands in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u32);
+
+/// The addresses that lately used a listener, and what they did.
+#[derive(Debug)]
+pub struct Guard {
+    settings: GuardSettings,
+    connects: Option<Meter>,
+    requests: Option<Meter>,
+    start: Instant,
+    /// Keeps clients from choosing addresses that collide.
+    secret: (u64, u64),
+    index: HashTable<u32>,
+    entries: Vec<Entry>,
+    vacant: Vec<u32>,
+    /// Those without a connection; who rested longest is first.
+    resting: List,
+    links: Links,
+    evicted: u64,
+}
+
+impl Guard {
+    /// An empty table. The secret is for the hashes of addresses.
+    #[must_use]
+    pub fn new(settings: GuardSettings, now: Instant, secret: (u64, u64)) -> Self {
+        Self {
+            settings,
+            connects: settings.connects.map(Meter::new),
+            requests: settings.requests.map(Meter::new),
+            start: now,
+            secret,
+            index: HashTable::new(),
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            resting: List::EMPTY,
+            links: Links::default(),
+            evicted: 0,
+        }
+    }
+
+    /// A connection of this address. It counts as open until [`Self::disconnect`].
+    ///
+    /// # Errors
+    /// The limit that it is over; nothing is counted then.
+    pub fn connect(&mut self, now: Instant, address: IpAddr) -> Result<Place, Over> {
+        let now_ns = self.ns(now);
+        let place = self.enter(now_ns, address)?;
+        let entry = &mut self.entries[place as usize];
+        if self.settings.connections.is_some_and(|most| entry.open >= most) {
+            return Err(Over::Connections);
+        }
+        if let Some(meter) = self.connects {
+            if !meter.allows(entry.connects_ns, now_ns) {
+                return Err(Over::Connects);
+            }
+            meter.take(&mut entry.connects_ns, now_ns);
+        }
+        entry.open += 1;
+        if self.links.holds(place) {
+            self.resting.remove(&mut self.links, place);
+        }
+        Ok(Place(place))
+    }
+
+    /// One connection of this address has ended.
+    pub fn disconnect(&mut self, place: Place) {
+        let entry = &mut self.entries[place.0 as usize];
+        entry.open -= 1;
+        if entry.open == 0 {
+            self.resting.push_last(&mut self.links, place.0);
+        }
+    }
+
+    /// A request on an open connection.
+    ///
+    /// # Errors
+    /// When it is one too many.
+    pub fn request(&mut self, now: Instant, place: Place) -> Result<(), Over> {
+        let now_ns = self.ns(now);
+        self.charge(now_ns, place.0)
+    }
+
+    /// A request without a connection.
+    ///
+    /// # Errors
+    /// When it is one too many.
+    pub fn datagram(&mut self, now: Instant, address: IpAddr) -> Result<(), Over> {
+        let now_ns = self.ns(now);
+        let place = self.enter(now_ns, address)?;
+        if self.links.holds(place) {
+            self.resting.remove(&mut self.links, place);
+            self.resting.push_last(&mut self.links, place);
+        }
+        self.charge(now_ns, place)
+    }
+
+    /// Addresses in the table.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Addresses that were forgotten before their time, because the table was full.
+    #[must_use]
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    fn charge(&mut self, now_ns: u64, place: u32) -> Result<(), Over> {
+        let Some(meter) = self.requests else { return Ok(()) };
+        let entry = &mut self.entries[place as usize];
+        if !meter.allows(entry.requests_ns, now_ns) {
+            return Err(Over::Requests);
+        }
+        meter.take(&mut entry.requests_ns, now_ns);
+        Ok(())
+    }
+
+    /// The place of this address, which is made when it has none.
+    fn enter(&mut self, now_ns: u64, address: IpAddr) -> Result<u32, Over> {
+        self.forget(now_ns);
+        let key = self.key(address);
+        let stands = self.hash(key);
+        let entries = &self.entries;
+        if let Some(place) = self.index.find(stands, |it| entries[*it as usize].key == key) {
+            return Ok(*place);
+        }
+        if self.index.len() >= self.settings.entries.max(1) as usize {
+            let oldest = self.resting.first().ok_or(Over::Connections)?;
+            self.remove(oldest);
+            self.evicted += 1;
+        }
+        let entry = Entry { key, open: 0, connects_ns: 0, requests_ns: 0 };
+        let place = match self.vacant.pop() {
+            Some(place) => {
+                self.entries[place as usize] = entry;
+                place
+            }
+            None => {
+                let place = u32::try_from(self.entries.len()).expect("the limit has 32 bits");
+                self.entries.push(entry);
+                self.links.cover(place);
+                place
+            }
+        };
+        let (secret, entries) = (self.secret, &self.entries);
+        let rehash = |place: &u32| hash(secret, entries[*place as usize].key);
+        self.index.insert_unique(stands, place, rehash);
+        self.resting.push_last(&mut self.links, place);
+        Ok(place)
+    }
+
+    /// Forgets some of those that rested longest and have nothing held against them: more than
+    /// come in, so that none stays for ever.
+    fn forget(&mut self, now_ns: u64) {
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let Some(place) = self.resting.first() else { return };
+            let entry = &self.entries[place as usize];
+            if entry.connects_ns.max(entry.requests_ns) > now_ns {
+                return;
+            }
+            self.remove(place);
+        }
+    }
+
+    fn remove(&mut self, place: u32) {
+        let hash = self.hash(self.entries[place as usize].key);
+        let Ok(entry) = self.index.find_entry(hash, |other| *other == place) else {
+            unreachable!("every entry is in the index")
+        };
+        entry.remove();
+        self.resting.remove(&mut self.links, place);
+        self.vacant.push(place);
+    }
+
+    fn ns(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The bits of an address that count. IPv4 stands where IPv6 has its mapped addresses, which
+    /// are IPv4 addresses themselves.
+    fn key(&self, address: IpAddr) -> u128 {
+        match address.to_canonical() {
+            IpAddr::V4(address) => {
+                let bits = self.settings.ipv4_bits.min(32);
+                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+                let masked = Ipv4Addr::from(u32::from(address) & mask);
+                u128::from(masked.to_ipv6_mapped())
+            }
+            IpAddr::V6(address) => {
+                let bits = self.settings.ipv6_bits.min(128);
+                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+                u128::from(address) & mask
+            }
+        }
+    }
+
+    fn hash(&self, key: u128) -> u64 {
+        hash(self.secret, key)
+    }
+
+    /// Sweeps every invariant; looks at everything.
+    ///
+    /// # Panics
+    /// When one of them does not hold.
+    pub fn check(&self) {
+        let mut resting = 0;
+        for place in self.resting.iter(&self.links) {
+            assert_eq!(self.entries[place as usize].open, 0, "who rests has no connection");
+            resting += 1;
+        }
+        let open = self.index.iter().filter(|place| self.entries[**place as usize].open > 0);
+        assert_eq!(resting + open.count(), self.index.len(), "the others have");
+        assert_eq!(self.index.len() + self.vacant.len(), self.entries.len(), "none is lost");
+        assert!(self.index.len() <= self.settings.entries.max(1) as usize, "never over the limit");
+    }
+}
+
+fn hash(secret: (u64, u64), key: u128) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(secret.0, secret.1);
+    hasher.write(&Ipv6Addr::from(key).octets());
+    hasher.finish()
+}

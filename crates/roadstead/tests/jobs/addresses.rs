@@ -1,0 +1,186 @@
+//! Who may come in by address, and how much of it: with clients of many addresses, which 127.0.0.0/8
+//! has.
+
+use std::io::Write;
+use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
+use std::time::Instant;
+
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
+use crate::client::Client;
+use crate::daemon::{Daemon, PATIENCE, folder, one_pool, until, worker_program};
+use crate::http_server::Server;
+
+fn echo(listener: &str) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    let pool = format!("{}workers = 2\n", worker_program(&["--echo"]));
+    let daemon = Daemon::serve(folder.path(), &one_pool(listener, &pool));
+    (folder, daemon)
+}
+
+/// A connection from 127.0.0.`host`.
+fn stream_from(host: u8, to: &str) -> TcpStream {
+    let stream = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&stream, &SocketAddrV4::new([127, 0, 0, host].into(), 0)).unwrap();
+    let SocketAddr::V4(to) = to.parse().unwrap() else { panic!("{to} is not IPv4") };
+    connect(&stream, &to).unwrap();
+    TcpStream::from(stream)
+}
+
+fn from(host: u8, daemon: &Daemon) -> Client {
+    Client::new(stream_from(host, daemon.address()))
+}
+
+fn refused(daemon: &Daemon, reason: &str) -> u64 {
+    let reason = format!("reason=\"{reason}\"");
+    daemon.metric("roadstead_connections_refused_total", &[&reason])
+}
+
+#[test]
+fn only_allowed_addresses_are_served_and_the_others_are_told_why() {
+    let (_folder, daemon) = echo("allow = [\"127.0.0.0/29\", \"::1\"]\ndeny = [\"127.0.0.5\"]\n");
+    for host in 1..8 {
+        let mut client = from(host, &daemon);
+        if host == 5 {
+            assert!(client.line().starts_with("!denied "));
+            assert_eq!(client.line(), "");
+        } else {
+            assert_eq!(client.ask("a"), "a");
+        }
+    }
+    assert!(from(8, &daemon).line().starts_with("!denied "));
+    assert_eq!(refused(&daemon, "denied"), 2);
+    assert_eq!(daemon.metric("roadstead_ends_total", &["cause=\"denied\""]), 2);
+}
+
+#[test]
+fn connections_are_counted_by_address_and_an_end_makes_room() {
+    let (_folder, daemon) = echo("per_address = { connections = 2 }\n");
+    let mut clients = [from(1, &daemon), from(1, &daemon), from(2, &daemon)];
+    for client in &mut clients {
+        assert_eq!(client.ask("a"), "a");
+    }
+    assert!(from(1, &daemon).line().starts_with("!crowded "));
+    assert_eq!(from(2, &daemon).ask("b"), "b");
+    drop(clients);
+    until("the connections have ended", || {
+        daemon.metric("roadstead_connections", &["listener=\"main\""]) == 0
+    });
+    assert_eq!(from(1, &daemon).ask("c"), "c");
+    assert!(daemon.metric("roadstead_addresses", &[]) <= 2);
+    assert_eq!(refused(&daemon, "crowded"), 1);
+}
+
+#[test]
+fn neighbours_share_what_one_address_may_where_that_is_set() {
+    let (_folder, daemon) = echo("per_address = { connections = 1, ipv4_bits = 31 }\n");
+    let mut first = from(2, &daemon);
+    assert_eq!(first.ask("a"), "a");
+    assert!(from(3, &daemon).line().starts_with("!crowded "));
+    assert_eq!(from(4, &daemon).ask("a"), "a");
+}
+
+#[test]
+fn an_address_that_asks_too_often_is_refused_in_its_turn_and_others_are_served() {
+    let (_folder, daemon) = echo("per_address = { requests = 1, requests_burst = 5 }\n");
+    // All lines come in one piece and at one moment.
+    let mut greedy = from(1, &daemon);
+    greedy.send("a\n".repeat(40));
+    let lines: Vec<String> = (0..40).map(|_| greedy.line()).collect();
+    assert_eq!(lines[..5], ["a"; 5]);
+    let answered = lines.iter().filter(|line| *line == "a").count();
+    assert!(lines[5..].iter().filter(|line| line.starts_with("!rate ")).count() == 40 - answered);
+    assert!(answered < 40, "{lines:?}");
+    assert_eq!(from(2, &daemon).ask("b"), "b");
+    let rate = daemon.metric("roadstead_ends_total", &["cause=\"rate\"", "verdict=\"refused\""]);
+    assert_eq!(rate, 40 - answered as u64);
+}
+
+#[test]
+fn an_address_that_connects_too_often_is_refused_for_as_long_as_it_does() {
+    let (_folder, daemon) = echo("per_address = { connects = 1, connects_burst = 5 }\n");
+    let begun = Instant::now();
+    let mut served = 0;
+    for _ in 0..60 {
+        let mut client = from(1, &daemon);
+        // What is sent to one that is refused may be refused by its kernel.
+        let _ = client.stream().write_all(b"a\n");
+        served += u64::from(client.line() == "a");
+    }
+    assert!((5..=5 + begun.elapsed().as_secs() + 1).contains(&served), "{served}");
+    assert_eq!(refused(&daemon, "rate"), 60 - served);
+    assert_eq!(from(2, &daemon).ask("b"), "b");
+}
+
+#[test]
+fn the_connection_as_a_request_is_limited_like_any_other() {
+    let listener = "per_address = { requests = 1, requests_burst = 2 }\n";
+    let folder = folder();
+    let pool = format!("{}workers = 2\n", worker_program(&["--echo"]));
+    let text = one_pool(listener, &pool).replace("\"lines\"", "\"connect\"");
+    let daemon = Daemon::serve(folder.path(), &text);
+    let said: Vec<String> = (0..20).map(|_| from(1, &daemon).rest().concat()).collect();
+    assert!(said[0].starts_with("127.0.0.1:") && said[1].starts_with("127.0.0.1:"), "{said:?}");
+    assert!(said.iter().any(|said| said.starts_with("!rate ")), "{said:?}");
+}
+
+#[test]
+fn http_clients_read_403_and_429_and_when_to_come_again() {
+    let server = Server::start(&[]);
+    let folder = folder();
+    let text = one_pool(
+        "deny = [\"127.0.0.9\"]\nper_address = { requests = 1, requests_burst = 2, connections = 3 }\n",
+        &format!("servers = [\"127.0.0.1:{}\"]\n", server.port),
+    )
+    .replace("\"lines\"", "\"http\"");
+    let daemon = Daemon::serve(folder.path(), &text);
+    let denied = from(9, &daemon).rest();
+    assert_eq!(denied[0], "HTTP/1.1 403 Forbidden\r", "{denied:?}");
+    assert!(denied.contains(&"Connection: close\r".to_owned()), "{denied:?}");
+
+    let mut client = from(1, &daemon);
+    for _ in 0..40 {
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    let said = client.rest();
+    let refused = said.iter().filter(|line| line.starts_with("HTTP/1.1 429 ")).count();
+    let again = said.iter().filter(|line| *line == "Retry-After: 1\r").count();
+    let served = said.iter().filter(|line| line.starts_with("HTTP/1.1 200 ")).count();
+    assert!(served >= 2 && refused > 0 && again == refused, "{said:?}");
+    assert_eq!(server.seen().len(), served, "{said:?}");
+
+    let open: Vec<Client> = (0..3).map(|_| from(3, &daemon)).collect();
+    let crowded = from(3, &daemon).rest();
+    assert_eq!(crowded[0], "HTTP/1.1 429 Too Many Requests\r", "{crowded:?}");
+    drop(open);
+}
+
+#[test]
+fn datagrams_are_limited_by_their_senders_address() {
+    let listener = "deny = [\"127.0.0.9\"]\nper_address = { requests = 1, requests_burst = 3 }\n";
+    let folder = folder();
+    let pool = format!("{}workers = 2\n", worker_program(&["--echo"]));
+    let text = one_pool(listener, &pool).replace("\"lines\"", "\"datagrams\"");
+    let daemon = Daemon::serve(folder.path(), &text);
+    let sender = |host: u8| {
+        let socket = UdpSocket::bind((std::net::Ipv4Addr::new(127, 0, 0, host), 0)).unwrap();
+        socket.connect(daemon.address()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    };
+    let ask = |socket: &UdpSocket| {
+        socket.send(b"a").unwrap();
+        let mut bytes = [0; 100];
+        let count = socket.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    };
+    sender(9).send(b"a").unwrap();
+    let greedy = sender(1);
+    let said: Vec<String> = (0..30).map(|_| ask(&greedy)).collect();
+    assert_eq!(said[..3], ["a"; 3]);
+    assert!(said.iter().any(|said| said.starts_with("!rate ")), "{said:?}");
+    assert_eq!(ask(&sender(2)), "a");
+    assert_eq!(refused(&daemon, "denied"), 1);
+    assert!(refused(&daemon, "rate") > 0);
+}

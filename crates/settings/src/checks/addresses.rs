@@ -1,0 +1,78 @@
+//! What holds between the options of a listener that go by a client's address.
+
+use crate::Address;
+use crate::diagnostics::Fault;
+use crate::values;
+use crate::walk::{Group, Section, Value};
+
+/// Adds a fault for every rule that is broken.
+pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
+    let group = &listener.group;
+    for option in ["trusted", "allow", "deny"] {
+        networks(group, option, faults);
+    }
+    if let Some(Value::Address(Address::Unix(_))) = group.value("listen") {
+        for option in ["allow", "deny", "per_address"] {
+            let Some(place) = group.key(option) else { continue };
+            faults.push(
+                Fault::at(place, "clients of a Unix socket have no address")
+                    .expected("its file's mode and folder say who may connect")
+                    .mend("remove it"),
+            );
+        }
+    }
+    if let Some(Value::Group(limits)) = group.value("per_address") {
+        per_address(limits, group, faults);
+    }
+}
+
+/// A list of addresses and networks.
+fn networks(group: &Group, option: &str, faults: &mut Vec<Fault>) {
+    let Some(Value::Texts(texts)) = group.value(option) else { return };
+    for text in texts {
+        if let (Err(bad), Some(place)) = (values::network(text), group.place(option)) {
+            let fault = Fault::at(place, format!("`{text}` {}", bad.why));
+            faults.push(match bad.mend {
+                Some(mend) => fault.mend(mend),
+                None => fault,
+            });
+        }
+    }
+}
+
+/// Limits limit something, and their table holds all who are connected.
+fn per_address(limits: &Group, listener: &Group, faults: &mut Vec<Fault>) {
+    for (rate, burst) in [("connects", "connects_burst"), ("requests", "requests_burst")] {
+        if let (None, Some(place)) = (limits.find(rate), limits.key(burst)) {
+            faults.push(
+                Fault::at(place, format!("`{burst}` belongs to a rate, and there is none"))
+                    .expected(format!("`{rate}` says how many a second"))
+                    .mend(format!("add `{rate} = 10`, or remove it")),
+            );
+        }
+    }
+    let limited = ["connections", "connects", "requests"];
+    let bursts = ["connects_burst", "requests_burst"];
+    if let (true, Some(place)) = (
+        limited.iter().chain(&bursts).all(|name| limits.find(name).is_none()),
+        listener.key("per_address"),
+    ) {
+        faults.push(
+            Fault::at(place, "`per_address` limits nothing")
+                .expected("expected `connections`, `connects` or `requests`")
+                .mend("add `connections = 100`"),
+        );
+    }
+    let (entries, most) = (limits.number("entries"), listener.number("connections_max"));
+    if let (Some(entries), Some(most)) = (entries, most)
+        && entries < most
+    {
+        let place = limits.place("entries").or_else(|| listener.place("connections_max"));
+        let message = format!("{entries} addresses do not hold those of {most} connections");
+        faults.push(
+            Fault::at(place.unwrap_or(0..0), message)
+                .expected("who is connected must not be forgotten")
+                .mend(format!("write `entries = {most}` in `per_address`")),
+        );
+    }
+}
