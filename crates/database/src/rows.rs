@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use block::{CAPACITY_POOLED_MAX, Slice};
+use block::Slice;
 use exchange::{Batch, Cause, Outcome, Phase, Request};
 use fields::{Case, Fields, RowError, Rows as Cells, Schema, Value, json, logfmt, tsv};
 
@@ -20,6 +20,9 @@ use crate::{DatabaseError, Job, Record};
 
 /// Bytes of records or acknowledgements that are kept from one batch to the next at most.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of the acknowledgements that share a block. One that waits for its turn keeps the whole
+/// block, and counts as that.
+const ACKS_TOGETHER_MAX: usize = 512;
 /// Rows, fields or cells whose room is kept from one batch to the next at most.
 const KEPT_COUNT_MAX: usize = 64 * 1024;
 
@@ -240,7 +243,7 @@ impl Rows {
         let mut rest = &self.rows[rows];
         while let Some(head) = rest.first() {
             let start = head.ack.start;
-            let fits = rest.partition_point(|row| row.ack.end - start <= CAPACITY_POOLED_MAX);
+            let fits = rest.partition_point(|row| row.ack.end - start <= ACKS_TOGETHER_MAX);
             let (together, behind) = rest.split_at(fits.max(1));
             rest = behind;
             let end = together.last().map_or(start, |row| row.ack.end);

@@ -220,8 +220,10 @@ pub(super) fn unless_for_now(
         }
         None => {
             let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            // Of the certificate, or of what the server is set to: time does not mend it.
-            if cause.contains("certificate") || cause.contains("TLS") {
+            // Of the certificate, of what the server is set to, or of a password that is not there:
+            // time does not mend it.
+            let of_the_way = error.source().is_none_or(|it| it.is::<std::io::Error>());
+            if !of_the_way || cause.contains("certificate") || cause.contains("TLS") {
                 return DatabaseError::Denied(server.to_owned(), cause.into());
             }
             DatabaseError::Unreachable(server.to_owned(), cause.into())

@@ -9,13 +9,21 @@
 #[path = "../support/server.rs"]
 mod server;
 
+#[path = "../support/certificates.rs"]
+mod certificates;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../support/proxy.rs"]
+mod proxy;
+
 mod checked;
+mod cut;
 mod failed;
 mod letters;
 mod place;
 mod read;
 mod refused;
 mod stored;
+mod way_in;
 
 /// Makes each of these functions a test of every kind of database.
 macro_rules! suite {
@@ -26,3 +34,12 @@ macro_rules! suite {
     };
 }
 pub(crate) use suite;
+
+/// Makes each of these functions a test of every database that is a server.
+macro_rules! suite_of_servers {
+    ($($name:ident),+ $(,)?) => {
+        mod postgres { $(#[test] fn $name() { super::$name(&$crate::place::Place::postgres()); })+ }
+        mod mariadb { $(#[test] fn $name() { super::$name(&$crate::place::Place::mariadb()); })+ }
+    };
+}
+pub(crate) use suite_of_servers;

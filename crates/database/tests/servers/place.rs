@@ -11,6 +11,7 @@ use exchange::{
     Stop,
 };
 
+use crate::proxy::Proxy;
 use crate::server::{self, Kind};
 
 /// The database of a test.
@@ -94,35 +95,43 @@ impl Place {
     }
 
     pub(crate) fn options(&self, job: Job) -> Result<Database, DatabaseError> {
-        let (server, name) = match self {
+        match self {
             Self::Sqlite(folder) => {
                 let path = folder.path().join("test.db");
-                return database::sqlite::factory(database::sqlite::SqliteOptions { path, job });
+                database::sqlite::factory(database::sqlite::SqliteOptions { path, job })
             }
-            Self::Server(server, name) => (server, name),
-        };
-        let options = Server {
+            Self::Server(server, _) => options_of(server.kind, self.way_in(), job),
+        }
+    }
+
+    /// How a server is reached.
+    pub(crate) fn way_in(&self) -> Server {
+        let Self::Server(server, name) = self else { panic!("SQLite is no server") };
+        Server {
             host: Host::Internet("127.0.0.1".to_owned(), server.port),
             user: if server.kind == Kind::Postgres { "roadstead" } else { "root" }.to_owned(),
             password: None,
             database: name.clone(),
             tls: Tls::Off,
             connect_wait: Duration::from_secs(10),
-        };
-        match server.kind {
-            Kind::Postgres => {
-                let options = database::postgres::PostgresOptions { server: options, job };
-                database::postgres::factory(options)
-            }
-            Kind::Mariadb => {
-                let options = database::mysql::MysqlOptions { server: options, job };
-                database::mysql::factory(options)
-            }
         }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        let Self::Server(server, _) = self else { panic!("SQLite is no server") };
+        server.port
     }
 
     pub(crate) fn handler(&self, job: Job) -> Box<dyn Handler> {
         self.options(job).unwrap().open().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A handler whose way to the server goes through `proxy`.
+    pub(crate) fn handler_by(&self, proxy: &Proxy, job: Job) -> Box<dyn Handler> {
+        let host = Host::Internet("127.0.0.1".to_owned(), proxy.port());
+        let Self::Server(server, _) = self else { panic!("SQLite is no server") };
+        let options = options_of(server.kind, Server { host, ..self.way_in() }, job);
+        options.unwrap().open().unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Makes the usual table.
@@ -139,6 +148,20 @@ impl Place {
             .into_iter()
             .map(|line| line.trim_end().to_owned())
             .collect()
+    }
+}
+
+/// The database of a server, reached like this.
+pub(crate) fn options_of(kind: Kind, server: Server, job: Job) -> Result<Database, DatabaseError> {
+    match kind {
+        Kind::Postgres => {
+            let options = database::postgres::PostgresOptions { server, job };
+            database::postgres::factory(options)
+        }
+        Kind::Mariadb => {
+            let options = database::mysql::MysqlOptions { server, job };
+            database::mysql::factory(options)
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -42,8 +43,10 @@ pub(crate) struct Server {
     pub(crate) kind: Kind,
     pub(crate) port: u16,
     folder: PathBuf,
-    /// Removed with it; of a server that is never dropped the keeper removes it.
-    owned: Option<TempDir>,
+    /// Removed with it, where it is its own.
+    _owned: Option<TempDir>,
+    /// It is never dropped, and the keeper removes its folder.
+    forever: bool,
     settings: Vec<String>,
     running: Option<Running>,
 }
@@ -58,25 +61,76 @@ struct Running {
 impl Server {
     /// A fresh server with these settings besides its defaults, written `name=value`.
     pub(crate) fn start(kind: Kind, settings: &[&str]) -> Self {
-        Self::start_in(kind, settings, false)
+        let owned = Self::own_folder();
+        let folder = owned.path().to_owned();
+        Self::start_in(kind, settings, folder, Some(owned), false)
     }
 
     /// A fresh server that lives as long as this process.
     pub(crate) fn start_forever(kind: Kind) -> Self {
-        Self::start_in(kind, &[], true)
+        Self::start_in(kind, &[], Self::own_folder().keep(), None, true)
     }
 
-    fn start_in(kind: Kind, settings: &[&str], forever: bool) -> Self {
-        let owned = tempfile::Builder::new().prefix("roadstead-server-").tempdir().unwrap();
-        let settings = settings.iter().map(|&it| it.to_owned()).collect();
-        let (folder, owned) = match forever {
-            true => (owned.keep(), None),
-            false => (owned.path().to_owned(), Some(owned)),
-        };
-        let mut server = Self { kind, port: 0, folder, owned, settings, running: None };
-        server.initialize();
+    /// One that is not started yet, for those who have to give it files and settings first.
+    pub(crate) fn prepare_forever(kind: Kind) -> Self {
+        Self::prepare(kind, &[], Self::own_folder().keep(), None, true)
+    }
+
+    /// A fresh server with its files in a folder that somebody else removes.
+    pub(crate) fn start_on(kind: Kind, settings: &[&str], folder: &Path) -> Self {
+        Self::start_in(kind, settings, folder.to_owned(), None, false)
+    }
+
+    fn own_folder() -> TempDir {
+        tempfile::Builder::new().prefix("roadstead-server-").tempdir().unwrap()
+    }
+
+    fn start_in(
+        kind: Kind,
+        settings: &[&str],
+        folder: PathBuf,
+        owned: Option<TempDir>,
+        forever: bool,
+    ) -> Self {
+        let mut server = Self::prepare(kind, settings, folder, owned, forever);
         server.restart();
         server
+    }
+
+    fn prepare(
+        kind: Kind,
+        settings: &[&str],
+        folder: PathBuf,
+        owned: Option<TempDir>,
+        forever: bool,
+    ) -> Self {
+        let settings = settings.iter().map(|&it| it.to_owned()).collect();
+        let running = None;
+        let server = Self { kind, port: 0, folder, _owned: owned, forever, settings, running };
+        server.initialize();
+        server
+    }
+
+    /// Gives it a file that nobody else may read, under its folder, and says where that is.
+    pub(crate) fn give(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.join(name);
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        as_user(self.user(), Path::new("true"), &[&path]);
+        path
+    }
+
+    /// Settings that hold from its next start on.
+    pub(crate) fn set(&mut self, settings: &[&str]) {
+        self.settings.extend(settings.iter().map(|&it| it.to_owned()));
+    }
+
+    /// Whom it runs as where we are root.
+    fn user(&self) -> &'static str {
+        match self.kind {
+            Kind::Postgres => "postgres",
+            Kind::Mariadb => "mysql",
+        }
     }
 
     fn data(&self) -> PathBuf {
@@ -94,13 +148,13 @@ impl Server {
         let mut command = match self.kind {
             Kind::Postgres => {
                 let program = postgres_program("initdb");
-                let mut command = as_user("postgres", &program, &[&self.folder, &self.data()]);
+                let mut command = as_user(self.user(), &program, &[&self.folder, &self.data()]);
                 command.args(["--no-sync", "--auth=trust", "--username=roadstead", "-D", &data]);
                 command
             }
             Kind::Mariadb => {
                 let program = PathBuf::from("mariadb-install-db");
-                let mut command = as_user("mysql", &program, &[&self.folder, &self.data()]);
+                let mut command = as_user(self.user(), &program, &[&self.folder, &self.data()]);
                 command.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
                 command.args(["--skip-test-db", &format!("--datadir={data}")]);
                 // Else two that are made at once meet in the system's folder.
@@ -137,11 +191,11 @@ impl Server {
     fn launch(&self) -> Running {
         let data = self.data().display().to_string();
         let log = fs::OpenOptions::new().create(true).append(true).open(self.log_path()).unwrap();
-        let (signal, program, user) = match self.kind {
-            Kind::Postgres => ("QUIT", postgres_program("postgres"), "postgres"),
-            Kind::Mariadb => ("KILL", PathBuf::from("mariadbd"), "mysql"),
+        let (signal, program) = match self.kind {
+            Kind::Postgres => ("QUIT", postgres_program("postgres")),
+            Kind::Mariadb => ("KILL", PathBuf::from("mariadbd")),
         };
-        let mut server = as_user(user, &program, &[]);
+        let mut server = as_user(self.user(), &program, &[]);
         match self.kind {
             Kind::Postgres => {
                 server.args(["-D", &data, "-c", "listen_addresses=127.0.0.1"]);
@@ -162,10 +216,7 @@ impl Server {
         }
         let mut keeper = Command::new("sh");
         keeper.args(["-c", KEEPER, "sh", signal]);
-        match self.owned {
-            Some(_) => keeper.arg(""),
-            None => keeper.arg(&self.folder),
-        };
+        keeper.arg(if self.forever { self.folder.as_os_str() } else { "".as_ref() });
         keeper.arg(server.get_program());
         keeper.args(server.get_args());
         // Neither may hold a folder that is about to go.
@@ -191,6 +242,19 @@ impl Server {
     fn is_alive(&self) -> bool {
         fs::read_to_string(format!("/proc/{}/stat", self.pid()))
             .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|it| !it.starts_with('Z')))
+    }
+
+    /// Whether it answers, or has given up.
+    pub(crate) fn answers_or_is_gone(&self) -> bool {
+        !self.is_alive() || self.answers()
+    }
+
+    /// Starts it again where it has given up.
+    pub(crate) fn revive(&mut self) {
+        if !self.is_alive() {
+            self.kill();
+            self.restart();
+        }
     }
 
     fn answers(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What `kill -9` does, under load, and what the ledger says of it afterwards.
+//! Faults of programs, daemons and databases under load, and what the ledger says of them afterwards.
 //!
 //! `cargo xtask test` runs a tenth of the counts, `cargo xtask faults` all of them
 //! (`ROADSTEAD_FAULTS=full`).
@@ -12,11 +12,17 @@ mod client;
 #[path = "../support/daemon.rs"]
 mod daemon;
 
+mod ground;
 mod kills;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../../../database/tests/support/proxy.rs"]
+mod proxy;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/server.rs"]
 mod server;
 mod servers;
+#[path = "../../../database/tests/support/tmpfs.rs"]
+mod tmpfs;
 mod under_load;
 
 /// How often a fault is made that the plan asks for `full` times.

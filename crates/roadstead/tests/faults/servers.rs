@@ -1,109 +1,189 @@
-//! Servers of databases that are killed, stopped and switched to read-only under load: no acknowledged
-//! row is missing, none is there twice, none is there that nobody sent.
+//! Servers of databases that are killed, stopped, switched to read-only, locked, full or cut off
+//! under load, and daemons that are killed before them: no acknowledged row is missing, none is there
+//! twice, none is there that nobody sent.
 
-use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::Connection;
-
-use crate::daemon::{Daemon, folder, main_job, until, worker_program};
-use crate::server::{Kind, Server};
+use crate::daemon::until;
+use crate::ground::Ground;
+use crate::proxy::{Cut, Proxy};
+use crate::server::{Kind, Server, eventually};
 use crate::times;
-use crate::under_load::Load;
+use crate::tmpfs::Tmpfs;
 
-const CREATE: &str =
-    "create table hits (id bigint not null, at bigint, path varchar(200), status integer)";
-
-/// The main job on that server.
-fn job(folder: &Path, target: &str) -> String {
-    let job = main_job(folder, &format!("{}workers = 2\n", worker_program(&[])), "");
-    let lines = job.lines().filter(|line| !line.starts_with("create = ")).map(|line| {
-        match line.strip_prefix("database = ") {
-            Some(_) => format!("database = \"{target}\""),
-            None => line.to_owned(),
-        }
-    });
-    lines.collect::<Vec<_>>().join("\n") + "\n"
+/// A fault that is made `count` times on a server of this kind; each takes up to `each`.
+fn under(kind: Kind, what: &str, count: u32, each: Duration, mut fault: impl FnMut(&mut Ground)) {
+    let server = Server::start(kind, &[]);
+    let way = server.port;
+    let time = Duration::from_secs(3) + each * count;
+    Ground::start(server, "", way).under(what, count, time, |ground, _| fault(ground));
 }
 
-/// Copies what is in the server where the checker looks.
-fn copy(server: &Server, folder: &Path) {
-    let rows = server.run("hits", "select id, at, path, status from hits");
-    let mut to = Connection::open(folder.join("hits.db")).unwrap();
-    to.execute_batch("create table hits (id integer, at integer, path text, status integer)")
-        .unwrap();
-    let whole = to.transaction().unwrap();
-    for row in rows {
-        let values: Vec<&str> = row.split('|').collect();
-        whole
-            .execute("insert into hits values (?, ?, ?, ?)", rusqlite::params_from_iter(values))
-            .unwrap();
-    }
-    whole.commit().unwrap();
-}
+/// What a server needs to come back.
+const RESTART: Duration = Duration::from_secs(5);
 
-/// Makes a fault again and again under load, and holds the rows against the ledger.
-fn under(kind: Kind, count: u32, mut fault: impl FnMut(&mut Server)) {
-    let mut server = Server::start(kind, &[]);
-    let target = server.database("hits");
-    server.run("hits", CREATE);
-    let folder = folder();
-    let daemon = Daemon::serve(folder.path(), &job(folder.path(), &target));
-    let time = Duration::from_secs(3 + 5 * u64::from(count));
-    let load = Load::start(folder.path(), daemon.address(), time);
-    let stored = || daemon.metric("roadstead_ends_total", &["store", "answered"]);
-    for _ in 0..count {
-        let before = stored();
-        until("rows are acknowledged", || stored() > before + 100);
-        fault(&mut server);
-        let before = stored();
-        until("rows are acknowledged again", || stored() > before);
-    }
-    let said = load.end();
-    copy(&server, folder.path());
-    let (ledger, database) = (folder.path().join("ledger"), folder.path().join("hits.db"));
-    let verdict = roadstead::ledger::check(&ledger, &database, "hits").unwrap();
-    eprintln!("{kind:?}: {count} faults\n{said}\n{verdict}");
-    assert!(verdict.is_clean(), "{verdict}");
-    assert!(verdict.acknowledged > 0);
-    assert!(daemon.stop().success());
+fn killed(ground: &mut Ground) {
+    ground.server.kill();
+    ground.server.restart();
 }
 
 #[test]
 fn a_postgres_that_is_killed_loses_nothing() {
-    under(Kind::Postgres, times(20), |server| {
-        server.kill();
-        server.restart();
-    });
-}
-
-#[test]
-fn a_postgres_that_is_stopped_at_once_loses_nothing() {
-    under(Kind::Postgres, times(20), |server| {
-        server.stop_at_once();
-        server.restart();
-    });
+    under(Kind::Postgres, "killed", times(20), RESTART, killed);
 }
 
 #[test]
 fn a_mariadb_that_is_killed_loses_nothing() {
-    under(Kind::Mariadb, times(20), |server| {
-        server.kill();
-        server.restart();
+    under(Kind::Mariadb, "killed", times(20), RESTART, killed);
+}
+
+#[test]
+fn a_postgres_that_is_stopped_at_once_loses_nothing() {
+    under(Kind::Postgres, "stopped at once", times(20), RESTART, |ground| {
+        ground.server.stop_at_once();
+        ground.server.restart();
     });
 }
 
 #[test]
 fn a_postgres_that_is_switched_to_read_only_is_waited_for() {
-    under(Kind::Postgres, times(10), |server| {
+    under(Kind::Postgres, "switched to read-only", times(10), RESTART, |ground| {
         let switch = |to: &str| {
-            server
-                .run("postgres", &format!("alter system set default_transaction_read_only = {to}"));
-            server.run("postgres", "select pg_reload_conf()");
+            let set = format!("alter system set default_transaction_read_only = {to}");
+            ground.server.run("postgres", &set);
+            ground.server.run("postgres", "select pg_reload_conf()");
         };
         switch("on");
-        let refused = server.session("hits", "select 1").wait();
+        let refused = ground.server.session("hits", "select 1").wait();
         assert!(refused.is_ok(), "it can be read meanwhile");
         switch("off");
     });
+}
+
+/// Holds a lock on the whole table until batches have failed for it.
+fn locked(kind: Kind) {
+    let (lock, unlock) = match kind {
+        Kind::Postgres => (
+            "begin; lock table hits in exclusive mode; select pg_sleep(3600)",
+            "select pg_terminate_backend(pid) from pg_stat_activity \
+             where pid <> pg_backend_pid() and query like '%pg_sleep(3600)'",
+        ),
+        Kind::Mariadb => (
+            "lock tables hits write; select sleep(3600)",
+            "select concat('kill ', id) from information_schema.processlist \
+             where id <> connection_id() and info like 'select sleep(3600)%'",
+        ),
+    };
+    let server = Server::start(kind, &[]);
+    let way = server.port;
+    let count = times(20);
+    let time = Duration::from_secs(3) + RESTART * count;
+    let ground = Ground::start(server, "lock_wait = \"1s\"\n", way);
+    ground.under("locked", count, time, |ground, _| {
+        let before = ground.failed();
+        let mut holder = ground.server.session("hits", lock);
+        until("batches fail for the lock", || ground.failed() > before);
+        for kill in ground.server.run("hits", unlock) {
+            if kind == Kind::Mariadb {
+                ground.server.run("hits", &kill);
+            }
+        }
+        let _ = holder.kill();
+        let _ = holder.wait();
+    });
+}
+
+#[test]
+fn a_postgres_that_is_locked_fails_batches_and_serves_again() {
+    locked(Kind::Postgres);
+}
+
+#[test]
+fn a_mariadb_that_is_locked_fails_batches_and_serves_again() {
+    locked(Kind::Mariadb);
+}
+
+/// Cuts the way in every phase of a transaction, `count` times each.
+fn cut(kind: Kind) {
+    let server = Server::start(kind, &[]);
+    let proxy = Proxy::to(server.port);
+    let count = times(20) * u32::try_from(Cut::ALL.len()).unwrap();
+    let time = Duration::from_secs(3) + Duration::from_millis(500) * count;
+    let ground = Ground::start(server, "workers = 2\norder = \"any\"\n", proxy.port());
+    ground.under("cut", count, time, |_, round| {
+        let before = proxy.cuts();
+        proxy.cut(Cut::ALL[round as usize % Cut::ALL.len()]);
+        until("it is cut", || proxy.cuts() > before);
+    });
+}
+
+#[test]
+fn a_way_to_postgres_that_is_cut_loses_nothing() {
+    cut(Kind::Postgres);
+}
+
+#[test]
+fn a_way_to_mariadb_that_is_cut_loses_nothing() {
+    cut(Kind::Mariadb);
+}
+
+/// Fills the disk of a server until rows fail, and makes room again.
+fn full(kind: Kind) {
+    let count = times(20);
+    let settings: &[&str] = match kind {
+        Kind::Postgres => &["max_wal_size=32MB", "min_wal_size=32MB"],
+        Kind::Mariadb => &["innodb-log-file-size=16M", "innodb-buffer-pool-size=16M"],
+    };
+    // Room for the server's own files, and for the rows of each round.
+    let disk = match Tmpfs::mount(200 + 20 * count) {
+        Ok(disk) => disk,
+        Err(why) => {
+            eprintln!("NOT TESTED, {kind:?} on a full disk: to mount one takes root: {why}");
+            return;
+        }
+    };
+    let server = Server::start_on(kind, settings, disk.folder());
+    let way = server.port;
+    let time = Duration::from_secs(3) + Duration::from_secs(10) * count;
+    let ground = Ground::start(server, "retry = \"500ms\"\n", way);
+    // Rows that take room, so that what is still free in its files is soon used up.
+    let filler = "alter table hits add filler varchar(500) not null default (repeat('x', 400))";
+    ground.server.run("hits", filler);
+    ground.under("disk full", count, time, |ground, _| {
+        let before = ground.failed();
+        disk.fill();
+        until("rows fail", || ground.failed() > before);
+        disk.make_room();
+        // A server may give up when it cannot write its log.
+        eventually("it serves", || ground.server.answers_or_is_gone());
+        ground.server.revive();
+    });
+}
+
+#[test]
+fn a_postgres_on_a_full_disk_loses_nothing() {
+    full(Kind::Postgres);
+}
+
+#[test]
+fn a_mariadb_on_a_full_disk_loses_nothing() {
+    full(Kind::Mariadb);
+}
+
+/// Kills the daemon while it stores rows.
+fn daemon_killed(kind: Kind) {
+    let count = times(50);
+    under(kind, "the daemon killed", count, Duration::from_secs(2), |ground| {
+        ground.kill_daemon();
+    });
+}
+
+#[test]
+fn a_daemon_before_postgres_that_is_killed_loses_nothing() {
+    daemon_killed(Kind::Postgres);
+}
+
+#[test]
+fn a_daemon_before_mariadb_that_is_killed_loses_nothing() {
+    daemon_killed(Kind::Mariadb);
 }

@@ -23,6 +23,7 @@ mod http;
 mod kernels;
 mod lines;
 mod lives;
+mod parameters;
 #[cfg(feature = "plants")]
 mod plants;
 mod programs;

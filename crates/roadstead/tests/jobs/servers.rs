@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::daemon::{BINARY, Daemon, folder, main_job, one_pool, worker_program};
+use crate::daemon::{BINARY, Daemon, folder, main_job, one_pool, until, worker_program};
 use crate::server::{Kind, Server};
 
 const KINDS: [Kind; 2] = [Kind::Postgres, Kind::Mariadb];
@@ -126,5 +126,33 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
         assert!(!dead(&["drop", "roadstead.toml"]).0, "it wants to hear which");
         assert!(dead(&["drop", "--all", "roadstead.toml"]).0);
         assert_eq!(dead(&["list", "roadstead.toml"]).1, "");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_at_start_is_waited_for() {
+    for kind in KINDS {
+        let mut server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        server.run("hits", "create table hits (id bigint)");
+        server.kill();
+        let folder = folder();
+        let pool = format!(
+            "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\"] }}\n\
+             ack = \"ok {{id}}\"\nqueue = {{ wait = \"100ms\" }}\n"
+        );
+        let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+        let mut client = daemon.connect();
+        // Refused at once or after its wait in the queue; never silence.
+        let refused = client.ask("{\"id\":1}");
+        assert!(refused.starts_with('!') && !refused.starts_with("!unknown"), "{refused}");
+        server.restart();
+        let mut id = 1;
+        until("rows are stored", || {
+            id += 1;
+            client.ask(&format!("{{\"id\":{id}}}")) == format!("ok {id}")
+        });
+        assert_eq!(server.run("hits", "select id from hits"), [id.to_string()], "{kind:?}");
+        assert!(daemon.stop().success());
     }
 }

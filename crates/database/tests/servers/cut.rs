@@ -1,0 +1,80 @@
+//! Connections that are lost, in each phase of a transaction.
+
+use database::{Action, Job, OnConflict};
+
+use crate::place::{Place, hit, insert, serve, statement};
+use crate::proxy::{Cut, Proxy};
+
+crate::suite_of_servers!(
+    before_the_commit_the_rows_are_sent_again_and_stored_once,
+    during_the_commit_nobody_knows,
+    during_the_commit_a_key_makes_it_safe_to_send_the_rows_again,
+    after_the_commit_the_next_rows_take_another_connection,
+    a_row_of_a_query_may_be_asked_for_again,
+);
+
+const DURING: [Cut; 3] = [Cut::BeforeCommit, Cut::WithinCommit, Cut::AfterCommit];
+
+/// Serves two rows while the way is cut at `cut`.
+fn serve_two(place: &Place, job: Job, cut: Cut) -> Vec<String> {
+    place.run("delete from hits");
+    let proxy = Proxy::to(place.port());
+    let mut handler = place.handler_by(&proxy, job);
+    proxy.cut(cut);
+    let answers = serve(&mut handler, [hit(1), hit(2)]);
+    assert_eq!(proxy.cuts(), 1, "{cut:?}");
+    assert_eq!(serve(&mut handler, [hit(3)]), ["ok 3"], "{cut:?}");
+    answers
+}
+
+fn before_the_commit_the_rows_are_sent_again_and_stored_once(place: &Place) {
+    place.with_hits();
+    let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
+    for cut in [Cut::BeforeRows, Cut::AfterRows] {
+        for job in [insert(), statement(sql)] {
+            assert_eq!(serve_two(place, job, cut), ["ok 1", "ok 2"], "{cut:?}");
+            assert_eq!(place.hits(), ["1|/1|200", "2|/2|200", "3|/3|200"], "{cut:?}");
+        }
+    }
+}
+
+fn during_the_commit_nobody_knows(place: &Place) {
+    place.with_hits();
+    for cut in DURING {
+        let answers = serve_two(place, insert(), cut);
+        assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{cut:?}: {answers:?}");
+        let stored = if cut == Cut::AfterCommit { 3 } else { 1 };
+        assert_eq!(place.hits().len(), stored, "{cut:?}");
+    }
+}
+
+fn during_the_commit_a_key_makes_it_safe_to_send_the_rows_again(place: &Place) {
+    place.with_hits();
+    let mut job = insert();
+    if let Action::Insert { on_conflict, .. } = &mut job.action {
+        *on_conflict = OnConflict::Nothing;
+    }
+    for cut in DURING {
+        assert_eq!(serve_two(place, job.clone(), cut), ["ok 1", "ok 2"], "{cut:?}");
+        assert_eq!(place.hits(), ["1|/1|200", "2|/2|200", "3|/3|200"], "{cut:?}");
+    }
+}
+
+fn after_the_commit_the_next_rows_take_another_connection(place: &Place) {
+    place.with_hits();
+    assert_eq!(serve_two(place, insert(), Cut::AfterAnswer), ["ok 1", "ok 2"]);
+    assert_eq!(place.hits().len(), 3);
+}
+
+fn a_row_of_a_query_may_be_asked_for_again(place: &Place) {
+    place.with_hits();
+    place.run("insert into hits values (1, '/1', 200)");
+    let proxy = Proxy::to(place.port());
+    let query = database::Query::new("select path from hits where id = :id");
+    let mut handler = place.handler_by(&proxy, Job::new(Action::Query(query)));
+    let row = r#"[{"path":"/1"}]"#;
+    assert_eq!(serve(&mut handler, [hit(1)]), [row]);
+    proxy.cut_all();
+    assert_eq!(serve(&mut handler, [hit(1)]), [row]);
+    assert_eq!(proxy.cuts(), 1);
+}

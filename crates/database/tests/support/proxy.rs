@@ -1,0 +1,193 @@
+//! A way to a database server that is cut in a phase of a transaction, when a test wants it.
+//!
+//! It knows as much of the protocols as it takes to see the rows of a batch and a COMMIT go by, in
+//! the clear. Each connection has a thread for either direction.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+
+/// Where in a transaction the way is cut, once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// The server does not get the rows.
+    BeforeRows,
+    /// The server gets the rows, and nobody hears what it says of them.
+    AfterRows,
+    /// The server does not get the COMMIT.
+    BeforeCommit,
+    /// The server gets one half of the COMMIT.
+    WithinCommit,
+    /// The server has committed, and nobody hears of it.
+    AfterCommit,
+    /// The server has committed and said so.
+    AfterAnswer,
+}
+
+impl Cut {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::BeforeRows,
+        Self::AfterRows,
+        Self::BeforeCommit,
+        Self::WithinCommit,
+        Self::AfterCommit,
+        Self::AfterAnswer,
+    ];
+
+    /// Whether these bytes, on their way to a server, are what it waits for.
+    fn waits_for(self, bytes: &[u8]) -> bool {
+        match self {
+            Self::BeforeRows | Self::AfterRows => {
+                // PostgreSQL: BEGIN goes with the rows. MariaDB: COM_STMT_EXECUTE.
+                bytes.windows(6).any(|it| it == b"begin;") || bytes.get(4) == Some(&0x17)
+            }
+            Self::BeforeCommit | Self::WithinCommit | Self::AfterCommit | Self::AfterAnswer => {
+                bytes.strip_suffix(b"\0").unwrap_or(bytes).ends_with(b"commit")
+            }
+        }
+    }
+}
+
+/// What becomes of the next that a server says on a connection.
+const PASS: u8 = 0;
+const DROP: u8 = 1;
+const PASS_AND_CUT: u8 = 2;
+
+/// A way to a server.
+pub(crate) struct Proxy {
+    port: u16,
+    plan: Arc<Plan>,
+}
+
+#[derive(Default)]
+struct Plan {
+    armed: Mutex<Option<Cut>>,
+    ways: Mutex<Vec<Weak<Way>>>,
+    cuts: AtomicU32,
+}
+
+impl Proxy {
+    /// A way to a server on this machine. It stays open as long as this process lives.
+    pub(crate) fn to(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let plan = Arc::new(Plan::default());
+        let shared = Arc::clone(&plan);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                // Without a server the client sees its connection close.
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+                Way { client, server, answer: AtomicU8::new(PASS) }.open(&shared);
+            }
+        });
+        Self { port, plan }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Cuts the connection on which this happens next.
+    pub(crate) fn cut(&self, cut: Cut) {
+        *self.plan.armed.lock().unwrap() = Some(cut);
+    }
+
+    /// Cuts all connections that are open, now.
+    pub(crate) fn cut_all(&self) {
+        let ways = std::mem::take(&mut *self.plan.ways.lock().unwrap());
+        for way in ways.iter().filter_map(Weak::upgrade) {
+            self.plan.cuts.fetch_add(1, Ordering::SeqCst);
+            way.close();
+        }
+    }
+
+    /// How often it was cut, or is about to be.
+    pub(crate) fn cuts(&self) -> u32 {
+        self.plan.cuts.load(Ordering::SeqCst)
+    }
+}
+
+impl Plan {
+    /// The cut that these bytes are the occasion of.
+    fn take(&self, bytes: &[u8]) -> Option<Cut> {
+        let taken = self.armed.lock().unwrap().take_if(|cut| cut.waits_for(bytes));
+        self.cuts.fetch_add(u32::from(taken.is_some()), Ordering::SeqCst);
+        taken
+    }
+}
+
+/// One connection.
+struct Way {
+    client: TcpStream,
+    server: TcpStream,
+    answer: AtomicU8,
+}
+
+impl Way {
+    fn open(self, plan: &Arc<Plan>) {
+        // Nothing is to wait for more of it.
+        for side in [&self.client, &self.server] {
+            let _ = side.set_nodelay(true);
+        }
+        let up = Arc::new(self);
+        plan.ways.lock().unwrap().push(Arc::downgrade(&up));
+        let back = Arc::clone(&up);
+        let plan = Arc::clone(plan);
+        thread::spawn(move || {
+            up.towards_server(&plan);
+            let _ = up.server.shutdown(Shutdown::Write);
+        });
+        thread::spawn(move || {
+            back.towards_client();
+            let _ = back.client.shutdown(Shutdown::Write);
+        });
+    }
+
+    fn towards_server(&self, plan: &Plan) {
+        let mut bytes = vec![0; 1 << 16];
+        while let Ok(count @ 1..) = (&self.client).read(&mut bytes) {
+            let mut bytes = &bytes[..count];
+            match plan.take(bytes) {
+                None => {}
+                Some(Cut::BeforeRows | Cut::BeforeCommit) => return self.close(),
+                Some(Cut::WithinCommit) => {
+                    bytes = &bytes[..count - 4];
+                    let _ = (&self.server).write_all(bytes);
+                    return self.close();
+                }
+                Some(Cut::AfterRows | Cut::AfterCommit) => {
+                    self.answer.store(DROP, Ordering::SeqCst);
+                }
+                Some(Cut::AfterAnswer) => self.answer.store(PASS_AND_CUT, Ordering::SeqCst),
+            }
+            if (&self.server).write_all(bytes).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn towards_client(&self) {
+        let mut bytes = vec![0; 1 << 16];
+        while let Ok(count @ 1..) = (&self.server).read(&mut bytes) {
+            let answer = self.answer.load(Ordering::SeqCst);
+            if answer == DROP {
+                return self.close();
+            }
+            if (&self.client).write_all(&bytes[..count]).is_err() {
+                return;
+            }
+            if answer == PASS_AND_CUT {
+                return self.close();
+            }
+        }
+    }
+
+    fn close(&self) {
+        for side in [&self.client, &self.server] {
+            // It may be closed already.
+            let _ = side.shutdown(Shutdown::Both);
+        }
+    }
+}
