@@ -10,7 +10,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fields", &["block"]),
     ("exchange", &["block", "fields"]),
     ("elastic", &[]),
-    ("settings", &[]),
+    ("route", &["fields"]),
+    ("settings", &["route"]),
     ("event", &["block"]),
     ("spawn", &[]),
     ("wire", &["block", "exchange", "fields"]),
@@ -18,7 +19,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("database", &["block", "elastic", "exchange", "fields"]),
     (
         "gateway",
-        &["block", "elastic", "event", "exchange", "fields", "pool", "settings", "spawn", "wire"],
+        &[
+            "block", "elastic", "event", "exchange", "fields", "pool", "route", "settings",
+            "spawn", "wire",
+        ],
     ),
     ("control", &["gateway", "settings"]),
     ("simulate", &["block", "event", "exchange", "gateway", "settings", "spawn", "wire"]),

@@ -1,0 +1,254 @@
+//! What is changed in a head on its way: fields that go, that are set, that are added.
+
+use std::fmt;
+
+use fields::{AsName, Fields, Limits};
+
+use crate::rule::FieldName;
+
+/// Bytes of a value that is set or added.
+pub const EDIT_VALUE_MAX: usize = 4096;
+
+/// Fields that belong to one connection, or say where a message ends: they are written anew for
+/// each message.
+const OURS: [&str; 9] = [
+    "connection",
+    "content-length",
+    "http2-settings",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Why a head cannot be changed like that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditFault {
+    /// It is not the name of a field.
+    Name,
+    /// The field says where a message ends or what becomes of its connection.
+    Ours,
+    /// The value has a control character, or a blank at its beginning or end.
+    Value,
+    /// The value is longer than [`EDIT_VALUE_MAX`].
+    Long,
+    /// The value is no host with or without a port.
+    Host,
+}
+
+impl fmt::Display for EditFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name => f.write_str("is not the name of a field"),
+            Self::Ours => f.write_str("is written anew for each message, and cannot be changed"),
+            Self::Value => f.write_str("has a control character, or a blank at its end"),
+            Self::Long => write!(f, "has a value of more than {EDIT_VALUE_MAX} bytes"),
+            Self::Host => f.write_str("is not a host, with or without a port"),
+        }
+    }
+}
+
+/// Changes of a head: what goes, goes first; then fields are set, and then added.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Remove(FieldName),
+    Set(FieldName, Box<[u8]>),
+    Append(FieldName, Box<[u8]>),
+}
+
+impl Edits {
+    /// No changes.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { steps: Vec::new() }
+    }
+
+    /// All fields of this name go.
+    ///
+    /// # Errors
+    /// When there can be none of that name, or it is not to be changed.
+    pub fn remove(&mut self, name: &str) -> Result<(), EditFault> {
+        self.steps.push(Step::Remove(checked(name)?));
+        Ok(())
+    }
+
+    /// There is this one field of its name.
+    ///
+    /// # Errors
+    /// When there can be no such field, or it is not to be changed.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), EditFault> {
+        let name = checked(name)?;
+        check_value(&name, value)?;
+        self.steps.push(Step::Set(name, value.as_bytes().into()));
+        Ok(())
+    }
+
+    /// There is one more of its name.
+    ///
+    /// # Errors
+    /// As of [`Self::set`]; and there is one Host.
+    pub fn append(&mut self, name: &str, value: &str) -> Result<(), EditFault> {
+        let name = checked(name)?;
+        check_value(&name, value)?;
+        if is_host(&name) {
+            return Err(EditFault::Ours);
+        }
+        self.steps.push(Step::Append(name, value.as_bytes().into()));
+        Ok(())
+    }
+
+    /// Those changes come after these.
+    pub fn then(&mut self, other: &Self) {
+        self.steps.extend(other.steps.iter().cloned());
+    }
+
+    /// Whether nothing is changed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Whether Host is changed.
+    #[must_use]
+    pub fn change_host(&self) -> bool {
+        self.steps.iter().any(|step| match step {
+            Step::Remove(name) | Step::Set(name, _) | Step::Append(name, _) => is_host(name),
+        })
+    }
+
+    /// Changes a head. The limits of what a peer may send do not hold for it any more: what is
+    /// added is ours.
+    pub fn apply(&self, fields: &mut Fields) {
+        if self.steps.is_empty() {
+            return;
+        }
+        let unlimited = std::mem::take(fields).with_limits(Limits::MAX);
+        *fields = unlimited;
+        for step in &self.steps {
+            // Names and values were looked at when they were given.
+            let done = match step {
+                Step::Remove(name) => {
+                    fields.remove(name);
+                    Ok(0)
+                }
+                Step::Set(name, value) => fields.try_insert(name, &**value),
+                Step::Append(name, value) => fields.try_append(name, &**value),
+            };
+            debug_assert!(done.is_ok(), "a field of our own can be one: {done:?}");
+        }
+    }
+
+    /// What is set and added, as lines with their ends.
+    #[must_use]
+    pub fn lines(&self) -> Vec<u8> {
+        let mut fields = Fields::headers();
+        self.apply(&mut fields);
+        let mut lines = Vec::new();
+        for field in fields.iter() {
+            let value = field.value.bytes().unwrap_or_default();
+            [field.name, b": ", value, b"\r\n"].iter().for_each(|part| lines.extend(*part));
+        }
+        lines
+    }
+}
+
+fn is_host(name: &FieldName) -> bool {
+    name.as_name().eq_ignore_ascii_case(b"host")
+}
+
+fn checked(name: &str) -> Result<FieldName, EditFault> {
+    let checked = FieldName::new(name).ok_or(EditFault::Name)?;
+    if OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
+        return Err(EditFault::Ours);
+    }
+    Ok(checked)
+}
+
+fn check_value(name: &FieldName, value: &str) -> Result<(), EditFault> {
+    let blank = |c: Option<char>| matches!(c, Some(' ' | '\t'));
+    if value.len() > EDIT_VALUE_MAX {
+        return Err(EditFault::Long);
+    }
+    let control = value.bytes().any(|byte| byte < 32 && byte != b'\t' || byte == 127);
+    if control || blank(value.chars().next()) || blank(value.chars().next_back()) {
+        return Err(EditFault::Value);
+    }
+    let host = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    if is_host(name) && (value.is_empty() || !value.bytes().all(host)) {
+        return Err(EditFault::Host);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fields::Value;
+
+    fn edits() -> Edits {
+        let mut edits = Edits::none();
+        edits.remove("X-Debug").unwrap();
+        edits.set("x-env", "prod").unwrap();
+        edits.append("Via", "1.1 here").unwrap();
+        edits
+    }
+
+    fn all<'a>(fields: &'a Fields, name: &'a str) -> Vec<&'a [u8]> {
+        fields.get_all(name).filter_map(Value::bytes).collect()
+    }
+
+    #[test]
+    fn fields_go_are_set_and_are_added() {
+        let mut fields = Fields::headers();
+        for (name, value) in [
+            ("x-debug", "1"),
+            ("X-Env", "a"),
+            ("via", "1.1 there"),
+            ("X-DEBUG", "2"),
+            ("X-Env", "b"),
+        ] {
+            fields.append(name, value);
+        }
+        edits().apply(&mut fields);
+        fields.check();
+        assert_eq!(all(&fields, "x-debug"), [b""; 0]);
+        assert_eq!(all(&fields, "X-Env"), [b"prod"]);
+        assert_eq!(all(&fields, "Via"), [&b"1.1 there"[..], b"1.1 here"]);
+        assert_eq!(edits().lines(), b"x-env: prod\r\nVia: 1.1 here\r\n");
+    }
+
+    #[test]
+    fn what_we_add_is_not_held_to_the_limits_of_a_peer() {
+        let limits = Limits { fields: 1, ..Limits::default() };
+        let mut fields = Fields::headers().with_limits(limits);
+        fields.append("a", "b");
+        edits().apply(&mut fields);
+        assert_eq!(fields.len(), 3);
+    }
+
+    #[test]
+    fn what_frames_a_message_cannot_be_changed() {
+        let mut edits = Edits::none();
+        for name in OURS {
+            assert_eq!(edits.set(name, "1"), Err(EditFault::Ours));
+            assert_eq!(edits.remove(&name.to_uppercase()), Err(EditFault::Ours));
+        }
+        assert_eq!(edits.set("a b", ""), Err(EditFault::Name));
+        assert_eq!(edits.set("", ""), Err(EditFault::Name));
+        assert_eq!(edits.set("a", "b\r\nc: d"), Err(EditFault::Value));
+        assert_eq!(edits.append("a", "b "), Err(EditFault::Value));
+        assert_eq!(edits.append("a", &"b".repeat(EDIT_VALUE_MAX + 1)), Err(EditFault::Long));
+        assert_eq!(edits.append("Host", "a"), Err(EditFault::Ours));
+        assert_eq!(edits.set("Host", "a b"), Err(EditFault::Host));
+        assert!(edits.is_empty() && !edits.change_host());
+        edits.set("host", "internal:8080").unwrap();
+        assert!(edits.change_host());
+    }
+}

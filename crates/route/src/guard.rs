@@ -1,0 +1,277 @@
+//! Who is let through: bearer tokens (RFC 6750) and names with passwords (RFC 7617).
+//!
+//! What is kept of a secret is its SHA-256, and what a request brings is compared with that in
+//! constant time. The digest is a fast one on purpose: it is made for every request on the thread
+//! that serves all clients, so one that is slow on purpose (bcrypt, Argon2) would let anybody with
+//! wrong passwords stop everybody else. A fast digest is as good as the secret is long; so secrets
+//! are to be drawn by chance, and short tokens are refused.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// Bytes of what a request may bring, decoded.
+pub const CREDENTIALS_MAX: usize = 512;
+/// Characters of a token, at least.
+pub const TOKEN_MIN: usize = 16;
+
+type Digest = [u8; 32];
+
+/// Why something is no secret to be let through with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuardFault {
+    /// It has fewer characters than [`TOKEN_MIN`].
+    Short,
+    /// It has more than [`CREDENTIALS_MAX`], or one that no token has.
+    Token,
+    /// A line is not `USER:DIGEST`.
+    Line,
+    /// A digest is not 64 hexadecimal digits.
+    Digest,
+    /// A user is there twice.
+    Twice,
+    /// The realm has a quote, a backslash or a control character.
+    Realm,
+}
+
+impl fmt::Display for GuardFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Short => write!(f, "has fewer than {TOKEN_MIN} characters: it could be guessed"),
+            Self::Token => f.write_str("has a character that no token has, or is too long"),
+            Self::Line => f.write_str("is not a line USER:DIGEST"),
+            Self::Digest => {
+                f.write_str("has no digest of 64 hexadecimal digits: the SHA-256 of USER:PASSWORD")
+            }
+            Self::Twice => f.write_str("is a user who is there twice"),
+            Self::Realm => f.write_str("has a quote, a backslash or a control character"),
+        }
+    }
+}
+
+/// Who is let through, and what the others are told.
+#[derive(Clone)]
+pub struct Guard {
+    realm: Box<str>,
+    tokens: Vec<Digest>,
+    /// In the order of their names. The digest is that of `USER:PASSWORD`.
+    users: Vec<(Box<[u8]>, Digest)>,
+}
+
+impl fmt::Debug for Guard {
+    /// Without its secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").field("realm", &self.realm).finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    /// Lets nobody through. The realm is what people are shown when they are asked.
+    ///
+    /// # Errors
+    /// When the realm cannot be written in a field.
+    pub fn new(realm: &str) -> Result<Self, GuardFault> {
+        let allowed = |c: char| (c.is_ascii_graphic() || c == ' ') && c != '"' && c != '\\';
+        if !realm.chars().all(allowed) {
+            return Err(GuardFault::Realm);
+        }
+        Ok(Self { realm: realm.into(), tokens: Vec::new(), users: Vec::new() })
+    }
+
+    /// Lets through whoever has this token.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn token(&mut self, token: &str) -> Result<(), GuardFault> {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+        if token.len() > CREDENTIALS_MAX || !token.bytes().all(allowed) {
+            return Err(GuardFault::Token);
+        }
+        if token.len() < TOKEN_MIN {
+            return Err(GuardFault::Short);
+        }
+        self.tokens.push(digest(token.as_bytes()));
+        Ok(())
+    }
+
+    /// Lets through whoever has the password of this line: `USER:DIGEST`, where the digest is the
+    /// SHA-256 of `USER:PASSWORD` in hexadecimal.
+    ///
+    /// # Errors
+    /// When it is no such line, or its user is there already.
+    pub fn user(&mut self, line: &str) -> Result<(), GuardFault> {
+        let (user, hex) = line.split_once(':').ok_or(GuardFault::Line)?;
+        if user.is_empty() || user.bytes().any(|byte| byte < 32 || byte == 127) {
+            return Err(GuardFault::Line);
+        }
+        let digest = from_hex(hex).ok_or(GuardFault::Digest)?;
+        match self.find(user.as_bytes()) {
+            Ok(_) => Err(GuardFault::Twice),
+            Err(place) => {
+                self.users.insert(place, (user.as_bytes().into(), digest));
+                Ok(())
+            }
+        }
+    }
+
+    fn find(&self, user: &[u8]) -> Result<usize, usize> {
+        self.users.binary_search_by(|(name, _)| name.as_ref().cmp(user))
+    }
+
+    /// Whether a request with this value of `Authorization` is let through.
+    #[must_use]
+    pub fn admits(&self, authorization: &[u8]) -> bool {
+        let Some(blank) = authorization.iter().position(|&byte| byte == b' ') else { return false };
+        let (scheme, rest) = authorization.split_at(blank);
+        let given = rest.trim_ascii_start();
+        if scheme.eq_ignore_ascii_case(b"bearer") {
+            self.has_token(given)
+        } else {
+            scheme.eq_ignore_ascii_case(b"basic") && self.has_password(given)
+        }
+    }
+
+    fn has_token(&self, given: &[u8]) -> bool {
+        if given.len() > CREDENTIALS_MAX {
+            return false;
+        }
+        let given = digest(given);
+        let mut found = subtle::Choice::from(0);
+        for token in &self.tokens {
+            found |= given.ct_eq(token);
+        }
+        found.into()
+    }
+
+    fn has_password(&self, given: &[u8]) -> bool {
+        let mut decoded = [0; CREDENTIALS_MAX];
+        let Ok(length) = STANDARD.decode_slice(given, &mut decoded) else { return false };
+        let credentials = &decoded[..length];
+        let Some(colon) = credentials.iter().position(|&byte| byte == b':') else { return false };
+        // A name that is not there costs what another does.
+        let nobody = [0; 32];
+        let place = self.find(&credentials[..colon]);
+        let wanted = place.map_or(&nobody, |place| &self.users[place].1);
+        let same: bool = digest(credentials).ct_eq(wanted).into();
+        same && place.is_ok()
+    }
+
+    /// Appends what somebody who is not let through is told, as lines with their ends.
+    pub fn write_challenges(&self, out: &mut Vec<u8>) {
+        let mut line = |scheme: &str, more: &str| {
+            let line = format!("WWW-Authenticate: {scheme} realm=\"{}\"{more}\r\n", self.realm);
+            out.extend_from_slice(line.as_bytes());
+        };
+        if !self.tokens.is_empty() {
+            line("Bearer", "");
+        }
+        if !self.users.is_empty() || self.tokens.is_empty() {
+            line("Basic", ", charset=\"UTF-8\"");
+        }
+    }
+}
+
+fn digest(bytes: &[u8]) -> Digest {
+    Sha256::digest(bytes).into()
+}
+
+fn from_hex(hex: &str) -> Option<Digest> {
+    let mut digest = [0; 32];
+    if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (place, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * place..2 * place + 2)?, 16).ok()?;
+    }
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(user: &str, password: &str) -> String {
+        let digest = digest(format!("{user}:{password}").as_bytes());
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{user}:{hex}")
+    }
+
+    fn basic(credentials: &str) -> Vec<u8> {
+        let mut text = vec![0; 2 * credentials.len() + 4];
+        let length = STANDARD.encode_slice(credentials, &mut text).unwrap();
+        [b"Basic ", &text[..length]].concat()
+    }
+
+    /// `printf %s 'ops:correct horse' | sha256sum`
+    #[test]
+    fn the_digest_is_that_of_the_tools() {
+        let digest = "11b78eb048dc73c5a347094aa8bb96bc36e586d6ddefd72c6ddc2abd0386f9bc";
+        assert_eq!(line("ops", "correct horse"), format!("ops:{digest}"));
+    }
+
+    #[test]
+    fn whoever_has_the_secret_is_let_through_and_nobody_else() {
+        let mut guard = Guard::new("the office").unwrap();
+        guard.token("0123456789abcdef").unwrap();
+        guard.token("another-token-of-some-length").unwrap();
+        guard.user(&line("ops", "correct: horse")).unwrap();
+        guard.user(&line("dev", "")).unwrap();
+        for good in [
+            b"Bearer 0123456789abcdef".to_vec(),
+            b"bEARER  another-token-of-some-length".to_vec(),
+            basic("ops:correct: horse"),
+            basic("dev:"),
+        ] {
+            assert!(guard.admits(&good), "{}", String::from_utf8_lossy(&good));
+        }
+        for bad in [
+            b"".to_vec(),
+            b"Bearer".to_vec(),
+            b"Bearer ".to_vec(),
+            b"Bearer 0123456789abcdeg".to_vec(),
+            b"Bearer 0123456789abcdef ".to_vec(),
+            b"Basic 0123456789abcdef".to_vec(),
+            b"Basic !".to_vec(),
+            basic("ops:correct"),
+            basic("op:s:correct: horse"),
+            basic("nobody:"),
+            basic("ops"),
+            basic(&format!("ops:{}", "x".repeat(1000))),
+            [b"Bearer ".to_vec(), vec![b'x'; 100_000]].concat(),
+            [b"Basic ".to_vec(), vec![b'x'; 100_000]].concat(),
+        ] {
+            assert!(!guard.admits(&bad), "{}", String::from_utf8_lossy(&bad));
+        }
+        assert!(!Guard::new("").unwrap().admits(b"Bearer "));
+    }
+
+    #[test]
+    fn the_challenge_names_what_would_be_taken() {
+        let told = |guard: &Guard| {
+            let mut out = Vec::new();
+            guard.write_challenges(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let mut guard = Guard::new("ops").unwrap();
+        guard.token("0123456789abcdef").unwrap();
+        assert_eq!(told(&guard), "WWW-Authenticate: Bearer realm=\"ops\"\r\n");
+        guard.user(&line("a", "b")).unwrap();
+        assert!(told(&guard).ends_with("Basic realm=\"ops\", charset=\"UTF-8\"\r\n"));
+    }
+
+    #[test]
+    fn what_is_no_secret_is_refused() {
+        let mut guard = Guard::new("x").unwrap();
+        assert_eq!(guard.token("short"), Err(GuardFault::Short));
+        assert_eq!(guard.token("with a blank in the middle"), Err(GuardFault::Token));
+        assert_eq!(guard.user("ops"), Err(GuardFault::Line));
+        assert_eq!(guard.user("ops:$2y$05$abc"), Err(GuardFault::Digest));
+        guard.user(&line("ops", "a")).unwrap();
+        assert_eq!(guard.user(&line("ops", "b")), Err(GuardFault::Twice));
+        assert_eq!(Guard::new("a\"b").unwrap_err(), GuardFault::Realm);
+        assert!(!format!("{guard:?}").contains("users"));
+    }
+}

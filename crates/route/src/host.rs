@@ -1,0 +1,133 @@
+//! Hosts: whose they are, whatever their case and their port.
+
+use std::fmt;
+
+/// Bytes of a name that is looked up; DNS allows 253. A longer one is nobody's.
+pub const HOST_MAX: usize = 253;
+
+/// Which hosts a route is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// This one, in lower case and without a port.
+    Exact(Box<str>),
+    /// All below this one, written `*.example.org`; not itself.
+    Below(Box<str>),
+}
+
+/// Why a text names no host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostFault {
+    /// It is empty, too long, or has a character that no host has.
+    Name,
+    /// It has a port.
+    Port,
+    /// A star stands elsewhere than alone at its beginning.
+    Star,
+}
+
+impl fmt::Display for HostFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "is no host",
+            Self::Port => "has a port, which is not compared",
+            Self::Star => "has a star elsewhere than before its first dot",
+        })
+    }
+}
+
+impl Host {
+    /// `example.org`, `*.example.org`, `127.0.0.1` or `[::1]`.
+    ///
+    /// # Errors
+    /// When it is none of these.
+    pub fn parse(text: &str) -> Result<Self, HostFault> {
+        let lower = text.to_ascii_lowercase();
+        let (name, below) = match lower.strip_prefix("*.") {
+            Some(name) => (name, true),
+            None => (lower.as_str(), false),
+        };
+        if name.contains('*') {
+            return Err(HostFault::Star);
+        }
+        if let Some(address) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
+            && address.parse::<std::net::Ipv6Addr>().is_ok()
+            && !below
+        {
+            return Ok(Self::Exact(name.into()));
+        }
+        if name.contains(':') {
+            return Err(HostFault::Port);
+        }
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        let labels = name.split('.').all(|label| !label.is_empty());
+        if name.len() > HOST_MAX || !labels || !name.bytes().all(allowed) {
+            return Err(HostFault::Name);
+        }
+        let name = name.into();
+        Ok(if below { Self::Below(name) } else { Self::Exact(name) })
+    }
+
+    /// Whether each host that `other` is for is one that this is for.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Exact(one), Self::Exact(other)) => one == other,
+            (Self::Below(one), Self::Exact(other)) => is_under(other, one),
+            (Self::Below(one), Self::Below(other)) => one == other || is_under(other, one),
+            (Self::Exact(_), Self::Below(_)) => false,
+        }
+    }
+}
+
+/// Whether `name` has labels before `.parent`.
+fn is_under(name: &str, parent: &str) -> bool {
+    name.strip_suffix(parent).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
+}
+
+/// What a request names as its host, without its port and without a dot at its end.
+#[must_use]
+pub fn host_name(host: &[u8]) -> &[u8] {
+    let end = match host.first() {
+        Some(b'[') => host.iter().position(|&byte| byte == b']').map(|place| place + 1),
+        _ => host.iter().position(|&byte| byte == b':'),
+    };
+    let name = &host[..end.unwrap_or(host.len())];
+    name.strip_suffix(b".").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_and_the_root_are_not_part_of_a_name() {
+        for (host, name) in [
+            ("example.org", "example.org"),
+            ("example.org:8080", "example.org"),
+            ("example.org.:80", "example.org"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(host_name(host.as_bytes()), name.as_bytes());
+        }
+    }
+
+    #[test]
+    fn hosts_are_names_addresses_or_all_below_a_name() {
+        assert_eq!(Host::parse("Example.ORG"), Ok(Host::Exact("example.org".into())));
+        assert_eq!(Host::parse("*.Example.org"), Ok(Host::Below("example.org".into())));
+        assert_eq!(Host::parse("[::1]"), Ok(Host::Exact("[::1]".into())));
+        for (text, fault) in [
+            ("", HostFault::Name),
+            ("a..b", HostFault::Name),
+            ("a/b", HostFault::Name),
+            ("a:80", HostFault::Port),
+            ("[::1]:80", HostFault::Port),
+            ("*", HostFault::Star),
+            ("a.*.b", HostFault::Star),
+            ("*a.b", HostFault::Star),
+        ] {
+            assert_eq!(Host::parse(text), Err(fault), "{text}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Paths in the one spelling that is compared and goes on.
+//!
+//! RFC 3986 §6.2.2 in full (percent signs, dots), and what servers do beyond it: several slashes
+//! are one, and the parameters of a segment (`;name=value`, §3.3) are passed on but not compared,
+//! because some servers drop them before they look. What no two readers are sure to understand
+//! alike is refused: an encoded slash or backslash, a control character, what would be a dot or a
+//! slash when somebody decodes it twice, overlong UTF-8.
+
+macro_rules! faults {
+    ($($name:ident $word:literal $text:literal),+ $(,)?) => {
+        /// Why a path is refused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum PathFault {
+            $(#[doc = $text] $name),+
+        }
+
+        impl PathFault {
+            /// All of them, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The word in logs and answers. It is stable.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$name => $word),+ }
+            }
+
+            /// One sentence for a person.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self { $(Self::$name => $text),+ }
+            }
+        }
+    };
+}
+
+faults! {
+    Start "path-start"
+        "A path begins with a slash.",
+    Percent "path-percent"
+        "Behind a percent sign stand two hexadecimal digits.",
+    Separator "path-separator"
+        "A path has neither a backslash nor an encoded slash or backslash.",
+    Control "path-control"
+        "A path has neither a control character nor an encoded one.",
+    Twice "path-twice"
+        "A path is not encoded twice.",
+    Overlong "path-overlong"
+        "A path has no overlong form of UTF-8.",
+    Above "path-above"
+        "The dots of a path do not lead above its root.",
+    Parameters "path-parameters"
+        "Parameters do not stand behind a segment that is empty or of dots.",
+}
+
+/// A path in its one spelling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path<'a> {
+    bytes: &'a [u8],
+    plain: &'a [u8],
+    is_changed: bool,
+}
+
+impl<'a> Path<'a> {
+    /// Reads a path, without its query. Most paths are in that spelling already and are lent as
+    /// they are; others are written to `scratch`, at most twice as long as they came.
+    ///
+    /// An empty path, which only an absolute target has, is `/`.
+    ///
+    /// # Errors
+    /// When it cannot be understood in one way only.
+    pub fn read(raw: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Self, PathFault> {
+        if raw.is_empty() {
+            return Ok(Self { bytes: b"/", plain: b"/", is_changed: true });
+        }
+        if raw[0] != b'/' {
+            return Err(PathFault::Start);
+        }
+        if is_canonical(raw) {
+            return Ok(Self { bytes: raw, plain: raw, is_changed: false });
+        }
+        scratch.clear();
+        write(raw, scratch)?;
+        let length = scratch.len();
+        if scratch.iter().any(|byte| matches!(byte, b';' | b'%')) {
+            write_plain(scratch);
+        }
+        let scratch: &'a [u8] = scratch;
+        let (bytes, plain) = scratch.split_at(length);
+        let plain = if plain.is_empty() { bytes } else { plain };
+        Ok(Self { bytes, plain, is_changed: bytes != raw })
+    }
+
+    /// As it goes on.
+    #[must_use]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// As it is compared: without the parameters of its segments.
+    #[must_use]
+    pub const fn plain(&self) -> &'a [u8] {
+        self.plain
+    }
+
+    /// Whether it came in another spelling.
+    #[must_use]
+    pub const fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// Whether it is `prefix` or lies below it. `prefix` has no slash at its end.
+    #[must_use]
+    pub fn is_below(&self, prefix: &[u8]) -> bool {
+        is_below(self.plain, prefix)
+    }
+
+    /// What lies behind its first segments: empty, or beginning with a slash.
+    #[must_use]
+    pub fn behind(&self, segments: usize) -> &'a [u8] {
+        let mut slashes = self.bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        slashes.nth(segments).map_or(b"", |(place, _)| &self.bytes[place..])
+    }
+}
+
+/// Whether `path` is `prefix` or lies below it; a segment is never cut.
+pub(crate) fn is_below(path: &[u8], prefix: &[u8]) -> bool {
+    path.starts_with(prefix) && matches!(path.get(prefix.len()), None | Some(b'/'))
+}
+
+/// Nothing that has to be looked at more closely.
+fn is_canonical(raw: &[u8]) -> bool {
+    let mut before = 0;
+    for &byte in raw {
+        let odd = !CANONICAL[byte as usize] || before == b'/' && matches!(byte, b'/' | b'.');
+        if odd {
+            return false;
+        }
+        before = byte;
+    }
+    true
+}
+
+/// Visible ASCII but for what has a meaning of its own.
+const CANONICAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 33_u8;
+    while byte < 127 {
+        table[byte as usize] = !matches!(byte, b'%' | b'\\' | b';' | b'?' | b'#');
+        byte += 1;
+    }
+    table
+};
+
+/// Writes all segments in their one spelling.
+fn write(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathFault> {
+    let mut ends_open = false;
+    for segment in raw[1..].split(|&byte| byte == b'/') {
+        let start = out.len();
+        out.push(b'/');
+        write_segment(segment, out)?;
+        let written = &out[start + 1..];
+        let name = name_length(written);
+        let has_parameters = name < written.len();
+        ends_open = true;
+        match &written[..name] {
+            b"" | b"." | b".." if has_parameters => return Err(PathFault::Parameters),
+            b"" | b"." => out.truncate(start),
+            b".." => {
+                let parent = out[..start].iter().rposition(|&byte| byte == b'/');
+                out.truncate(parent.ok_or(PathFault::Above)?);
+            }
+            _ => ends_open = false,
+        }
+    }
+    if ends_open {
+        out.push(b'/');
+    }
+    Ok(())
+}
+
+/// Bytes of a segment without its parameters. An encoded semicolon is data, but not for all who
+/// decode before they divide; so it is compared like one that is not encoded.
+fn name_length(segment: &[u8]) -> usize {
+    let is_end = |place: &usize| segment[*place..].starts_with(b"%3B") || segment[*place] == b';';
+    (0..segment.len()).find(is_end).unwrap_or(segment.len())
+}
+
+/// Appends the path again, without the parameters of its segments.
+fn write_plain(out: &mut Vec<u8>) {
+    let (end, mut start) = (out.len(), 0);
+    while start < end {
+        let segment = &out[start + 1..end];
+        let length = segment.iter().position(|&byte| byte == b'/').unwrap_or(segment.len());
+        let name = name_length(&segment[..length]);
+        out.extend_from_within(start..=start + name);
+        start += 1 + length;
+    }
+}
+
+fn write_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathFault> {
+    let mut rest = segment;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        if byte != b'%' {
+            match byte {
+                b'\\' => return Err(PathFault::Separator),
+                33..127 => out.push(byte),
+                _ => return Err(PathFault::Control),
+            }
+            continue;
+        }
+        let (decoded, behind) = encoded(rest).ok_or(PathFault::Percent)?;
+        match decoded {
+            b'/' | b'\\' => return Err(PathFault::Separator),
+            0..32 | 127 => return Err(PathFault::Control),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(decoded);
+            }
+            _ => {
+                check_rest(decoded, behind)?;
+                out.push(b'%');
+                out.extend(rest[..2].iter().map(u8::to_ascii_uppercase));
+            }
+        }
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// The byte behind a percent sign, and what follows it.
+fn encoded(bytes: &[u8]) -> Option<(u8, &[u8])> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (&[high, low], behind) = bytes.split_first_chunk()?;
+    Some((digit(high)? << 4 | digit(low)?, behind))
+}
+
+/// What stays encoded must not become something else for a reader who decodes it again, or who
+/// takes overlong UTF-8.
+fn check_rest(decoded: u8, behind: &[u8]) -> Result<(), PathFault> {
+    if decoded == b'%' {
+        let again = encoded(behind).map(|(byte, _)| byte);
+        return match again {
+            Some(0..33 | b'.' | b'/' | b'\\' | b'%' | b';' | 127) => Err(PathFault::Twice),
+            _ => Ok(()),
+        };
+    }
+    let next = || behind.strip_prefix(b"%").and_then(encoded).map(|(byte, _)| byte);
+    let overlong = match decoded {
+        0xc0 | 0xc1 => matches!(next(), Some(0x80..=0xbf)),
+        0xe0 => matches!(next(), Some(0x80..=0x9f)),
+        0xf0 => matches!(next(), Some(0x80..=0x8f)),
+        _ => false,
+    };
+    if overlong { Err(PathFault::Overlong) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! The table of routes: the first that fits, without looking at those of other hosts.
+//!
+//! For every host that is named, and for every name that hosts are below, there is the list of the
+//! routes that may be for it, in their order; those for all hosts are in each. So a request costs
+//! one look-up for each label of its host at most, and then the routes of its host alone.
+
+use std::hash::BuildHasherDefault;
+
+use fields::Fields;
+use hashbrown::HashMap;
+use siphasher::sip::SipHasher13;
+
+use crate::host::HOST_MAX;
+use crate::{Host, Rule, host_name};
+
+/// What is asked of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The host that the request is for, with its port if it has one; empty for none.
+    pub host: &'a [u8],
+    /// Its method.
+    pub method: &'a [u8],
+    /// Its path as it is [compared](crate::Path::plain); none of `OPTIONS *`.
+    pub path: Option<&'a [u8]>,
+    /// Its fields.
+    pub fields: &'a Fields,
+}
+
+/// Places of routes, in their order.
+type List = Box<[u32]>;
+/// Keys are those of the configuration, so nobody can flood it.
+type Hosts = HashMap<Box<[u8]>, List, BuildHasherDefault<SipHasher13>>;
+
+/// Routes, compiled.
+#[derive(Debug, Default)]
+pub struct Table {
+    rules: Vec<Rule>,
+    exact: Hosts,
+    below: Hosts,
+    /// For all other hosts.
+    rest: List,
+}
+
+impl Table {
+    /// The table of these routes; an earlier one goes before a later one.
+    #[must_use]
+    pub fn new(rules: Vec<Rule>) -> Self {
+        let mut table = Self::default();
+        for (place, rule) in (0_u32..).zip(&rules) {
+            if rule.hosts.is_empty() {
+                table.rest = table.rest.iter().copied().chain([place]).collect();
+            }
+        }
+        let mut named: Named = Named::default();
+        for (place, rule) in (0_u32..).zip(&rules) {
+            for host in &rule.hosts {
+                let (map, name) = match host {
+                    Host::Exact(name) => (&mut named.exact, name),
+                    Host::Below(name) => (&mut named.below, name),
+                };
+                map.entry(name.as_bytes().into()).or_default().push(place);
+            }
+        }
+        let list = |name: &[u8], own: &[u32]| {
+            let mut all: Vec<u32> = own.iter().chain(&table.rest).copied().collect();
+            let mut rest = name;
+            while let Some(parent) = parent(rest) {
+                all.extend(named.below.get(parent).into_iter().flatten());
+                rest = parent;
+            }
+            all.sort_unstable();
+            all.dedup();
+            all.into_boxed_slice()
+        };
+        let lists = |map: &HashMap<Box<[u8]>, Vec<u32>, _>| -> Hosts {
+            map.iter().map(|(name, own)| (name.clone(), list(name, own))).collect()
+        };
+        (table.exact, table.below) = (lists(&named.exact), lists(&named.below));
+        table.rules = rules;
+        table
+    }
+
+    /// How many routes there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The place of the first route that fits.
+    #[must_use]
+    pub fn find(&self, asked: &Asked<'_>) -> Option<usize> {
+        let list = self.list_of(host_name(asked.host));
+        let fits = |place: &&u32| self.rules[**place as usize].fits(asked);
+        list.iter().find(fits).map(|place| *place as usize)
+    }
+
+    /// The routes that may be for a host.
+    fn list_of(&self, name: &[u8]) -> &[u32] {
+        if self.exact.is_empty() && self.below.is_empty() || name.len() > HOST_MAX {
+            return &self.rest;
+        }
+        let mut lower = [0; HOST_MAX];
+        let name = {
+            let lower = &mut lower[..name.len()];
+            lower.copy_from_slice(name);
+            lower.make_ascii_lowercase();
+            &*lower
+        };
+        if let Some(list) = self.exact.get(name) {
+            return list;
+        }
+        if !self.below.is_empty() {
+            let mut rest = name;
+            while let Some(parent) = parent(rest) {
+                if let Some(list) = self.below.get(parent) {
+                    return list;
+                }
+                rest = parent;
+            }
+        }
+        &self.rest
+    }
+
+    /// Routes that no request can come to, each with the earlier one that takes them all, as far
+    /// as that can be told.
+    #[must_use]
+    pub fn unreached(&self) -> Vec<(usize, usize)> {
+        let covering = |place: usize| {
+            let rule = &self.rules[place];
+            // Whatever covers it is for its first host too.
+            let list = match rule.hosts.first() {
+                None => &self.rest,
+                Some(Host::Exact(name)) => self.list_of(name.as_bytes()),
+                Some(Host::Below(name)) => self.below.get(name.as_bytes()).unwrap_or(&self.rest),
+            };
+            let earlier = list.iter().map(|one| *one as usize).take_while(|one| *one < place);
+            earlier.into_iter().find(|one| self.rules[*one].covers(rule))
+        };
+        (0..self.len()).filter_map(|place| Some((place, covering(place)?))).collect()
+    }
+}
+
+/// Places of routes by the names in them, while a table is made.
+#[derive(Default)]
+struct Named {
+    exact: HashMap<Box<[u8]>, Vec<u32>, BuildHasherDefault<SipHasher13>>,
+    below: HashMap<Box<[u8]>, Vec<u32>, BuildHasherDefault<SipHasher13>>,
+}
+
+/// A name without its first label. A name has none above itself when it begins with a dot: that
+/// would be below nothing.
+fn parent(name: &[u8]) -> Option<&[u8]> {
+    let dot = name.iter().position(|&byte| byte == b'.')?;
+    (dot > 0 && !name.starts_with(b"[")).then(|| &name[dot + 1..])
+}
+
+#[cfg(test)]
+mod tests;
