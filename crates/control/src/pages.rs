@@ -151,6 +151,7 @@ fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
                 "weight": it.weight,
                 "hand": it.hand,
                 "health": it.health,
+                "check": it.check,
                 "in_use": it.in_use,
                 "slots": it.slots,
                 "waiting": it.waiting,

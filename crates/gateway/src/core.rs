@@ -11,6 +11,7 @@ use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, Worke
 use pool::{Payload, Pool};
 
 use crate::bindings::{Slot, Way};
+use crate::checks::Checks;
 use crate::door::Doors;
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
 use crate::form::Form;
@@ -21,6 +22,7 @@ use crate::upward::{Head, Upward};
 use crate::wish::Wish;
 use crate::workers::Workers;
 
+mod check;
 mod outcomes;
 mod own;
 mod pump;
@@ -64,6 +66,8 @@ pub(crate) struct ServedPool {
     pub(crate) counts: PoolCounts,
     then: Option<usize>,
     pub(crate) balance: BalancePlan,
+    /// Looks at its workers while nobody asks them.
+    pub(crate) checks: Option<Box<Checks>>,
     /// Where a program is a connection's own.
     own: Option<Own>,
     journal: Journal,
@@ -130,7 +134,8 @@ impl Core {
     pub(crate) fn new(plans: Vec<PoolPlan>, epoch: Epoch, seed: u64) -> Self {
         let now = epoch.instant;
         let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
-            let PoolPlan { name, pool, then, balance, own, workers } = plan;
+            let PoolPlan { name, pool, then, mut balance, own, workers } = plan;
+            let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
             ServedPool {
                 workers: Workers::new(&name, workers),
                 pool: Pool::new(pool, now, seed),
@@ -141,6 +146,7 @@ impl Core {
                 name,
                 then,
                 balance,
+                checks,
                 own: own.map(Own::new),
             }
         });
@@ -181,24 +187,43 @@ impl Core {
         form: Form,
         pool: usize,
     ) -> RequestId {
-        let id = self.exchanges.insert(Exchange {
+        let id = self.insert(client, peer, pool, None);
+        self.admit(id, pool, body, form);
+        id
+    }
+
+    fn insert(&mut self, client: Client, peer: Peer, pool: usize, named: Option<u64>) -> RequestId {
+        self.exchanges.insert(Exchange {
             client,
             peer,
             at_us: self.epoch.at_us(self.now),
             stamps: Stamps::received(self.now),
             parts: Vec::new(),
             pool,
+            named,
             state: State::Received,
-        });
-        self.admit(id, pool, body, form);
-        id
+        })
+    }
+
+    /// As [`Self::submit`], for a request that one worker is to have as long as it serves.
+    pub(crate) fn submit_to(
+        &mut self,
+        client: Client,
+        peer: Peer,
+        body: Slice,
+        pool: usize,
+        worker: WorkerId,
+    ) {
+        let berth = self.pools[pool].pool.berth(worker);
+        let id = self.insert(client, peer, pool, berth);
+        self.admit(id, pool, body, Form::default());
     }
 
     pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[place];
         let (peer, at_us, body) = (exchange.peer, exchange.at_us, body.compact());
-        let wish = Wish::of(&served.balance.wishes, peer, &body);
+        let wish = Wish::of(&served.balance.wishes, peer, &body, exchange.named);
         let waiting = Waiting { id, peer, at_us, body, form, wish };
         served.dirty = true;
         served.counts.requests += 1;
@@ -453,6 +478,7 @@ impl Core {
             Upward::Started { worker } => {
                 served.counts.started += 1;
                 served.pool.handle_started(now, worker);
+                self.checked_from_now(place, worker);
             }
             Upward::StartFailed { worker } => {
                 served.counts.start_failed += 1;
@@ -461,12 +487,16 @@ impl Core {
             Upward::Retired { worker } => {
                 served.lose(worker);
                 served.pool.handle_retired(now, worker);
+                self.checked_no_more(place, worker);
             }
             Upward::Ended { worker, expected } => {
                 served.lose(worker);
                 served.counts.died += u64::from(!expected);
                 served.pool.handle_ended(now, worker, expected);
+                self.checked_no_more(place, worker);
             }
+            Upward::Checked { worker, good } => self.checked(place, worker, good),
+            Upward::Unreached { worker } => self.doubted(place, worker),
             Upward::Memory { worker, bytes } => served.pool.handle_memory(now, worker, bytes),
             Upward::StderrDropped => served.counts.stderr_dropped += 1,
         }
@@ -494,7 +524,9 @@ impl Core {
     }
 
     pub(crate) fn next_time(&self) -> Option<Instant> {
-        self.pools.iter().filter_map(|served| served.pool.next_time()).min()
+        let checks = |served: &ServedPool| served.checks.as_ref()?.next_time();
+        let next = |served: &ServedPool| [served.pool.next_time(), checks(served)];
+        self.pools.iter().flat_map(next).flatten().min()
     }
 
     /// Lets pools end their workers once nothing can reach them any more: a pool after those that
@@ -528,6 +560,9 @@ impl Core {
                 to.starting.set(u64::from(status.starting));
                 to.ending.set(u64::from(status.retiring));
                 to.serving.set(u64::from(status.serving));
+                let (checks, failed) = served.checks.as_ref().map_or((0, 0), |it| it.counts());
+                to.checks.set(checks);
+                to.checks_failed.set(failed);
                 to.bound.set(u64::from(status.bound));
                 to.is_sorry.set(u64::from(status.sorry.is_some()));
                 to.became_sorry.set(status.sorry_times);

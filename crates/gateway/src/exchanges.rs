@@ -116,6 +116,8 @@ pub(crate) struct Exchange {
     pub(crate) parts: Vec<u8>,
     /// The pool that has it now, by its place.
     pub(crate) pool: usize,
+    /// The worker of this pool that it names, as [`pool::Pool::berth`] tells it.
+    pub(crate) named: Option<u64>,
     pub(crate) state: State,
 }
 
@@ -132,6 +134,10 @@ impl Exchange {
             Move::Dispatch(_) => self.stamps.dispatched = Some(now),
             Move::Next => self.stamps.first_byte = Some(now),
             Move::GiveBack(_) | Move::PassOn => {}
+        }
+        // Another pool has other workers.
+        if matches!(step, Move::Next | Move::PassOn) {
+            self.named = None;
         }
     }
 }

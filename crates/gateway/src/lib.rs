@@ -19,6 +19,7 @@
 mod access;
 mod balance;
 mod bindings;
+mod checks;
 mod core;
 mod door;
 mod drain;

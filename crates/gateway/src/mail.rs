@@ -54,6 +54,15 @@ pub enum Mail {
         /// Called once, on the shard's thread; must not block. None: there is no such pool.
         reply: Box<dyn FnOnce(Option<Lately>) + Send>,
     },
+    /// A worker answered what it was asked to see whether it is fit.
+    Checked {
+        /// The place of its pool.
+        pool: usize,
+        /// The number of the question.
+        number: u64,
+        /// The answer.
+        outcome: Outcome,
+    },
     /// What is going on.
     Status(Box<dyn FnOnce(Status) + Send>),
     /// Replace every worker of a pool, each once another is ready.
@@ -79,6 +88,7 @@ impl std::fmt::Debug for Mail {
             Self::Order { .. } => "Order",
             Self::Why { .. } => "Why",
             Self::Lately { .. } => "Lately",
+            Self::Checked { .. } => "Checked",
             Self::Status(_) => "Status",
             Self::Recycle { .. } => "Recycle",
             Self::Drain => "Drain",

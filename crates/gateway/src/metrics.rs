@@ -107,6 +107,8 @@ pub(crate) struct PoolMetrics {
     pub(crate) starting: Published,
     pub(crate) ending: Published,
     pub(crate) serving: Published,
+    pub(crate) checks: Published,
+    pub(crate) checks_failed: Published,
     pub(crate) bound: Published,
     pub(crate) is_sorry: Published,
     pub(crate) became_sorry: Published,

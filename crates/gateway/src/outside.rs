@@ -46,6 +46,10 @@ pub(crate) struct Outside {
     pub(crate) token_next: u64,
     /// Streams of servers that were opened, by pool: the shard is to know whose they are.
     pub(crate) opened: Vec<(StreamId, usize, LinkId)>,
+    /// Streams of checks that were opened, by pool and the place of the worker.
+    pub(crate) opened_checks: Vec<(StreamId, usize, usize)>,
+    /// Which check a report of the spawner is about: its pool and the place of the worker.
+    pub(crate) checks: BTreeMap<u64, (usize, usize)>,
 }
 
 impl Outside {
@@ -54,6 +58,14 @@ impl Outside {
         let token = self.token_next;
         self.token_next += 1;
         self.tokens.insert(token, (pool, worker));
+        token
+    }
+
+    /// The same for the program that checks the worker at a place.
+    pub(crate) fn check_token(&mut self, pool: usize, place: usize) -> u64 {
+        let token = self.token_next;
+        self.token_next += 1;
+        self.checks.insert(token, (pool, place));
         token
     }
 }

@@ -13,9 +13,11 @@ use settings::{Configuration, FrameOver, HalfClose, LastLine, Protocol, ReplySty
 use wire::Marks;
 
 mod balance;
+mod check;
 mod terms;
 
 pub(crate) use balance::{BalancePlan, SorryPlan};
+pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
 pub(crate) use terms::Terms;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
@@ -124,6 +126,8 @@ pub(crate) struct ServersPlan {
     pub(crate) between: Duration,
     pub(crate) total: Option<Duration>,
     pub(crate) idle: Duration,
+    /// Checks say when a server is down; without them it retires when it cannot be connected to.
+    pub(crate) checked: bool,
 }
 
 /// What a front of frames needs to know.
@@ -321,7 +325,7 @@ fn http_plan(http: settings::HttpListener, name: &str, read: Option<Duration>) -
     HttpPlan { limits, forwarded, trusted, host: name.to_owned(), read }
 }
 
-fn servers_plan(servers: settings::Servers, deadline: Duration) -> ServersPlan {
+fn servers_plan(servers: settings::Servers, deadline: Duration, checked: bool) -> ServersPlan {
     let settings::Servers { servers, requests_max: _, connect, between, total, keep } = servers;
     let address = |settings::Server { address, weight: _, backup: _ }| {
         let shown = address.to_string();
@@ -342,6 +346,7 @@ fn servers_plan(servers: settings::Servers, deadline: Duration) -> ServersPlan {
         between,
         total: unless_zero(total),
         idle: keep,
+        checked,
     }
 }
 
@@ -394,6 +399,7 @@ pub(crate) fn pool(
         pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));
     let mut members = Vec::new();
+    let mut addresses = Vec::new();
     let (slots, settle, recycle, own, workers_plan) = match worker {
         Worker::Program(program) => {
             let settings::Program {
@@ -469,7 +475,9 @@ pub(crate) fn pool(
         Worker::Servers(servers) => {
             members = servers.servers.iter().map(member).collect();
             let slots = servers.requests_max;
-            let plan = Box::new(servers_plan(servers, deadline));
+            let checked = balance.health.check.is_some();
+            let plan = Box::new(servers_plan(servers, deadline, checked));
+            addresses.clone_from(&plan.addresses);
             (
                 slots,
                 SERVER_SETTLE,
@@ -505,7 +513,7 @@ pub(crate) fn pool(
         members,
         ..pool::Settings::default()
     };
-    let balance = balance::balance(&name, schedule, balance, places, &mut pool)?;
+    let balance = balance::balance(&name, schedule, balance, places, &addresses, &mut pool)?;
     // Weights were given to be followed.
     let weighs = pool.members.iter().any(|member| member.weight != 1);
     if weighs && pool.schedule == pool::Schedule::RoundRobin {

@@ -258,8 +258,12 @@ impl Servers {
         self.close(calls, id);
         let address = self.address(worker);
         if matches!(fault, Fault::Connect(_) | Fault::ConnectLate) {
-            tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
-            self.retire(calls, worker, up);
+            if self.plan.checked {
+                up.push(Upward::Unreached { worker });
+            } else {
+                tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
+                self.retire(calls, worker, up);
+            }
         }
         let Some(flight) = flight else { return };
         let budget = reached == Reached::Server

@@ -85,6 +85,11 @@ enum Role {
         worker: WorkerId,
         pipe: Pipe,
     },
+    /// Of a check of the worker at the place `target`.
+    Check {
+        place: usize,
+        target: usize,
+    },
 }
 
 struct Listener {
@@ -171,6 +176,8 @@ impl Shard {
                 tokens: std::collections::BTreeMap::new(),
                 token_next: 1,
                 opened: Vec::new(),
+                opened_checks: Vec::new(),
+                checks: std::collections::BTreeMap::new(),
             },
             sessions: Table::default(),
             roles: Vec::new(),
@@ -252,6 +259,11 @@ impl Shard {
             Role::Server { place, link } => self.with_servers(place, |servers, up| {
                 servers.handle_data(calls, link, &mut data, up);
             }),
+            Role::Check { place, target } => {
+                self.core.with_checks(place, |checks, up| {
+                    checks.handle_data(calls, target, stream, &mut data, up);
+                });
+            }
             Role::Program { place, worker, pipe } => {
                 let outside = &mut self.outside;
                 self.core.with_workers(place, |workers, up| {
@@ -275,6 +287,9 @@ impl Shard {
     fn eof(&mut self, stream: StreamId, calls: &mut Calls<'_>) {
         if let Role::Server { place, link } = self.role(stream) {
             return self.with_servers(place, |servers, up| servers.handle_eof(calls, link, up));
+        }
+        if let Role::Check { place, target } = self.role(stream) {
+            self.core.with_checks(place, |checks, up| checks.handle_eof(calls, target, stream, up));
         }
         if let Role::Session(id) = self.role(stream) {
             let Some(session) = self.session(id) else { return };
@@ -300,6 +315,12 @@ impl Shard {
             Role::Server { place, link } => self.with_servers(place, |servers, up| {
                 servers.handle_closed(calls, link, reason, up);
             }),
+            Role::Check { place, target } => {
+                let now = calls.now();
+                self.core.with_checks(place, |checks, up| {
+                    checks.handle_closed(now, target, stream, reason, up);
+                });
+            }
             Role::Program { place, worker, pipe } => {
                 let outside = &mut self.outside;
                 self.core.with_workers(place, |workers, up| {
@@ -327,6 +348,11 @@ impl Shard {
             Role::Server { place, link } => self.with_servers(place, |servers, up| {
                 servers.handle_deadline(calls, link, name, up);
             }),
+            Role::Check { place, target } => {
+                self.core.with_checks(place, |checks, up| {
+                    checks.handle_deadline(calls, target, stream, up);
+                });
+            }
             Role::Program { place, worker, pipe } => {
                 let outside = &mut self.outside;
                 self.core.with_workers(place, |workers, up| {
@@ -369,6 +395,9 @@ impl Shard {
             self.set_role(stream, Role::Server { place, link });
         }
         self.outside.opened = opened;
+        for (stream, place, target) in std::mem::take(&mut self.outside.opened_checks) {
+            self.set_role(stream, Role::Check { place, target });
+        }
     }
 
     /// Hands parts and outcomes to their clients.
@@ -478,13 +507,17 @@ impl Owner for Shard {
                 }
                 _ => {}
             },
-            Event::Connected { stream } => {
-                if let Role::Server { place, link } = self.role(stream) {
-                    self.with_servers(place, |servers, up| {
-                        servers.handle_connected(calls, link, up);
+            Event::Connected { stream } => match self.role(stream) {
+                Role::Server { place, link } => self.with_servers(place, |servers, up| {
+                    servers.handle_connected(calls, link, up);
+                }),
+                Role::Check { place, target } => {
+                    self.core.with_checks(place, |checks, up| {
+                        checks.handle_connected(calls, target, stream, up);
                     });
                 }
-            }
+                _ => {}
+            },
             Event::Hangup { stream } => {
                 if let Role::Session(id) = self.role(stream)
                     && self.session(id).is_some_and(|session| session.handle_hangup(calls))

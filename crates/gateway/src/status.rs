@@ -62,6 +62,8 @@ pub struct PlaceStatus {
     pub hand: &'static str,
     /// `up`, `down` or `ejected`.
     pub health: &'static str,
+    /// What its last check came to.
+    pub check: Option<String>,
     /// Slots in use.
     pub in_use: u32,
     /// Slots; 0 when it serves nobody.

@@ -62,6 +62,15 @@ pub(crate) enum Upward {
         worker: WorkerId,
         expected: bool,
     },
+    /// A check of it was made.
+    Checked {
+        worker: WorkerId,
+        good: bool,
+    },
+    /// A request could not be brought to it.
+    Unreached {
+        worker: WorkerId,
+    },
     /// What it occupies now, in bytes.
     Memory {
         worker: WorkerId,

@@ -34,10 +34,12 @@ pub(crate) struct Wish {
     hash: Option<u64>,
     share: Option<u64>,
     priority: Option<u8>,
+    named: Option<u64>,
 }
 
 impl Wish {
-    pub(crate) fn of(wishes: &Wishes, peer: Peer, body: &[u8]) -> Self {
+    /// What a request asks; `named`: the worker that it names itself.
+    pub(crate) fn of(wishes: &Wishes, peer: Peer, body: &[u8], named: Option<u64>) -> Self {
         let look = |key: &Option<Key>| find(key.as_ref()?, peer, body);
         let hashed = |found: Found| pool::hash(found.bytes(body));
         let priority = look(&wishes.priority).and_then(|found| match found.bytes(body) {
@@ -49,6 +51,7 @@ impl Wish {
             hash: look(&wishes.hash).map(hashed),
             share: look(&wishes.fair).map(hashed),
             priority,
+            named,
         }
     }
 
@@ -58,7 +61,7 @@ impl Wish {
             id: id.as_u64(),
             key: self.key.as_ref().map(|found| found.bytes(body)),
             hash: self.hash,
-            named: None,
+            named: self.named,
             priority: self.priority.unwrap_or(PRIORITY_DEFAULT),
             share: self.share,
         }
@@ -161,7 +164,7 @@ mod tests {
     fn a_priority_is_one_digit_and_anything_else_is_none() {
         let wishes = Wishes { priority: Some(Key::Word(1)), ..Wishes::default() };
         let priority = |body: &[u8]| {
-            Wish::of(&wishes, Peer::Inside, body).ask(RequestId::new(1, 0), body).priority
+            Wish::of(&wishes, Peer::Inside, body, None).ask(RequestId::new(1, 0), body).priority
         };
         assert_eq!(priority(b"0 x"), 0);
         assert_eq!(priority(b"9"), 9);

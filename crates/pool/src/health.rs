@@ -11,6 +11,7 @@
 //! Checks are made by others and reported in. Each ejection of a worker that comes soon after the
 //! last is twice as long; one that has served well for as long as it was out starts anew.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// What makes a worker unfit and fit again.
@@ -95,6 +96,38 @@ pub struct HealthRecord {
     pub left: Duration,
     /// Ejections that came soon after each other.
     pub ejections: u32,
+}
+
+/// When ejections end, the first one first. One that came to nothing meanwhile, because its place
+/// began anew, is looked at once when its time is over.
+#[derive(Debug, Default)]
+pub(crate) struct Ejected(BTreeSet<(Instant, u32)>);
+
+impl Ejected {
+    /// The worker at a place is ejected until another time than before; none: it is not.
+    pub(crate) fn handle_change(
+        &mut self,
+        place: u32,
+        before: Option<Instant>,
+        after: Option<Instant>,
+    ) {
+        if before != after {
+            if let Some(before) = before {
+                self.0.remove(&(before, place));
+            }
+            self.0.extend(after.map(|after| (after, place)));
+        }
+    }
+
+    /// A place whose time is over; each is given once.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<u32> {
+        self.0.first().filter(|(until, _)| *until <= now)?;
+        self.0.pop_first().map(|(_, place)| place)
+    }
+
+    pub(crate) fn next_time(&self) -> Option<Instant> {
+        self.0.first().map(|(until, _)| *until)
+    }
 }
 
 impl Health {

@@ -23,6 +23,7 @@ use crate::Payload;
 use crate::affinity::Affinity;
 use crate::backoff::Backoff;
 use crate::effect::{Effect, Refused};
+use crate::health::Ejected;
 use crate::queue::{Queue, Ticket};
 use crate::random::{Random, mix};
 use crate::recycle::Recycle;
@@ -65,6 +66,7 @@ pub struct Pool<P> {
     free: Free,
     affinity: Option<Affinity>,
     sorry: Sorry,
+    ejected: Ejected,
     /// Since when nobody who runs is fit to answer.
     unfit_since: Option<Instant>,
     policy: Policy,
@@ -99,6 +101,7 @@ impl<P: Payload> Pool<P> {
             free: Free::new(settings.schedule, measure(&settings)),
             affinity: None,
             sorry: Sorry::default(),
+            ejected: Ejected::default(),
             unfit_since: None,
             policy: Policy::new(settings.sizing),
             backoff: Backoff::new(settings.backoff, seed),

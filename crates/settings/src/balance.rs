@@ -102,7 +102,7 @@ pub enum Gone {
 }
 
 /// What makes a worker unfit (`health`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// Failed requests in a row; 0: they do not count.
     pub errors: u32,
@@ -112,11 +112,83 @@ pub struct Health {
     pub eject: Duration,
     /// How long at most.
     pub eject_max: Duration,
+    /// How workers are looked at while nobody asks them; none: not at all.
+    pub check: Option<Check>,
+}
+
+/// How workers are looked at while nobody asks them (`health.check`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What is done.
+    pub probe: Probe,
+    /// From one check of a worker to the next.
+    pub interval: Duration,
+    /// The same of one that stays down, at most.
+    pub interval_max: Duration,
+    /// A check that takes longer is a bad one.
+    pub timeout: Duration,
+    /// Good checks in a row until a worker serves again.
+    pub rise: u32,
+    /// Bad checks in a row until a worker is left out.
+    pub fall: u32,
+    /// Whether a new worker serves nobody before its checks were good.
+    pub checked_first: bool,
+    /// Another port of the server.
+    pub port: Option<u16>,
+}
+
+/// What one check does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// Connects.
+    Tcp,
+    /// Asks a server.
+    Http(HttpProbe),
+    /// Sends a line and reads another.
+    Line {
+        /// What it sends, without a line end.
+        send: String,
+        /// How a good answer begins.
+        expect: String,
+    },
+    /// Runs this; exit code 0 is good.
+    Program(Vec<String>),
+}
+
+/// A request of HTTP and what a good reply is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpProbe {
+    /// Its method.
+    pub method: String,
+    /// Its path.
+    pub path: String,
+    /// The host it names; none: the server's address.
+    pub host: Option<String>,
+    /// The statuses that are good, both ends included.
+    pub status: (u16, u16),
+    /// What stands in the body.
+    pub body: Option<String>,
+}
+
+/// How a worker is looked at, as the word says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckKind {
+    /// Not at all.
+    Off,
+    /// It takes a connection.
+    Tcp,
+    /// It answers a request.
+    Http,
+    /// It answers a line.
+    Line,
+    /// A program says so.
+    Program,
 }
 
 impl Default for Health {
     fn default() -> Self {
         Self {
+            check: None,
             errors: 0,
             slow: None,
             eject: Duration::from_secs(10),

@@ -15,6 +15,7 @@ use crate::walk::{Group, Section, Value};
 use crate::{Address, Preset, Protocol};
 
 mod frames;
+mod health;
 mod http;
 mod stores;
 
@@ -45,6 +46,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     for pool in &pools {
         balance::check(pool, &pools, faults);
+        health::check(pool, faults);
     }
     for section in sections {
         pool_names(&section.group, &pools, faults);

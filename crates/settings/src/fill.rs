@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::model::*;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{Balance, Health, Key, Sorry, SorryAnswer, Sticky};
+use crate::{Balance, Check, CheckKind, Health, HttpProbe, Key, Probe, Sorry, SorryAnswer, Sticky};
 
 /// The model of sections that were walked and checked without a fault.
 pub(crate) fn fill(sections: &[Section]) -> Configuration {
@@ -129,7 +129,44 @@ fn health(group: &Group) -> Health {
         slow: group.find("slow").map(|_| time(group, "slow")),
         eject: time(group, "eject"),
         eject_max: time(group, "eject_max"),
+        check: check(group),
     }
+}
+
+fn check(group: &Group) -> Option<Check> {
+    let optional = |name| group.find(name).map(|_| text(group, name));
+    let probe = match choice!(group, "check", Check) {
+        CheckKind::Off => return None,
+        CheckKind::Tcp => Probe::Tcp,
+        CheckKind::Http => Probe::Http(HttpProbe {
+            method: text(group, "method"),
+            path: text(group, "path"),
+            host: optional("host"),
+            status: statuses(&text(group, "status")),
+            body: optional("body"),
+        }),
+        CheckKind::Line => Probe::Line {
+            send: text(group, "send"),
+            expect: optional("expect").unwrap_or_default(),
+        },
+        CheckKind::Program => Probe::Program(texts(group, "command")),
+    };
+    Some(Check {
+        probe,
+        interval: time(group, "interval"),
+        interval_max: time(group, "interval_max"),
+        timeout: time(group, "timeout"),
+        rise: count(group, "rise"),
+        fall: count(group, "fall"),
+        checked_first: switch(group, "checked_first"),
+        port: group.find("port").and_then(|_| u16::try_from(count(group, "port")).ok()),
+    })
+}
+
+/// The checks have read it once.
+fn statuses(range: &str) -> (u16, u16) {
+    let (from, to) = crate::values::span(range).unwrap_or((200, 399));
+    (u16::try_from(from).unwrap_or(u16::MAX), u16::try_from(to).unwrap_or(u16::MAX))
 }
 
 fn sorry(group: &Group) -> Sorry {

@@ -163,6 +163,8 @@ pub(crate) enum Short {
     None,
     /// `N` or `"MIN..MAX"` for `min` and `max`.
     Span,
+    /// `"off"` for what holds when nothing is given.
+    Off,
 }
 
 /// A word that an option can be set to.
@@ -197,6 +199,7 @@ pub(crate) enum Choice {
     Tls(Tls),
     Preset(Preset),
     Gone(crate::Gone),
+    Check(crate::CheckKind),
     Forwarded(Forwarded),
     /// Of `event`.
     EventKernel(EventKernel),

@@ -35,7 +35,7 @@ fn section_page(page: &mut String, section: &Section) {
     for option in section.options {
         if let Kind::Group(inner, short) = &option.kind {
             let short = match short {
-                Short::None => "",
+                Short::None | Short::Off => "",
                 Short::Span => {
                     " A number stands for both `min` and `max`, a text `\"2..20\"` for each."
                 }
@@ -116,6 +116,7 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::List(..) => "list of tables",
         Kind::Group(_, Short::None) => "table",
         Kind::Group(_, Short::Span) => "table, number or range",
+        Kind::Group(_, Short::Off) => "table or `\"off\"`",
     }
 }
 

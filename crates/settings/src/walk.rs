@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::diagnostics::{Fault, Trust};
 use crate::nearest::nearest;
-use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS};
+use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS, Short};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
 use crate::{Address, Key, Preset, Processors, Secret, Target};
@@ -292,6 +292,9 @@ impl Walk<'_> {
             return Some(Value::Group(group));
         }
         match &entry.node.raw {
+            Raw::Text(text) if *short == Short::Off && text == "off" => {
+                Some(Value::Group(self.group(inner, &Table::new(), place)))
+            }
             Raw::Table(table) => {
                 let place = Place {
                     title: format!("`{}`", option.name),

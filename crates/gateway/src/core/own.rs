@@ -145,6 +145,7 @@ impl Core {
         let Some(body) = reset else { return self.used_up.push((place, worker)) };
         let (at_us, peer) = (self.epoch.at_us(self.now), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
+            named: None,
             client: Client::Nobody,
             peer,
             at_us,

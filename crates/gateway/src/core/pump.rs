@@ -16,6 +16,7 @@ use crate::workers::{Given, Workers};
 impl Core {
     /// Carries out what the pools want, until none wants anything more.
     pub(crate) fn pump(&mut self, calls: &mut Calls<'_>, outside: &mut Outside) {
+        self.run_checks(calls, outside);
         loop {
             let mut idle = true;
             for place in 0..self.pools.len() {
@@ -118,7 +119,8 @@ impl Core {
                 continue;
             }
             let (peer, at_us) = (exchange.peer, exchange.at_us);
-            let wish = Wish::of(&self.pools[place].balance.wishes, peer, &body);
+            let named = exchange.named;
+            let wish = Wish::of(&self.pools[place].balance.wishes, peer, &body, named);
             let waiting = Waiting { id, peer, at_us, body, form, wish };
             let ticket = self.pools[place].pool.handle_returned(self.now, waiting);
             exchange.step(Move::GiveBack(ticket), self.now);

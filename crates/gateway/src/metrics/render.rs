@@ -56,6 +56,8 @@ const POOL: &[Family<PoolMetrics>] = &[
     gauge("roadstead_queue_length", |it| &it.queued, "Requests that wait."),
     gauge("roadstead_queue_bytes", |it| &it.queued_bytes, "Bytes that they hold."),
     gauge("roadstead_workers_serving", |it| &it.serving, "Workers that are fit and not disabled."),
+    counter("roadstead_checks_total", |it| &it.checks, "Checks of workers."),
+    counter("roadstead_checks_failed_total", |it| &it.checks_failed, "Those that were bad."),
     gauge("roadstead_clients_bound", |it| &it.bound, "Clients that are bound to a worker."),
     gauge("roadstead_sorry", |it| &it.is_sorry, "1 while the pool is sorry."),
     counter("roadstead_sorry_times_total", |it| &it.became_sorry, "How often it became sorry."),

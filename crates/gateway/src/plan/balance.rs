@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use exchange::Slice;
 
-use super::PlanError;
+use super::{CheckPlan, PlanError, check};
 use crate::wish::Wishes;
 
 /// What is looked for in requests, and what is answered in place of a refusal.
@@ -15,6 +15,8 @@ pub(crate) struct BalancePlan {
     pub(crate) sorry: Option<SorryPlan>,
     /// Ends of requests say how fit their workers are.
     pub(crate) judges: bool,
+    /// How workers are looked at while nobody asks them.
+    pub(crate) check: Option<CheckPlan>,
 }
 
 /// What a pool answers with when it is sorry.
@@ -31,6 +33,7 @@ pub(super) fn balance(
     schedule: settings::Schedule,
     balance: settings::Balance,
     places: &BTreeMap<String, usize>,
+    servers: &[(event::Address, String)],
     to: &mut pool::Settings,
 ) -> Result<BalancePlan, PlanError> {
     let settings::Balance {
@@ -46,11 +49,12 @@ pub(super) fn balance(
         hold,
         decisions,
     } = balance;
-    let settings::Health { errors, slow, eject, eject_max } = health;
+    let settings::Health { errors, slow, eject, eject_max, check } = health;
     to.schedule = order(schedule);
     to.slots_all = slots_max;
     to.slow_start = slow_start;
     to.health = pool::HealthSettings { errors, slow, eject, eject_max, ..to.health };
+    let check = check.map(|check| check::check(check, servers, &mut to.health));
     to.priority_step = priority_step;
     to.hold = hold;
     to.decisions = decisions;
@@ -73,7 +77,7 @@ pub(super) fn balance(
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);
     let wishes = Wishes { sticky, hash, fair, priority };
-    Ok(BalancePlan { wishes, sorry, judges: errors > 0 })
+    Ok(BalancePlan { wishes, sorry, judges: errors > 0, check })
 }
 
 fn answer_of(

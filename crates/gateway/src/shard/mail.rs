@@ -1,10 +1,13 @@
 //! What other threads ask of a shard, and tell it.
 
-use event::Calls;
+use std::time::Instant;
+
+use event::{Calls, Direction, Fd, StreamLimits};
 use exchange::{Cause, Outcome, Peer, Phase, Slice};
 use spawn::Report;
 
 use super::{Role, Shard};
+use crate::checks::Checks;
 use crate::drain::Stage;
 use crate::exchanges::Client;
 use crate::mail::Mail;
@@ -26,6 +29,12 @@ impl Shard {
             Mail::Order { pool, order, reply } => reply(self.core.order(&pool, &order)),
             Mail::Why { id, reply } => reply(self.core.why(id)),
             Mail::Lately { pool, count, reply } => reply(self.core.lately(&pool, count)),
+            Mail::Checked { pool, number, outcome } => {
+                let now = calls.now();
+                self.core.with_checks(pool, |checks, up| {
+                    checks.handle_answer(now, number, &outcome, up);
+                });
+            }
             Mail::Status(reply) => reply(self.status()),
             Mail::Recycle { pool, reply } => reply(self.core.recycle(&pool)),
             Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
@@ -45,6 +54,9 @@ impl Shard {
             }
             Report::KeeperBack => return tracing::info!("another keeper stands in"),
         };
+        if self.outside.checks.contains_key(&token) {
+            return self.check_report(calls, token, report);
+        }
         let Some(&(place, worker)) = self.outside.tokens.get(&token) else { return };
         let outside = &mut self.outside;
         let streams = self.core.with_workers(place, |workers, up| {
@@ -69,6 +81,31 @@ impl Shard {
         }
     }
 
+    /// Of a program that checks a worker. What it writes is read and thrown away.
+    fn check_report(&mut self, calls: &mut Calls<'_>, token: u64, report: Report) {
+        let said = match report {
+            Report::Started { pipes, .. } => {
+                for pipe in [pipes.stdout, pipes.stderr] {
+                    let pipe = Fd::from(pipe);
+                    let stream = calls.adopt(pipe, Direction::In, StreamLimits::default());
+                    self.set_role(stream, Role::Nobody);
+                }
+                return;
+            }
+            Report::StartFailed { error, .. } => Err(format!("it cannot be started: {error}")),
+            Report::Exited { exit, .. } => match exit.status {
+                spawn::Status::Code(0) => Ok(exit.to_string()),
+                _ => Err(exit.to_string()),
+            },
+            Report::KeeperLost | Report::KeeperBack => return,
+        };
+        let Some((pool, place)) = self.outside.checks.remove(&token) else { return };
+        let now = calls.now();
+        self.core.with_checks(pool, |checks, up| {
+            checks.handle_program(now, place, token, said, up);
+        });
+    }
+
     fn ask(&mut self, pool: &str, line: Slice, reply: Box<dyn FnOnce(Outcome) + Send>) {
         if self.drain.stage != Stage::Running {
             let text = "the daemon is about to end";
@@ -89,6 +126,8 @@ impl Shard {
         });
         let pools = self.core.pools.iter().enumerate().map(|(place, served)| {
             let status = served.pool.status();
+            let checks = served.checks.as_deref();
+            let now = self.core.now;
             PoolStatus {
                 name: served.name.clone(),
                 queued: status.queued,
@@ -100,7 +139,7 @@ impl Shard {
                 }),
                 bound: status.bound,
                 on_backup: status.on_backup,
-                places: served.pool.workers().map(place_status).collect(),
+                places: served.pool.workers().map(|view| place_status(view, checks, now)).collect(),
                 workers: served.workers.status(),
             }
         });
@@ -113,12 +152,13 @@ impl Shard {
     }
 }
 
-fn place_status(view: pool::WorkerView<'_>) -> PlaceStatus {
+fn place_status(view: pool::WorkerView<'_>, checks: Option<&Checks>, now: Instant) -> PlaceStatus {
     PlaceStatus {
         name: view.name.map_or_else(|| view.place.to_string(), str::to_owned),
         weight: view.weight_set.unwrap_or(view.weight),
         hand: view.hand.word(),
         health: view.health.word(),
+        check: checks.and_then(|checks| checks.last(view.place as usize, now)),
         in_use: view.in_use,
         slots: view.slots,
         waiting: view.waiting,

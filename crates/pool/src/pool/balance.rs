@@ -75,9 +75,10 @@ impl<P: Payload> Pool<P> {
     fn fitness(&mut self, place: u32, change: impl FnOnce(&mut crate::health::Health, Instant)) {
         let now = self.now;
         let health = &mut self.roster.at_mut(place).health;
-        let before = health.state();
+        let (before, until) = (health.state(), health.next_time());
         change(health, now);
         let (after, up) = (health.state(), health.is_up());
+        self.ejected.handle_change(place, until, health.next_time());
         if before == after {
             return;
         }
@@ -145,26 +146,15 @@ impl<P: Payload> Pool<P> {
 
     /// Time has passed: ejections end, and workers warm up.
     pub(super) fn balance(&mut self) {
-        if self.ejected_until().is_some_and(|until| until <= self.now) {
-            let settings = self.settings.health;
-            for place in self.roster.places() {
-                self.fitness(place, |health, now| health.handle_time(&settings, now));
-            }
+        let settings = self.settings.health;
+        while let Some(place) = self.ejected.due(self.now) {
+            self.fitness(place, |health, now| health.handle_time(&settings, now));
         }
         for place in self.roster.warmed(self.now, self.settings.slow_start) {
             if !self.workers.is_vacant(place) {
                 self.refresh(place);
             }
         }
-    }
-
-    /// When the first ejection ends.
-    pub(super) fn ejected_until(&self) -> Option<Instant> {
-        if self.settings.health.errors == 0 && self.counts.unfit == 0 {
-            return None;
-        }
-        let profiles = self.roster.places().map(|place| self.roster.at(place));
-        profiles.filter_map(|profile| profile.health.next_time()).min()
     }
 
     /// Notes since when nobody who runs is fit.

@@ -7,6 +7,7 @@ use exchange::WorkerId;
 
 use crate::Payload;
 use crate::affinity::Affinity;
+use crate::health::HealthState;
 use crate::settings::Settings;
 use crate::status::{Counts, Status, WorkerView};
 use crate::why::Decision;
@@ -33,7 +34,7 @@ impl<P: Payload> Pool<P> {
         let unfit_until = self.unfit_until().filter(|_| self.queue.common().0 > 0);
         let warms_at = self.roster.warms_at(self.now, self.settings.slow_start);
         let balanced =
-            [self.ejected_until(), self.sorry.next_time(), held_until, unfit_until, warms_at];
+            [self.ejected.next_time(), self.sorry.next_time(), held_until, unfit_until, warms_at];
         let aged_at = self.recycle.next_time();
         let all = [refused_at, batch_at, sized_at, started_at, aged_at].into_iter().chain(balanced);
         all.flatten().min()
@@ -95,6 +96,12 @@ impl<P: Payload> Pool<P> {
                 out: self.out_reason(place),
             }
         })
+    }
+
+    /// What is held of a worker; none when it is gone.
+    #[must_use]
+    pub fn health_of(&self, worker: WorkerId) -> Option<HealthState> {
+        self.workers.find(worker).map(|place| self.roster.at(place).health.state())
     }
 
     /// What clients of this worker are bound to, for a cookie that names it; none when it is gone.

@@ -102,3 +102,41 @@ fn a_worker_that_is_disabled_gets_nothing_and_a_wrong_name_is_told_the_right_one
     let answers: Vec<String> = (0..4).map(|_| client.ask("a")).collect();
     assert!(answers.iter().any(|answer| *answer != only), "{answers:?}");
 }
+
+#[test]
+fn a_program_that_answers_its_checks_wrongly_is_replaced_and_the_others_stay() {
+    let folder = folder();
+    let script =
+        "while read -r line; do if [ -e ill-$$ ]; then echo ill; else echo well $$; fi; done";
+    let pool = format!(
+        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\nsettle = \"0s\"\nhealth = {{ check = \"line\", \
+         send = \"ping\", expect = \"well\", interval = \"20ms\", fall = 2 }}\n"
+    );
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    let mut client = daemon.connect();
+    assert!(client.ask("a").starts_with("well "));
+    until("they are checked", || daemon.metric("roadstead_checks_total", &[]) > 4);
+    let before = daemon.programs();
+    let ill = before[0];
+    fs::write(folder.path().join(format!("ill-{ill}")), "").unwrap();
+    until("it is replaced", || {
+        let now = daemon.programs();
+        now.len() == 2 && !now.contains(&ill)
+    });
+    assert!(daemon.programs().contains(&before[1]), "the other was well");
+    assert!(client.ask("a").starts_with("well "));
+}
+
+#[test]
+fn a_program_that_owes_the_answer_to_its_check_is_replaced() {
+    let folder = folder();
+    // It answers its clients and is silent when it is checked.
+    let script = "while read -r line; do [ $line = ping ] || echo $$; done";
+    let pool = format!(
+        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 1\nsettle = \"0s\"\ngrace = \"100ms\"\n\
+         health = {{ check = \"line\", send = \"ping\", interval = \"20ms\", timeout = \"20ms\", fall = 2 }}\n"
+    );
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    until("it is replaced", || daemon.metric("roadstead_worker_starts_total", &[]) > 2);
+    assert!(daemon.metric("roadstead_checks_failed_total", &[]) >= 2);
+}

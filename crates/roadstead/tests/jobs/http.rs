@@ -7,6 +7,8 @@ use std::time::Duration;
 use crate::daemon::{Daemon, folder, until};
 use crate::http_server::{Answer, Server};
 
+mod balance;
+mod checks;
 mod smuggling;
 
 fn serve(server: &Server, listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
 /// What it does when it was asked for a path.
@@ -28,27 +28,63 @@ pub(crate) struct Seen {
     pub(crate) body: Vec<u8>,
 }
 
+type Answers = Arc<Mutex<BTreeMap<String, Answer>>>;
+
 pub(crate) struct Server {
     pub(crate) port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
+    answers: Answers,
+    /// Connections that are open; none: it was killed.
+    open: Arc<Mutex<Option<Vec<Weak<TcpStream>>>>>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Server {
     /// Answers as told by path, and with the body of the request elsewhere.
     pub(crate) fn start(answers: &[(&str, Answer)]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at(0, answers)
+    }
+
+    /// The same on this port.
+    pub(crate) fn start_at(port: u16, answers: &[(&str, Answer)]) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
+        let open = Arc::new(Mutex::new(Some(Vec::new())));
         let answers: BTreeMap<String, Answer> =
             answers.iter().map(|(path, answer)| ((*path).to_owned(), answer.clone())).collect();
-        let (noted, answers) = (Arc::clone(&seen), Arc::new(answers));
-        thread::spawn(move || {
+        let answers = Arc::new(Mutex::new(answers));
+        let (noted, told, sockets) = (Arc::clone(&seen), Arc::clone(&answers), Arc::clone(&open));
+        let thread = thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
-                let (noted, answers) = (Arc::clone(&noted), Arc::clone(&answers));
-                thread::spawn(move || serve(socket, &noted, &answers));
+                let socket = Arc::new(socket);
+                match &mut *sockets.lock().unwrap() {
+                    Some(open) => open.push(Arc::downgrade(&socket)),
+                    None => return,
+                }
+                let (noted, answers) = (Arc::clone(&noted), Arc::clone(&told));
+                thread::spawn(move || serve(&socket, &noted, &answers));
             }
         });
-        Self { port, seen }
+        Self { port, seen, answers, open, thread: Some(thread) }
+    }
+
+    /// Answers this path otherwise from now on.
+    pub(crate) fn answer(&self, path: &str, answer: Answer) {
+        self.answers.lock().unwrap().insert(path.to_owned(), answer);
+    }
+
+    /// Listens no more and cuts all connections, as if its process were killed. Gives the port, which
+    /// is free again.
+    pub(crate) fn kill(mut self) -> u16 {
+        let open = self.open.lock().unwrap().take();
+        // It waits for a connection, and ends with the next.
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+        self.thread.take().unwrap().join().unwrap();
+        for socket in open.into_iter().flatten().filter_map(|socket| socket.upgrade()) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        self.port
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
@@ -62,17 +98,18 @@ impl Server {
     }
 }
 
-fn serve(socket: TcpStream, seen: &Mutex<Vec<Seen>>, answers: &BTreeMap<String, Answer>) {
+fn serve(socket: &TcpStream, seen: &Mutex<Vec<Seen>>, answers: &Answers) {
     let mut reader = BufReader::new(socket.try_clone().unwrap());
     let mut writer = socket;
     while let Some(request) = read(&mut reader) {
         let path = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
         let head_only = request.head.starts_with("HEAD ");
         seen.lock().unwrap().push(request.clone());
-        let sent = match answers.get(&path) {
-            Some(Answer::Bytes(bytes)) => writer.write_all(bytes),
+        let answer = answers.lock().unwrap().get(&path).cloned();
+        let sent = match answer {
+            Some(Answer::Bytes(bytes)) => writer.write_all(&bytes),
             Some(Answer::Last(bytes)) => {
-                let _ = writer.write_all(bytes);
+                let _ = writer.write_all(&bytes);
                 let _ = writer.shutdown(Shutdown::Both);
                 return;
             }

@@ -3,7 +3,7 @@
 use super::table::{any, count, time, time_or_zero, word};
 use super::{Default, Kind, Opt, Word};
 use crate::options::Choice;
-use crate::{Gone, Schedule};
+use crate::{CheckKind, Gone, Schedule};
 
 use Default::{Is, None as Nothing, Required};
 
@@ -30,6 +30,37 @@ const GONE: &[Word] = &[
 ];
 
 pub(super) const HEALTH: &[Opt] = &[
+    any("check", Kind::Word(CHECK), Is("off"), "How a worker is looked at while nobody asks it."),
+    any("interval", time(), Is("2s"), "From one check of a worker to the next."),
+    any(
+        "interval_max",
+        time(),
+        Is("30s"),
+        "A worker that stays down is checked more and more seldom, up to this.",
+    ),
+    any("timeout", time(), Is("1s"), "A check that takes longer is a bad one."),
+    any("rise", count(1, 1000), Is("2"), "Good checks in a row until a worker serves again."),
+    any("fall", count(1, 1000), Is("3"), "Bad checks in a row until a worker is left out."),
+    any(
+        "checked_first",
+        Kind::Switch,
+        Is("false"),
+        "Whether a new worker serves nobody before its checks were good.",
+    ),
+    any("port", count(1, 65_535), Nothing, "Another port of the server, for its checks."),
+    any("method", Kind::Text, Is("GET"), "The method of `check = \"http\"`."),
+    any("path", Kind::Text, Is("/"), "What `check = \"http\"` asks for."),
+    any("host", Kind::Text, Nothing, "The host it names; without it the server's address."),
+    any("status", Kind::Text, Is("200..399"), "The statuses that are good, as a range or one."),
+    any("body", Kind::Text, Nothing, "What stands in the first 64 KiB of a good body."),
+    any("send", Kind::Text, Nothing, "The line that `check = \"line\"` sends."),
+    any("expect", Kind::Text, Nothing, "How a good answer to it begins; any will do without it."),
+    any(
+        "command",
+        Kind::Command,
+        Nothing,
+        "What `check = \"program\"` runs, with the worker's name in `ROADSTEAD_WORKER`; exit code 0 is good.",
+    ),
     any(
         "errors",
         count(0, 1_000_000),
@@ -44,6 +75,18 @@ pub(super) const HEALTH: &[Opt] = &[
         "How long a worker is left out the first time; soon after, twice as long.",
     ),
     any("eject_max", time(), Is("5m"), "How long at most."),
+];
+
+const CHECK: &[Word] = &[
+    word("off", Choice::Check(CheckKind::Off), "Not at all."),
+    word("tcp", Choice::Check(CheckKind::Tcp), "A server takes a connection."),
+    word("http", Choice::Check(CheckKind::Http), "A server answers a request of HTTP/1.1."),
+    word(
+        "line",
+        Choice::Check(CheckKind::Line),
+        "A server, or a program, answers a line with another.",
+    ),
+    word("program", Choice::Check(CheckKind::Program), "A program of yours says so."),
 ];
 
 pub(super) const SORRY: &[Opt] = &[

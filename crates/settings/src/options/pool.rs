@@ -37,9 +37,9 @@ pub(super) const COMMON: &[Opt] = &[
     ),
     any(
         "health",
-        Kind::Group(HEALTH, Short::None),
+        Kind::Group(HEALTH, Short::Off),
         Inner,
-        "When a worker is left out, and how long.",
+        "When a worker is left out, and how long; `\"off\"`: never.",
     ),
     any(
         "sorry",

@@ -412,7 +412,7 @@ pub(crate) fn expectation(kind: &Kind) -> String {
         Kind::List(_, alone) => {
             format!("a list of tables, or of texts that stand for their `{alone}`")
         }
-        Kind::Group(options, Short::None) => {
+        Kind::Group(options, Short::None | Short::Off) => {
             let names: Vec<&str> = options.iter().map(|option| option.name).collect();
             format!("a table of {}", list(&names))
         }

@@ -1,0 +1,448 @@
+//! Looks at workers while nobody asks them.
+//!
+//! What it is: for each worker of one pool the check that is on its way, when the next one is due, and
+//! what the last one came to. What it knows: connections, lines, HTTP, programs of the operator. What
+//! it must never know: what follows from a check; that is for `pool` to say.
+//!
+//! ```text
+//!   Resting ──due──▶ Running ──what it came to──▶ Resting
+//!                       └──── timeout, bad ───────┘
+//! ```
+//!
+//! Checks of several workers are spread over the interval, and a worker that stays down is looked at
+//! more and more seldom. Only one check of a worker is on its way at a time. A program is asked its line
+//! while it has nothing else to do: one that works shows that it lives, or is ended by its deadline.
+
+mod probe;
+
+use std::time::{Duration, Instant};
+
+use event::{Calls, Data, DeadlineName, Reason, StreamId, StreamLimits};
+use exchange::{Outcome, Verdict as Verdicts, WorkerId};
+use spawn::Stop;
+
+use crate::outside::Outside;
+use crate::plan::{CheckPlan, ProbePlan};
+use crate::upward::Upward;
+
+use probe::{Seen, Verdict};
+
+/// The deadline of a check's stream.
+const CHECK: DeadlineName = DeadlineName(0);
+/// Bytes of an answer that may wait to be looked at.
+const HOLD_MAX: usize = 64 << 10;
+/// A check comes earlier or later than its interval by up to this part of it.
+const JITTER: u64 = 10;
+
+/// Of one place: the worker that has it, and what its checks say.
+#[derive(Debug, Default)]
+struct Target {
+    /// None: nobody is there to be checked.
+    worker: Option<WorkerId>,
+    due: Option<Instant>,
+    running: Option<Running>,
+    /// The number of a line that it was asked and has not answered, perhaps too late already.
+    owed: Option<u64>,
+    /// Bad checks in a row.
+    bad: u32,
+    /// What the last one came to, and when.
+    last: Option<(Instant, String)>,
+}
+
+/// A check on its way.
+#[derive(Debug)]
+enum Running {
+    Stream {
+        stream: StreamId,
+        seen: Box<Seen>,
+    },
+    /// A program of the operator.
+    Program {
+        token: u64,
+        until: Instant,
+    },
+    /// A line that a program was asked, under a number of its own.
+    Asked {
+        number: u64,
+        until: Instant,
+    },
+}
+
+impl Running {
+    const fn until(&self) -> Option<Instant> {
+        match self {
+            Self::Stream { .. } => None,
+            Self::Program { until, .. } | Self::Asked { until, .. } => Some(*until),
+        }
+    }
+}
+
+/// A line to be asked of a worker, as a request like others.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) worker: WorkerId,
+    pub(crate) number: u64,
+    pub(crate) line: String,
+}
+
+/// The checks of one pool.
+#[derive(Debug)]
+pub(crate) struct Checks {
+    pool: String,
+    plan: CheckPlan,
+    targets: Vec<Target>,
+    /// When something is to be done, or earlier.
+    next: Option<Instant>,
+    random: u64,
+    numbers: u64,
+    made: u64,
+    failed: u64,
+}
+
+impl Checks {
+    pub(crate) fn new(pool: &str, plan: CheckPlan, seed: u64) -> Self {
+        Self {
+            pool: pool.to_owned(),
+            plan,
+            targets: Vec::new(),
+            next: None,
+            random: seed,
+            numbers: 0,
+            made: 0,
+            failed: 0,
+        }
+    }
+
+    /// Checks made, and how many of them were bad.
+    pub(crate) const fn counts(&self) -> (u64, u64) {
+        (self.made, self.failed)
+    }
+
+    /// What the last check of the worker at a place came to, and how long ago.
+    pub(crate) fn last(&self, place: usize, now: Instant) -> Option<String> {
+        let (at, said) = self.targets.get(place)?.last.as_ref()?;
+        let ago = now.saturating_duration_since(*at);
+        Some(format!("{said}, {:.1}s ago", ago.as_secs_f64()))
+    }
+
+    /// A worker runs.
+    pub(crate) fn handle_started(&mut self, now: Instant, worker: WorkerId) {
+        if self.targets.len() <= worker.index() {
+            self.targets.resize_with(worker.index() + 1, Target::default);
+        }
+        let first = self.below(self.plan.interval);
+        let target = &mut self.targets[worker.index()];
+        target.worker = Some(worker);
+        target.bad = 0;
+        target.owed = None;
+        target.due = now.checked_add(first);
+        self.hasten(target_time(&self.targets[worker.index()]));
+    }
+
+    /// A worker is gone, or serves nobody any more.
+    pub(crate) fn handle_gone(&mut self, worker: WorkerId) {
+        if let Some(target) = self.target(worker) {
+            target.worker = None;
+            target.due = None;
+        }
+    }
+
+    /// A request could not be brought to this worker: it is looked at now.
+    pub(crate) fn handle_doubt(&mut self, now: Instant, worker: WorkerId) {
+        if let Some(target) = self.target(worker).filter(|target| target.running.is_none()) {
+            target.due = Some(now);
+            self.hasten(Some(now));
+        }
+    }
+
+    fn target(&mut self, worker: WorkerId) -> Option<&mut Target> {
+        let target = self.targets.get_mut(worker.index())?;
+        (target.worker == Some(worker)).then_some(target)
+    }
+
+    pub(crate) const fn next_time(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn hasten(&mut self, at: Option<Instant>) {
+        self.next = [self.next, at].into_iter().flatten().min();
+    }
+
+    /// Begins what is due, and ends what takes too long. Gives the lines that workers are to be
+    /// asked.
+    pub(crate) fn run(
+        &mut self,
+        calls: &mut Calls<'_>,
+        pool: usize,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) -> Vec<Question> {
+        let now = calls.now();
+        let mut questions = Vec::new();
+        if self.next.is_none_or(|next| next > now) {
+            return questions;
+        }
+        for place in 0..self.targets.len() {
+            let target = &mut self.targets[place];
+            if target.running.as_ref().and_then(Running::until).is_some_and(|until| until <= now) {
+                if let Some(Running::Program { token, .. }) = &target.running {
+                    outside.spawner.stop(*token, Stop::Kill);
+                }
+                self.end(now, place, Err("it did not end in time".to_owned()), up);
+            }
+            let target = &mut self.targets[place];
+            if target.running.is_none() && target.due.is_some_and(|due| due <= now) {
+                target.due = None;
+                self.begin(calls, pool, place, outside, &mut questions, up);
+            }
+        }
+        self.next = self.targets.iter().filter_map(target_time).min();
+        questions
+    }
+
+    fn begin(
+        &mut self,
+        calls: &mut Calls<'_>,
+        pool: usize,
+        place: usize,
+        outside: &mut Outside,
+        questions: &mut Vec<Question>,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(worker) = self.targets[place].worker else { return };
+        let until = calls.now() + self.plan.timeout;
+        self.numbers += 1;
+        let running = match (&self.plan.probe, self.plan.addresses.get(place)) {
+            (ProbePlan::Program(command), _) => {
+                let name = self.plan.names.get(place).cloned();
+                let name = name.unwrap_or_else(|| format!("{}/{}", self.pool, worker.index()));
+                let token = outside.check_token(pool, place);
+                outside.spawner.start(token, spawn::Command { name, ..command.clone() });
+                Running::Program { token, until }
+            }
+            (ProbePlan::Line { .. }, None) if self.targets[place].owed.is_some() => {
+                let said = Err("it owes an answer to the last check".to_owned());
+                return self.end(calls.now(), place, said, up);
+            }
+            (ProbePlan::Line { send, .. }, None) => {
+                let number = self.numbers;
+                self.targets[place].owed = Some(number);
+                questions.push(Question { worker, number, line: send.clone() });
+                Running::Asked { number, until }
+            }
+            (probe, Some(address)) => {
+                let limits = StreamLimits { hold_max: HOLD_MAX, ..StreamLimits::default() };
+                let stream = calls.connect(address, limits);
+                calls.deadline(stream, CHECK, Some(until));
+                outside.opened_checks.push((stream, pool, place));
+                let shown = self.plan.names.get(place).map_or("", String::as_str);
+                let (seen, bytes) = Seen::new(probe, shown);
+                calls.send_bytes(stream, &bytes);
+                Running::Stream { stream, seen: Box::new(seen) }
+            }
+            // A program has no address: the settings do not allow such a check.
+            (ProbePlan::Tcp | ProbePlan::Http(_), None) => return,
+        };
+        self.targets[place].running = Some(running);
+    }
+
+    /// A check has come to its end.
+    fn end(&mut self, now: Instant, place: usize, said: Verdict, up: &mut Vec<Upward>) {
+        let target = &mut self.targets[place];
+        target.running = None;
+        let good = said.is_ok();
+        let (Ok(said) | Err(said)) = said;
+        target.bad = if good { 0 } else { target.bad.saturating_add(1) };
+        target.last = Some((now, said));
+        self.made += 1;
+        self.failed += u64::from(!good);
+        let worker = target.worker;
+        self.rest(now, place);
+        up.extend(worker.map(|worker| Upward::Checked { worker, good }));
+    }
+
+    /// The next check of a worker comes after a pause.
+    fn rest(&mut self, now: Instant, place: usize) {
+        let target = &self.targets[place];
+        if target.worker.is_none() {
+            return;
+        }
+        let beyond = target.bad.saturating_sub(self.plan.fall).min(16);
+        let longest = self.plan.interval_max.max(self.plan.interval);
+        let pause = self.plan.interval.saturating_mul(1 << beyond).min(longest);
+        let pause = self.jitter(pause);
+        self.targets[place].due = now.checked_add(pause);
+        self.hasten(self.targets[place].due);
+    }
+
+    fn end_stream(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        said: Verdict,
+        up: &mut Vec<Upward>,
+    ) {
+        if let Some(Running::Stream { stream, .. }) = self.targets[place].running {
+            calls.close(stream);
+            self.end(calls.now(), place, said, up);
+        }
+    }
+
+    fn seen(&mut self, place: usize, of: StreamId) -> Option<&mut Seen> {
+        match self.targets.get_mut(place)?.running.as_mut()? {
+            Running::Stream { stream, seen } if *stream == of => Some(seen),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn handle_connected(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        stream: StreamId,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.seen(place, stream).is_some_and(|seen| seen.is_connection_alone()) {
+            self.end_stream(calls, place, Ok("it takes connections".to_owned()), up);
+        }
+    }
+
+    pub(crate) fn handle_data(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        stream: StreamId,
+        data: &mut Data<'_>,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(seen) = self.seen(place, stream) else {
+            return data.consume(data.bytes().len());
+        };
+        if let Some(said) = seen.receive(data) {
+            data.consume(data.bytes().len());
+            self.end_stream(calls, place, said, up);
+        }
+    }
+
+    pub(crate) fn handle_eof(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        stream: StreamId,
+        up: &mut Vec<Upward>,
+    ) {
+        if let Some(seen) = self.seen(place, stream) {
+            let said = seen.ended();
+            self.end_stream(calls, place, said, up);
+        }
+    }
+
+    pub(crate) fn handle_closed(
+        &mut self,
+        now: Instant,
+        place: usize,
+        stream: StreamId,
+        reason: Reason,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.seen(place, stream).is_some() {
+            let said = match reason {
+                Reason::ConnectFailed(why) => format!("no connection: {why}"),
+                _ => "it ended the connection before its answer was whole".to_owned(),
+            };
+            self.end(now, place, Err(said), up);
+        }
+    }
+
+    pub(crate) fn handle_deadline(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        stream: StreamId,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.seen(place, stream).is_some() {
+            self.end_stream(calls, place, Err("no answer in time".to_owned()), up);
+        }
+    }
+
+    /// A program of the operator has come to its end.
+    pub(crate) fn handle_program(
+        &mut self,
+        now: Instant,
+        place: usize,
+        of: u64,
+        said: Verdict,
+        up: &mut Vec<Upward>,
+    ) {
+        let running = self.targets.get(place).and_then(|target| target.running.as_ref());
+        if matches!(running, Some(Running::Program { token, .. }) if *token == of) {
+            self.end(now, place, said, up);
+        }
+    }
+
+    /// A line was not asked, or never came to its worker: that says nothing of the worker.
+    pub(crate) fn handle_unasked(&mut self, now: Instant, number: u64) {
+        let owes = |target: &Target| target.owed == Some(number);
+        let Some(place) = self.targets.iter().position(owes) else { return };
+        self.targets[place].owed = None;
+        if matches!(self.targets[place].running, Some(Running::Asked { .. })) {
+            self.targets[place].running = None;
+            self.rest(now, place);
+        }
+    }
+
+    /// A worker answered the line that it was asked.
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Instant,
+        of: u64,
+        outcome: &Outcome,
+        up: &mut Vec<Upward>,
+    ) {
+        let owes = |target: &Target| target.owed == Some(of);
+        let Some(place) = self.targets.iter().position(owes) else { return };
+        let said = match (outcome, &self.plan.probe) {
+            (Outcome::Reply(line), ProbePlan::Line { expect, .. }) => probe::line(line, expect),
+            (outcome, _) => match outcome.end().cause.verdict() {
+                Verdicts::Failed | Verdicts::Unknown => {
+                    Err(format!("no answer: {}", outcome.end().cause.word()))
+                }
+                Verdicts::Answered | Verdicts::Refused | Verdicts::Left => {
+                    return self.handle_unasked(now, of);
+                }
+            },
+        };
+        self.targets[place].owed = None;
+        // One that comes too late was counted when its time was over.
+        if matches!(self.targets[place].running, Some(Running::Asked { number, .. }) if number == of)
+        {
+            self.end(now, place, said, up);
+        }
+    }
+
+    /// A time below `limit`.
+    fn below(&mut self, limit: Duration) -> Duration {
+        let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX).max(1);
+        Duration::from_micros(self.draw() % limit)
+    }
+
+    fn jitter(&mut self, pause: Duration) -> Duration {
+        let part = pause / u32::try_from(JITTER).unwrap_or(1);
+        pause.saturating_sub(part) + self.below(part.saturating_mul(2))
+    }
+
+    /// The next number of a sequence (SplitMix64) that begins at the seed.
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+fn target_time(target: &Target) -> Option<Instant> {
+    let until = target.running.as_ref().and_then(Running::until);
+    until.or(target.due.filter(|_| target.running.is_none()))
+}

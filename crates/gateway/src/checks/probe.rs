@@ -1,0 +1,178 @@
+//! What is asked over a connection of a check's own, and what a good answer is.
+
+use event::Data;
+use wire::http1::{Asked, Body, HeadScan, Kind, Limits, Method, ReplyHead};
+
+use crate::plan::{HttpProbePlan, ProbePlan};
+
+/// What a check came to, in words; an error is a bad one.
+pub(super) type Verdict = Result<String, String>;
+
+/// Bytes of an answer that are looked at.
+const ANSWER_MAX: usize = 64 << 10;
+
+/// What has come of an answer.
+#[derive(Debug)]
+pub(super) enum Seen {
+    /// None is expected: that the server takes the connection says it all.
+    Connection,
+    Line {
+        expect: String,
+        line: Vec<u8>,
+    },
+    Http(Box<Reply>),
+}
+
+/// A reply of HTTP.
+#[derive(Debug)]
+pub(super) struct Reply {
+    plan: HttpProbePlan,
+    scan: HeadScan,
+    interim: u32,
+    /// Behind the head.
+    body: Option<Body>,
+    status: u16,
+    text: Vec<u8>,
+}
+
+impl Seen {
+    /// A check of a server whose address is shown as `host`, and what is sent to it.
+    pub(super) fn new(probe: &ProbePlan, host: &str) -> (Self, Vec<u8>) {
+        match probe {
+            ProbePlan::Tcp | ProbePlan::Program(_) => (Self::Connection, Vec::new()),
+            ProbePlan::Line { send, expect } => {
+                let line = Self::Line { expect: expect.clone(), line: Vec::new() };
+                (line, format!("{send}\n").into_bytes())
+            }
+            ProbePlan::Http(plan) => {
+                let HttpProbePlan { method, path, .. } = plan;
+                let host = plan.host.as_deref().unwrap_or(host);
+                let head = format!(
+                    "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: roadstead-check\r\n\
+                     Accept: */*\r\nConnection: close\r\n\r\n"
+                );
+                (Self::Http(Box::new(Reply::new(plan.clone()))), head.into_bytes())
+            }
+        }
+    }
+
+    pub(super) const fn is_connection_alone(&self) -> bool {
+        matches!(self, Self::Connection)
+    }
+
+    /// Takes what came. None: more has to come.
+    pub(super) fn receive(&mut self, data: &mut Data<'_>) -> Option<Verdict> {
+        match self {
+            Self::Connection => None,
+            Self::Line { expect, line: text } => {
+                let bytes = data.bytes();
+                let end = bytes.iter().position(|byte| *byte == b'\n');
+                let length = end.unwrap_or(bytes.len());
+                text.extend_from_slice(&bytes[..length]);
+                data.consume(length);
+                (end.is_some() || text.len() > ANSWER_MAX).then(|| line(text, expect))
+            }
+            Self::Http(reply) => reply.receive(data),
+        }
+    }
+
+    /// Nothing more will come.
+    pub(super) fn ended(&mut self) -> Verdict {
+        match self {
+            Self::Connection => Err("it ended the connection".to_owned()),
+            Self::Line { line: text, .. } if text.is_empty() => Err("it did not answer".to_owned()),
+            Self::Line { expect, line: text } => line(text, expect),
+            Self::Http(reply) => reply.ended(),
+        }
+    }
+}
+
+/// Whether an answer is good.
+pub(super) fn line(text: &[u8], expect: &str) -> Verdict {
+    let text = text.strip_suffix(b"\r").unwrap_or(text);
+    let shown = String::from_utf8_lossy(&text[..text.len().min(60)]);
+    let shown = shown.escape_debug();
+    if text.starts_with(expect.as_bytes()) {
+        Ok(format!("it answers `{shown}`"))
+    } else {
+        Err(format!("it answers `{shown}` and not `{expect}`"))
+    }
+}
+
+impl Reply {
+    fn new(plan: HttpProbePlan) -> Self {
+        let scan = HeadScan::default();
+        Self { plan, scan, interim: 0, body: None, status: 0, text: Vec::new() }
+    }
+
+    fn receive(&mut self, data: &mut Data<'_>) -> Option<Verdict> {
+        while self.body.is_none() {
+            match self.head(data) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(refusal) => {
+                    return Some(Err(format!("it answers against the rules: {refusal}")));
+                }
+            }
+        }
+        let (from, to) = self.plan.status;
+        if !(from..=to).contains(&self.status) {
+            return Some(Err(format!("it answers {}", self.status)));
+        }
+        let wanted = self.plan.body.clone();
+        let Some(wanted) = wanted else { return Some(Ok(format!("it answers {}", self.status))) };
+        let body = self.body.as_mut()?;
+        while !body.is_done() && self.text.len() < ANSWER_MAX {
+            match body.next(data.bytes(), &Limits::REPLY) {
+                Err(refusal) => {
+                    return Some(Err(format!("it answers against the rules: {refusal}")));
+                }
+                Ok(None) => break,
+                Ok(Some(span)) if span.length == 0 => break,
+                Ok(Some(span)) => {
+                    if span.kind == Kind::Data {
+                        self.text.extend_from_slice(&data.bytes()[..span.length]);
+                    }
+                    data.consume(span.length);
+                }
+            }
+        }
+        let whole = self.body.as_ref().is_some_and(Body::is_done) || self.text.len() >= ANSWER_MAX;
+        if self.text.windows(wanted.len()).any(|part| part == wanted.as_bytes()) {
+            return Some(Ok(format!("it answers {} and what is expected", self.status)));
+        }
+        whole.then(|| Err(self.without(&wanted)))
+    }
+
+    fn without(&self, wanted: &str) -> String {
+        format!("it answers {} without `{}`", self.status, wanted.escape_debug())
+    }
+
+    /// Reads the next head; true when there was one.
+    fn head(&mut self, data: &mut Data<'_>) -> Result<bool, wire::http1::Refusal> {
+        let Some(found) = self.scan.next(data.bytes(), &Limits::REPLY)? else { return Ok(false) };
+        let head = data.take(found.head.end);
+        let method = if self.plan.method == "HEAD" { Method::Head } else { Method::Get };
+        let asked = Asked { method, upgrade: false };
+        let head = ReplyHead::read(head, &found, asked, &Limits::REPLY)?;
+        if head.is_interim() {
+            self.interim += 1;
+            if self.interim > Limits::REPLY.interim {
+                return Err(wire::http1::Refusal::Interim);
+            }
+        } else {
+            self.status = head.status;
+            self.body = Some(Body::new(head.body, &Limits::REPLY));
+        }
+        head.recycle();
+        Ok(true)
+    }
+
+    fn ended(&mut self) -> Verdict {
+        match (&self.plan.body, self.status) {
+            (_, 0) => Err("it ended the connection before its answer was whole".to_owned()),
+            (Some(wanted), _) => Err(self.without(wanted)),
+            (None, status) => Ok(format!("it answers {status}")),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Checks of workers, as the core sees them: what they say goes to the pool, and lines that programs
+//! are asked are requests of ours.
+
+use event::Calls;
+use exchange::{Outcome, Peer, Slice, WorkerId};
+use pool::HealthState;
+
+use super::Core;
+use crate::checks::{Checks, Question};
+use crate::exchanges::Client;
+use crate::mail::Mail;
+use crate::outside::Outside;
+use crate::upward::Upward;
+use crate::workers::Workers;
+
+impl Core {
+    /// Runs `act` on the checks of a pool, and carries what they say to it.
+    pub(crate) fn with_checks<R>(
+        &mut self,
+        place: usize,
+        act: impl FnOnce(&mut Checks, &mut Vec<Upward>) -> R,
+    ) -> Option<R> {
+        let mut checks = self.pools[place].checks.take()?;
+        let mut upward = std::mem::take(&mut self.upward);
+        let result = act(&mut checks, &mut upward);
+        self.pools[place].checks = Some(checks);
+        for report in upward.drain(..) {
+            self.handle_upward(place, report);
+        }
+        self.upward = upward;
+        Some(result)
+    }
+
+    /// Begins the checks that are due.
+    pub(super) fn run_checks(&mut self, calls: &mut Calls<'_>, outside: &mut Outside) {
+        for place in 0..self.pools.len() {
+            let next = self.pools[place].checks.as_ref().and_then(|checks| checks.next_time());
+            if next.is_none_or(|next| next > self.now) {
+                continue;
+            }
+            let questions =
+                self.with_checks(place, |checks, up| checks.run(calls, place, outside, up));
+            for question in questions.unwrap_or_default() {
+                self.question(place, question, outside);
+            }
+        }
+    }
+
+    /// Asks a worker a line, if it has nothing else to do.
+    fn question(&mut self, place: usize, question: Question, outside: &Outside) {
+        let Question { worker, number, line } = question;
+        let idle = |view: &pool::WorkerView<'_>| view.worker == Some(worker) && view.in_use == 0;
+        if !self.pools[place].pool.workers().any(|view| idle(&view)) {
+            let now = self.now;
+            self.with_checks(place, |checks, _| checks.handle_unasked(now, number));
+            return;
+        }
+        let mailbox = outside.mailbox.clone();
+        let reply =
+            move |outcome: Outcome| mailbox.post(Mail::Checked { pool: place, number, outcome });
+        let client = Client::Inside(Box::new(reply));
+        self.submit_to(client, Peer::Inside, Slice::from(line.as_str()), place, worker);
+    }
+
+    pub(super) fn checked_from_now(&mut self, place: usize, worker: WorkerId) {
+        if let Some(checks) = &mut self.pools[place].checks {
+            checks.handle_started(self.now, worker);
+        }
+    }
+
+    pub(super) fn checked_no_more(&mut self, place: usize, worker: WorkerId) {
+        if let Some(checks) = &mut self.pools[place].checks {
+            checks.handle_gone(worker);
+        }
+    }
+
+    /// A check of a worker came to its end.
+    pub(super) fn checked(&mut self, place: usize, worker: WorkerId, good: bool) {
+        let served = &mut self.pools[place];
+        let before = served.pool.health_of(worker);
+        served.pool.handle_check(self.now, worker, good);
+        let after = served.pool.health_of(worker);
+        if before == after {
+            return;
+        }
+        let checks = served.checks.as_ref();
+        let said = checks.and_then(|checks| checks.last(worker.index(), self.now));
+        let (pool, said) = (&served.name, said.unwrap_or_default());
+        let view = served.pool.workers().find(|view| view.worker == Some(worker));
+        let name = view.and_then(|view| view.name.map(str::to_owned));
+        let name = name.unwrap_or_else(|| worker.index().to_string());
+        match after {
+            Some(HealthState::Down) => tracing::warn!(pool, worker = name, "is down: {said}"),
+            _ => tracing::info!(pool, worker = name, "serves again: {said}"),
+        }
+        // A program that is down would never be asked again; another takes its place.
+        if after == Some(HealthState::Down) && matches!(served.workers, Workers::Programs(_)) {
+            self.used_up.push((place, worker));
+        }
+    }
+
+    /// A request could not be brought to a server: that is as good as a bad check.
+    pub(super) fn doubted(&mut self, place: usize, worker: WorkerId) {
+        if let Some(checks) = &mut self.pools[place].checks {
+            checks.handle_doubt(self.now, worker);
+        }
+        self.checked(place, worker, false);
+    }
+}

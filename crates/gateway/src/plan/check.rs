@@ -1,0 +1,83 @@
+//! The settings of checks, with where they go.
+
+use std::time::Duration;
+
+/// How the workers of a pool are looked at while nobody asks them.
+#[derive(Clone, Debug)]
+pub(crate) struct CheckPlan {
+    pub(crate) probe: ProbePlan,
+    /// Where the servers are connected to for it, by place; none where workers have no address.
+    pub(crate) addresses: Vec<event::Address>,
+    /// What the workers are called, by place, where they have names.
+    pub(crate) names: Vec<String>,
+    pub(crate) interval: Duration,
+    pub(crate) interval_max: Duration,
+    pub(crate) timeout: Duration,
+    /// Bad checks in a row until a worker is down: it is looked at more seldom after that.
+    pub(crate) fall: u32,
+}
+
+/// What one check does.
+#[derive(Clone, Debug)]
+pub(crate) enum ProbePlan {
+    Tcp,
+    Http(HttpProbePlan),
+    Line { send: String, expect: String },
+    Program(spawn::Command),
+}
+
+/// A request of HTTP and what a good reply is.
+#[derive(Clone, Debug)]
+pub(crate) struct HttpProbePlan {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) host: Option<String>,
+    pub(crate) status: (u16, u16),
+    pub(crate) body: Option<String>,
+}
+
+/// What `check` says, of workers with these addresses; and what of it is the pool's.
+pub(super) fn check(
+    check: settings::Check,
+    servers: &[(event::Address, String)],
+    to: &mut pool::HealthSettings,
+) -> CheckPlan {
+    let settings::Check { probe, interval, interval_max, timeout, rise, fall, checked_first, port } =
+        check;
+    *to = pool::HealthSettings { rise, fall, checked_first, ..*to };
+    let at = |address: &event::Address| match (address, port) {
+        (event::Address::Internet(address), Some(port)) => {
+            let mut address = *address;
+            address.set_port(port);
+            event::Address::Internet(address)
+        }
+        (address, _) => address.clone(),
+    };
+    CheckPlan {
+        probe: match probe {
+            settings::Probe::Tcp => ProbePlan::Tcp,
+            settings::Probe::Http(http) => {
+                let settings::HttpProbe { method, path, host, status, body } = http;
+                ProbePlan::Http(HttpProbePlan { method, path, host, status, body })
+            }
+            settings::Probe::Line { send, expect } => ProbePlan::Line { send, expect },
+            settings::Probe::Program(command) => {
+                let (program, arguments) = match command.split_first() {
+                    Some((program, arguments)) => (program.clone(), arguments.to_vec()),
+                    None => (String::new(), Vec::new()),
+                };
+                ProbePlan::Program(spawn::Command {
+                    program,
+                    arguments,
+                    ..spawn::Command::default()
+                })
+            }
+        },
+        addresses: servers.iter().map(|(address, _)| at(address)).collect(),
+        names: servers.iter().map(|(_, name)| name.clone()).collect(),
+        interval,
+        interval_max,
+        timeout,
+        fall,
+    }
+}

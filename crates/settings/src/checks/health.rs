@@ -1,0 +1,150 @@
+//! What holds between the options of `health`.
+
+use crate::CheckKind;
+use crate::diagnostics::Fault;
+use crate::options::{Choice, Of};
+use crate::values;
+use crate::walk::{Group, Section, Value};
+
+/// Which options belong to one way of checking alone.
+const OWN: &[(&str, CheckKind)] = &[
+    ("method", CheckKind::Http),
+    ("path", CheckKind::Http),
+    ("host", CheckKind::Http),
+    ("status", CheckKind::Http),
+    ("body", CheckKind::Http),
+    ("send", CheckKind::Line),
+    ("expect", CheckKind::Line),
+    ("command", CheckKind::Program),
+];
+
+/// What belongs to every check.
+const EVERY: &[&str] =
+    &["interval", "interval_max", "timeout", "rise", "fall", "checked_first", "port"];
+
+pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
+    let Some(Value::Group(health)) = pool.group.value("health") else { return };
+    let Some(Value::Word(Choice::Check(kind))) = health.value("check") else { return };
+    let kind = *kind;
+    without_a_check(health, kind, faults);
+    of_another_check(health, kind, faults);
+    missing(health, kind, faults);
+    of_another_worker(pool, health, kind, faults);
+    if kind == CheckKind::Http {
+        head(health, faults);
+        statuses(health, faults);
+    }
+}
+
+fn without_a_check(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
+    if kind != CheckKind::Off {
+        return;
+    }
+    for name in EVERY {
+        if let Some(place) = health.key(name) {
+            faults.push(
+                Fault::at(place, format!("`{name}` is given, but nothing is checked"))
+                    .expected("it belongs to a `check`")
+                    .mend("add `check = \"tcp\"`, or remove it"),
+            );
+        }
+    }
+}
+
+fn of_another_check(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
+    for (name, of) in OWN {
+        if let (Some(place), true) = (health.key(name), *of != kind) {
+            let word = word(*of);
+            faults.push(
+                Fault::at(place, format!("`{name}` belongs to `check = \"{word}\"`"))
+                    .expected("does not belong here")
+                    .mend(format!("write `check = \"{word}\"`, or remove it")),
+            );
+        }
+    }
+}
+
+fn missing(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
+    let needed = match kind {
+        CheckKind::Line => ("send", "send = \"ping\""),
+        CheckKind::Program => ("command", "command = [\"./check.sh\"]"),
+        CheckKind::Off | CheckKind::Tcp | CheckKind::Http => return,
+    };
+    if let (Some(place), None) = (health.place("check"), health.find(needed.0)) {
+        faults.push(
+            Fault::at(place, format!("`check = \"{}\"` needs `{}`", word(kind), needed.0))
+                .mend(format!("add `{}`", needed.1)),
+        );
+    }
+}
+
+/// Programs have no address, and what runs in this process cannot be looked at from outside.
+fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
+    let (Some(worker), Some(place)) = (pool.worker, health.place("check")) else { return };
+    let fits = match worker {
+        Of::Servers | Of::Any => true,
+        Of::Program => !matches!(kind, CheckKind::Tcp | CheckKind::Http),
+        Of::Database | Of::Handler => kind == CheckKind::Off,
+    };
+    if !fits {
+        let message = format!("`check = \"{}\"` cannot check a {}", word(kind), worker.title());
+        let fault = Fault::at(place, message);
+        faults.push(match worker {
+            Of::Program => fault.mend("write `check = \"line\"` or `check = \"program\"`"),
+            _ => fault.mend("remove it; `errors` and `slow` judge by what requests came to"),
+        });
+    }
+    if let (Some(place), true) = (health.key("port"), worker == Of::Program) {
+        faults.push(
+            Fault::at(place, "`port` is given, and programs have no address").mend("remove it"),
+        );
+    }
+}
+
+/// What is written into a request must not end its line.
+fn head(health: &Group, faults: &mut Vec<Fault>) {
+    for name in ["method", "path", "host"] {
+        let (Some(Value::Text(text)), Some(place)) = (health.value(name), health.place(name))
+        else {
+            continue;
+        };
+        let wrong = match name {
+            "method" => !text.bytes().all(|byte| byte.is_ascii_uppercase()),
+            "path" => !text.starts_with('/') || !text.bytes().all(|byte| byte.is_ascii_graphic()),
+            _ => !text.bytes().all(|byte| byte.is_ascii_graphic()),
+        };
+        if wrong {
+            let fault = Fault::at(place, format!("`{text}` cannot be the {name} of a request"));
+            faults.push(match name {
+                "method" => fault.mend("write \"GET\" or \"HEAD\""),
+                "path" => fault.mend("begin it with `/` and write no blanks"),
+                _ => fault.mend("write a name like \"app.example\""),
+            });
+        }
+    }
+}
+
+fn statuses(health: &Group, faults: &mut Vec<Fault>) {
+    let (Some(Value::Text(text)), Some(place)) = (health.value("status"), health.place("status"))
+    else {
+        return;
+    };
+    let good = |(from, to): (u64, u64)| from <= to && (100..=599).contains(&from) && to <= 599;
+    if !values::span(text).is_ok_and(good) {
+        faults.push(
+            Fault::at(place, format!("`{text}` is no range of statuses"))
+                .expected("expected two numbers from 100 to 599")
+                .mend("write \"200..399\", or \"200\" for that alone"),
+        );
+    }
+}
+
+const fn word(kind: CheckKind) -> &'static str {
+    match kind {
+        CheckKind::Off => "off",
+        CheckKind::Tcp => "tcp",
+        CheckKind::Http => "http",
+        CheckKind::Line => "line",
+        CheckKind::Program => "program",
+    }
+}
