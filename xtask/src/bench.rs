@@ -12,9 +12,11 @@
 //!   bench loop   an echo of 64 bytes by the loop over each kernel, against a bare loop over epoll,
 //!                mio, tokio, libevent and IO::Multiplex; what single calls cost
 //!   bench threads        connect, receive, close: pools of threads, a thread for each, none
+//!   bench database       rows into PostgreSQL and MariaDB and out of them, against bare clients
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 
+mod database;
 mod event;
 mod fields;
 mod fields_goals;
@@ -53,6 +55,8 @@ enum What {
     Main(MainArguments),
     /// HTTP/1 through proxies; writes docs/bench-http.md
     Http(http::HttpArguments),
+    /// Rows into databases and out of them; writes docs/bench-database.md
+    Database(database::DatabaseArguments),
     /// Stores of names and values; writes docs/bench-fields.md
     Fields(fields::FieldsArguments),
     /// Threads behind connections; writes docs/bench-threads.md
@@ -100,6 +104,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
     match &arguments.what {
         What::Main(arguments) => run_main(workspace, arguments),
         What::Threads(arguments) => threads::run(workspace, arguments),
+        What::Database(arguments) => database::run(workspace, arguments),
         What::Fields(arguments) => fields::run(workspace, arguments),
         What::Http(arguments) => http::run(workspace, arguments),
         What::Loop(arguments) => event::run(workspace, arguments),

@@ -14,8 +14,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The steps of `test`, in their order.
-const STEPS: [&str; 9] =
-    ["tools", "format", "tidy", "clippy", "build", "tests", "docs", "reference", "examples"];
+const STEPS: [&str; 10] = [
+    "tools",
+    "format",
+    "tidy",
+    "clippy",
+    "features",
+    "build",
+    "tests",
+    "docs",
+    "reference",
+    "examples",
+];
 
 #[derive(Args, Debug)]
 pub(crate) struct TestArguments {
@@ -58,6 +68,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
     });
     steps.step("tidy", "cargo xtask tidy", || tidy::check(workspace));
     steps.step("clippy", "cargo xtask test --only clippy", || clippy(workspace));
+    steps.step("features", "cargo xtask test --only features", || features(workspace));
     steps.step("build", "cargo xtask test --only build", || runner::build(workspace));
     steps.step("tests", "cargo xtask test --only tests", || {
         let (counted, result) = runner::run(workspace, &runner::whole(), Counts::Tenth);
@@ -113,6 +124,16 @@ fn clippy(workspace: &Workspace) -> Result<String, Failure> {
         shell::run(workspace.cargo(args.iter().chain(&["--", "-D", "warnings"])))?;
     }
     Ok(String::new())
+}
+
+/// Each driver of a database by itself, and none: an embedder takes what it needs.
+fn features(workspace: &Workspace) -> Result<String, Failure> {
+    let alone = ["clippy", "--quiet", "-p", "roadstead-database", "--lib", "--no-default-features"];
+    for driver in ["", "sqlite", "postgres", "mysql"] {
+        let driver = ["--features", driver, "--", "-D", "warnings"];
+        shell::run(workspace.cargo(alone.iter().chain(&driver)))?;
+    }
+    Ok("roadstead-database with each driver alone, and with none".to_owned())
 }
 
 fn documentation(workspace: &Workspace) -> Result<String, Failure> {

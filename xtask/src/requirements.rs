@@ -51,6 +51,7 @@ pub(crate) const TESTS: &[Requirement] = &[
     program("psql", "postgresql-client"),
     program("mariadbd", "mariadb-server"),
     program("mariadb", "mariadb-client"),
+    program("openssl", "openssl"),
     program("setpriv", "util-linux"),
     program("strace", "strace"),
     program("python3", "python3"),

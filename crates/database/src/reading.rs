@@ -1,8 +1,8 @@
 //! Requests that are answered with the rows of a query.
 //!
 //! Each request is one run of the query, outside of any transaction of ours and without the right to
-//! write. Its reply is written as the rows come, and is bounded. A reply that is to be streamed would be
-//! handed to the outbox in parts, where [`Writer`](crate::reply::Writer) gathers it now.
+//! write. Its reply is written as the rows come, and is bounded. Where a client takes it in parts,
+//! they go to the outbox as they are full, and the rows come no faster than the client takes them.
 
 use std::sync::Arc;
 
@@ -15,6 +15,9 @@ use crate::patience::Patience;
 use crate::reply::Writer;
 use crate::rows::{Rows, Shape};
 use crate::{DatabaseError, Query};
+
+/// Bytes of a part of a reply that is taken as it comes. What is smaller is sent whole.
+const PART_BYTES: usize = 32 << 10;
 
 /// Answers with the rows of a query. One on each thread.
 #[derive(Debug)]
@@ -35,13 +38,20 @@ impl<D: Driver> QueryHandler<D> {
     }
 
     /// The reply to request `index` of `batch`.
-    fn answer(&mut self, batch: &Batch, index: usize, stop: &Stop) -> Outcome {
+    fn answer(
+        &mut self,
+        batch: &Batch,
+        index: usize,
+        outbox: &mut dyn Outbox,
+        stop: &Stop,
+    ) -> Outcome {
         let mut patience = self.line.patience(&self.setup);
+        let mut begun = false;
         loop {
-            match self.attempt(batch, index, &mut patience, stop) {
+            match self.attempt(batch, index, &mut patience, (outbox, &mut begun), stop) {
                 Ok(outcome) => return outcome,
-                // What only reads may always be run again.
-                Err(fault) if fault.again && patience.wait(stop) => {}
+                // What only reads may be run again, until somebody has a part of it.
+                Err(fault) if fault.again && !begun && patience.wait(stop) => {}
                 Err(fault) => return failed(&fault.text),
             }
         }
@@ -52,6 +62,7 @@ impl<D: Driver> QueryHandler<D> {
         batch: &Batch,
         index: usize,
         patience: &mut Patience,
+        (outbox, begun): (&mut dyn Outbox, &mut bool),
         stop: &Stop,
     ) -> Result<Outcome, Fault> {
         let link = match self.line.open(&self.setup, patience, stop) {
@@ -65,8 +76,17 @@ impl<D: Driver> QueryHandler<D> {
         }
         let Query { rows: format, rows_max, reply_max, .. } = self.query;
         let mut writer = Writer::new(format, rows_max, reply_max);
-        let mut each = |rows: &mut fields::Rows| writer.write(rows);
+        let streams = outbox.streams(index);
+        let mut each = |rows: &mut fields::Rows| {
+            writer.write(rows)?;
+            if streams && writer.len() >= PART_BYTES {
+                let gone = |_| Fault::new(Blame::Stopped, "its client has left");
+                outbox.part(index, writer.take()).map_err(gone)?;
+            }
+            Ok(())
+        };
         let run = link.query(&self.rows, 0, batch, &mut self.cells, &mut each, stop);
+        *begun = writer.is_begun();
         if let Err(fault) = &run {
             self.line.spoil(fault);
         }
@@ -87,7 +107,7 @@ impl<D: Driver> Handler for QueryHandler<D> {
             let outcome = if stop.requested() {
                 failed("stopped before it was run")
             } else {
-                self.answer(batch, index, stop)
+                self.answer(batch, index, outbox, stop)
             };
             outbox.answer(index, outcome);
             outbox.flush();

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use exchange::Slice;
 use fields::{Rows, Unfit, json, tsv};
 
 use crate::Format;
@@ -15,6 +16,8 @@ pub(crate) struct Writer {
     rows_max: usize,
     bytes_max: usize,
     out: Vec<u8>,
+    /// Bytes of it that were taken.
+    taken: usize,
     first: bool,
     /// The limit that ended it.
     over: Option<String>,
@@ -26,7 +29,16 @@ impl Writer {
         if format == Format::Json {
             out.push(b'[');
         }
-        Self { format, rows_left: rows_max, rows_max, bytes_max, out, first: true, over: None }
+        Self {
+            format,
+            rows_left: rows_max,
+            rows_max,
+            bytes_max,
+            out,
+            taken: 0,
+            first: true,
+            over: None,
+        }
     }
 
     /// Adds these rows and forgets them there.
@@ -40,7 +52,7 @@ impl Writer {
                 let text = format!("a row cannot be written as JSON: {unfit}");
                 return Err(Fault::new(Blame::Statement, &text));
             }
-            if self.out.len() > self.bytes_max {
+            if self.taken + self.out.len() > self.bytes_max {
                 return self.end(format!("more than {} bytes", self.bytes_max));
             }
         }
@@ -77,6 +89,24 @@ impl Writer {
         let fault = Fault::new(Blame::Stopped, &over);
         self.over = Some(over);
         Err(fault)
+    }
+
+    /// Bytes that are there.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Takes what is there; the rest comes behind it.
+    pub(crate) fn take(&mut self) -> Slice {
+        self.taken += self.out.len();
+        let part = Slice::from(&*self.out);
+        self.out.clear();
+        part
+    }
+
+    /// Whether something of it was taken.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.taken > 0
     }
 
     /// The limit that the rows went over, if they did.
@@ -131,6 +161,18 @@ mod tests {
         let mut short = Writer::new(Format::Tsv, 10, 5);
         assert!(short.write(&mut rows()).is_err());
         assert_eq!(short.over(), Some("more than 5 bytes"));
+    }
+
+    #[test]
+    fn what_was_taken_counts_for_the_limit() {
+        let mut writer = Writer::new(Format::Tsv, 10, 20);
+        writer.write(&mut rows()).unwrap();
+        assert!(!writer.is_begun());
+        let length = writer.len();
+        assert_eq!(&*writer.take(), b"1\t/a\\t\"\\n\n2\t\\N");
+        assert!(writer.is_begun() && writer.len() == 0 && length > 10);
+        assert!(writer.write(&mut rows()).is_err());
+        assert_eq!(writer.over(), Some("more than 20 bytes"));
     }
 
     #[test]

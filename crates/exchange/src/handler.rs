@@ -22,6 +22,13 @@ pub trait Outbox {
     /// [`Gone`](HandlerError::Gone) when nobody wants the reply any more.
     fn part(&mut self, index: usize, part: Slice) -> Result<(), HandlerError>;
 
+    /// Whether parts of the reply to request `index` are sent on as they come. Where they are not,
+    /// they are kept until its end, within a limit.
+    fn streams(&self, index: usize) -> bool {
+        let _ = index;
+        false
+    }
+
     /// Ends request `index` of the batch. Never blocks. The first answer counts; a second is
     /// dropped and counted.
     fn answer(&mut self, index: usize, outcome: Outcome);

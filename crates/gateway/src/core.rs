@@ -5,6 +5,7 @@
 //! [`Core::pump`], once a turn, after all that the turn brought was taken in: so a worker that
 //! said too much is known for it before it could be given the next request.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
@@ -18,6 +19,7 @@ use crate::form::Form;
 use crate::journal::Journal;
 use crate::metrics::{Metrics, PoolCounts};
 use crate::plan::{BalancePlan, PoolPlan};
+use crate::question::Question;
 use crate::upward::{Head, Upward};
 use crate::wish::Wish;
 use crate::workers::Workers;
@@ -68,6 +70,8 @@ pub(crate) struct ServedPool {
     pub(crate) balance: BalancePlan,
     /// Looks at its workers while nobody asks them.
     pub(crate) checks: Option<Box<Checks>>,
+    /// What it answers over HTTP, where its workers do not speak that themselves.
+    question: Option<Arc<Question>>,
     /// Where a program is a connection's own.
     own: Option<Own>,
     journal: Journal,
@@ -134,7 +138,7 @@ impl Core {
     pub(crate) fn new(plans: Vec<PoolPlan>, epoch: Epoch, seed: u64) -> Self {
         let now = epoch.instant;
         let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
-            let PoolPlan { name, pool, then, mut balance, own, workers } = plan;
+            let PoolPlan { name, pool, then, mut balance, question, own, workers } = plan;
             let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
             ServedPool {
                 workers: Workers::new(&name, workers),
@@ -147,6 +151,7 @@ impl Core {
                 then,
                 balance,
                 checks,
+                question: question.map(Arc::new),
                 own: own.map(Own::new),
             }
         });
@@ -164,6 +169,11 @@ impl Core {
             used_up: Vec::new(),
             scratch: Vec::new(),
         }
+    }
+
+    /// What a pool answers over HTTP, where its workers do not speak that themselves.
+    pub(crate) fn question_of(&self, place: usize) -> Option<Arc<Question>> {
+        self.pools[place].question.clone()
     }
 
     /// Takes a request and returns its id. Its outcome comes through [`Self::finished`], for a

@@ -21,6 +21,8 @@ pub(crate) struct Form {
     pub(crate) repeatable: bool,
     /// What its reply may be.
     pub(crate) expects: Expects,
+    /// Parts of its reply may be sent on as they come.
+    pub(crate) streams: bool,
     /// How often it was given to a worker and came back.
     pub(crate) tries: u8,
 }

@@ -11,24 +11,35 @@ use std::time::Duration;
 
 use event::{Calls, TimerId};
 use exchange::{
-    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, Request, RequestId,
-    Slice, Stop, WorkerId,
+    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, RequestId, Slice, Stop,
+    WorkerId,
 };
 
+use crate::core::Word;
 use crate::mail::{HandlerReport, Mail};
 use crate::outside::Outside;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
+use crate::workers::Given;
+
+mod flow;
+
+use flow::Flow;
 
 /// Parts of one reply that are kept until its end, in bytes.
 const PARTS_MAX: usize = 1 << 20;
 
+/// What a thread is given.
+type Work = (Batch, Stop, Option<Arc<Flow>>);
+
 struct Serving {
     worker: WorkerId,
     name: String,
-    batches: Option<SyncSender<(Batch, Stop)>>,
+    batches: Option<SyncSender<Work>>,
     /// Of the batch in its hands.
     stop: Stop,
+    /// The parts of the reply that it makes, where it reads.
+    flow: Option<Arc<Flow>>,
     /// The batch that is being filled.
     filling: Batch,
     /// The requests in its hands, by their place in the batch; `None` once answered.
@@ -38,17 +49,34 @@ struct Serving {
     served: u64,
 }
 
+impl Serving {
+    /// Asks for the end of what is in its hands.
+    fn interrupt(&self) {
+        self.stop.request();
+        if let Some(flow) = &self.flow {
+            flow.leave();
+        }
+    }
+}
+
 /// The handlers of one pool.
 pub(crate) struct Handlers {
     pool: String,
     factory: Arc<dyn Factory>,
     deadline: Duration,
+    /// What they do has no effect, and they do one thing at a time.
+    reads: bool,
     live: Vec<Option<Serving>>,
 }
 
 impl Handlers {
-    pub(crate) fn new(pool: &str, factory: Arc<dyn Factory>, deadline: Duration) -> Self {
-        Self { pool: pool.to_owned(), factory, deadline, live: Vec::new() }
+    pub(crate) fn new(
+        pool: &str,
+        factory: Arc<dyn Factory>,
+        deadline: Duration,
+        reads: bool,
+    ) -> Self {
+        Self { pool: pool.to_owned(), factory, deadline, reads, live: Vec::new() }
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Serving> {
@@ -87,6 +115,7 @@ impl Handlers {
             name,
             batches: Some(batches),
             stop: Stop::default(),
+            flow: None,
             filling: Batch::default(),
             flights: Vec::new(),
             timer: None,
@@ -106,12 +135,12 @@ impl Handlers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        request: Request,
-        last: bool,
+        given: Given,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let deadline = self.deadline;
+        let Given { request, form, last } = given;
+        let (deadline, reads) = (self.deadline, self.reads);
         let Some(serving) = self.find(worker) else {
             up.push(Upward::Returned { id: request.id, body: request.body });
             return;
@@ -128,11 +157,14 @@ impl Handlers {
         }
         let batch = std::mem::take(&mut serving.filling);
         serving.stop = Stop::default();
+        let alone = reads && batch.requests.len() == 1;
+        serving.flow = alone.then(|| Arc::new(Flow::default()));
         let refused = match &serving.batches {
             Some(batches) => {
-                let sent = batches.try_send((batch, serving.stop.clone()));
+                let flow = serving.flow.clone().filter(|_| form.streams);
+                let sent = batches.try_send((batch, serving.stop.clone(), flow));
                 sent.err().map(|error| match error {
-                    TrySendError::Full((batch, _)) | TrySendError::Disconnected((batch, _)) => {
+                    TrySendError::Full((batch, ..)) | TrySendError::Disconnected((batch, ..)) => {
                         batch
                     }
                 })
@@ -150,6 +182,22 @@ impl Handlers {
         }
     }
 
+    /// A worker is told something of a request that it has. Those that write go on whatever it is:
+    /// they do what was asked also for a client that has left.
+    pub(crate) fn tell(&mut self, worker: WorkerId, id: RequestId, word: &Word) {
+        let Some(serving) = self.find(worker) else { return };
+        let Some(flow) = serving.flow.as_ref().filter(|_| serving.flights == [Some(id)]) else {
+            return;
+        };
+        match word {
+            Word::Hold => flow.hold(true),
+            Word::GoOn => flow.hold(false),
+            Word::Abandoned => serving.interrupt(),
+            // A frame has no body.
+            Word::More(_) | Word::Whole => {}
+        }
+    }
+
     /// Which of its workers a timer belongs to.
     pub(crate) fn handle_timer(&mut self, timer: TimerId, up: &mut Vec<Upward>) -> bool {
         let mut live = self.live.iter_mut().flatten();
@@ -157,7 +205,7 @@ impl Handlers {
             return false;
         };
         if serving.flights.iter().any(Option::is_some) {
-            serving.stop.request();
+            serving.interrupt();
             let text = format!("no answer within {:?}", self.deadline);
             fail(serving, Cause::Deadline, &text, up);
         }
@@ -181,6 +229,15 @@ impl Handlers {
                 tracing::warn!(worker = serving.name, "cannot be opened: {why}");
                 self.live[worker.index()] = None;
                 up.push(Upward::StartFailed { worker });
+            }
+            HandlerReport::Part(part) => {
+                if let Some(flow) = &serving.flow {
+                    flow.took(part.len());
+                }
+                up.push(match serving.flights.first() {
+                    Some(&Some(id)) => Upward::Part { id, part },
+                    _ => Upward::Discarded,
+                });
             }
             HandlerReport::Answers(answers) => {
                 for (place, outcome) in answers {
@@ -215,9 +272,7 @@ impl Handlers {
 
     /// Asks all handlers to come to an end, because the daemon does.
     pub(crate) fn interrupt(&self) {
-        for serving in self.live.iter().flatten() {
-            serving.stop.request();
-        }
+        self.live.iter().flatten().for_each(Serving::interrupt);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -257,7 +312,7 @@ struct HandlerThread {
 }
 
 impl HandlerThread {
-    fn run(self, batches: &Receiver<(Batch, Stop)>) {
+    fn run(self, batches: &Receiver<Work>) {
         // What a panic leaves behind is not used: the factory is only asked for another handler.
         let opened = catch_unwind(AssertUnwindSafe(|| self.factory.open()));
         let failed = |why: Arc<str>| (self.report)(HandlerReport::OpenFailed(why));
@@ -276,10 +331,10 @@ impl HandlerThread {
     fn serve_all(
         &self,
         handler: &mut dyn Handler,
-        batches: &Receiver<(Batch, Stop)>,
+        batches: &Receiver<Work>,
     ) -> std::thread::Result<()> {
-        while let Ok((batch, stop)) = batches.recv() {
-            let mut outbox = MailOutbox::new(&self.report, batch.requests.len());
+        while let Ok((batch, stop, flow)) = batches.recv() {
+            let mut outbox = MailOutbox::new(&self.report, batch.requests.len(), flow);
             // The handler is not used again after a panic, nor is what it was given.
             catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &stop)))?;
             outbox.flush();
@@ -295,16 +350,29 @@ struct MailOutbox<'a> {
     answers: Vec<(usize, Outcome)>,
     parts: Vec<Vec<u8>>,
     size: usize,
+    /// Where parts are sent on as they come.
+    flow: Option<Arc<Flow>>,
 }
 
 impl<'a> MailOutbox<'a> {
-    fn new(report: &'a Report, size: usize) -> Self {
-        Self { report, answers: Vec::with_capacity(size), parts: Vec::new(), size }
+    fn new(report: &'a Report, size: usize, flow: Option<Arc<Flow>>) -> Self {
+        Self { report, answers: Vec::with_capacity(size), parts: Vec::new(), size, flow }
     }
 }
 
 impl Outbox for MailOutbox<'_> {
+    fn streams(&self, _: usize) -> bool {
+        self.flow.is_some()
+    }
+
     fn part(&mut self, index: usize, part: Slice) -> Result<(), HandlerError> {
+        if let Some(flow) = &self.flow {
+            if !flow.wait(part.len()) {
+                return Err(HandlerError::Gone);
+            }
+            (self.report)(HandlerReport::Part(part));
+            return Ok(());
+        }
         if self.parts.is_empty() {
             self.parts.resize_with(self.size, Vec::new);
         }

@@ -32,6 +32,7 @@ pub mod metrics;
 mod outside;
 mod plan;
 mod programs;
+mod question;
 mod servers;
 mod session;
 mod shard;

@@ -104,6 +104,8 @@ pub enum HandlerReport {
     Started,
     /// It could not be opened; the thread has ended.
     OpenFailed(Arc<str>),
+    /// A part of the reply to the one request of its batch.
+    Part(Slice),
     /// Answers, by their place in the batch.
     Answers(Vec<(usize, Outcome)>),
     /// The batch is done. What it left unanswered will not be answered.

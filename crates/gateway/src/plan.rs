@@ -12,6 +12,8 @@ use event::StreamLimits;
 use settings::{Configuration, FrameOver, HalfClose, LastLine, Protocol, ReplyStyle, Worker};
 use wire::Marks;
 
+use crate::question::Question;
+
 mod balance;
 mod check;
 mod terms;
@@ -207,6 +209,8 @@ pub(crate) struct PoolPlan {
     pub(crate) pool: pool::Settings,
     pub(crate) then: Option<usize>,
     pub(crate) balance: BalancePlan,
+    /// What it answers over HTTP, where its workers do not speak that themselves.
+    pub(crate) question: Option<Question>,
     /// Its programs are connections' own.
     pub(crate) own: Option<OwnPlan>,
     pub(crate) workers: WorkersPlan,
@@ -222,7 +226,12 @@ pub(crate) struct OwnPlan {
 pub(crate) enum WorkersPlan {
     Servers(Box<ServersPlan>),
     Programs(Arc<ProgramPlan>),
-    Handlers { factory: Arc<dyn exchange::Factory>, deadline: Duration },
+    Handlers {
+        factory: Arc<dyn exchange::Factory>,
+        deadline: Duration,
+        /// What they do has no effect: it may be cut short when nobody wants to know of it.
+        reads: bool,
+    },
 }
 
 /// A duration setting of which zero means never.
@@ -400,6 +409,7 @@ pub(crate) fn pool(
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));
     let mut members = Vec::new();
     let mut addresses = Vec::new();
+    let mut question = None;
     let (slots, settle, recycle, own, workers_plan) = match worker {
         Worker::Program(program) => {
             let settings::Program {
@@ -465,12 +475,15 @@ pub(crate) fn pool(
             let recycle = terms::recycling(recycle);
             (pipeline, settle, recycle, own, WorkersPlan::Programs(Arc::new(plan)))
         }
-        Worker::Database(_) | Worker::Handler(_) => {
+        worker @ (Worker::Database(_) | Worker::Handler(_)) => {
+            question = question_of(&worker);
             let factory = workshop
                 .factory(&whole)
                 .map_err(|why| PlanError::Handler { pool: name.clone(), why })?;
             let never = pool::RecycleSettings::default();
-            (1, HANDLER_SETTLE, never, None, WorkersPlan::Handlers { factory, deadline })
+            let reads = question.is_some();
+            let workers = WorkersPlan::Handlers { factory, deadline, reads };
+            (1, HANDLER_SETTLE, never, None, workers)
         }
         Worker::Servers(servers) => {
             members = servers.servers.iter().map(member).collect();
@@ -519,5 +532,25 @@ pub(crate) fn pool(
     if weighs && pool.schedule == pool::Schedule::RoundRobin {
         pool.schedule = pool::Schedule::WeightedRoundRobin;
     }
-    Ok(PoolPlan { name, pool, then: then.transpose()?, balance, own, workers: workers_plan })
+    Ok(PoolPlan {
+        name,
+        pool,
+        then: then.transpose()?,
+        balance,
+        question,
+        own,
+        workers: workers_plan,
+    })
+}
+
+/// What a database answers over HTTP: the rows of its query.
+fn question_of(worker: &Worker) -> Option<Question> {
+    let Worker::Database(database) = worker else { return None };
+    let settings::Action::Query(query) = &database.action else { return None };
+    let content_type = match query.rows {
+        settings::RowFormat::Json => "application/json",
+        settings::RowFormat::Lines => "application/x-ndjson",
+        settings::RowFormat::Tsv => "text/tab-separated-values; charset=utf-8",
+    };
+    Some(Question::new(query.path.as_deref(), content_type))
 }

@@ -33,8 +33,8 @@ impl Workers {
         match plan {
             WorkersPlan::Servers(plan) => Self::Servers(Box::new(Servers::new(pool, *plan))),
             WorkersPlan::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
-            WorkersPlan::Handlers { factory, deadline } => {
-                Self::Handlers(Handlers::new(pool, factory, deadline))
+            WorkersPlan::Handlers { factory, deadline, reads } => {
+                Self::Handlers(Handlers::new(pool, factory, deadline, reads))
             }
         }
     }
@@ -91,7 +91,7 @@ impl Workers {
             Self::Programs(programs) => programs.dispatch(calls, worker, request, outside, up),
             Self::Servers(servers) => servers.dispatch(calls, worker, request, form, outside, up),
             Self::Handlers(handlers) => {
-                handlers.dispatch(calls, worker, request, last, outside, up);
+                handlers.dispatch(calls, worker, Given { request, form, last }, outside, up);
             }
         }
     }
@@ -107,8 +107,7 @@ impl Workers {
     ) {
         match self {
             Self::Programs(programs) => programs.tell(calls, worker, id, word, up),
-            // A thread's parts wait in its outbox.
-            Self::Handlers(_) => {}
+            Self::Handlers(handlers) => handlers.tell(worker, id, &word),
             Self::Servers(servers) => servers.tell(calls, worker, id, word, up),
         }
     }

@@ -140,7 +140,7 @@ fn action_of(action: Action) -> database::Action {
         }
         Action::Statement(statement) => database::Action::Statement(statement),
         Action::Query(query) => {
-            let settings::Query { sql, rows, rows_max, reply_max } = query;
+            let settings::Query { sql, rows, rows_max, reply_max, path: _ } = query;
             database::Action::Query(database::Query {
                 sql,
                 rows: match rows {

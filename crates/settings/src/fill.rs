@@ -338,6 +338,7 @@ fn query(group: &Group) -> Query {
         rows: choice!(group, "rows", RowFormat),
         rows_max: count(group, "rows_max"),
         reply_max: size(group, "reply_max"),
+        path: group.find("path").map(|_| text(group, "path")),
     }
 }
 

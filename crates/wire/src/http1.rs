@@ -42,7 +42,7 @@ mod status;
 
 pub use body::{Body, BodyKind, Run};
 pub use chunked::{Kind, Span};
-pub use encode::{Answer, chunk_head, decimal, write_answer};
+pub use encode::{Answer, chunk_head, decimal, write_answer, write_open_answer};
 pub use forward::{Forwarded, Sending, Via};
 pub use head::{Found, HeadScan};
 pub use limits::Limits;

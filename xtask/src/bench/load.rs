@@ -36,6 +36,9 @@ pub(super) struct Load {
 pub(super) struct Account {
     pub(super) answered: u64,
     pub(super) seconds: f64,
+    /// From a line to its answer: the median, and what one in a hundred is above. Milliseconds.
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
 }
 
 impl Load {
@@ -107,7 +110,8 @@ fn account(said: &str) -> Result<Account, String> {
         return Err(format!("{sent} lines sent and {answered} answered"));
     }
     let seconds = json["seconds"].as_f64().ok_or("there is no `seconds`")?;
-    Ok(Account { answered, seconds })
+    let latency = |of: &str| json["latency_ms"][of].as_f64().ok_or("there is no `latency_ms`");
+    Ok(Account { answered, seconds, p50_ms: latency("p50")?, p99_ms: latency("p99")? })
 }
 
 #[cfg(test)]
@@ -119,6 +123,7 @@ mod tests {
         let mut json = json!({
             "sent": 5000, "acknowledged": 5000, "refused": 0, "failed": 0, "unknown": 0,
             "misdirected": 0, "unasked": 0, "unsent": 0, "reconnects": 0, "seconds": 5.01,
+            "latency_ms": { "p50": 0.2, "p99": 1.5, "max": 3.0 },
         });
         change(&mut json);
         json.to_string()
@@ -126,7 +131,10 @@ mod tests {
 
     #[test]
     fn a_clean_account_is_taken() {
-        assert_eq!(account(&said(|_| {})), Ok(Account { answered: 5000, seconds: 5.01 }));
+        assert_eq!(
+            account(&said(|_| {})),
+            Ok(Account { answered: 5000, seconds: 5.01, p50_ms: 0.2, p99_ms: 1.5 })
+        );
     }
 
     #[test]

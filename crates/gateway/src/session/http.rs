@@ -26,15 +26,18 @@ use event::{Calls, Data};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
 use wire::http1::{
     Answer, Body, BodyKind, HeadScan, Kind, Limits, Method, Refusal, RequestHead, Sending, Version,
-    Via, chunk_head, write_answer,
+    Via, write_answer,
 };
 
 use crate::core::Core;
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::{Expects, Form};
 use crate::plan::HttpPlan;
+use crate::question::Question;
 use crate::transport::Transport;
 use crate::upward::Head;
+
+mod asking;
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
 /// given to another server.
@@ -74,6 +77,8 @@ struct Asked {
     holding: bool,
     /// Where the reply comes in chunks and the client knows none: where in them it is.
     chunks: Option<Box<Body>>,
+    /// Where it is a question.
+    question: Option<Arc<Question>>,
 }
 
 #[derive(Debug)]
@@ -96,7 +101,7 @@ pub(super) struct Http {
 impl HttpPlan {
     /// Writes the refusal of a connection.
     pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
-        write_outcome(outcome, Method::Get, Version::Http11, false, out);
+        write_outcome(outcome, TEXT, Method::Get, Version::Http11, false, out);
     }
 }
 
@@ -195,6 +200,9 @@ impl Http {
         if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
             return self.refuse_whole(transport, calls, head, &outcome, core);
         }
+        if let Some(question) = core.question_of(self.pool) {
+            return self.ask_question(question, transport, calls, head, core);
+        }
         let client = match transport.peer() {
             Peer::Internet(address) => Some(address.ip()),
             Peer::Local | Peer::Inside => None,
@@ -233,7 +241,7 @@ impl Http {
                 Method::Head => Expects::HeadOnly,
                 _ => Expects::Reply,
             },
-            tries: 0,
+            ..Form::default()
         };
         let whole = Slice::copy_of(&out);
         core.scratch = out;
@@ -253,6 +261,7 @@ impl Http {
             wanted: false,
             holding: false,
             chunks: None,
+            question: None,
         });
     }
 
@@ -270,7 +279,7 @@ impl Http {
         let keep = head.connection.keep_alive && whole && !self.refusing;
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
-        write_outcome(outcome, head.method(), head.version, keep, &mut out);
+        write_outcome(outcome, TEXT, head.method(), head.version, keep, &mut out);
         transport.send_bytes(calls, &out);
         core.scratch = out;
         head.recycle();
@@ -380,21 +389,12 @@ impl Http {
         let Some(asked) = self.asked.as_mut().filter(|_| sequence == self.number) else { return };
         match delivery {
             Delivery::Head(head) => self.deliver_head(transport, calls, head, core),
-            Delivery::Part(part) => match asked.output {
-                Output::Begun(Sending::Verbatim) => transport.send(calls, part),
-                Output::Begun(Sending::Chunked) => {
-                    let (head, start) = chunk_head(part.len());
-                    transport.send_bytes(calls, &head[start..]);
-                    transport.send(calls, part);
-                    transport.send_bytes(calls, b"\r\n");
+            Delivery::Part(part) => {
+                if asked.output == Output::None {
+                    asked.begin(transport, calls, core);
                 }
-                Output::Begun(Sending::Data) => {
-                    if let Some(chunks) = &mut asked.chunks {
-                        send_data(chunks, transport, calls, &part);
-                    }
-                }
-                Output::None | Output::Done => {}
-            },
+                asked.send_part(transport, calls, part);
+            }
             Delivery::Flow(wanted) => {
                 asked.wanted = wanted;
                 if wanted {
@@ -450,7 +450,10 @@ impl Http {
         let Some(asked) = &mut self.asked else { return };
         let whole = matches!(self.input, Input::Whole);
         match (asked.output, outcome) {
-            (Output::Begun(sending), Outcome::Reply(_)) => {
+            (Output::Begun(sending), Outcome::Reply(last)) => {
+                if !last.is_empty() {
+                    asked.send_part(transport, calls, last.clone());
+                }
                 if sending == Sending::Chunked {
                     transport.send_bytes(calls, b"0\r\n\r\n");
                 }
@@ -461,7 +464,8 @@ impl Http {
                 let mut out = std::mem::take(&mut core.scratch);
                 out.clear();
                 asked.keep &= whole;
-                write_outcome(outcome, asked.method, asked.version, asked.keep, &mut out);
+                let reply = asked.question.as_ref().map_or(TEXT, |it| it.content_type);
+                write_outcome(outcome, reply, asked.method, asked.version, asked.keep, &mut out);
                 transport.send_bytes(calls, &out);
                 core.scratch = out;
             }
@@ -533,9 +537,13 @@ fn send_data(chunks: &mut Body, transport: &mut Transport, calls: &mut Calls<'_>
     }
 }
 
-/// Writes an outcome as a reply of ours.
+/// What our own words are.
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Writes an outcome as a reply of ours. `reply` is what a worker's reply is.
 fn write_outcome(
     outcome: &Outcome,
+    reply: &str,
     method: Method,
     version: Version,
     keep_alive: bool,
@@ -547,7 +555,7 @@ fn write_outcome(
         Outcome::Ended(end, text) => {
             // What was found out about workers is for the log and not for clients.
             let said: &[u8] = match end.cause {
-                Cause::Worker | Cause::Record | Cause::Row => text,
+                Cause::Worker | Cause::Record | Cause::Row | Cause::Rows => text,
                 cause => cause.meaning().as_bytes(),
             };
             let word = end.cause.word().as_bytes();
@@ -555,7 +563,7 @@ fn write_outcome(
         }
     };
     let lines: &[u8] = if matches!(status, 429 | 503) { b"Retry-After: 1\r\n" } else { b"" };
-    let content_type = "text/plain; charset=utf-8";
+    let content_type = if matches!(outcome, Outcome::Reply(_)) { reply } else { TEXT };
     let answer = Answer { status, content_type, lines, body: &body, keep_alive };
     write_answer(&answer, method, version, out);
 }
@@ -569,8 +577,14 @@ fn status_of(end: End) -> u16 {
         | Cause::Down
         | Cause::Draining
         | Cause::Connections
+        | Cause::Database
         | Cause::Stopped => 503,
-        Cause::Malformed | Cause::Record | Cause::Row | Cause::TooLong | Cause::Incomplete => 400,
+        Cause::Malformed
+        | Cause::Record
+        | Cause::Row
+        | Cause::Rows
+        | Cause::TooLong
+        | Cause::Incomplete => 400,
         Cause::Denied => 403,
         Cause::Crowded | Cause::Rate => 429,
         Cause::NoPool => 404,

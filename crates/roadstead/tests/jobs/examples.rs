@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use crate::client::Client;
 use crate::daemon::{Daemon, folder};
+use crate::server::{Kind, Server};
 
 fn example(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
@@ -44,6 +45,40 @@ fn hits_with_a_perl_worker_does_what_its_page_says() {
     let replies = client.rest();
     assert_eq!(replies, ["ok 7", "ok 8", "!record four words are needed: ID AT PATH STATUS"]);
     assert_eq!(rows(&folder.path().join("hits.db")), 2);
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn hits_on_postgres_are_read_over_http_as_their_page_says() {
+    assert!(perl_has("strict"), "this test needs perl: apt-get install perl");
+    let server = Server::start(Kind::Postgres, &[]);
+    let target = server.database("hits");
+    let text = fs::read_to_string(example("hits").join("postgres.toml")).unwrap();
+    let shipped = "postgres://hits@127.0.0.1/hits";
+    assert_eq!(text.matches(shipped).count(), 2);
+    let folder = folder();
+    fs::copy(example("hits").join("parse.pl"), folder.path().join("parse.pl")).unwrap();
+    let text =
+        ["7000", "7070", "7080"].iter().fold(text.replace(shipped, &target), |text, port| {
+            text.replace(&format!("\"127.0.0.1:{port}\""), "\"127.0.0.1:0\"")
+        });
+    // The query is prepared when the table is there.
+    let daemon = Daemon::serve(folder.path(), &text);
+    let mut client = Client::connect(&daemon.listeners["hits"]);
+    client.send("7 1764000000000000 /a/17 200\n8 1764000000000001 /b/3 404\n");
+    client.finish();
+    assert_eq!(client.rest(), ["ok 7", "ok 8"]);
+    let web = &daemon.listeners["web"];
+    let get = |path| {
+        let said = roadstead::ask::request(web, "GET", path, b"").unwrap();
+        (said.status, String::from_utf8(said.body).unwrap())
+    };
+    let row = r#"[{"id":8,"at":1764000000000001,"path":"/b/3","status":404}]"#;
+    assert_eq!(get("/hits/404?limit=10"), (200, row.to_owned()));
+    assert_eq!(get("/hits/500?limit=10"), (200, "[]".to_owned()));
+    assert_eq!(get("/hits/none?limit=10").0, 400);
+    assert_eq!(get("/hits/404").0, 400);
+    assert_eq!(get("/").0, 404);
     assert!(daemon.stop().success());
 }
 

@@ -27,6 +27,7 @@ mod parameters;
 #[cfg(feature = "plants")]
 mod plants;
 mod programs;
+mod questions;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/server.rs"]
 mod server;

@@ -13,6 +13,50 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     action(pool, faults);
     order(pool, faults);
     server_only(pool, faults);
+    path(pool, faults);
+}
+
+/// A path is one of HTTP, without escapes, and each parameter in it has a name of its own.
+fn path(pool: &Section, faults: &mut Vec<Fault>) {
+    let (Some(Value::Text(path)), Some(place)) =
+        (pool.group.value("path"), pool.group.place("path"))
+    else {
+        return;
+    };
+    if pool.group.key("query").is_none() {
+        faults.push(
+            Fault::at(place, "`path` is where a `query` is answered over HTTP, and there is none")
+                .mend("remove it"),
+        );
+        return;
+    }
+    let plain = |text: &str| !text.contains(['{', '}', '?', '#', '%']) && text.is_ascii();
+    let name = |text: &str| {
+        let text = text.strip_prefix('{')?.strip_suffix('}')?;
+        let word = text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+        (word && !text.is_empty()).then(|| text.to_owned())
+    };
+    let mut names: Vec<String> = Vec::new();
+    for segment in path.split('/').skip(1) {
+        match name(segment) {
+            Some(name) if !names.contains(&name) => names.push(name),
+            None if plain(segment) => {}
+            _ => {
+                let message = format!("`{segment}` is no part of a path, or is there twice");
+                faults.push(
+                    Fault::at(place.clone(), message)
+                        .expected("expected plain text, or a name in braces")
+                        .mend("write it like `/hits/{id}`"),
+                );
+            }
+        }
+    }
+    if !path.starts_with('/') {
+        faults.push(
+            Fault::at(place, format!("`{path}` does not begin with `/`"))
+                .mend(format!("write `/{path}`")),
+        );
+    }
 }
 
 /// A database either inserts, runs a statement, or answers with the rows of a query.

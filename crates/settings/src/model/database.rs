@@ -123,6 +123,8 @@ pub struct Query {
     pub rows_max: u32,
     /// Bytes of one reply at most.
     pub reply_max: usize,
+    /// The path that it answers over HTTP, `{name}` for a parameter; every one when none is given.
+    pub path: Option<String>,
 }
 
 /// How the rows of a query are written.

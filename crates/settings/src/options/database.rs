@@ -65,6 +65,13 @@ pub(super) const DATABASE: &[Opt] = &[
         "Rows of the reply to a query; with more it is refused.",
     ),
     database(
+        "path",
+        Kind::Text,
+        Nothing,
+        "The path at which a listener of HTTP answers a query, like `/hits/{id}`; a segment in braces \
+         is a parameter, as those behind the `?` are. Every path when none is given.",
+    ),
+    database(
         "order",
         Kind::Word(ORDER),
         Is("client"),

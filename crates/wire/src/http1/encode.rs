@@ -3,7 +3,7 @@
 use fields::{Fields, http1};
 
 use super::status::reason;
-use super::{Method, Version};
+use super::{Method, Sending, Version};
 
 /// The digits of a number stand behind the place given.
 #[must_use]
@@ -75,6 +75,32 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
     /// Whether we go on with the connection.
     pub keep_alive: bool,
+}
+
+/// Appends the head of a successful answer of ours whose length is not known yet, and says how its
+/// body is sent. Without chunks the end of the connection is the end of the body: then `keep_alive`
+/// becomes false.
+pub fn write_open_answer(
+    content_type: &str,
+    client: Version,
+    keep_alive: &mut bool,
+    out: &mut Vec<u8>,
+) -> Sending {
+    out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    line(b"Content-Type", content_type.as_bytes(), out);
+    let sending = match client {
+        Version::Http10 => {
+            *keep_alive = false;
+            Sending::Verbatim
+        }
+        Version::Http11 => {
+            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+            Sending::Chunked
+        }
+    };
+    connection(client, *keep_alive, out);
+    out.extend_from_slice(b"\r\n");
+    sending
 }
 
 /// Appends an answer to a request of that method and version.

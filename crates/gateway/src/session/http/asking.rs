@@ -1,0 +1,140 @@
+//! Questions: requests whose worker takes the parameters of a target and gives a body.
+//!
+//! A reply that is small comes whole, with its length. Of a larger one parts come as the worker makes
+//! them, behind a head of ours; what goes wrong then can only be told by ending the connection.
+
+use std::sync::Arc;
+
+use event::Calls;
+use exchange::{Cause, Outcome, Phase, Slice};
+use wire::http1::{Answer, Method, RequestHead, chunk_head, write_answer, write_open_answer};
+
+use super::{Asked, Http, Input, Output, Sending};
+use crate::core::Core;
+use crate::exchanges::Client;
+use crate::form::Form;
+use crate::question::{NoQuestion, Question};
+use crate::transport::Transport;
+
+impl Http {
+    /// Submits a question.
+    pub(super) fn ask_question(
+        &mut self,
+        question: Arc<Question>,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        head: RequestHead,
+        core: &mut Core,
+    ) {
+        if head.body.is_some() {
+            head.recycle();
+            return self.refuse_with(transport, calls, 413, "a question has no body", core);
+        }
+        let (method, version) = (head.method(), head.version);
+        let keep = head.connection.keep_alive && !self.refusing;
+        let mut out = std::mem::take(&mut core.scratch);
+        out.clear();
+        let read = question.record(method, head.path(), head.query(), &mut out);
+        let record = Slice::copy_of(&out);
+        core.scratch = out;
+        head.recycle();
+        self.number += 1;
+        let mut asked = Asked {
+            // Nobody's, until it is submitted.
+            request: exchange::RequestId::new(0, 0),
+            method,
+            version,
+            output: Output::None,
+            keep,
+            wanted: false,
+            holding: false,
+            chunks: None,
+            question: Some(question),
+        };
+        match read {
+            Ok(()) => {
+                self.input = Input::Whole;
+                let client = Client::Session { session: self.id, sequence: self.number };
+                // Of a reply to HEAD nothing is sent but its length, which takes all of it.
+                let form = Form { streams: method == Method::Get, ..Form::default() };
+                let peer = transport.peer();
+                asked.request = core.submit_message(client, peer, record, form, self.pool);
+                self.asked = Some(asked);
+            }
+            Err(why) => self.answer_none(transport, calls, &asked, &why, core),
+        }
+    }
+
+    /// Answers what is no question; the connection goes on.
+    fn answer_none(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        asked: &Asked,
+        why: &NoQuestion,
+        core: &mut Core,
+    ) {
+        let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text());
+        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        let body = format!("{}\n", why.text());
+        let answer = Answer {
+            status: why.status(),
+            content_type: "text/plain; charset=utf-8",
+            lines: if *why == NoQuestion::Method { b"Allow: GET, HEAD\r\n" } else { b"" },
+            body: body.as_bytes(),
+            keep_alive: asked.keep,
+        };
+        let mut out = std::mem::take(&mut core.scratch);
+        out.clear();
+        write_answer(&answer, asked.method, asked.version, &mut out);
+        transport.send_bytes(calls, &out);
+        core.scratch = out;
+        if !asked.keep {
+            self.input = Input::Ended;
+            self.ending = true;
+        }
+    }
+}
+
+impl Asked {
+    /// Writes the head of a reply whose first part has come.
+    pub(super) fn begin(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        let Some(question) = &self.question else { return };
+        let mut out = std::mem::take(&mut core.scratch);
+        out.clear();
+        let sending =
+            write_open_answer(question.content_type, self.version, &mut self.keep, &mut out);
+        transport.send_bytes(calls, &out);
+        core.scratch = out;
+        self.output = Output::Begun(sending);
+    }
+
+    /// Sends a part of the body on, as the client takes it.
+    pub(super) fn send_part(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        part: Slice,
+    ) {
+        match self.output {
+            Output::Begun(Sending::Verbatim) => transport.send(calls, part),
+            Output::Begun(Sending::Chunked) => {
+                let (head, start) = chunk_head(part.len());
+                transport.send_bytes(calls, &head[start..]);
+                transport.send(calls, part);
+                transport.send_bytes(calls, b"\r\n");
+            }
+            Output::Begun(Sending::Data) => {
+                if let Some(chunks) = &mut self.chunks {
+                    super::send_data(chunks, transport, calls, &part);
+                }
+            }
+            Output::None | Output::Done => {}
+        }
+    }
+}
