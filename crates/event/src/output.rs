@@ -212,6 +212,14 @@ impl Output {
         }
     }
 
+    /// Gives all blocks back and only keeps how many bytes waited: they will not be sent.
+    pub(crate) fn forget(&mut self) {
+        let bytes = self.bytes;
+        self.clear();
+        self.tail = None;
+        self.bytes = bytes;
+    }
+
     /// Forgets everything and gives the blocks back, but for the smallest tail: the next who sends
     /// needs one.
     pub(crate) fn clear(&mut self) {

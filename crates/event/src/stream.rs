@@ -268,8 +268,11 @@ impl Stream {
         self.marks.clear(Marks::DRAINED);
         // What was discarded before must not be offered after all.
         self.phase = match self.phase {
+            // How much was not sent is still to be told.
             Phase::Open if self.direction != Direction::Out => {
-                self.output = None;
+                if let Some(output) = &mut self.output {
+                    output.forget();
+                }
                 Phase::Broken(reason)
             }
             // Its output stays until `Closed` is told, so that it can be said what was not sent.

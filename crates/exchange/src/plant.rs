@@ -14,12 +14,23 @@ pub enum Plant {
     EarlyOk,
     /// Each reply of a worker goes to the request after its own.
     ShiftedReply,
+    /// A link whose reply was broken off is kept for the next request.
+    KeptLink,
+    /// A reply that was cut off is told as whole.
+    ShortBody,
+    /// A request that may have an effect is given to a server again.
+    AskedTwice,
+    /// A request that could be given to another server is not.
+    GaveUp,
 }
 
 impl Plant {
-    /// All defects.
+    /// All defects of what stands before programs and databases.
     pub const ALL: &[Self] =
         &[Self::AckBeforeCommit, Self::StaleId, Self::EarlyOk, Self::ShiftedReply];
+
+    /// All defects of what stands before servers.
+    pub const HTTP: &[Self] = &[Self::KeptLink, Self::ShortBody, Self::AskedTwice, Self::GaveUp];
 
     /// The name in `ROADSTEAD_PLANT`.
     #[must_use]
@@ -29,6 +40,10 @@ impl Plant {
             Self::StaleId => "stale-id",
             Self::EarlyOk => "early-ok",
             Self::ShiftedReply => "shifted-reply",
+            Self::KeptLink => "kept-link",
+            Self::ShortBody => "short-body",
+            Self::AskedTwice => "asked-twice",
+            Self::GaveUp => "gave-up",
         }
     }
 }

@@ -11,6 +11,7 @@
 //! ```
 
 use event::{Calls, Data, DeadlineName, Reason};
+use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Phase, Request, RequestId, WorkerId};
 
 use crate::core::Word;
@@ -200,7 +201,8 @@ impl Servers {
         let (stream, worker) = (link.stream, link.worker);
         let Some(flight) = link.flight.take() else { return };
         // A request that goes on behind its reply would be read as the next one.
-        let keep = keep && !flight.form.more && calls.queued(stream) == 0;
+        let keep =
+            keep && !flight.form.more && calls.queued(stream) == 0 || active(Plant::KeptLink);
         up.push(Upward::Answered {
             id: flight.id,
             outcome: Outcome::Reply(exchange::Slice::default()),
@@ -253,7 +255,7 @@ impl Servers {
     fn lose(&mut self, calls: &mut Calls<'_>, id: LinkId, fault: Fault, up: &mut Vec<Upward>) {
         let Some(link) = self.link(id) else { return };
         let worker = link.worker;
-        let reached = link.reached();
+        let reached = link.reached(calls);
         let flight = link.flight.take();
         self.close(calls, id);
         let address = self.address(worker);
@@ -269,9 +271,17 @@ impl Servers {
         let budget = reached == Reached::Server
             && !matches!(fault, Fault::Late | Fault::Broken(_))
             && self.budget.spend();
-        let again = retry::then(reached, flight.passed, flight.form, budget);
+        let mut again = retry::then(reached, flight.passed, flight.form, budget);
+        if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
+            again = Then::Again;
+        }
+        if active(Plant::GaveUp) {
+            again = Then::End;
+        }
         if again == Then::Again && !flight.abandoned {
-            let form = Form { tries: flight.form.tries.saturating_add(1), ..flight.form };
+            // A try is one that a server had something of.
+            let tries = flight.form.tries.saturating_add(u8::from(reached == Reached::Server));
+            let form = Form { tries, ..flight.form };
             up.push(Upward::Again { id: flight.id, body: flight.body, form });
         } else if !flight.abandoned {
             let phase = if reached == Reached::Reply { Phase::Reply } else { Phase::Work };
@@ -305,6 +315,7 @@ impl Servers {
         let Some(link) = self.link(id) else { return };
         match link.ended() {
             Step::Whole { .. } => self.whole(calls, id, false, up),
+            Step::Fault(_) if active(Plant::ShortBody) => self.whole(calls, id, false, up),
             Step::Fault(fault) => self.lose(calls, id, fault, up),
             Step::More => self.close(calls, id),
         }

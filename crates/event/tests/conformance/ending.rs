@@ -1,7 +1,9 @@
 //! How streams end: resets, finish, close, and ids that outlive what they named.
 
+use std::cell::Cell;
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
+use std::rc::Rc;
 use std::time::Duration;
 
 use event::{Direction::Both, Kernel, Reason};
@@ -72,6 +74,24 @@ pub(crate) fn a_failed_write_still_offers_what_came(kernel: impl Kernel) {
         bench.take_seen(),
         [Seen::Data(stream, b"I speak".to_vec(), false), Seen::Closed(stream, Reason::Reset)]
     );
+}
+
+pub(crate) fn what_was_not_sent_is_told_with_the_end(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = unix();
+    far.shutdown(Shutdown::Read).unwrap();
+    let stream = bench.adopt(near, Both);
+    let told = Rc::new(Cell::new(0));
+    let tells = Rc::clone(&told);
+    bench.react(move |calls, seen| {
+        if let Seen::Closed(stream, _) = seen {
+            tells.set(calls.queued(*stream));
+        }
+    });
+    bench.calls().send_bytes(stream, b"you do not listen");
+    drop(far);
+    assert_eq!(bench.until_closed(stream), Reason::Reset);
+    assert_eq!(told.get(), 17, "none of it was taken");
 }
 
 pub(crate) fn finishing_discards_until_the_peer_ends(kernel: impl Kernel) {

@@ -66,6 +66,7 @@ macro_rules! all_of_it_over {
                 a_reset_after_eof_ends_the_stream,
                 a_peer_that_left_is_seen_by_writing,
                 a_failed_write_still_offers_what_came,
+                what_was_not_sent_is_told_with_the_end,
                 finishing_discards_until_the_peer_ends,
                 finishing_after_eof_ends_at_once,
                 a_peer_that_lingers_is_left,

@@ -53,7 +53,8 @@ pub(super) struct Flight {
     /// As it was given to us, to be given back.
     pub(super) body: Slice,
     pub(super) form: Form,
-    /// Parts of its body went on.
+    /// Parts of its body went on, or were asked for and may be on their way here: then it can be
+    /// given to nobody else.
     pub(super) passed: bool,
     /// Nobody wants the reply.
     pub(super) abandoned: bool,
@@ -108,7 +109,7 @@ impl Link {
             id,
             body,
             form,
-            passed: false,
+            passed: form.more && !self.connecting,
             abandoned: false,
             held: false,
             begun: false,
@@ -124,16 +125,14 @@ impl Link {
 
     pub(super) fn connected(&mut self, up: &mut Vec<Upward>) {
         self.connecting = false;
-        if let Some(flight) = self.flight.as_ref().filter(|flight| flight.form.more) {
+        if let Some(flight) = self.flight.as_mut().filter(|flight| flight.form.more) {
+            flight.passed = true;
             up.push(Upward::Flow { id: flight.id, wanted: true });
         }
     }
 
     /// A part of the request's body. Returns the bytes that wait to be sent.
     pub(super) fn pass(&mut self, calls: &mut Calls<'_>, part: Slice) -> usize {
-        if let Some(flight) = &mut self.flight {
-            flight.passed = true;
-        }
         calls.send(self.stream, part)
     }
 
@@ -148,10 +147,15 @@ impl Link {
         }
     }
 
-    pub(super) fn reached(&self) -> Reached {
+    /// How far its request has come, seen while its stream is there or its end is told.
+    pub(super) fn reached(&self, calls: &Calls<'_>) -> Reached {
         match &self.flight {
             _ if self.connecting => Reached::Nobody,
             Some(flight) if flight.begun => Reached::Reply,
+            // All of it still waits in our own output.
+            Some(flight) if calls.queued(self.stream) >= flight.body.len() && !flight.passed => {
+                Reached::Nobody
+            }
             _ => Reached::Server,
         }
     }

@@ -8,7 +8,7 @@ const TRIES_MAX: u8 = 3;
 /// How far a request had come when its link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// No connection was made: nothing of it left us.
+    /// Nothing of it left us: no connection was made, or the kernel took no byte.
     Nobody,
     /// The kernel took bytes of it, and no byte of the reply came.
     Server,
