@@ -304,9 +304,8 @@ impl World {
         let (ours, theirs) = (Party::Gateway(descriptor), Party::Client(number));
         let up = self.net.add_flow(theirs, ours, receives);
         let down = self.net.add_flow(ours, theirs, sends);
-        let listener = DescriptorId(self.clients[number].listener);
-        let client = number;
-        self.net.connections.push(Connection { listener, client, descriptor, up, down });
+        let listener = Some(DescriptorId(self.clients[number].listener));
+        self.net.connections.push(Connection { listener, far: theirs, descriptor, up, down });
         let client = &mut self.clients[number];
         client.connection = Some(id);
         client.state = State::There;
@@ -475,7 +474,7 @@ impl World {
         self.clients[number].excused = Some("its connection was cut");
         let (one, other) = (self.latency(), self.latency());
         self.after(one, Happening::ResetAtGateway(connection.descriptor));
-        self.after(other, Happening::ResetAtClient(number));
+        self.after(other, Happening::ResetAt(Party::Client(number)));
     }
 
     /// Is it still waiting, and for how long?

@@ -20,6 +20,20 @@ pub(crate) enum Party {
     Gateway(DescriptorId),
     Client(usize),
     Program(usize),
+    /// One who speaks HTTP: a visitor, or a server that the gateway has connected to.
+    Speaker(usize),
+}
+
+impl Party {
+    /// The number among those of its kind.
+    pub(crate) const fn number(self) -> usize {
+        match self {
+            Self::Gateway(DescriptorId(number))
+            | Self::Client(number)
+            | Self::Program(number)
+            | Self::Speaker(number) => number,
+        }
+    }
 }
 
 #[derive(Debug)]

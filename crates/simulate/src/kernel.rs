@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use event::{Address, Fd, Happened, Interest, Kernel, Medium, Peer, Token, Wake};
 
-use crate::net::{DescriptorId, Kind};
+use crate::flow::Party;
+use crate::net::{Connecting, DescriptorId, Kind};
 use crate::plants::Plant;
 use crate::threads;
 use crate::world::{Happening, Moment, Shared, World};
@@ -166,12 +167,15 @@ impl Kernel for Simulated {
         self.with(listener, |world, id| world.accept(id))
     }
 
-    fn connect(&mut self, _to: &Address) -> io::Result<Fd> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn connect(&mut self, to: &Address) -> io::Result<Fd> {
+        self.shared.lock().connect(to)
     }
 
-    fn connected(&mut self, _fd: &Fd) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn connected(&mut self, fd: &Fd) -> io::Result<()> {
+        self.with(fd, |world, id| match world.net.descriptor(id).connecting {
+            Some(Connecting::Failed(kind)) => Err(kind.into()),
+            Some(Connecting::Waits) | None => Ok(()),
+        })
     }
 
     fn prepare(&mut self, fd: &Fd) -> io::Result<Medium> {
@@ -252,10 +256,19 @@ impl World {
     fn cannot_watch(&mut self, id: DescriptorId) -> io::Error {
         self.note("cannot be watched: descriptor", id.0, 0);
         if let Kind::Socket(connection) = self.net.descriptor(id).kind {
-            let client = self.net.connection(connection).client;
-            self.clients[client].excused = Some("its connection could not be watched");
+            let far = self.net.connection(connection).far;
+            self.excuse(far, "its connection could not be watched");
         }
         io::ErrorKind::StorageFull.into()
+    }
+
+    /// Who it is cannot hold the gateway to everything any more.
+    fn excuse(&mut self, far: Party, why: &'static str) {
+        match far {
+            Party::Client(client) => self.clients[client].excused = Some(why),
+            Party::Speaker(speaker) => self.excuse_speaker(speaker),
+            Party::Gateway(_) | Party::Program(_) => {}
+        }
     }
 
     fn accept(&mut self, id: DescriptorId) -> io::Result<(Fd, Peer)> {
@@ -280,16 +293,17 @@ impl World {
         let connection = self.net.connection(connection);
         let place = connection.descriptor;
         if self.fault(3) {
-            self.note("aborted before it was accepted: client", connection.client, 0);
-            self.clients[connection.client].excused = Some("it was aborted before it was accepted");
+            self.note("aborted before it was accepted: client", connection.far.number(), 0);
+            self.excuse(connection.far, "it was aborted before it was accepted");
             self.net.descriptor(place).open = false;
-            self.after(Duration::from_micros(20), Happening::ResetAtClient(connection.client));
+            self.after(Duration::from_micros(20), Happening::ResetAt(connection.far));
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         self.net.descriptor(place).owned = true;
-        self.note("accepted: descriptor, client", place.0, connection.client);
+        let client = connection.far.number();
+        self.note("accepted: descriptor, client", place.0, client);
         let number = u32::try_from(place.0).expect("a world has few descriptors");
-        let port = u16::try_from(10_000 + connection.client).unwrap_or(1);
+        let port = u16::try_from(10_000 + client).unwrap_or(1);
         let peer = Peer::Internet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         Ok((Fd::simulated(number), peer))
     }
@@ -356,6 +370,11 @@ impl World {
             self.net.descriptor(id).write_armed = true;
         }
         self.gateway_wrote(id, &bytes);
+        if let Kind::Socket(connection) = self.net.descriptor(id).kind
+            && let Party::Speaker(speaker) = self.net.connection(connection).far
+        {
+            self.speaker_is_given(speaker, &bytes);
+        }
         let delay = self.latency();
         self.put(output, bytes, delay);
         Ok(most)

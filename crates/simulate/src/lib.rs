@@ -1,6 +1,6 @@
 //! The gateway in a world of its own.
 //!
-//! What it is: a simulated kernel, spawner, threads, clients, programs and database under the real
+//! What it is: a simulated kernel, spawner, threads, clients, programs, servers and database under the real
 //! [`gateway::Shard`] on the real [`event::Loop`]; everything that happens follows from one seed.
 //! What it knows: how each of them may misbehave, and what a client may hold the gateway to. What
 //! it must never know: a real clock, a real socket, anything that another run would do otherwise.
@@ -19,7 +19,8 @@
 //!
 //! ```
 //! let options = simulate::Options { seed: 7, plant: None, told: false };
-//! let (one, other) = (simulate::run(options), simulate::run(options));
+//! let job = simulate::Job::Gateway;
+//! let (one, other) = (job.run(options), job.run(options));
 //! assert!(one.violations.is_empty());
 //! assert_eq!(one.digest, other.digest);
 //! ```
@@ -32,6 +33,7 @@ mod check;
 mod clients;
 mod echo;
 mod flow;
+mod http;
 mod kernel;
 mod net;
 mod plants;
@@ -43,4 +45,4 @@ mod threads;
 mod world;
 
 pub use plants::Plant;
-pub use run::{Options, Report, replay, run, run_echo};
+pub use run::{Job, Options, Report, replay};

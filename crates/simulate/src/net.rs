@@ -19,17 +19,19 @@ use crate::world::{Happening, Moment, World};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DescriptorId(pub(crate) usize);
 
-/// A connection of a client.
+/// A connection of the gateway with somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId(pub(crate) usize);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
-    pub(crate) listener: DescriptorId,
-    pub(crate) client: usize,
+    /// Who listens for it. Nobody when the gateway itself connects.
+    pub(crate) listener: Option<DescriptorId>,
+    /// Who has the other end.
+    pub(crate) far: Party,
     /// The gateway's end of it.
     pub(crate) descriptor: DescriptorId,
-    /// From the client to the gateway, and back.
+    /// From the other end to the gateway, and back.
     pub(crate) up: FlowId,
     pub(crate) down: FlowId,
 }
@@ -65,6 +67,15 @@ pub(crate) struct Descriptor {
     pub(crate) broken: bool,
     /// The error of that waits to be received.
     pub(crate) error: Option<io::ErrorKind>,
+    /// The gateway connects, and how that stands.
+    pub(crate) connecting: Option<Connecting>,
+}
+
+/// How a `connect` of the gateway stands that has not succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connecting {
+    Waits,
+    Failed(io::ErrorKind),
 }
 
 /// Why a descriptor is reported.
@@ -128,6 +139,7 @@ impl Net {
             end_told: false,
             broken: false,
             error: None,
+            connecting: None,
         });
         DescriptorId(self.descriptors.len() - 1)
     }
@@ -153,6 +165,13 @@ impl Net {
     fn readiness(&self, id: DescriptorId) -> Readiness {
         let descriptor = &self.descriptors[id.0];
         let mut ready = Readiness::NONE;
+        match descriptor.connecting {
+            None => {}
+            Some(Connecting::Waits) => return ready,
+            Some(Connecting::Failed(_)) => {
+                return Readiness::READ | Readiness::WRITE | Readiness::HANGUP | Readiness::ERROR;
+            }
+        }
         let (input, output) = self.flows_of(id);
         let socket = matches!(descriptor.kind, Kind::Socket(_));
         let input = input.map(|flow| &self.flows[flow.0]);
@@ -351,6 +370,10 @@ impl World {
                 self.after(delay, Happening::Room(id));
             }
             Party::Client(client) => self.client_has_room(client),
+            Party::Speaker(speaker) => {
+                let delay = self.latency();
+                self.call_speaker(speaker, self.now + delay);
+            }
             Party::Program(program) => self.wake_program(program, Duration::from_micros(2)),
         }
     }
@@ -360,11 +383,11 @@ impl World {
         let delay = self.latency();
         let flow = self.net.flow(flow);
         match (flow.reader, flow.writer) {
-            (Party::Client(_), Party::Gateway(id)) => {
+            (Party::Client(_) | Party::Speaker(_), Party::Gateway(id)) => {
                 self.after(delay, Happening::ResetAtGateway(id));
             }
-            (Party::Gateway(_), Party::Client(client)) => {
-                self.after(delay, Happening::ResetAtClient(client));
+            (Party::Gateway(_), far @ (Party::Client(_) | Party::Speaker(_))) => {
+                self.after(delay, Happening::ResetAt(far));
             }
             _ => {}
         }
@@ -373,12 +396,12 @@ impl World {
     /// A connection reaches its listener, or nobody.
     pub(crate) fn knock(&mut self, id: ConnectionId) {
         let connection = self.net.connection(id);
-        let listener = self.net.descriptor(connection.listener);
+        let listener = connection.listener.expect("who knocks does so somewhere");
+        let listener = self.net.descriptor(listener);
         if !listener.open {
-            self.note("nobody listens any more: client", connection.client, 0);
+            self.note("nobody listens any more: client", connection.far.number(), 0);
             self.net.descriptor(connection.descriptor).open = false;
-            return self
-                .after(Duration::from_micros(50), Happening::ResetAtClient(connection.client));
+            return self.after(Duration::from_micros(50), Happening::ResetAt(connection.far));
         }
         if let Kind::Listener { backlog } = &mut listener.kind {
             backlog.push_back(id);
@@ -390,6 +413,9 @@ impl World {
         let descriptor = self.net.descriptor(id);
         if !descriptor.open || descriptor.broken {
             return;
+        }
+        if descriptor.connecting.is_some() {
+            return self.refuse_connect(id, io::ErrorKind::ConnectionReset);
         }
         descriptor.broken = true;
         descriptor.error = Some(io::ErrorKind::ConnectionReset);
@@ -408,7 +434,8 @@ impl World {
         let descriptor = self.net.descriptor(id);
         descriptor.open = false;
         let watch = descriptor.watch.take();
-        let broken = descriptor.broken;
+        // Nobody is at the other end of what never came to be.
+        let broken = descriptor.broken || descriptor.connecting.is_some();
         if let (Some((token, Interest::Stream(_))), true) = (watch, stale) {
             self.net.stale.push(token);
         }
@@ -419,7 +446,7 @@ impl World {
                     let connection = self.net.connection(connection);
                     self.net.descriptor(connection.descriptor).open = false;
                     let delay = self.latency();
-                    self.after(delay, Happening::ResetAtClient(connection.client));
+                    self.after(delay, Happening::ResetAt(connection.far));
                 }
             }
             Kind::Socket(connection) => {
@@ -450,7 +477,7 @@ impl World {
             }
             let delay = self.latency();
             let at = (self.now + delay).max(self.net.flow(connection.down).last_arrival());
-            self.at(at, Happening::ResetAtClient(connection.client));
+            self.at(at, Happening::ResetAt(connection.far));
         } else {
             self.end_flow(connection.down);
         }

@@ -11,6 +11,7 @@ use settings::{Configuration, Source};
 
 use crate::check::{self, Ends};
 use crate::echo;
+use crate::http;
 use crate::kernel::Simulated;
 use crate::net::Kind;
 use crate::plants::{Plant, Planted};
@@ -62,17 +63,52 @@ pub struct Report {
     pub programs: usize,
 }
 
-/// Runs the gateway in the world of a seed to its end.
-#[must_use]
-pub fn run(options: Options) -> Report {
-    let go = |shared: &Shared, turns: &mut u64| Run::new(shared, options.seed)?.go(turns);
-    run_with(options, go, check::check)
+/// What lives in a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// The gateway, with programs and databases behind it.
+    Gateway,
+    /// The gateway, with servers that speak HTTP behind it.
+    Http,
+    /// The loop alone, under an owner that sends back what it gets.
+    Echo,
 }
 
-/// Runs the loop alone in the world of a seed, under an owner that sends back what it gets.
-#[must_use]
-pub fn run_echo(options: Options) -> Report {
-    run_with(options, |shared, turns| echo::run(shared, options.seed, turns), echo::check)
+impl Job {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Gateway, Self::Http, Self::Echo];
+
+    /// The variable that chooses it for a replay; none for the gateway's usual work.
+    #[must_use]
+    pub const fn variable(self) -> Option<&'static str> {
+        match self {
+            Self::Gateway => None,
+            Self::Http => Some("SIMULATE_HTTP"),
+            Self::Echo => Some("SIMULATE_ECHO"),
+        }
+    }
+
+    /// Runs it in the world of a seed to its end.
+    #[must_use]
+    pub fn run(self, options: Options) -> Report {
+        let seed = options.seed;
+        match self {
+            Self::Gateway => {
+                let go = |shared: &Shared, turns: &mut u64| Run::new(shared, seed)?.go(turns);
+                run_with(options, go, check::check)
+            }
+            Self::Http => {
+                let go = |shared: &Shared, turns: &mut u64| {
+                    shared.lock().turn_to_http();
+                    Run::new(shared, seed)?.go_before_servers(turns)
+                };
+                run_with(options, go, http::check::check)
+            }
+            Self::Echo => {
+                run_with(options, |shared, turns| echo::run(shared, seed, turns), echo::check)
+            }
+        }
+    }
 }
 
 fn run_with(
@@ -181,6 +217,46 @@ impl Run {
         };
         *turns = self.turns;
         ran
+    }
+
+    fn go_before_servers(mut self, turns: &mut u64) -> Result<(), String> {
+        self.shared.lock().populate_http();
+        let ran = self.serve_visitors();
+        *turns = self.turns;
+        ran.and_then(|()| self.drain())
+    }
+
+    /// Until all visitors have gone, and one more in calm times was answered.
+    fn serve_visitors(&mut self) -> Result<(), String> {
+        while !self.shared.lock().http.visitors_are_done() {
+            if self.now() > WORK_MAX {
+                return Err("the visitors are not done".to_owned());
+            }
+            self.turn(Some(Duration::from_secs(1)))?;
+        }
+        self.shared.lock().calm = true;
+        self.come_to_rest()?;
+        let begun = self.now();
+        loop {
+            let visitor = self.shared.lock().visit_calmly();
+            let answered = loop {
+                if let Some(answered) = self.shared.lock().was_answered(visitor) {
+                    break answered;
+                }
+                if self.now() - begun > RECOVER_MAX * 2 {
+                    return Err("a visitor of calm times is not done".to_owned());
+                }
+                self.turn(Some(Duration::from_secs(1)))?;
+            };
+            if answered {
+                return self.come_to_rest();
+            }
+            if self.now() - begun > RECOVER_MAX {
+                return Err(format!("{RECOVER_MAX:?} after the last fault nobody is answered"));
+            }
+            let at = self.now() + Duration::from_secs(2);
+            self.turn_until(at)?;
+        }
     }
 
     /// All clients and faults that there will be.
@@ -412,10 +488,10 @@ fn configuration(text: String) -> Result<Configuration, String> {
 
 /// What stands on the command line to see a run again.
 #[must_use]
-pub fn replay(seed: u64, plant: Option<Plant>, echo: bool) -> String {
+pub fn replay(seed: u64, plant: Option<Plant>, job: Job) -> String {
     let plant = plant.map_or_else(String::new, |plant| format!("SIMULATE_PLANT={} ", plant.word()));
-    let echo = if echo { "SIMULATE_ECHO=1 " } else { "" };
+    let job = job.variable().map_or_else(String::new, |name| format!("{name}=1 "));
     format!(
-        "SIMULATE_SEED={seed} {echo}{plant}cargo test -p roadstead-simulate -- --nocapture replay"
+        "SIMULATE_SEED={seed} {job}{plant}cargo test -p roadstead-simulate -- --nocapture replay"
     )
 }

@@ -17,6 +17,7 @@ use crate::asks::Ask;
 use crate::chance::Chance;
 use crate::clients::Client;
 use crate::flow::{FlowId, Party};
+use crate::http::Http;
 use crate::net::{ConnectionId, DescriptorId, Net};
 use crate::plants::Planted;
 use crate::programs::Program;
@@ -36,8 +37,14 @@ pub(crate) enum Happening {
     Knock(ConnectionId),
     /// The gateway learns that a connection was reset.
     ResetAtGateway(DescriptorId),
-    /// A client learns that its connection was reset.
-    ResetAtClient(usize),
+    /// Somebody learns that the connection was reset.
+    ResetAt(Party),
+    /// A connection that the gateway makes reaches a server, or nobody.
+    Reach(ConnectionId),
+    /// One who speaks HTTP does what it does next.
+    Speaker(usize),
+    /// A server goes down, or comes up again.
+    ServerTurns(usize),
     /// There is room again in a flow that the gateway writes.
     Room(DescriptorId),
     /// A client does what it does next.
@@ -154,6 +161,7 @@ pub(crate) struct World {
     pub(crate) programs: Vec<Program>,
     pub(crate) threads: Threads,
     pub(crate) store: Store,
+    pub(crate) http: Http,
     pub(crate) mailbox: Option<Mailbox<Mail>>,
     pub(crate) planted: Planted,
     /// When the end was ordered.
@@ -190,6 +198,7 @@ impl World {
             programs: Vec::new(),
             threads: Threads::default(),
             store: Store::default(),
+            http: Http::default(),
             mailbox: None,
             planted,
             drain_at: None,
@@ -302,6 +311,7 @@ impl World {
             Party::Gateway(descriptor) => self.arrived_at_gateway(descriptor, arrival.end),
             Party::Client(client) => self.client_hears(client),
             Party::Program(program) => self.wake_program(program, Duration::ZERO),
+            Party::Speaker(speaker) => self.call_speaker(speaker, self.now),
         }
     }
 
@@ -311,7 +321,12 @@ impl World {
             Happening::Arrive(flow) => self.arrive(flow),
             Happening::Knock(connection) => self.knock(connection),
             Happening::ResetAtGateway(descriptor) => self.reset_at_gateway(descriptor),
-            Happening::ResetAtClient(client) => self.client_is_reset(client),
+            Happening::ResetAt(Party::Client(client)) => self.client_is_reset(client),
+            Happening::ResetAt(Party::Speaker(speaker)) => self.speaker_is_reset(speaker),
+            Happening::ResetAt(_) => unreachable!("only ends of connections are reset"),
+            Happening::Reach(connection) => self.reach(connection),
+            Happening::Speaker(speaker) => self.speaker_acts(speaker),
+            Happening::ServerTurns(server) => self.server_turns(server),
             Happening::Room(descriptor) => self.room_at_gateway(descriptor),
             Happening::Client(client) => self.client_acts(client),
             Happening::Patience(client) => self.client_looks_at_the_clock(client),
@@ -322,6 +337,7 @@ impl World {
             Happening::PipesReleased(program) => self.release_pipes(program),
             Happening::Ask(number) => self.ask(number),
             Happening::KeeperLost => self.lose_keeper(),
+            Happening::Cut if self.http.speaks() => self.cut_speaker(),
             Happening::Cut => self.cut_somebody(),
             Happening::Drain => {
                 self.note("somebody orders the end", 0, 0);

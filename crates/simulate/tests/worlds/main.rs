@@ -6,6 +6,7 @@
 //! | `SIMULATE_FROM`, `SIMULATE_COUNT` | other seeds, and how many |
 //! | `SIMULATE_PLANT` | a defect under the loop |
 //! | `SIMULATE_ECHO` | `replay_of_a_seed` runs the loop alone |
+//! | `SIMULATE_HTTP` | `replay_of_a_seed` runs the gateway before servers |
 //! | `SIMULATE_FIRST` | stop at the first world in which somebody is wronged |
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
@@ -18,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use simulate::{Options, Plant, Report, replay, run, run_echo};
+use simulate::{Job, Options, Plant, Report, replay};
 
 /// Seeds that are run when nobody asks for others.
 const SEEDS: Range<u64> = 0..4000;
@@ -55,12 +56,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs seeds on all cores; each world stands alone. Stops soon after the first failure if asked.
-fn run_all(
-    seeds: Range<u64>,
-    plant: Option<Plant>,
-    stop_at_first: bool,
-    run: fn(Options) -> Report,
-) -> Vec<Report> {
+fn run_all(seeds: Range<u64>, plant: Option<Plant>, stop_at_first: bool, job: Job) -> Vec<Report> {
     let next = AtomicU64::new(seeds.start);
     let failed = AtomicU64::new(0);
     let reports = Mutex::new(Vec::new());
@@ -74,7 +70,7 @@ fn run_all(
                     if seed >= seeds.end || stop {
                         return;
                     }
-                    let report = run(Options { seed, plant, told: false });
+                    let report = job.run(Options { seed, plant, told: false });
                     failed.fetch_add(u64::from(!report.violations.is_empty()), Ordering::Relaxed);
                     reports.lock().unwrap().push(report);
                 }
@@ -92,7 +88,8 @@ fn nobody_is_wronged_in_any_world() {
     let from = number("SIMULATE_FROM").unwrap_or(SEEDS.start);
     let count = number("SIMULATE_COUNT").unwrap_or(SEEDS.end - SEEDS.start);
     let begun = Instant::now();
-    let reports = run_all(from..from + count, plant, std::env::var("SIMULATE_FIRST").is_ok(), run);
+    let reports =
+        run_all(from..from + count, plant, std::env::var("SIMULATE_FIRST").is_ok(), Job::Gateway);
     let took = begun.elapsed();
     let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
     for report in &reports {
@@ -109,7 +106,7 @@ fn nobody_is_wronged_in_any_world() {
         reports.len() as f64 / took.as_secs_f64()
     );
     println!("requests ended: {ends:?}");
-    let failed = tell(&reports, plant, false);
+    let failed = tell(&reports, plant, Job::Gateway);
     if count >= SEEDS.end - SEEDS.start && plant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ENDS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
@@ -122,20 +119,46 @@ fn an_echo_gives_everything_back_in_any_world() {
     let plant = plant();
     let from = number("SIMULATE_FROM").unwrap_or(SEEDS.start);
     let count = number("SIMULATE_COUNT").unwrap_or(SEEDS.end - SEEDS.start);
-    let reports = run_all(from..from + count, plant, false, run_echo);
-    let failed = tell(&reports, plant, true);
+    let reports = run_all(from..from + count, plant, false, Job::Echo);
+    let failed = tell(&reports, plant, Job::Echo);
+    assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
+}
+
+/// Every way in which a visitor can see a request end, and which some seed must reach.
+const ANSWERS: [&str; 5] = ["200", "502", "503", "504", "cut off"];
+/// They take more time than the others, for their bodies are long.
+const HTTP_SEEDS: Range<u64> = 0..1500;
+
+#[test]
+fn nobody_gets_another_body_or_fails_without_need_in_any_world() {
+    let plant = plant();
+    let from = number("SIMULATE_FROM").unwrap_or(HTTP_SEEDS.start);
+    let count = number("SIMULATE_COUNT").unwrap_or(HTTP_SEEDS.end - HTTP_SEEDS.start);
+    let begun = Instant::now();
+    let first = std::env::var("SIMULATE_FIRST").is_ok();
+    let reports = run_all(from..from + count, plant, first, Job::Http);
+    let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
+    for (end, count) in reports.iter().flat_map(|report| &report.ends) {
+        *ends.entry(end).or_default() += count;
+    }
+    println!("{} worlds with servers in {:.1?}: {ends:?}", reports.len(), begun.elapsed());
+    let failed = tell(&reports, plant, Job::Http);
+    if count >= HTTP_SEEDS.end - HTTP_SEEDS.start && plant.is_none() && failed.is_empty() {
+        let missing: Vec<_> = ANSWERS.iter().filter(|end| !ends.contains_key(*end)).collect();
+        assert!(missing.is_empty(), "no world reaches {missing:?}");
+    }
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
 
 /// Says what went wrong, and gives the seeds in which it did.
-fn tell(reports: &[Report], plant: Option<Plant>, echo: bool) -> Vec<u64> {
+fn tell(reports: &[Report], plant: Option<Plant>, job: Job) -> Vec<u64> {
     let failed: Vec<_> = reports.iter().filter(|report| !report.violations.is_empty()).collect();
     for report in failed.iter().take(SHOWN_MAX) {
         println!("\nseed {}:", report.seed);
         for text in &report.violations {
             println!("  {text}");
         }
-        println!("  {}", replay(report.seed, plant, echo));
+        println!("  {}", replay(report.seed, plant, job));
     }
     failed.iter().map(|report| report.seed).collect()
 }
@@ -144,9 +167,9 @@ fn tell(reports: &[Report], plant: Option<Plant>, echo: bool) -> Vec<u64> {
 #[test]
 fn replay_of_a_seed() {
     let Some(seed) = number("SIMULATE_SEED") else { return };
-    let echo = std::env::var("SIMULATE_ECHO").is_ok();
-    let run = if echo { run_echo } else { run };
-    let report = run(Options { seed, plant: plant(), told: true });
+    let job =
+        Job::ALL.iter().find(|job| job.variable().is_some_and(|it| std::env::var(it).is_ok()));
+    let report = job.unwrap_or(&Job::Gateway).run(Options { seed, plant: plant(), told: true });
     println!("seed {seed}: {report:#?}");
     assert!(report.violations.is_empty(), "somebody is wronged");
 }
@@ -155,8 +178,10 @@ fn replay_of_a_seed() {
 fn the_same_seed_gives_the_same_world() {
     for seed in 0..200 {
         let options = Options { seed: seed * 31, plant: None, told: false };
-        let (one, other) = (run(options), run(options));
-        assert_eq!(one.digest, other.digest, "seed {}", options.seed);
-        assert_eq!(one.ends, other.ends);
+        for job in Job::ALL {
+            let (one, other) = (job.run(options), job.run(options));
+            assert_eq!(one.digest, other.digest, "{job:?}, seed {}", options.seed);
+            assert_eq!(one.ends, other.ends);
+        }
     }
 }

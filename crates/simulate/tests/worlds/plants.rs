@@ -6,6 +6,10 @@
 //! | `stale-id` | no reply reaches another client |
 //! | `early-ok` | an acknowledgement is the worker's |
 //! | `shifted-reply` | replies are in the order of the requests |
+//! | `kept-link` | nobody gets the rest of another's reply |
+//! | `short-body` | a body that was cut off is not told as whole |
+//! | `asked-twice` | what may have an effect is given to one server |
+//! | `gave-up` | no request fails that need not |
 //! | `lost-edge` | what arrived is read, also when the kernel tells it once |
 //! | `lost-room` | output leaves once there is room again |
 //! | `stale-token` | a report of what was closed is nobody's |
@@ -13,27 +17,32 @@
 
 use std::process::Command;
 
-use simulate::{Plant, replay, run};
+use simulate::{Job, Plant, replay};
 
 use super::{SEEDS, run_all};
 
 #[test]
 fn defects_under_the_loop_are_found() {
     for plant in Plant::ALL {
-        let reports = run_all(SEEDS, Some(*plant), true, run);
+        let reports = run_all(SEEDS, Some(*plant), true, Job::Gateway);
         let found = reports.iter().find(|report| !report.violations.is_empty());
         let found = found.unwrap_or_else(|| panic!("{plant:?} went unnoticed by {SEEDS:?}"));
         println!("{:<18} seed {:>4}: {}", plant.word(), found.seed, found.violations[0]);
-        println!("{:<18} {}", "", replay(found.seed, Some(*plant), false));
+        println!("{:<18} {}", "", replay(found.seed, Some(*plant), Job::Gateway));
     }
 }
 
 /// These are chosen for a whole process, so each is looked for by one of its own.
 #[test]
 fn defects_of_the_data_plane_are_found() {
-    for plant in exchange::plant::Plant::ALL {
+    let gateway = exchange::plant::Plant::ALL.iter();
+    let http = exchange::plant::Plant::HTTP.iter();
+    let gateway = gateway.map(|plant| (plant, "nobody_is_wronged_in_any_world"));
+    let http =
+        http.map(|plant| (plant, "nobody_gets_another_body_or_fails_without_need_in_any_world"));
+    for (plant, worlds) in gateway.chain(http) {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "nobody_is_wronged_in_any_world", "--nocapture"])
+            .args(["--exact", worlds, "--nocapture"])
             .env("ROADSTEAD_PLANT", plant.word())
             .env("SIMULATE_FIRST", "yes")
             .env_remove("SIMULATE_PLANT")

@@ -1,0 +1,190 @@
+//! What a visitor may hold the gateway to, checked after a run.
+//!
+//! - A body is what a server said to that very request, and one that is told as whole is whole.
+//! - A request that may have an effect is given to one server at most.
+//! - A request fails only when something went wrong with it that could not be mended by asking again,
+//!   or when there was a time in which no server could be asked.
+
+use std::collections::BTreeMap;
+
+use super::message;
+use super::servers::{Fault, Link};
+use super::visitors::{Ask, Visitor};
+use super::{Http, Role};
+use crate::check::Ends;
+use crate::clients::End;
+use crate::world::World;
+
+/// Times that a request may be lost before it is not asked again, and in a world as a whole until the
+/// gateway may have none in hand: both as its own rules say.
+const TRIES_MAX: u32 = 3;
+const LOST_MAX: u32 = 15;
+
+/// What went wrong with a request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wrong {
+    /// Servers that were given a byte of it.
+    given: u32,
+    /// It was lost before its reply had begun.
+    lost: u32,
+    /// It was lost so that it cannot be asked again.
+    spoilt: bool,
+}
+
+/// All that went wrong.
+#[derive(Debug, Default)]
+struct Account {
+    requests: BTreeMap<u64, Wrong>,
+    lost: u32,
+    /// Links with which anything went wrong.
+    lost_links: u32,
+    /// A request was lost of which too little came to tell which it was.
+    unknown: bool,
+}
+
+impl Account {
+    fn of(http: &Http) -> Self {
+        let mut account = Self::default();
+        for speaker in &http.speakers {
+            if let Role::Server(link) = &speaker.role {
+                account.add(link);
+            }
+        }
+        account
+    }
+
+    fn add(&mut self, link: &Link) {
+        self.lost_links += u32::from(link.fault.is_some());
+        let (mut rest, mut place) = (&link.given[..], 0);
+        while !rest.is_empty() {
+            let request = message::request(rest).ok().flatten();
+            let id = request.as_ref().map(|request| request.id).or_else(|| message::begun(rest));
+            let used = request.and_then(|request| request.whole).map(|(_, used)| used);
+            self.blame(link, id, place);
+            rest = &rest[used.unwrap_or(rest.len())..];
+            place += 1;
+        }
+    }
+
+    /// `place`: of the request among those that the link was given.
+    fn blame(&mut self, link: &Link, id: Option<u64>, place: usize) {
+        let Some(id) = id else {
+            self.unknown = true;
+            return;
+        };
+        let wrong = self.requests.entry(id).or_default();
+        wrong.given += 1;
+        // Of what was said last before a cut nobody knows how far it came.
+        let since = link.answers - usize::from(link.fault == Some(Fault::Cut)).min(link.answers);
+        match link.fault {
+            Some(Fault::Before) if place >= since => {
+                wrong.lost += 1;
+                self.lost += 1;
+            }
+            Some(Fault::Within | Fault::Cut) if place >= since => wrong.spoilt = true,
+            _ => {}
+        }
+    }
+
+    /// Why a request may have failed.
+    fn excuses(&self, http: &Http, ask: Ask) -> bool {
+        let wrong = self.requests.get(&ask.id).copied().unwrap_or_default();
+        let nobody = !http.servers.iter().any(|server| server.steady);
+        let often = wrong.lost >= TRIES_MAX || self.lost > LOST_MAX;
+        nobody
+            || http.starved
+            || self.unknown
+            || wrong.spoilt
+            // The rest of its body was asked for a server that then took nothing.
+            || (wrong.given == 0 && ask.length > 0 && self.lost_links > 0)
+            || (wrong.lost > 0 && (ask.is_post || often))
+    }
+}
+
+/// Checks everything that can be seen from outside, and counts the answers by their status.
+pub(crate) fn check(world: &mut World) -> Ends {
+    let (mut ends, mut found) = (Ends::new(), Vec::new());
+    let http = &world.http;
+    let account = Account::of(http);
+    for (number, speaker) in http.speakers.iter().enumerate() {
+        let Role::Visitor(visitor) = &speaker.role else { continue };
+        check_bodies(http, number, visitor, &mut found);
+        for ask in visitor.asks.iter().filter(|ask| ask.is_post) {
+            let given = account.requests.get(&ask.id).map_or(0, |wrong| wrong.given);
+            if given > 1 {
+                found.push(format!(
+                    "request {} may have an effect and was given {given} times",
+                    ask.id
+                ));
+            }
+        }
+        if speaker.excused || !world.violations.is_empty() {
+            continue;
+        }
+        if let Some(text) = failure(http, &account, visitor, speaker.end, &mut ends) {
+            found.push(format!("visitor {number}: {text}"));
+        }
+    }
+    for text in found {
+        world.violation(text);
+    }
+    ends
+}
+
+fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<String>) {
+    for (ask, reply) in visitor.asks.iter().zip(&visitor.answers) {
+        let said = http.said.get(&ask.id).map_or(&[][..], Vec::as_slice);
+        let right = match (reply.status, reply.is_whole) {
+            (200, true) => said.contains(&reply.body),
+            (200, false) => said.iter().any(|body| body.starts_with(&reply.body)),
+            (status, _) => matches!(status, 502..=504),
+        };
+        if !right {
+            let body = &reply.body[..reply.body.len().min(40)];
+            found.push(format!(
+                "visitor {number} asked {} and got {} ({} bytes, whole: {}): {}",
+                ask.id,
+                reply.status,
+                reply.body.len(),
+                reply.is_whole,
+                body.escape_ascii()
+            ));
+        }
+    }
+}
+
+/// The first request of a visitor that failed without need.
+fn failure(
+    http: &Http,
+    account: &Account,
+    visitor: &Visitor,
+    end: Option<End>,
+    ends: &mut Ends,
+) -> Option<String> {
+    for (place, ask) in visitor.asks.iter().enumerate() {
+        let reply = visitor.answers.get(place);
+        let well = reply.is_some_and(|reply| reply.status == 200 && reply.is_whole);
+        let word = match reply {
+            Some(reply) if !reply.is_whole => "cut off",
+            Some(reply) if reply.status == 200 => "200",
+            Some(reply) if reply.status == 502 => "502",
+            Some(reply) if reply.status == 503 => "503",
+            Some(_) => "504",
+            None => "none",
+        };
+        *ends.entry(word).or_default() += 1;
+        if !well && !account.excuses(http, *ask) {
+            let wrong = account.requests.get(&ask.id);
+            return Some(format!("{ask:?} failed without need: {word}, {end:?}, {wrong:?}"));
+        }
+        // Behind a reply that ends the connection nothing is answered, nor behind one to a request
+        // that was not whole: the rest of it must not be read as the next one.
+        if http.early.contains(&ask.id) {
+            return None;
+        }
+        if !well && reply.is_none_or(|reply| !reply.is_whole) || reply.is_some_and(|it| it.closes) {
+            return None;
+        }
+    }
+    None
+}

@@ -1,0 +1,80 @@
+//! The worlds in which the gateway stands before servers: their configuration, and who lives there.
+
+use std::time::Duration;
+
+use super::servers::{Mode, Server};
+use super::{FIRST_PORT, Role, State};
+use crate::scenario::{Finish, ListenerFacts};
+use crate::world::{Happening, World};
+
+impl World {
+    /// Makes this world one of servers, before anybody lives in it.
+    pub(crate) fn turn_to_http(&mut self) {
+        let servers = self.chance.between(1, 3);
+        // In most worlds somebody can always be asked, and then nobody may be told otherwise.
+        let steady = self.scenario.trouble == 0 || self.chance.in_1000(700);
+        for place in 0..servers {
+            let steady = self.scenario.trouble == 0 || (steady && place == 0);
+            self.http.servers.push(Server { mode: Mode::Serves, steady });
+        }
+        let addresses: Vec<String> = (0..servers)
+            .map(|place| format!("\"127.0.0.1:{}\"", usize::from(FIRST_PORT) + place))
+            .collect();
+        self.scenario.text = format!(
+            "[daemon]\ndrain = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
+             protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"60s\"\nwrite_stall = \"60s\"\n\
+             send_max = {}\n\n[pool.web]\nservers = [{}]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
+             between = \"20s\"\nkeep = \"{}\"\nqueue = {{ length = 10000, wait = \"90s\" }}\n\
+             schedule = \"{}\"\n",
+            self.chance.pick(&[64 << 10, 1 << 20]),
+            addresses.join(", "),
+            self.chance.pick(&["30ms", "60s"]),
+            self.chance.pick(&["round-robin", "least-outstanding"]),
+        );
+        self.scenario.finish = Finish::Calm;
+        self.scenario.drain = Duration::from_secs(60);
+        self.scenario.drain_again = None;
+        self.scenario.lines_max = self.scenario.lines_max.min(20);
+        self.scenario.socket_receive = self.scenario.socket_receive.max(1000);
+        self.scenario.socket_send = self.scenario.socket_send.max(1000);
+        self.scenario.listeners = vec![ListenerFacts {
+            line_max: 0,
+            status: false,
+            accepts_last_line: false,
+            keeps_half_closed: false,
+            connections_max: 10_000,
+        }];
+    }
+
+    /// All visitors and faults that there will be.
+    pub(crate) fn populate_http(&mut self) {
+        for _ in 0..self.scenario.clients {
+            let after = self.chance.time(Duration::from_micros(100), Duration::from_secs(5));
+            self.add_visitor(after, false);
+        }
+        for _ in 0..self.scenario.cuts {
+            let after = self.chance.time(Duration::from_millis(1), Duration::from_secs(10));
+            self.after(after, Happening::Cut);
+        }
+        for server in 0..self.http.servers.len() {
+            let after = self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
+            self.after(after, Happening::ServerTurns(server));
+        }
+    }
+
+    /// From now on everybody is well, and one who comes must be answered: gives its number.
+    pub(crate) fn visit_calmly(&mut self) -> usize {
+        for server in &mut self.http.servers {
+            server.mode = Mode::Serves;
+        }
+        self.add_visitor(Duration::from_millis(1), true)
+    }
+
+    /// Whether a visitor is gone, and if it is, whether it got its answer.
+    pub(crate) fn was_answered(&self, number: usize) -> Option<bool> {
+        let speaker = &self.http.speakers[number];
+        let Role::Visitor(visitor) = &speaker.role else { return None };
+        let answered = || visitor.answers.iter().any(|reply| reply.status == 200);
+        (speaker.state == State::Done).then(answered)
+    }
+}

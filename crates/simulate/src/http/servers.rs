@@ -1,0 +1,308 @@
+//! Servers: what they make of a request, and what goes wrong with them.
+
+use std::time::Duration;
+
+use super::message::{self, Request};
+use super::{Role, State, Then, body_of};
+use crate::world::{Happening, Moment, World};
+
+/// What a server makes of those who connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Serves,
+    Refuses,
+    Silent,
+}
+
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) mode: Mode,
+    /// It is never but there.
+    pub(super) steady: bool,
+}
+
+/// What went wrong with a link on its server's side, or between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Before a byte of the reply that was owed.
+    Before,
+    /// A byte of the reply may have come, or the gateway had to give it up.
+    Within,
+    /// The connection was cut: of what was said last nobody knows how far it came.
+    Cut,
+}
+
+/// What a server does with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deed {
+    Answer,
+    /// It answers without the body that is still to come.
+    AnswerEarly,
+    CloseUnanswered,
+    ResetUnanswered,
+    /// It says a part of the reply and ends.
+    Truncate,
+    /// It says a part of the reply and resets the connection.
+    ResetWithin,
+    /// It says a part of the reply, or nothing, and no more ever.
+    Stall,
+    Garbage,
+    /// It has answered; the rest of the body is to come.
+    ReadOn,
+}
+
+/// The request that it works on.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    deed: Deed,
+    at: Moment,
+}
+
+/// One connection of the gateway to a server.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) server: usize,
+    /// All that the gateway's kernel took for it.
+    pub(super) given: Vec<u8>,
+    /// Requests that were answered whole.
+    pub(super) answers: usize,
+    pub(super) fault: Option<Fault>,
+    turn: Option<Turn>,
+    /// With nothing to do, it closes then.
+    closes_at: Option<Moment>,
+    /// It will say nothing any more.
+    mute: bool,
+}
+
+impl Link {
+    pub(super) const fn new(server: usize) -> Self {
+        Self {
+            server,
+            given: Vec::new(),
+            answers: 0,
+            fault: None,
+            turn: None,
+            closes_at: None,
+            mute: false,
+        }
+    }
+
+    /// Something went wrong; what went wrong first counts, unless it was cut.
+    pub(super) fn blame(&mut self, fault: Fault) {
+        if self.fault.is_none() || fault == Fault::Cut {
+            self.fault = Some(fault);
+        }
+    }
+}
+
+const GARBAGE: [&[u8]; 5] = [
+    b"\x16\x03\x01\x02\x00 this is no reply\r\n\r\n",
+    b"HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+];
+
+impl World {
+    /// The gateway's kernel took bytes for a server.
+    pub(crate) fn speaker_is_given(&mut self, number: usize, bytes: &[u8]) {
+        if let Role::Server(link) = &mut self.http.speakers[number].role {
+            link.given.extend_from_slice(bytes);
+        }
+    }
+
+    pub(super) fn server_acts(&mut self, number: usize, ended: bool) {
+        if ended {
+            return self.speaker_closes(number);
+        }
+        // One request after the other, as far as they are there.
+        while self.http.speakers[number].state == State::There && self.server_goes_on(number) {}
+    }
+
+    /// One step with the request at hand; false when there is none to take now.
+    fn server_goes_on(&mut self, number: usize) -> bool {
+        let now = self.now;
+        let link = self.link(number);
+        if link.mute {
+            return false;
+        }
+        let closes = link.closes_at.is_some_and(|at| at <= now);
+        let (turn, read) = (link.turn, self.http.speakers[number].read);
+        let request = message::request(&self.http.speakers[number].input[read..]);
+        let request = match request {
+            Ok(Some(request)) => request,
+            Ok(None) => {
+                let speaker = &self.http.speakers[number];
+                let idle = speaker.input.len() == read && speaker.output.len() == speaker.written;
+                if closes && idle {
+                    self.note("closes what is idle: speaker", number, 0);
+                    self.link(number).blame(Fault::Before);
+                    self.speaker_closes(number);
+                }
+                return false;
+            }
+            Err(why) => {
+                self.violation(format!("server of speaker {number} got {why}"));
+                self.link(number).mute = true;
+                return false;
+            }
+        };
+        let Some(Turn { deed, at }) = turn else {
+            self.server_begins(number, &request);
+            return true;
+        };
+        if at > now {
+            self.call_speaker(number, at);
+            return false;
+        }
+        if request.whole.is_none() && matches!(deed, Deed::Answer | Deed::ReadOn) {
+            return false;
+        }
+        self.server_does(number, deed, request);
+        true
+    }
+
+    fn server_begins(&mut self, number: usize, request: &Request) {
+        let bad = self.scenario.trouble > 0
+            && !self.calm
+            && self.chance.in_1000(self.scenario.faulty_programs);
+        let early = request.is_post && self.chance.in_1000(100);
+        let deed = match () {
+            () if bad => self.chance.pick(&[
+                Deed::CloseUnanswered,
+                Deed::ResetUnanswered,
+                Deed::Truncate,
+                Deed::ResetWithin,
+                Deed::Stall,
+                Deed::Garbage,
+            ]),
+            () if early => Deed::AnswerEarly,
+            () => Deed::Answer,
+        };
+        let work = self.chance.time(Duration::from_micros(10), self.scenario.work_max);
+        let at = self.now + work;
+        self.note("works: speaker, request", number, usize::try_from(request.id).unwrap_or(0));
+        let link = self.link(number);
+        link.turn = Some(Turn { deed, at });
+        link.closes_at = None;
+    }
+
+    fn server_does(&mut self, number: usize, deed: Deed, request: Request) {
+        self.tell(|| format!("speaker {number} does {deed:?} with request {}", request.id));
+        if let Some((body, _)) = &request.whole {
+            let sent = self.http.asked.get(&request.id).copied().unwrap_or_default();
+            if *body != body_of(request.id, sent) {
+                self.violation(format!("a server got another body of request {}", request.id));
+            }
+        }
+        let blame = match deed {
+            Deed::Answer | Deed::AnswerEarly => return self.server_answers(number, request),
+            Deed::ReadOn => {
+                let used = request.whole.map_or(0, |(_, used)| used);
+                self.http.speakers[number].read += used;
+                return self.link(number).turn = None;
+            }
+            Deed::CloseUnanswered | Deed::ResetUnanswered => Fault::Before,
+            Deed::Truncate | Deed::ResetWithin | Deed::Stall | Deed::Garbage => Fault::Within,
+        };
+        self.link(number).blame(blame);
+        self.link(number).mute = true;
+        let (mut reply, closes) = self.reply_to(request.id);
+        match deed {
+            Deed::CloseUnanswered | Deed::ResetUnanswered => reply.clear(),
+            Deed::Garbage => reply = self.chance.pick(&GARBAGE).to_vec(),
+            Deed::Stall => reply.truncate(self.chance.below(reply.len())),
+            _ => reply.truncate(self.chance.between(1, reply.len() - 1)),
+        }
+        // Where the end of a reply is that of its connection, only a reset tells that it was cut off.
+        let then = match deed {
+            Deed::Truncate if closes => Then::Reset,
+            Deed::CloseUnanswered | Deed::Truncate => Then::Close,
+            Deed::ResetUnanswered | Deed::ResetWithin => Then::Reset,
+            _ => Then::GoOn,
+        };
+        let speaker = &mut self.http.speakers[number];
+        speaker.output.extend(reply);
+        speaker.then = then;
+    }
+
+    fn server_answers(&mut self, number: usize, request: Request) {
+        let (reply, until_close) = self.reply_to(request.id);
+        let is_whole = request.whole.is_some();
+        let closes = until_close || (is_whole && self.chance.in_1000(100));
+        if !is_whole {
+            self.http.early.insert(request.id);
+        }
+        let speaker = &mut self.http.speakers[number];
+        speaker.output.extend(reply);
+        if let Some((_, used)) = request.whole {
+            speaker.read += used;
+        }
+        if closes {
+            speaker.then = Then::Close;
+        }
+        let idle = self.chance.time(Duration::from_millis(1), Duration::from_secs(2));
+        let closes_idle = self.fault(300);
+        let at = self.now + idle;
+        let link = self.link(number);
+        link.answers += 1;
+        link.mute = closes;
+        link.turn = (!is_whole).then_some(Turn { deed: Deed::ReadOn, at: Moment::ZERO });
+        if closes {
+            // What was given to it behind its last reply is lost with it, and so may that reply be
+            // where it closes with something unread.
+            link.blame(if is_whole { Fault::Before } else { Fault::Cut });
+        } else if closes_idle {
+            link.closes_at = Some(at);
+            self.call_speaker_later(number, at);
+        }
+    }
+
+    /// Like a call, and beside one that comes sooner.
+    fn call_speaker_later(&mut self, number: usize, at: Moment) {
+        self.at(at, Happening::Speaker(number));
+    }
+
+    /// A whole reply, and whether its end is that of the connection.
+    fn reply_to(&mut self, id: u64) -> (Vec<u8>, bool) {
+        let length = self.chance.pick(&[0, 7, 300, 300, 3000, 20_000]);
+        let body = body_of(id, length);
+        let mut reply = Vec::new();
+        if self.chance.in_1000(100) {
+            reply.extend(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+        }
+        reply.extend(b"HTTP/1.1 200 OK\r\nServer: a\r\n");
+        let until_close = match self.chance.below(10) {
+            0..5 => {
+                reply.extend(format!("Content-Length: {length}\r\n\r\n").into_bytes());
+                reply.extend_from_slice(&body);
+                false
+            }
+            5..9 => {
+                reply.extend(b"Transfer-Encoding: chunked\r\n\r\n");
+                let size = self.chance.pick(&[1000, 9, 100_000]);
+                message::write_chunked(&body, size, &mut reply);
+                false
+            }
+            _ => {
+                reply.extend(b"Connection: close\r\n\r\n");
+                reply.extend_from_slice(&body);
+                true
+            }
+        };
+        self.http.said.entry(id).or_default().push(body);
+        (reply, until_close)
+    }
+
+    /// A server goes down, or comes up again.
+    pub(crate) fn server_turns(&mut self, server: usize) {
+        if self.calm || self.http.servers[server].steady {
+            return;
+        }
+        let mode = self.chance.pick(&[Mode::Serves, Mode::Refuses, Mode::Silent]);
+        self.tell(|| format!("server {server} {mode:?}"));
+        self.http.servers[server].mode = mode;
+        let lasts = self.chance.time(Duration::from_millis(1), Duration::from_secs(5));
+        self.after(lasts, Happening::ServerTurns(server));
+    }
+}
