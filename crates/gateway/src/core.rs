@@ -17,13 +17,15 @@ use crate::door::Doors;
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
 use crate::form::Form;
 use crate::journal::Journal;
-use crate::metrics::{Metrics, PoolCounts};
+use crate::logbook::Logbook;
+use crate::metrics::{Metrics, PoolCounts, Rejects};
 use crate::plan::{BalancePlan, PoolPlan};
 use crate::question::Question;
 use crate::upward::{Head, Upward};
 use crate::wish::Wish;
 use crate::workers::Workers;
 
+mod account;
 mod check;
 mod outcomes;
 mod own;
@@ -98,6 +100,10 @@ impl Epoch {
 pub(crate) struct Core {
     pub(crate) exchanges: Exchanges,
     pub(crate) pools: Vec<ServedPool>,
+    /// The access log.
+    pub(crate) logbook: Logbook,
+    /// Messages that broke a rule.
+    pub(crate) rejects: Rejects,
     /// What clients may do by their addresses.
     pub(crate) doors: Doors,
     /// Parts and outcomes on their way to their clients.
@@ -158,6 +164,8 @@ impl Core {
         Self {
             exchanges: Exchanges::default(),
             pools: pools.collect(),
+            logbook: Logbook::default(),
+            rejects: Rejects::default(),
             doors: Doors::default(),
             finished: Vec::new(),
             now,
@@ -208,6 +216,7 @@ impl Core {
             peer,
             at_us: self.epoch.at_us(self.now),
             stamps: Stamps::received(self.now),
+            trail: self.logbook.take_pending(),
             parts: Vec::new(),
             pool,
             named,
@@ -283,6 +292,9 @@ impl Core {
             return head.recycle();
         };
         exchange.stamps.first_byte.get_or_insert(self.now);
+        if let Some(trail) = exchange.trail.as_mut().filter(|_| !head.is_interim()) {
+            trail.status = head.status;
+        }
         match exchange.client {
             Client::Session { session, sequence } => {
                 self.finished.push((Client::Session { session, sequence }, Delivery::Head(head)));
@@ -302,6 +314,9 @@ impl Core {
 
     /// A part of a request's body goes to its worker.
     pub(crate) fn pass(&mut self, id: RequestId, part: Slice) {
+        if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
+            trail.bytes_in += part.len() as u64;
+        }
         self.tell(id, Word::More(part));
     }
 
@@ -317,6 +332,9 @@ impl Core {
             return;
         };
         exchange.stamps.first_byte.get_or_insert(self.now);
+        if let Some(trail) = &mut exchange.trail {
+            trail.bytes_out += part.len() as u64;
+        }
         match &exchange.client {
             Client::Session { session, sequence } => {
                 let (session, sequence) = (*session, *sequence);
@@ -341,7 +359,7 @@ impl Core {
     pub(crate) fn end(&mut self, id: RequestId, outcome: Outcome) {
         let Some(mut exchange) = self.exchanges.remove(id) else { return };
         exchange.stamps.done = Some(self.now);
-        self.account(id, &exchange, &outcome);
+        self.account(id, &mut exchange, &outcome);
         let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
         self.finished.push((exchange.client, Delivery::End(outcome)));
     }
@@ -372,44 +390,13 @@ impl Core {
         self.end(id, Outcome::ended(Cause::Cancelled, Phase::Work, text));
     }
 
-    fn account(&mut self, id: RequestId, exchange: &Exchange, outcome: &Outcome) {
-        let served = &mut self.pools[exchange.pool];
-        served.dirty = true;
-        served.counts.count(outcome.end());
-        served.counts.request_time.record(self.now.duration_since(exchange.stamps.received));
-        if let Outcome::Ended(end, text) = outcome {
-            served.journal.end(&served.name, id, exchange.peer, *end, text, self.now);
-        }
-    }
-
-    /// Counts a request that was refused before it became an exchange.
-    pub(crate) fn refused_at_receipt(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
-        let served = &mut self.pools[place];
-        served.dirty = true;
-        served.counts.requests += 1;
-        served.counts.count(outcome.end());
-        if let Outcome::Ended(end, text) = outcome {
-            served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
-        }
-    }
-
-    /// Logs that an answer which had come was not delivered: it was larger than its client's share.
-    pub(crate) fn note_undelivered(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
-        let served = &mut self.pools[place];
-        served.dirty = true;
-        served.counts.undelivered += 1;
-        if let Outcome::Ended(end, text) = outcome {
-            served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
-        }
-    }
-
     /// Nobody wants this answer any more. What waits is taken out of its queue; a worker that has
     /// it goes on, and its answer will find nobody.
     pub(crate) fn abandon(&mut self, id: RequestId, cause: Cause) {
         self.tell(id, Word::Abandoned);
-        let Some(exchange) = self.exchanges.remove(id) else { return };
+        let Some(mut exchange) = self.exchanges.remove(id) else { return };
         let phase = self.take_back(&exchange);
-        self.account(id, &exchange, &Outcome::Ended(End::new(cause, phase), Slice::default()));
+        self.account(id, &mut exchange, &Outcome::Ended(End::new(cause, phase), Slice::default()));
     }
 
     /// Takes a request out of its queue, if it is still there, and says how far it had come. One
@@ -433,7 +420,7 @@ impl Core {
             let phase = if cause == Cause::Draining { Phase::Queue } else { Phase::Work };
             let outcome = Outcome::ended(cause, phase, "the daemon ends");
             exchange.stamps.done = Some(self.now);
-            self.account(id, &exchange, &outcome);
+            self.account(id, &mut exchange, &outcome);
             self.finished.push((exchange.client, Delivery::End(outcome)));
         }
     }
@@ -472,6 +459,12 @@ impl Core {
             // Nor does it become a request of the next pool.
             Upward::Unanswered { id } => self.end(id, Outcome::Reply(Slice::default())),
             Upward::Head { id, head } => self.head(place, id, head),
+            Upward::Linked { id } => {
+                if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
+                    trail.connected = Some(now);
+                }
+            }
+            Upward::Broken { refusal } => self.rejects.count_reply(refusal),
             Upward::Flow { id, wanted } => self.flow(id, wanted),
             Upward::Part { id, part } => self.part(place, id, part),
             Upward::Discarded => served.counts.discarded += 1,
@@ -578,6 +571,9 @@ impl Core {
                 to.became_sorry.set(status.sorry_times);
             }
         }
+        self.logbook.flush();
+        metrics.shard().access_log_lost.set(self.logbook.lost());
+        self.rejects.publish(metrics);
         metrics.shard().exchanges.set(self.exchanges.len() as u64);
     }
 

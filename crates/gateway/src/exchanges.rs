@@ -18,6 +18,7 @@ use std::time::Instant;
 use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 use pool::Ticket;
 
+use crate::logbook::Trail;
 use crate::table::Table;
 
 /// One session from accept to close.
@@ -112,6 +113,8 @@ pub(crate) struct Exchange {
     /// Microseconds since the Unix epoch at its receipt.
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
+    /// What its line in the access log is made of, if it is to have one.
+    pub(crate) trail: Option<Box<Trail>>,
     /// Parts of its reply that nobody can take one by one.
     pub(crate) parts: Vec<u8>,
     /// The pool that has it now, by its place.

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use exchange::{Cause, End, Phase};
-use settings::Configuration;
+use settings::{Configuration, Protocol};
+use wire::http1::Refusal;
 
 use crate::door::Turned;
 
@@ -73,6 +74,8 @@ pub struct Metrics {
     listeners: Vec<(String, ListenerMetrics)>,
     pools: Vec<(String, PoolMetrics)>,
     shard: ShardMetrics,
+    /// Requests and replies that broke a rule of HTTP; empty where nobody speaks it.
+    rejects: [Vec<Published>; 2],
 }
 
 /// What is counted of one listener.
@@ -132,6 +135,7 @@ pub(crate) struct ShardMetrics {
     pub(crate) exchanges: Published,
     pub(crate) draining: Published,
     pub(crate) keeper_lost: Published,
+    pub(crate) access_log_lost: Published,
 }
 
 /// The shard's own side of a [`PoolMetrics`].
@@ -212,6 +216,11 @@ impl Metrics {
             listeners: listeners.map(|it| (it.name.clone(), ListenerMetrics::default())).collect(),
             pools: pools.map(|it| (it.name.clone(), PoolMetrics::new())).collect(),
             shard: ShardMetrics::default(),
+            rejects: [(); 2].map(|()| {
+                let speaks = configuration.listeners.iter().any(|it| it.protocol == Protocol::Http);
+                let length = if speaks { Refusal::ALL.len() } else { 0 };
+                (0..length).map(|_| Published::default()).collect()
+            }),
         }
     }
 
@@ -225,6 +234,41 @@ impl Metrics {
 
     pub(crate) fn shard(&self) -> &ShardMetrics {
         &self.shard
+    }
+}
+
+/// Messages of HTTP that broke a rule, by the reason.
+#[derive(Debug)]
+pub(crate) struct Rejects {
+    requests: [u64; Refusal::ALL.len()],
+    replies: [u64; Refusal::ALL.len()],
+    dirty: bool,
+}
+
+impl Default for Rejects {
+    fn default() -> Self {
+        let none = [0; Refusal::ALL.len()];
+        Self { requests: none, replies: none, dirty: false }
+    }
+}
+
+impl Rejects {
+    pub(crate) const fn count_request(&mut self, reason: Refusal) {
+        self.requests[reason as usize] += 1;
+        self.dirty = true;
+    }
+
+    pub(crate) const fn count_reply(&mut self, reason: Refusal) {
+        self.replies[reason as usize] += 1;
+        self.dirty = true;
+    }
+
+    pub(crate) fn publish(&mut self, metrics: &Metrics) {
+        if std::mem::take(&mut self.dirty) {
+            for (to, counts) in metrics.rejects.iter().zip([&self.requests, &self.replies]) {
+                to.iter().zip(counts).for_each(|(to, &count)| to.set(count));
+            }
+        }
     }
 }
 

@@ -84,6 +84,8 @@ pub(crate) struct ListenerPlan {
     pub(crate) limits: StreamLimits,
     pub(crate) front: FrontPlan,
     pub(crate) addresses: settings::Addresses,
+    /// Its requests are in the access log.
+    pub(crate) is_logged: bool,
 }
 
 /// What clients speak.
@@ -266,6 +268,7 @@ pub(crate) fn listener(
         idle,
         read,
         write_stall,
+        access_log,
         addresses,
         http,
     } = listener;
@@ -315,6 +318,7 @@ pub(crate) fn listener(
         },
         front,
         addresses,
+        is_logged: access_log,
     })
 }
 

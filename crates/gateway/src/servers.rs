@@ -267,6 +267,9 @@ impl Servers {
                 self.retire(calls, worker, up);
             }
         }
+        if let Fault::Broken(refusal) = fault {
+            up.push(Upward::Broken { refusal });
+        }
         let Some(flight) = flight else { return };
         let budget = reached == Reached::Server
             && !matches!(fault, Fault::Late | Fault::Broken(_))
@@ -418,6 +421,11 @@ impl Servers {
             self.close(calls, id);
         }
         self.try_end(worker, true, up);
+    }
+
+    /// Where this worker listens.
+    pub(crate) fn shown(&self, worker: WorkerId) -> &str {
+        self.plan.addresses.get(worker.index()).map_or("", |address| &address.1)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -25,6 +25,7 @@ mod owed;
 use connect::Connect;
 use frames::Frames;
 use http::Http;
+pub(crate) use http::status_of;
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -59,6 +60,7 @@ impl Session {
             }
             // Of datagrams there are no sessions.
             FrontPlan::Connect | FrontPlan::Datagrams => {
+                core.logbook.begin(&listener);
                 Front::Connect(Connect::open(id, listener.pool, peer, entry, core))
             }
             FrontPlan::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id, listener.pool)),

@@ -19,6 +19,7 @@ use crate::core::{Core, Epoch};
 use crate::door::{Door, Turned};
 use crate::drain::{Drain, DrainResult, Stage};
 use crate::exchanges::{Client, Delivery, SessionId};
+use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::Metrics;
 use crate::outside::{Outside, Runner};
@@ -57,6 +58,8 @@ pub struct Parts {
     pub seed: u64,
     /// Asked about each connection before anything is done with it; all are admitted without it.
     pub admission: Option<Admission>,
+    /// Where the lines of its access log go; without it none are written.
+    pub access_log: Option<LogSink>,
 }
 
 /// Whether a connection of this listener, from this peer, is admitted. One that is not is closed
@@ -149,9 +152,10 @@ impl Shard {
             started: (instant, calendar),
             seed,
             admission,
+            access_log: sink,
         } = parts;
         let places = plan::places(&configuration);
-        let Configuration { daemon, admin: _, listeners, pools } = configuration;
+        let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
         let pools = pools.into_iter().map(|pool| plan::pool(pool, &places, workshop.as_ref()));
         let listeners = listeners.into_iter().map(|listener| {
             let plan = plan::listener(listener, &places)?;
@@ -163,6 +167,7 @@ impl Shard {
         let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
         let listeners: Vec<Listener> = listeners.collect::<Result<_, PlanError>>()?;
         let mut core = Core::new(pools.collect::<Result<_, _>>()?, epoch, seed);
+        core.logbook = Logbook::new(access_log, sink);
         for listener in &listeners {
             core.doors.push(Door::new(listener.plan.addresses.clone(), instant, seed));
         }

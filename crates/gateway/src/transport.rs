@@ -68,7 +68,7 @@ impl Transport {
         self.entry
     }
 
-    pub(crate) fn listener(&self) -> &ListenerPlan {
+    pub(crate) const fn listener(&self) -> &Arc<ListenerPlan> {
         &self.listener
     }
 

@@ -23,6 +23,14 @@ pub(crate) enum Upward {
         id: RequestId,
         head: Head,
     },
+    /// The connection that it was given to is made.
+    Linked {
+        id: RequestId,
+    },
+    /// A reply broke a rule.
+    Broken {
+        refusal: wire::http1::Refusal,
+    },
     /// Whether more of the request's body is wanted now.
     Flow {
         id: RequestId,

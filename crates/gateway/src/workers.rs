@@ -39,6 +39,16 @@ impl Workers {
         }
     }
 
+    /// Writes what a worker of the pool `pool` is called.
+    pub(crate) fn write_name(&self, pool: &str, worker: WorkerId, out: &mut String) {
+        use std::fmt::Write;
+        let written = match self {
+            Self::Servers(servers) => write!(out, "{pool}/{}", servers.shown(worker)),
+            Self::Programs(_) | Self::Handlers(_) => write!(out, "{pool}/{}", worker.index()),
+        };
+        debug_assert!(written.is_ok(), "memory takes all");
+    }
+
     pub(crate) fn start(
         &mut self,
         calls: &mut Calls<'_>,

@@ -13,8 +13,9 @@ use gateway::metrics::Metrics;
 use gateway::{Access, Mail, Parts, Shard, Threads};
 use serde_json::{Map, Value, json};
 use settings::{Address, Configuration, EventKernel};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::access_log::AccessLog;
 use crate::binding::{self, BindError, bind_all};
 use crate::workshop::Handlers;
 
@@ -30,6 +31,8 @@ pub enum DaemonError {
         /// Why not.
         error: io::Error,
     },
+    /// The access log cannot be opened.
+    AccessLog(io::Error),
     /// The configuration names something that cannot be made.
     Plan(gateway::PlanError),
     /// Programs cannot be started at all.
@@ -45,6 +48,7 @@ impl std::fmt::Display for DaemonError {
             Self::Admin { address, error } => {
                 write!(f, "the admin address {address} cannot be had: {error}")
             }
+            Self::AccessLog(error) => write!(f, "the access log cannot be opened: {error}"),
             Self::Plan(error) => error.fmt(f),
             Self::Spawner(error) => write!(f, "no program can be started: {error}"),
             Self::System(what, error) => write!(f, "{what}: {error}"),
@@ -76,13 +80,17 @@ fn serve_on<K: Kernel>(
     let mut turning: Loop<K, Mail> = kernel
         .and_then(|kernel| Loop::new(kernel, LoopSettings::default()))
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
-    let (mut shard, ready) = prepare(configuration, name, turning.mailbox())?;
+    let (mut shard, ready, log) = prepare(configuration, name, turning.mailbox())?;
     shard.start(&mut turning.calls());
     announce(&ready);
     turning
         .run(&mut shard)
         .map_err(|error| DaemonError::System("the event loop cannot go on", error))?;
     let result = shard.result();
+    drop(shard);
+    if let Some(log) = log {
+        log.finish();
+    }
     let clean = result == gateway::DrainResult::default();
     if !clean {
         let gateway::DrainResult { cut, unread } = result;
@@ -107,10 +115,12 @@ fn prepare(
     configuration: Configuration,
     name: &'static str,
     mailbox: Mailbox<Mail>,
-) -> Result<(Shard, Ready), DaemonError> {
+) -> Result<(Shard, Ready, Option<AccessLog>), DaemonError> {
     let started = (Instant::now(), SystemTime::now());
     let metrics = Arc::new(Metrics::new(&configuration));
     let (sockets, addresses) = bind_all(&configuration).map_err(DaemonError::Bind)?;
+    let log = configuration.access_log.as_ref().map(|log| AccessLog::start(&log.to));
+    let (log, sink) = log.transpose().map_err(DaemonError::AccessLog)?.unzip();
     let spawner = {
         let mailbox = mailbox.clone();
         spawn::Spawner::new(Box::new(move |report| mailbox.post(Mail::Program(report))))
@@ -128,6 +138,7 @@ fn prepare(
         started,
         seed: binding::seed(started.1),
         admission: None,
+        access_log: sink,
     })
     .map_err(DaemonError::Plan)?;
     let access = Access::new(mailbox.clone(), metrics);
@@ -137,9 +148,9 @@ fn prepare(
                 .map_err(|error| DaemonError::Admin { address: admin.listen, error })
         })
         .transpose()?;
-    watch_signals(mailbox)?;
+    watch_signals(mailbox, log.clone())?;
     let admin = admin.as_ref().map(ToString::to_string);
-    Ok((shard, Ready { listeners: addresses, admin, event: name }))
+    Ok((shard, Ready { listeners: addresses, admin, event: name }, log))
 }
 
 /// The one line on standard output, for whoever started us: `ready {"listeners": …, "admin": …}`.
@@ -157,11 +168,17 @@ fn announce(ready: &Ready) {
     let _ = writeln!(out, "ready {ready}").and_then(|()| out.flush());
 }
 
-fn watch_signals(mailbox: Mailbox<Mail>) -> Result<(), DaemonError> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])
+fn watch_signals(mailbox: Mailbox<Mail>, log: Option<AccessLog>) -> Result<(), DaemonError> {
+    let hangup = log.as_ref().map(|_| SIGHUP);
+    let watched = [SIGTERM, SIGINT].into_iter().chain(hangup);
+    let mut signals = signal_hook::iterator::Signals::new(watched)
         .map_err(|error| DaemonError::System("signals cannot be watched", error))?;
     let watch = move || {
         for signal in signals.forever() {
+            if let (SIGHUP, Some(log)) = (signal, &log) {
+                log.reopen();
+                continue;
+            }
             tracing::info!(signal, "draining; another signal ends at once");
             mailbox.post(Mail::Drain);
         }

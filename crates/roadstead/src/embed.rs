@@ -211,6 +211,7 @@ impl Embed {
             started: now,
             seed: binding::seed(now.1),
             admission,
+            access_log: None,
         })
         .map_err(EmbedError::Plan)?;
         Ok((turning, shard, (Access::new(mailbox, metrics), addresses)))

@@ -13,6 +13,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "daemon")]
+mod access_log;
+#[cfg(feature = "daemon")]
 pub mod ask;
 pub mod binding;
 #[cfg(feature = "daemon")]

@@ -3,6 +3,7 @@
 //! What it is: one small function for each rule that needs two options, or two sections. What it
 //! knows: what the walk found. What it must never know: how it was written.
 
+mod access_log;
 mod addresses;
 mod balance;
 
@@ -55,6 +56,9 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
                 pool_names(group, &pools, faults);
             }
         }
+    }
+    for section in sections.iter().filter(|section| section.kind.name == "access_log") {
+        access_log::check(section, faults);
     }
     for listener in sections.iter().filter(|section| section.kind.name == "listener") {
         frames::marks(listener, faults);

@@ -22,6 +22,7 @@ pub(crate) fn fill(sections: &[Section]) -> Configuration {
         admin: of("admin")
             .map(|section| Admin { listen: address(&section.group, "listen") })
             .next(),
+        access_log: of("access_log").map(access_log).next(),
         listeners: of("listener").map(listener).collect(),
         pools: of("pool").map(pool).collect(),
     }
@@ -40,6 +41,20 @@ macro_rules! choice {
 fn daemon(section: &Section) -> Daemon {
     let group = &section.group;
     Daemon { drain: time(group, "drain"), event: choice!(group, "event", EventKernel) }
+}
+
+fn access_log(section: &Section) -> AccessLog {
+    let group = &section.group;
+    let mut fields: Vec<String> = match group.find("fields") {
+        Some(_) => texts(group, "fields").iter().map(|name| name.to_ascii_lowercase()).collect(),
+        None => Vec::new(),
+    };
+    let read = "the checks have read it once";
+    AccessLog {
+        to: crate::access_log::target(&text(group, "to")).expect(read),
+        format: crate::access_log::format(&text(group, "format"), &mut fields).expect(read),
+        fields,
+    }
 }
 
 fn listener(section: &Section) -> Listener {
@@ -62,6 +77,7 @@ fn listener(section: &Section) -> Listener {
         read: time(group, "read"),
         write_stall: time(group, "write_stall"),
         backlog: count(group, "backlog"),
+        access_log: switch(group, "access_log"),
         addresses: addresses(group),
         http: HttpListener {
             head_max: size(group, "head_max"),

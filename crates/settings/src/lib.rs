@@ -15,6 +15,7 @@
 //! assert_eq!(configuration.pools[0].workers.max, 4);
 //! ```
 
+mod access_log;
 mod balance;
 mod checks;
 mod diagnostics;

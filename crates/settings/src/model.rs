@@ -2,6 +2,7 @@
 //!
 //! Listeners and pools are known by their names, which outlive any one configuration.
 
+mod access_log;
 mod addresses;
 mod database;
 mod listener;
@@ -13,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use access_log::*;
 pub use addresses::*;
 pub use database::*;
 pub use listener::*;
@@ -26,6 +28,8 @@ pub struct Configuration {
     pub daemon: Daemon,
     /// The admin address, if there is one.
     pub admin: Option<Admin>,
+    /// The access log, if there is one.
+    pub access_log: Option<AccessLog>,
     /// Listeners, in the order of the file.
     pub listeners: Vec<Listener>,
     /// Pools, in the order of the file.

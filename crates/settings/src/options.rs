@@ -3,6 +3,7 @@
 //! What it is: the shape of the table and the questions asked of it. What it knows: kinds, ranges
 //! and to which workers an option belongs. What it must never know: a value that somebody wrote.
 
+mod access_log;
 mod addresses;
 mod balance;
 mod database;

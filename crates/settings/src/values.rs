@@ -25,11 +25,11 @@ pub(crate) struct Bad {
 }
 
 impl Bad {
-    fn because(why: impl Into<String>) -> Self {
+    pub(crate) fn because(why: impl Into<String>) -> Self {
         Self { why: why.into(), mend: None }
     }
 
-    fn mend(mut self, mend: impl Into<String>) -> Self {
+    pub(crate) fn mend(mut self, mend: impl Into<String>) -> Self {
         self.mend = Some(mend.into());
         self
     }

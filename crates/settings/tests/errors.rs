@@ -3,6 +3,9 @@
 
 use settings::{Diagnostic, Diagnostics, Source, parse};
 
+#[path = "errors/access.rs"]
+mod access;
+
 const LISTENER: &str = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n";
 const POOL: &str = "[pool.echo]\nprogram = [\"cat\"]\n";
 const STORE: &str = "[pool.store]\ndatabase = \"sqlite:hits.db\"\n";
@@ -155,7 +158,7 @@ fn a_misspelt_section_is_read_as_the_one_that_was_meant() {
         2,
         "frontend",
         "there is no section `frontend`",
-        "the sections are `[daemon]`, `[admin]`, `[listener.NAME]`, `[pool.NAME]`",
+        "the sections are `[daemon]`, `[admin]`, `[access_log]`, `[listener.NAME]`, `[pool.NAME]`",
     );
 }
 
@@ -608,31 +611,4 @@ fn databases_are_named_with_their_kind() {
 fn columns_are_counted_in_characters() {
     let (error, _) = in_pool("env = { \"Größe\" = \"ä\", B = 5 }");
     assert_eq!((error.column, error.word.as_str()), (28, "5"));
-}
-
-#[test]
-fn limits_by_address_are_networks_and_numbers_that_fit_together() {
-    let (error, _) = in_listener("allow = [\"10.0.0.0/40\"]");
-    assert!(error.message.starts_with("`10.0.0.0/40` has no number of bits"), "{error:?}");
-    let (error, _) = in_listener("deny = [\"localhost\"]");
-    assert_eq!(error.mend.as_deref(), Some("write one like \"10.0.0.0/8\""));
-    let nothing = "`per_address` limits nothing";
-    says(in_listener("per_address = {}"), 1, "per_address", nothing, "add `connections = 100`");
-    says(
-        in_listener("per_address = { connections = 5, requests_burst = 5 }"),
-        34,
-        "requests_burst",
-        "`requests_burst` belongs to a rate, and there is none",
-        "add `requests = 10`, or remove it",
-    );
-    says(
-        in_listener("per_address = { connections = 5, entries = 100 }"),
-        44,
-        "100",
-        "100 addresses do not hold those of 10000 connections",
-        "write `entries = 10000` in `per_address`",
-    );
-    let unix = LISTENER.replace(":7000", "unix:a.sock");
-    let error = only(&format!("{POOL}{unix}deny = [\"::1\"]\n"));
-    assert_eq!(error.message, "clients of a Unix socket have no address");
 }

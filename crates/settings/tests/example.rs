@@ -38,6 +38,7 @@ fn example() -> Configuration {
     Configuration {
         daemon: Daemon { drain: Duration::from_secs(30), event: EventKernel::Auto },
         admin: Some(Admin { listen: address("127.0.0.1:7070") }),
+        access_log: None,
         listeners: vec![Listener {
             name: "hits".into(),
             listen: address("0.0.0.0:7000"),
@@ -56,6 +57,7 @@ fn example() -> Configuration {
             read: Duration::from_secs(10),
             write_stall: Duration::from_secs(30),
             backlog: 4096,
+            access_log: true,
             addresses: Addresses::default(),
             http: HttpListener {
                 head_max: 16 << 10,

@@ -200,6 +200,7 @@ impl Run {
             started: (origin, UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
             seed,
             admission: None,
+            access_log: None,
         })
         .map_err(|error| error.to_string())?;
         shard.start(&mut turning.calls());

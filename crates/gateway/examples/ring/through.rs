@@ -45,6 +45,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
         spawner: Box::new(spawner),
         runner: Box::new(Threads),
         admission: Option::None,
+        access_log: Option::None,
         mailbox: mailbox.clone(),
         metrics: Arc::clone(&metrics),
         started: (began, SystemTime::now()),

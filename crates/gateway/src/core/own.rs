@@ -150,6 +150,7 @@ impl Core {
             peer,
             at_us,
             stamps: Stamps::received(self.now),
+            trail: None,
             parts: Vec::new(),
             pool: place,
             state: State::Received,

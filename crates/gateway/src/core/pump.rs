@@ -124,6 +124,9 @@ impl Core {
             let waiting = Waiting { id, peer, at_us, body, form, wish };
             let ticket = self.pools[place].pool.handle_returned(self.now, waiting);
             exchange.step(Move::GiveBack(ticket), self.now);
+            if let Some(trail) = &mut exchange.trail {
+                trail.retries += 1;
+            }
         }
         for id in unowned {
             self.end(id, lost());

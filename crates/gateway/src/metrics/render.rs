@@ -9,6 +9,7 @@ use super::{
     end_place,
 };
 use crate::door::Turned;
+use wire::http1::Refusal;
 
 /// One number of every listener, every pool, or of the shard.
 struct Family<T> {
@@ -97,6 +98,11 @@ const POOL: &[Family<PoolMetrics>] = &[
 ];
 
 const SHARD: &[Family<ShardMetrics>] = &[
+    counter(
+        "roadstead_access_log_lost_total",
+        |it| &it.access_log_lost,
+        "Lines of the access log that were dropped or could not be written.",
+    ),
     counter("roadstead_turns_total", |it| &it.turns, "Turns of the loop."),
     gauge("roadstead_exchanges", |it| &it.exchanges, "Requests on their way."),
     gauge("roadstead_draining", |it| &it.draining, "1 while the daemon drains."),
@@ -117,6 +123,7 @@ impl Metrics {
         self.render_turned(&mut page);
         self.render_workers(&mut page);
         self.render_ends(&mut page);
+        self.render_rejects(&mut page);
         page.head("roadstead_request_seconds", "histogram", "From receipt to end.");
         for (pool, metrics) in &self.pools {
             page.histogram("roadstead_request_seconds", pool, &metrics.request_time);
@@ -130,6 +137,17 @@ impl Metrics {
             page.line(family.name, "", (family.of)(&self.shard).load());
         }
         page.0
+    }
+
+    fn render_rejects(&self, page: &mut Page) {
+        let name = "roadstead_http_rejects_total";
+        page.head(name, "counter", "Messages of HTTP that broke a rule, by the reason.");
+        for (side, counts) in ["request", "reply"].iter().zip(&self.rejects) {
+            for (reason, count) in Refusal::ALL.iter().zip(counts) {
+                let labels = format!("{{side=\"{side}\",reason=\"{}\"}}", reason.word());
+                page.line(name, &labels, count.load());
+            }
+        }
     }
 
     fn render_turned(&self, page: &mut Page) {

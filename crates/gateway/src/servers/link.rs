@@ -125,6 +125,7 @@ impl Link {
 
     pub(super) fn connected(&mut self, up: &mut Vec<Upward>) {
         self.connecting = false;
+        up.extend(self.flight.as_ref().map(|flight| Upward::Linked { id: flight.id }));
         if let Some(flight) = self.flight.as_mut().filter(|flight| flight.form.more) {
             flight.passed = true;
             up.push(Upward::Flow { id: flight.id, wanted: true });

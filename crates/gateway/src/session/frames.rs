@@ -168,6 +168,9 @@ impl Frames {
             let outcome = Outcome::ended(Cause::Draining, Phase::Receive, text);
             return self.refuse(transport, outcome, name, core);
         }
+        if let Some(trail) = core.logbook.begin(transport.listener()) {
+            trail.bytes_in = frame.len() as u64;
+        }
         if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
             return self.refuse(transport, outcome, name, core);
         }
@@ -195,6 +198,9 @@ impl Frames {
     }
 
     fn refuse(&mut self, transport: &Transport, outcome: Outcome, name: Name, core: &mut Core) {
+        if core.logbook.pending().is_none() {
+            core.logbook.begin(transport.listener());
+        }
         core.refused_at_receipt(self.pool, transport.peer(), &outcome);
         self.owed.push_ready(outcome, name);
     }

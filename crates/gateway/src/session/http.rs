@@ -25,8 +25,8 @@ use std::sync::Arc;
 use event::{Calls, Data};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
 use wire::http1::{
-    Answer, Body, BodyKind, HeadScan, Kind, Limits, Method, Refusal, RequestHead, Sending, Version,
-    Via, write_answer,
+    Answer, Body, BodyKind, HeadScan, Kind, Limits, Method, RequestHead, Sending, Version, Via,
+    write_answer,
 };
 
 use crate::core::Core;
@@ -38,6 +38,7 @@ use crate::transport::Transport;
 use crate::upward::Head;
 
 mod asking;
+mod refusing;
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
 /// given to another server.
@@ -197,6 +198,7 @@ impl Http {
         core: &mut Core,
     ) {
         self.unwatch(transport, calls);
+        core.logbook.begin_head(transport.listener(), &head);
         if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
             return self.refuse_whole(transport, calls, head, &outcome, core);
         }
@@ -216,6 +218,7 @@ impl Http {
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
         head.encode(None, plan.host.as_bytes(), &via, &mut out);
+        let head_length = out.len();
         let mut body = Body::new(head.body, &plan.limits);
         let repeatable = method.is_idempotent() && !upgrade;
         head.recycle();
@@ -243,6 +246,9 @@ impl Http {
             },
             ..Form::default()
         };
+        if let Some(trail) = core.logbook.pending() {
+            trail.bytes_in = (out.len() - head_length) as u64;
+        }
         let whole = Slice::copy_of(&out);
         core.scratch = out;
         if let Some(refusal) = refused {
@@ -263,79 +269,6 @@ impl Http {
             chunks: None,
             question: None,
         });
-    }
-
-    /// A request is answered without a worker. The connection goes on where no body is to come.
-    fn refuse_whole(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        head: RequestHead,
-        outcome: &Outcome,
-        core: &mut Core,
-    ) {
-        core.refused_at_receipt(self.pool, transport.peer(), outcome);
-        let whole = matches!(head.body, BodyKind::None);
-        let keep = head.connection.keep_alive && whole && !self.refusing;
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
-        write_outcome(outcome, TEXT, head.method(), head.version, keep, &mut out);
-        transport.send_bytes(calls, &out);
-        core.scratch = out;
-        head.recycle();
-        if !keep {
-            self.input = Input::Ended;
-            self.ending = true;
-        }
-    }
-
-    /// What broke a rule is answered, unless its reply has begun, and the connection ends.
-    fn refuse(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        refusal: Refusal,
-        core: &mut Core,
-    ) {
-        let text = format!("{}: {}", refusal.word(), refusal.text());
-        let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, &text);
-        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
-        self.refuse_with(transport, calls, refusal.status(), &text, core);
-    }
-
-    fn refuse_with(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        status: u16,
-        text: &str,
-        core: &mut Core,
-    ) {
-        let asked = self.asked.take();
-        if let Some(asked) = &asked {
-            core.abandon(asked.request, Cause::Malformed);
-        }
-        let silent = asked.as_ref().is_some_and(|asked| asked.output != Output::None);
-        if !silent {
-            let method = asked.map_or(Method::Get, |asked| asked.method);
-            let mut out = std::mem::take(&mut core.scratch);
-            out.clear();
-            let body = format!("{text}\n");
-            let answer = Answer {
-                status,
-                content_type: "text/plain; charset=utf-8",
-                lines: b"",
-                body: body.as_bytes(),
-                keep_alive: false,
-            };
-            write_answer(&answer, method, Version::Http11, &mut out);
-            transport.send_bytes(calls, &out);
-            core.scratch = out;
-        }
-        self.input = Input::Ended;
-        self.ending = true;
-        self.unwatch(transport, calls);
-        transport.resume(calls);
     }
 
     /// Something was begun that must come to its end in time.
@@ -372,6 +305,7 @@ impl Http {
         }
         let text = "a request that was begun did not end in time";
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, text);
+        self.begin_refused(transport, 408, core);
         core.refused_at_receipt(self.pool, transport.peer(), &outcome);
         self.refuse_with(transport, calls, 408, text, core);
     }
@@ -569,7 +503,7 @@ fn write_outcome(
 }
 
 /// The status that tells of an end.
-fn status_of(end: End) -> u16 {
+pub(crate) fn status_of(end: End) -> u16 {
     match end.cause {
         Cause::Deadline => 504,
         Cause::Full

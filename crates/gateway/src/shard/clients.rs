@@ -81,6 +81,7 @@ impl Shard {
         let plan = Arc::clone(&listener.plan);
         self.refusing += 1;
         self.set_role(stream, Role::Refused);
+        self.core.logbook.begin(&plan);
         self.core.refused_at_receipt(plan.pool, peer, outcome);
         self.scratch.clear();
         Session::refusal(&plan, outcome, &mut self.scratch);

@@ -9,6 +9,7 @@ use exchange::{Cause, Outcome, Peer, Phase, Slice};
 use super::Shard;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Delivery};
+use crate::plan::ListenerPlan;
 use crate::session::Session;
 
 /// The most that UDP carries over IPv4.
@@ -50,13 +51,21 @@ impl Shard {
         if let Some((cause, text)) = refusal {
             listener.turned.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
+            self.begin_trail(&plan, bytes);
             self.core.refused_at_receipt(plan.pool, peer, &outcome);
             return self.answer(calls, place, from, outcome);
         }
         listener.accepted += 1;
         listener.asking += 1;
         let client = Client::Datagram { listener: place, to: from.clone() };
+        self.begin_trail(&plan, bytes);
         self.core.submit(client, peer, Slice::copy_of(bytes), plan.pool);
+    }
+
+    fn begin_trail(&mut self, plan: &std::sync::Arc<ListenerPlan>, bytes: &[u8]) {
+        if let Some(trail) = self.core.logbook.begin(plan) {
+            trail.bytes_in = bytes.len() as u64;
+        }
     }
 
     /// What came of a datagram.

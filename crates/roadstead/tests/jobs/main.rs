@@ -11,6 +11,7 @@ mod daemon;
 #[path = "../support/http_server.rs"]
 mod http_server;
 
+mod access_log;
 mod addresses;
 mod balance;
 mod commands;

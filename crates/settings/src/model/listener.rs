@@ -44,6 +44,8 @@ pub struct Listener {
     pub backlog: u32,
     /// Whether to bind an address whose former connections the kernel still remembers.
     pub reuse_address: bool,
+    /// Its requests are in the access log, if there is one.
+    pub access_log: bool,
     /// Whom it takes.
     pub addresses: Addresses,
     /// What only a listener of HTTP has.

@@ -112,6 +112,12 @@ pub(super) const LISTENER: &[Opt] = &[
         "What the clients of one address may do together; without it all that the listener may.",
     ),
     any(
+        "access_log",
+        Kind::Switch,
+        Is("true"),
+        "Whether its requests are in the access log, if there is one.",
+    ),
+    any(
         "backlog",
         count(1, 65_535),
         Is("4096"),

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use super::{
-    Choice, Default, Kind, Of, Opt, Section, Word, database, listener, pool, program, servers,
+    Choice, Default, Kind, Of, Opt, Section, Word, access_log, database, listener, pool, program,
+    servers,
 };
 use crate::model::*;
 
@@ -60,6 +61,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         named: false,
         about: "The admin address; without this section there is none.",
         options: &[any("listen", Kind::Address, Required, "Where metrics and status are served.")],
+    },
+    Section {
+        name: "access_log",
+        named: false,
+        about: "The access log, one line a request; without this section there is none.",
+        options: access_log::ACCESS_LOG,
     },
     Section {
         name: "listener",

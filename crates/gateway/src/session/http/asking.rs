@@ -28,7 +28,11 @@ impl Http {
     ) {
         if head.body.is_some() {
             head.recycle();
-            return self.refuse_with(transport, calls, 413, "a question has no body", core);
+            let text = "a question has no body";
+            self.begin_refused(transport, 413, core);
+            let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, text);
+            core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+            return self.refuse_with(transport, calls, 413, text, core);
         }
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.refusing;
@@ -74,6 +78,7 @@ impl Http {
         why: &NoQuestion,
         core: &mut Core,
     ) {
+        self.begin_refused(transport, why.status(), core);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text());
         core.refused_at_receipt(self.pool, transport.peer(), &outcome);
         let body = format!("{}\n", why.text());

@@ -1,0 +1,85 @@
+//! What is left of a request that has ended: counts, a line in the log when it failed, and a line in
+//! the access log.
+
+use exchange::{Outcome, Peer, RequestId, Stamps};
+
+use super::Core;
+use crate::exchanges::{Exchange, State};
+use crate::logbook::{Line, Trail};
+
+impl Core {
+    pub(super) fn account(&mut self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
+        let served = &mut self.pools[exchange.pool];
+        served.dirty = true;
+        served.counts.count(outcome.end());
+        served.counts.request_time.record(self.now.duration_since(exchange.stamps.received));
+        if let Outcome::Ended(end, text) = outcome {
+            served.journal.end(&served.name, id, exchange.peer, *end, text, self.now);
+        }
+        if let Some(trail) = exchange.trail.take() {
+            self.log(id, exchange, trail, outcome);
+        }
+    }
+
+    /// Writes the line of a request into the access log.
+    fn log(
+        &mut self,
+        id: RequestId,
+        exchange: &Exchange,
+        mut trail: Box<Trail>,
+        outcome: &Outcome,
+    ) {
+        trail.end(outcome);
+        let served = &self.pools[exchange.pool];
+        let mut worker = String::new();
+        if let State::Working(id) = exchange.state {
+            served.workers.write_name(&served.name, id, &mut worker);
+        }
+        let mut stamps = exchange.stamps;
+        stamps.done.get_or_insert(self.now);
+        self.logbook.write(&Line {
+            id: Some(id),
+            at_us: exchange.at_us,
+            peer: exchange.peer,
+            pool: &served.name,
+            worker: &worker,
+            stamps,
+            end: outcome.end(),
+            trail: &trail,
+        });
+    }
+
+    /// Counts a request that was refused before it became an exchange.
+    pub(crate) fn refused_at_receipt(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        served.counts.requests += 1;
+        served.counts.count(outcome.end());
+        if let Outcome::Ended(end, text) = outcome {
+            served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
+        }
+        if let Some(mut trail) = self.logbook.take_pending() {
+            trail.end(outcome);
+            self.logbook.write(&Line {
+                id: None,
+                at_us: self.epoch.at_us(self.now),
+                peer,
+                pool: &self.pools[place].name,
+                worker: "",
+                stamps: Stamps::received(self.now),
+                end: outcome.end(),
+                trail: &trail,
+            });
+        }
+    }
+
+    /// Logs that an answer which had come was not delivered: it was larger than its client's share.
+    pub(crate) fn note_undelivered(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        served.counts.undelivered += 1;
+        if let Outcome::Ended(end, text) = outcome {
+            served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The access log: one line a request, written down where the request ends and sent off the loop
+//! once a turn.
+//!
+//! What a front knows of a request that the log wants and nobody else, it leaves in a [`Trail`]. A
+//! request without one has no line, so a daemon without an access log does nothing here. Lines go
+//! to a thread that writes them, in batches over a channel with room for so many; when it is
+//! full they are dropped, counted, and the log itself says how many were.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Instant;
+
+use exchange::Outcome;
+use settings::AccessLog;
+use wire::http1::RequestHead;
+
+use crate::plan::{FrontPlan, ListenerPlan};
+
+mod line;
+
+pub(crate) use line::Line;
+use line::status_of;
+
+/// Lines that are sent together hold so many bytes, or a little more.
+const BATCH_BYTES: usize = 64 << 10;
+/// Bytes of a request line, or of one field, that are kept; what is longer is cut.
+const KEPT_MAX: usize = 2048;
+
+/// Lines for the thread that writes them.
+#[derive(Debug, Default)]
+pub struct LogBatch {
+    /// Whole lines, each with its end.
+    pub bytes: Vec<u8>,
+    /// How many they are.
+    pub lines: u64,
+}
+
+/// Where a shard sends its lines.
+#[derive(Clone, Debug)]
+pub struct LogSink {
+    sender: SyncSender<LogBatch>,
+    lost: Arc<AtomicU64>,
+}
+
+impl LogSink {
+    /// A sink whose lines go to `sender`, and where whoever writes them counts in `lost` those that
+    /// could not be written.
+    #[must_use]
+    pub const fn new(sender: SyncSender<LogBatch>, lost: Arc<AtomicU64>) -> Self {
+        Self { sender, lost }
+    }
+}
+
+/// What is kept of a request for its line.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    listener: Option<Arc<ListenerPlan>>,
+    /// The request line, and behind it the fields that were asked for.
+    text: Vec<u8>,
+    /// Where the line and each field end in it.
+    ends: Vec<usize>,
+    pub(crate) status: u16,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) retries: u32,
+    /// When the connection was made that its worker had no other for.
+    pub(crate) connected: Option<Instant>,
+}
+
+impl Trail {
+    /// What the outcome adds: its bytes, and the status where no server gave one.
+    pub(crate) fn end(&mut self, outcome: &Outcome) {
+        if let Outcome::Reply(body) | Outcome::Sorry(_, body) = outcome {
+            self.bytes_out += body.len() as u64;
+        }
+        let listener = self.listener.as_ref();
+        if self.status == 0 && listener.is_some_and(|it| matches!(it.front, FrontPlan::Http(_))) {
+            self.status = status_of(outcome);
+        }
+    }
+
+    /// Keeps what is wanted of the head of a request.
+    fn keep(&mut self, head: &RequestHead, fields: &[String]) {
+        self.push(head.line_bytes());
+        for name in fields {
+            let value = head.fields.get(name.as_str()).map_or(&b""[..], |it| it.bytes_or_empty());
+            self.push(value);
+        }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(&bytes[..bytes.len().min(KEPT_MAX)]);
+        self.ends.push(self.text.len());
+    }
+
+    /// The request line at 0, and the fields behind it.
+    fn kept(&self, place: usize) -> &[u8] {
+        let Some(&end) = self.ends.get(place) else { return b"" };
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..end]
+    }
+}
+
+/// The log of a shard, if it keeps one.
+#[derive(Debug, Default)]
+pub(crate) struct Logbook(Option<Box<Open>>);
+
+#[derive(Debug)]
+struct Open {
+    plan: AccessLog,
+    sink: LogSink,
+    /// Of the request that is submitted or refused next.
+    pending: Option<Box<Trail>>,
+    batch: LogBatch,
+    dropped: u64,
+    /// Those of them that the log does not tell of yet.
+    unsaid: u64,
+}
+
+impl Logbook {
+    pub(crate) fn new(plan: Option<AccessLog>, sink: Option<LogSink>) -> Self {
+        let open = plan.zip(sink).map(|(plan, sink)| Open {
+            plan,
+            sink,
+            pending: None,
+            batch: LogBatch::default(),
+            dropped: 0,
+            unsaid: 0,
+        });
+        Self(open.map(Box::new))
+    }
+
+    /// A request of this listener is submitted or refused next. Its trail, if it is to have one.
+    pub(crate) fn begin(&mut self, listener: &Arc<ListenerPlan>) -> Option<&mut Trail> {
+        let open = self.0.as_mut().filter(|_| listener.is_logged)?;
+        let trail = Trail { listener: Some(Arc::clone(listener)), ..Trail::default() };
+        Some(open.pending.insert(Box::new(trail)))
+    }
+
+    /// As [`Self::begin`], for one with a head.
+    pub(crate) fn begin_head(&mut self, listener: &Arc<ListenerPlan>, head: &RequestHead) {
+        if self.begin(listener).is_some()
+            && let Some(open) = &mut self.0
+            && let Some(trail) = &mut open.pending
+        {
+            trail.keep(head, &open.plan.fields);
+        }
+    }
+
+    /// The trail that was begun last and belongs to nothing yet.
+    pub(crate) fn pending(&mut self) -> Option<&mut Trail> {
+        self.0.as_mut()?.pending.as_deref_mut()
+    }
+
+    pub(crate) fn take_pending(&mut self) -> Option<Box<Trail>> {
+        self.0.as_mut()?.pending.take()
+    }
+
+    /// Writes a line.
+    pub(crate) fn write(&mut self, line: &Line<'_>) {
+        let Some(open) = &mut self.0 else { return };
+        line.write(&open.plan, &mut open.batch.bytes);
+        open.batch.lines += 1;
+        if open.batch.bytes.len() >= BATCH_BYTES {
+            open.send();
+        }
+    }
+
+    /// Sends what was written in this turn.
+    pub(crate) fn flush(&mut self) {
+        if let Some(open) = self.0.as_mut().filter(|open| open.batch.lines > 0) {
+            open.send();
+        }
+    }
+
+    /// Lines that were dropped or could not be written.
+    pub(crate) fn lost(&self) -> u64 {
+        let open = self.0.as_ref();
+        open.map_or(0, |open| open.dropped + open.sink.lost.load(Ordering::Relaxed))
+    }
+}
+
+impl Open {
+    fn send(&mut self) {
+        let mut batch = std::mem::take(&mut self.batch);
+        let room = batch.bytes.len();
+        if self.unsaid > 0 {
+            line::write_dropped(&self.plan.format, self.unsaid, &mut batch.bytes);
+        }
+        match self.sink.sender.try_send(batch) {
+            Ok(()) => self.unsaid = 0,
+            Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) => {
+                self.dropped += lost.lines;
+                self.unsaid += lost.lines;
+            }
+        }
+        self.batch.bytes.reserve(room);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+use std::net::SocketAddr;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use exchange::{Cause, End, Peer, Phase, RequestId, Stamps};
+use settings::{LogFormat, LogPiece, LogTarget, LogValue};
+
+use super::*;
+
+fn plan(format: LogFormat, fields: &[&str]) -> AccessLog {
+    let fields = fields.iter().map(|name| (*name).to_owned()).collect();
+    AccessLog { to: LogTarget::Stdout, format, fields }
+}
+
+/// The line of a request that came at `at_us`, waited 1 ms, and was answered after 3.
+fn written(plan: &AccessLog, trail: &Trail, end: End, at_us: i64) -> String {
+    let received = Instant::now();
+    let after = |ms| Some(received + Duration::from_millis(ms));
+    let stamps = Stamps {
+        received,
+        admitted: after(0),
+        dispatched: after(1),
+        first_byte: after(2),
+        done: after(3),
+    };
+    let line = Line {
+        id: Some(RequestId::new(1, 2)),
+        at_us,
+        peer: Peer::Internet(SocketAddr::from(([127, 0, 0, 1], 5))),
+        pool: "api",
+        worker: "api/a:80",
+        stamps,
+        end,
+        trail,
+    };
+    let mut out = Vec::new();
+    line.write(plan, &mut out);
+    String::from_utf8(out).expect("a line is text")
+}
+
+fn trail(request: &[u8], fields: &[&[u8]]) -> Trail {
+    let mut trail = Trail { status: 200, bytes_in: 4, bytes_out: 5, ..Trail::default() };
+    trail.push(request);
+    fields.iter().for_each(|field| trail.push(field));
+    trail
+}
+
+const ANSWERED: End = End::new(Cause::Answered, Phase::Reply);
+/// 29 February 2024, 12:34:56.789012 UTC.
+const LEAP_DAY: i64 = 1_709_210_096_789_012;
+
+#[test]
+fn json_has_every_value_by_its_name() {
+    let plan = plan(LogFormat::Json, &["user-agent", "host"]);
+    let said = written(&plan, &trail(b"GET / HTTP/1.1", &[b"me", b""]), ANSWERED, LEAP_DAY);
+    let id = RequestId::new(1, 2);
+    let expected = format!(
+        "{{\"at\":\"2024-02-29T12:34:56.789012Z\",\"id\":\"{id}\",\"listener\":null,\
+         \"client\":\"127.0.0.1:5\",\"pool\":\"api\",\"worker\":\"api/a:80\",\
+         \"request\":\"GET / HTTP/1.1\",\"status\":200,\"in\":4,\"out\":5,\"queue_us\":1000,\
+         \"connect_us\":null,\"first_us\":2000,\"total_us\":3000,\"retries\":0,\
+         \"verdict\":\"answered\",\"cause\":\"ok\",\"phase\":\"reply\",\"client_end\":\"ok\",\
+         \"worker_end\":\"ok\",\"fields\":{{\"user-agent\":\"me\",\"host\":null}}}}\n"
+    );
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn the_combined_format_is_what_readers_of_it_know() {
+    let plan = plan(LogFormat::Combined, &["referer", "user-agent"]);
+    let said = written(&plan, &trail(b"GET / HTTP/1.1", &[b"", b"me"]), ANSWERED, LEAP_DAY);
+    let expected =
+        "127.0.0.1 - - [29/Feb/2024:12:34:56 +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"me\"\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_template_has_its_values_in_their_places() {
+    let pieces = vec![
+        LogPiece::Value(LogValue::ClientEnd),
+        LogPiece::Text(" ".into()),
+        LogPiece::Value(LogValue::WorkerEnd),
+        LogPiece::Text(" ".into()),
+        LogPiece::Field(0),
+    ];
+    let plan = plan(LogFormat::Template(pieces), &["host"]);
+    let mut said = String::new();
+    for cause in [Cause::Left, Cause::Died, Cause::Waited, Cause::Malformed] {
+        let end = End::new(cause, Phase::Work);
+        said += &written(&plan, &trail(b"", &[b"a b"]), end, 0);
+    }
+    assert_eq!(said, "left cut a b\ntold died a b\ntold cut a b\nmalformed cut a b\n");
+}
+
+#[test]
+fn whatever_a_peer_says_is_one_line_and_one_value() {
+    let template = vec![LogPiece::Value(LogValue::Request), LogPiece::Field(0)];
+    let formats = [LogFormat::Json, LogFormat::Combined, LogFormat::Template(template)];
+    let hostile: Vec<u8> = (0..=255).collect();
+    let forged = "x\" 200 5\r\n127.0.0.1 - - [..] \"GET /forged\",\"status\":999\u{2028}\\";
+    for format in formats {
+        let plan = plan(format, &["referer", "user-agent"]);
+        for value in [&hostile[..], forged.as_bytes(), b"\xff\xfe\"\n"] {
+            let said = written(&plan, &trail(value, &[value, value]), ANSWERED, 0);
+            assert_eq!(said.matches('\n').count(), 1, "{said}");
+            let inner = said.trim_end_matches('\n');
+            assert!(!inner.chars().any(char::is_control), "{said}");
+            assert!(!inner.contains('\u{2028}'), "{said}");
+            assert!(!inner.contains("\"status\":999"), "{said}");
+            assert!(!inner.contains("\" 200 5\r"), "{said}");
+            if plan.format == LogFormat::Combined {
+                assert_eq!(inner.matches('"').count(), 6, "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_long_is_cut() {
+    let long = vec![b'x'; 100_000];
+    let trail = trail(&long, &[&long]);
+    assert_eq!((trail.kept(0).len(), trail.kept(1).len()), (KEPT_MAX, KEPT_MAX));
+    assert_eq!(trail.kept(2), b"");
+}
+
+#[test]
+fn a_full_channel_drops_lines_and_the_log_says_how_many() {
+    let (sender, batches) = sync_channel(1);
+    let sink = LogSink::new(sender, Arc::default());
+    let mut book = Logbook::new(Some(plan(LogFormat::Combined, &[])), Some(sink));
+    let trail = Trail::default();
+    let write = |book: &mut Logbook, lines: usize| {
+        for _ in 0..lines {
+            book.write(&Line {
+                id: None,
+                at_us: 0,
+                peer: Peer::Local,
+                pool: "a",
+                worker: "",
+                stamps: Stamps::received(Instant::now()),
+                end: ANSWERED,
+                trail: &trail,
+            });
+        }
+        book.flush();
+    };
+    write(&mut book, 2);
+    write(&mut book, 3);
+    write(&mut book, 4);
+    assert_eq!(book.lost(), 7);
+    assert_eq!(batches.try_recv().expect("the first batch").lines, 2);
+    write(&mut book, 1);
+    let batch = batches.try_recv().expect("the last batch");
+    let text = String::from_utf8(batch.bytes).expect("a line is text");
+    assert!(text.ends_with("\n# 7 lines were dropped\n"), "{text}");
+    assert_eq!((text.lines().count(), book.lost()), (2, 7));
+}

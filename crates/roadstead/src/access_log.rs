@@ -1,0 +1,192 @@
+//! The thread that writes the access log, so that no disk and no pipe stops a loop.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gateway::{LogBatch, LogSink};
+use settings::LogTarget;
+
+/// Batches that wait to be written; each holds what a shard wrote in a turn, 64 KiB or a little more.
+const BATCHES_MAX: usize = 64;
+/// How long the end of the daemon waits for lines to be written.
+const END_MAX: Duration = Duration::from_secs(2);
+
+/// Where lines go.
+enum Target {
+    File(PathBuf, File),
+    Stdout(io::Stdout),
+    Stderr(io::Stderr),
+}
+
+impl Target {
+    fn open(to: &LogTarget) -> io::Result<Self> {
+        Ok(match to {
+            LogTarget::File(path) => Self::File(path.clone(), open_file(path)?),
+            LogTarget::Stdout => Self::Stdout(io::stdout()),
+            LogTarget::Stderr => Self::Stderr(io::stderr()),
+        })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(_, file) => file.write_all(bytes),
+            Self::Stdout(out) => out.write_all(bytes).and_then(|()| out.flush()),
+            Self::Stderr(out) => out.write_all(bytes),
+        }
+    }
+
+    /// Opens the file anew; the old one serves on where that fails.
+    fn reopen(&mut self) {
+        let Self::File(path, file) = self else { return };
+        match open_file(path) {
+            Ok(opened) => *file = opened,
+            Err(error) => {
+                tracing::error!("the access log {} cannot be opened: {error}", path.display());
+            }
+        }
+    }
+}
+
+/// What it holds is nobody else's business: others may not read it.
+fn open_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o640).open(path)
+}
+
+/// The log's thread as the rest of the daemon sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct AccessLog {
+    reopen: Arc<AtomicBool>,
+    /// Keeps the thread, until the end.
+    sender: Arc<Mutex<Option<SyncSender<LogBatch>>>>,
+    ended: Arc<Mutex<Receiver<()>>>,
+}
+
+impl AccessLog {
+    /// Starts the thread, and returns where shards send their lines.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, or no thread can be started.
+    pub(crate) fn start(to: &LogTarget) -> io::Result<(Self, LogSink)> {
+        let mut target = Target::open(to)?;
+        let (sender, batches) = sync_channel(BATCHES_MAX);
+        let (end, ended) = sync_channel(1);
+        let lost = Arc::new(AtomicU64::new(0));
+        let sink = LogSink::new(sender.clone(), Arc::clone(&lost));
+        let reopen = Arc::new(AtomicBool::new(false));
+        let wanted = Arc::clone(&reopen);
+        std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
+            write_all(&mut target, &batches, &wanted, &lost);
+            // Nobody may wait for it any more.
+            let _ = end.send(());
+        })?;
+        let log = Self {
+            reopen,
+            sender: Arc::new(Mutex::new(Some(sender))),
+            ended: Arc::new(Mutex::new(ended)),
+        };
+        Ok((log, sink))
+    }
+
+    /// The file was moved: lines from now on go to one of its name.
+    pub(crate) fn reopen(&self) {
+        self.reopen.store(true, Ordering::Relaxed);
+        if let Some(sender) = &*self.sender.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Where it is full, the thread is about to look.
+            let _ = sender.try_send(LogBatch::default());
+        }
+    }
+
+    /// Waits, though not for ever, until all lines are written. Shards are gone by then.
+    pub(crate) fn finish(&self) {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.recv_timeout(END_MAX).is_err() {
+            tracing::error!("the access log takes no lines; some are lost");
+        }
+    }
+}
+
+fn write_all(
+    target: &mut Target,
+    batches: &Receiver<LogBatch>,
+    reopen: &AtomicBool,
+    lost: &AtomicU64,
+) {
+    let mut torn = false;
+    for LogBatch { bytes, lines } in batches {
+        if reopen.swap(false, Ordering::Relaxed) {
+            target.reopen();
+            torn = false;
+        }
+        if bytes.is_empty() {
+            continue;
+        }
+        // What was written in part must not run into the next line.
+        let begun = if torn { target.write(b"\n") } else { Ok(()) };
+        match begun.and_then(|()| target.write(&bytes)) {
+            Ok(()) => torn = false,
+            Err(error) => {
+                if !torn {
+                    tracing::error!("the access log cannot be written: {error}");
+                }
+                torn = true;
+                lost.fetch_add(lines, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_go_to_the_file_and_after_a_move_to_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut target = Target::open(&LogTarget::File(path.clone())).unwrap();
+        let (sender, batches) = sync_channel(9);
+        let (reopen, lost) = (AtomicBool::new(false), AtomicU64::new(0));
+        let send =
+            move |text: &str| sender.send(LogBatch { bytes: text.into(), lines: 1 }).unwrap();
+        send("a\n");
+        let old = folder.path().join("log.1");
+        std::thread::scope(|scope| {
+            let (target, wanted, lost) = (&mut target, &reopen, &lost);
+            scope.spawn(move || write_all(target, &batches, wanted, lost));
+            let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+            while read(&path) != "a\n" {
+                std::thread::yield_now();
+            }
+            std::fs::rename(&path, &old).unwrap();
+            reopen.store(true, Ordering::Relaxed);
+            send("b\n");
+            while read(&path) != "b\n" {
+                std::thread::yield_now();
+            }
+            assert_eq!(read(&old), "a\n");
+            drop(send);
+        });
+        assert_eq!(lost.into_inner(), 0);
+    }
+
+    #[test]
+    fn lines_that_a_full_disk_refuses_are_counted() {
+        let full = LogTarget::File("/dev/full".into());
+        let mut target = Target::open(&full).unwrap();
+        let (sender, batches) = sync_channel(9);
+        for lines in [2, 3] {
+            sender.send(LogBatch { bytes: b"a\n".to_vec(), lines }).unwrap();
+        }
+        drop(sender);
+        let lost = AtomicU64::new(0);
+        write_all(&mut target, &batches, &AtomicBool::new(false), &lost);
+        assert_eq!(lost.into_inner(), 5);
+    }
+}

@@ -1,0 +1,175 @@
+//! The access log of a real daemon: what is in it, what nobody can write into it, and how it moves.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::daemon::{Daemon, folder, one_pool, until, worker_program};
+use crate::http_server::{Answer, Server};
+
+fn with_log(options: &str, text: &str) -> String {
+    format!("[access_log]\nto = \"file:access.log\"\n{options}\n{text}")
+}
+
+fn lines(folder: &Path) -> Vec<String> {
+    let text = fs::read_to_string(folder.join("access.log")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// The lines of the log, once there are so many.
+fn logged(folder: &Path, count: usize) -> Vec<String> {
+    until("every request has its line", || lines(folder).len() >= count);
+    lines(folder)
+}
+
+fn objects(folder: &Path, count: usize) -> Vec<Value> {
+    logged(folder, count).iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn http(options: &str, server: &Server) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    let pool = format!("servers = [\"127.0.0.1:{}\"]\n", server.port);
+    let text = one_pool("", &pool).replace("\"lines\"", "\"http\"");
+    let daemon = Daemon::serve(folder.path(), &with_log(options, &text));
+    (folder, daemon)
+}
+
+#[test]
+fn a_request_of_http_has_a_line_with_times_bytes_and_both_ends() {
+    let server = Server::start(&[]);
+    let (folder, daemon) = http("fields = [\"User-Agent\"]", &server);
+    let mut client = daemon.connect();
+    client.send(
+        "POST /a?b HTTP/1.1\r\nHost: a\r\nUser-Agent: me\r\nCookie: secret\r\nAuthorization: secret\r\n\
+         Connection: close\r\nContent-Length: 5\r\n\r\nhello",
+    );
+    client.rest();
+    let seen = objects(folder.path(), 1);
+    let line = &seen[0];
+    assert_eq!(line["request"], "POST /a?b HTTP/1.1");
+    assert_eq!((&line["status"], &line["in"], &line["out"]), (&200.into(), &5.into(), &5.into()));
+    assert_eq!((&line["listener"], &line["pool"]), (&"main".into(), &"main".into()));
+    assert_eq!(line["worker"], format!("main/127.0.0.1:{}", server.port));
+    assert_eq!((&line["client_end"], &line["worker_end"]), (&"ok".into(), &"ok".into()));
+    assert_eq!(line["fields"]["user-agent"], "me");
+    for time in ["queue_us", "connect_us", "first_us", "total_us"] {
+        assert!(line[time].is_u64(), "{time}: {line}");
+    }
+    assert!(line["first_us"].as_u64() <= line["total_us"].as_u64(), "{line}");
+    let text = fs::read_to_string(folder.path().join("access.log")).unwrap();
+    assert!(!text.contains("secret"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
+
+#[test]
+fn heads_that_try_to_forge_lines_stay_one_line_each() {
+    let server = Server::start(&[]);
+    let forged = "/x\\\" 200 5 \\n127.0.0.1%0d%0a";
+    for options in
+        ["format = \"combined\"", "format = \"json\"\nfields = [\"user-agent\", \"referer\"]"]
+    {
+        let (folder, daemon) = http(options, &server);
+        let heads = [
+            format!(
+                "GET {forged} HTTP/1.1\r\nHost: a\r\nUser-Agent: \" 200 5 \"\\ \u{2028}\u{85}\r\n\
+                 Referer: \"}}\r\nConnection: close\r\n\r\n"
+            ),
+            // These break a rule: they are refused, and have a line each as well.
+            "GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: a\rb\r\n\r\n".to_owned(),
+            "GET /\n127.0.0.1 HTTP/1.1\r\n\r\n".to_owned(),
+        ];
+        for head in heads {
+            let mut client = daemon.connect();
+            client.send(head);
+            client.rest();
+        }
+        let seen = logged(folder.path(), 3);
+        assert_eq!(seen.len(), 3, "{seen:?}");
+        for line in &seen {
+            assert!(!line.chars().any(|it| it.is_control() || it == '\u{2028}'), "{seen:?}");
+            if options.contains("json") {
+                assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+            } else {
+                assert_eq!(line.matches('"').count(), 6, "{line}");
+            }
+        }
+        assert!(seen[1].contains("400") && seen[2].contains("400"), "{seen:?}");
+    }
+}
+
+#[test]
+fn failures_say_whose_end_it_was() {
+    let server = Server::start(&[("/garbled", Answer::Last(b"HTTP/1.1 200 OK\n\n".to_vec()))]);
+    let (folder, daemon) = http(
+        "format = \"{request} {status} {cause} {client_end} {worker_end} {retries}\"",
+        &server,
+    );
+    for path in ["/", "/garbled"] {
+        let mut client = daemon.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"));
+        client.rest();
+    }
+    let seen = logged(folder.path(), 2);
+    assert_eq!(seen[0], "GET / HTTP/1.1 200 ok ok ok 0");
+    assert_eq!(seen[1], "GET /garbled HTTP/1.1 502 garbled told garbled 0");
+    let rejects = |labels: &[&str]| daemon.metric("roadstead_http_rejects_total", labels);
+    assert_eq!(rejects(&["side=\"reply\"", "reason=\"bare-lf\""]), 1);
+    assert_eq!(rejects(&[]), 1);
+}
+
+#[test]
+fn a_request_is_a_request_in_every_protocol() {
+    let folder = folder();
+    let pool = format!("{}workers = 1\n", worker_program(&["--echo"]));
+    let text = one_pool("frame_max = 10\n", &pool)
+        + "[listener.quiet]\nlisten = \"127.0.0.1:0\"\npool = \"main\"\naccess_log = false\n";
+    let format = "format = \"{listener} {client_end} {cause} {in} {out} {worker} {status}\"";
+    let daemon = Daemon::serve(folder.path(), &with_log(format, &text));
+    crate::client::Client::connect(&daemon.listeners["quiet"]).ask("quiet");
+    let mut client = daemon.connect();
+    assert_eq!(client.ask("hello"), "hello");
+    assert!(client.ask("hello hello").starts_with("!toolong"));
+    let seen = logged(folder.path(), 2);
+    assert_eq!(seen, ["main ok ok 5 5 main/0 -", "main toolong toolong 0 0 - -"]);
+}
+
+#[test]
+fn a_hangup_moves_the_log_to_a_file_of_its_name() {
+    let folder = folder();
+    let pool = format!("{}workers = 1\n", worker_program(&["--echo"]));
+    let daemon = Daemon::serve(folder.path(), &with_log("format = \"{in}\"", &one_pool("", &pool)));
+    let mut client = daemon.connect();
+    client.ask("a");
+    assert_eq!(logged(folder.path(), 1), ["1"]);
+    let (log, old) = (folder.path().join("access.log"), folder.path().join("access.log.1"));
+    fs::rename(&log, &old).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the file is there again", || log.exists());
+    client.ask("ab");
+    assert_eq!(logged(folder.path(), 1), ["2"]);
+    assert_eq!(fs::read_to_string(&old).unwrap(), "1\n");
+    client.send("abc\n");
+    client.finish();
+    assert_eq!(client.rest(), ["abc"]);
+    assert!(daemon.stop().success());
+    assert_eq!(lines(folder.path()), ["2", "3"], "the end waits for the last line");
+}
+
+#[test]
+fn a_log_that_takes_nothing_stops_nobody_and_is_counted() {
+    let folder = folder();
+    let pool = format!("{}workers = 1\n", worker_program(&["--echo"]));
+    let text = with_log("", &one_pool("", &pool)).replace("file:access.log", "file:/dev/full");
+    let daemon = Daemon::serve(folder.path(), &text);
+    let mut client = daemon.connect();
+    for _ in 0..100 {
+        assert_eq!(client.ask("a"), "a");
+    }
+    until("lost lines are counted", || {
+        // What the log could not take is published with the next turn.
+        client.ask("b");
+        daemon.metric("roadstead_access_log_lost_total", &[]) >= 100
+    });
+}
