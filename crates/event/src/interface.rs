@@ -18,6 +18,13 @@ pub trait Owner {
     /// One event. System calls that `calls` asks for happen at the end of the turn.
     fn handle(&mut self, calls: &mut crate::Calls<'_>, event: Event<'_, Self::Mail>);
 
+    /// All that the turn has brought was told. Mail that is there afterwards, such as what the owner
+    /// posted to its own loop meanwhile, is told in the same turn, and then this is called again; at
+    /// most twice in a turn.
+    fn settle(&mut self, calls: &mut crate::Calls<'_>) {
+        let _ = calls;
+    }
+
     /// The end of a turn, after its events and before its output is sent.
     fn turn_ends(&mut self, calls: &mut crate::Calls<'_>) {
         let _ = calls;

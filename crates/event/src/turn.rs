@@ -1,9 +1,10 @@
 //! The turn: the only place that knows kernel and owner at once.
 //!
 //! ```text
-//!   wait ─► reports ─► mail ─► alarms ─► streams that are ready ─► owner's end of turn ─► carry out
-//!    ▲      accept, receive, offer, tell                             close, watch, open, send │
-//!    └──────────────────────────────────────────────────────────────────────────────────────┘
+//!   wait ─► reports ─► mail ─► alarms ─► streams ─► settle ─► mail ─► end of turn ─► carry out
+//!    ▲      accept, receive, offer, tell            the owner draws its   close, watch, open, │
+//!    │                                              conclusions           send                │
+//!    └────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
 mod carry;
@@ -115,11 +116,17 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.wait(wait_max)?;
         self.receive_postponed(owner);
         self.hear_reports(owner);
-        self.read_mail(owner);
+        let budget = self.state.settings.mail_budget;
+        let read = self.read_mail(owner, budget);
         self.ring(owner);
         self.rest_failed(owner);
         self.tell_failed_sockets(owner);
         self.step_ready(owner);
+        owner.settle(&mut Calls::new(&mut self.state));
+        // Once: what is posted again waits for the next turn, so that streams have their share.
+        if budget > read && self.read_mail(owner, budget - read) > 0 {
+            owner.settle(&mut Calls::new(&mut self.state));
+        }
         owner.turn_ends(&mut Calls::new(&mut self.state));
         self.carry_out();
         Ok(!self.state.stopped)
@@ -259,14 +266,17 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         }
     }
 
-    fn read_mail<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+    /// Tells up to `budget` messages, and returns how many there were.
+    fn read_mail<O: Owner<Mail = M>>(&mut self, owner: &mut O, budget: usize) -> usize {
         let mut batch = std::mem::take(&mut self.batch);
-        self.inbox.take(self.state.settings.mail_budget, &mut batch);
-        self.state.counts.mail += batch.len() as u64;
+        self.inbox.take(budget, &mut batch);
+        let count = batch.len();
+        self.state.counts.mail += count as u64;
         for mail in batch.drain(..) {
             self.tell(owner, Event::Mail(mail));
         }
         self.batch = batch;
+        count
     }
 
     fn ring<O: Owner<Mail = M>>(&mut self, owner: &mut O) {

@@ -1,8 +1,8 @@
 //! One shard: who each stream belongs to, and what a turn of the loop does.
 //!
-//! A turn: events are taken in (sessions submit, workers answer), then [`Owner::turn_ends`] carries
-//! out what the pools want, hands outcomes to their clients, flushes those that changed, and stores
-//! the numbers. Output is sent by the loop after that.
+//! A turn: events are taken in (sessions submit, workers answer), then [`Owner::settle`] carries
+//! out what the pools want and hands outcomes to their clients, and [`Owner::turn_ends`] flushes
+//! those that changed and stores the numbers. Output is sent by the loop after that.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -539,10 +539,14 @@ impl Owner for Shard {
         }
     }
 
-    fn turn_ends(&mut self, calls: &mut Calls<'_>) {
+    fn settle(&mut self, calls: &mut Calls<'_>) {
         self.core.now = calls.now();
         self.pump(calls);
         self.hand_out(calls);
+    }
+
+    fn turn_ends(&mut self, calls: &mut Calls<'_>) {
+        self.core.now = calls.now();
         self.flush(calls);
         // Fronts may have had workers told to wait or to go on.
         self.pump(calls);

@@ -1,6 +1,6 @@
 //! Mail from other threads.
 
-use event::{Kernel, LoopSettings};
+use event::{Calls, Event, Kernel, Loop, LoopSettings, Mailbox, Owner};
 
 use crate::harness::{Bench, Seen};
 
@@ -80,4 +80,46 @@ pub(crate) fn more_than_the_mail_budget_comes_in_later_turns(kernel: impl Kernel
         bench.events.turn(&mut bench.owner, None).unwrap();
         assert_eq!(bench.owner.seen.len(), expected);
     }
+}
+
+/// Posts to its own loop whenever it settles, so many times.
+struct Echoing {
+    mailbox: Mailbox<u32>,
+    left: u32,
+    /// What was told, and `None` for the end of a turn.
+    seen: Vec<Option<u32>>,
+}
+
+impl Owner for Echoing {
+    type Mail = u32;
+
+    fn handle(&mut self, _: &mut Calls<'_>, event: Event<'_, u32>) {
+        let Event::Mail(mail) = event else { panic!("{event:?}") };
+        self.seen.push(Some(mail));
+    }
+
+    fn settle(&mut self, _: &mut Calls<'_>) {
+        if self.left > 0 {
+            self.left -= 1;
+            self.mailbox.post(self.left);
+        }
+    }
+
+    fn turn_ends(&mut self, _: &mut Calls<'_>) {
+        self.seen.push(None);
+    }
+}
+
+pub(crate) fn what_an_owner_posts_to_itself_comes_in_the_same_turn_but_once(kernel: impl Kernel) {
+    let mut events = Loop::new(kernel, LoopSettings::default()).unwrap();
+    let mut owner = Echoing { mailbox: events.mailbox(), left: 4, seen: Vec::new() };
+    owner.mailbox.post(9);
+    for _ in 0..3 {
+        events.turn(&mut owner, Some(std::time::Duration::ZERO)).unwrap();
+    }
+    assert_eq!(
+        owner.seen,
+        [Some(9), Some(3), None, Some(2), Some(1), None, Some(0), None],
+        "a turn ends whatever is posted in it"
+    );
 }

@@ -120,7 +120,8 @@ macro_rules! all_of_it_over {
             mail:
                 mail_wakes_a_sleeping_loop,
                 all_mail_of_many_threads_comes_in_order,
-                more_than_the_mail_budget_comes_in_later_turns;
+                more_than_the_mail_budget_comes_in_later_turns,
+                what_an_owner_posts_to_itself_comes_in_the_same_turn_but_once;
             torture:
                 random_consumers_see_the_same_bytes;
         }
