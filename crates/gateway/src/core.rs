@@ -5,6 +5,7 @@
 //! [`Core::pump`], once a turn, after all that the turn brought was taken in: so a worker that
 //! said too much is known for it before it could be given the next request.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -116,11 +117,11 @@ pub(crate) struct Core {
     /// that the pools had decided before is carried out, so that they keep their order.
     returned: Vec<(usize, RequestId, Slice, Form)>,
     /// What workers are to be told of requests in their hands: pool, worker, request.
-    told: Vec<(usize, WorkerId, RequestId, Word)>,
+    told: VecDeque<(usize, WorkerId, RequestId, Word)>,
     /// Requests that go straight to a connection's own program.
-    direct: Vec<(usize, WorkerId, Waiting)>,
+    direct: VecDeque<(usize, WorkerId, Waiting)>,
     /// Programs that are replaced after their connection.
-    used_up: Vec<(usize, WorkerId)>,
+    used_up: VecDeque<(usize, WorkerId)>,
     /// For whoever writes something that is sent at once.
     pub(crate) scratch: Vec<u8>,
 }
@@ -172,9 +173,9 @@ impl Core {
             epoch,
             upward: Vec::new(),
             returned: Vec::new(),
-            told: Vec::new(),
-            direct: Vec::new(),
-            used_up: Vec::new(),
+            told: VecDeque::new(),
+            direct: VecDeque::new(),
+            used_up: VecDeque::new(),
             scratch: Vec::new(),
         }
     }
@@ -248,7 +249,7 @@ impl Core {
         served.counts.requests += 1;
         match served.way(&exchange.client) {
             Way::Pool => {}
-            Way::Worker(worker) => return self.direct.push((place, worker, waiting)),
+            Way::Worker(worker) => return self.direct.push_back((place, worker, waiting)),
             Way::Lost => return self.end(id, lost()),
         }
         match served.pool.handle_request(self.now, waiting) {
@@ -369,7 +370,7 @@ impl Core {
         if let Some(exchange) = self.exchanges.get_mut(id)
             && let State::Working(worker) = exchange.state
         {
-            self.told.push((exchange.pool, worker, id, word));
+            self.told.push_back((exchange.pool, worker, id, word));
         }
     }
 
@@ -472,7 +473,7 @@ impl Core {
                 Slot::Kept => {}
                 Slot::Free => served.pool.handle_released(now, worker),
                 Slot::Return => self.give_up(place, worker),
-                Slot::Replace => self.used_up.push((place, worker)),
+                Slot::Replace => self.used_up.push_back((place, worker)),
             },
             Upward::Returned { id, body } => {
                 self.returned.push((place, id, body, Form::default()));

@@ -33,7 +33,7 @@ pub(crate) enum Client {
     /// To a session, as its reply number `sequence`.
     Session { session: SessionId, sequence: u64 },
     /// To the sender of a datagram, by the place of its listener.
-    Datagram { listener: usize, to: event::Origin },
+    Datagram { listener: usize, to: Box<event::Origin> },
     /// To a caller in this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
     /// To nobody: a program is told to forget its client.

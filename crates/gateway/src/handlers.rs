@@ -239,16 +239,9 @@ impl Handlers {
                     _ => Upward::Discarded,
                 });
             }
-            HandlerReport::Answers(answers) => {
-                for (place, outcome) in answers {
-                    match serving.flights.get_mut(place).and_then(Option::take) {
-                        Some(id) => up.push(Upward::Answered { id, outcome }),
-                        None => up.push(Upward::Discarded),
-                    }
-                    serving.served += 1;
-                }
-            }
-            HandlerReport::Served => {
+            HandlerReport::Answers(answers) => serving.take(answers, up),
+            HandlerReport::Served(answers) => {
+                serving.take(answers, up);
                 fail(serving, Cause::Handler, "its handler left it unanswered", up);
                 serving.flights.clear();
                 if let Some(timer) = serving.timer {
@@ -296,6 +289,18 @@ impl Handlers {
     }
 }
 
+impl Serving {
+    fn take(&mut self, answers: Vec<(usize, Outcome)>, up: &mut Vec<Upward>) {
+        for (place, outcome) in answers {
+            match self.flights.get_mut(place).and_then(Option::take) {
+                Some(id) => up.push(Upward::Answered { id, outcome }),
+                None => up.push(Upward::Discarded),
+            }
+            self.served += 1;
+        }
+    }
+}
+
 /// Ends what a handler still owes.
 fn fail(serving: &mut Serving, cause: Cause, text: &str, up: &mut Vec<Upward>) {
     for id in serving.flights.iter_mut().filter_map(Option::take) {
@@ -337,8 +342,8 @@ impl HandlerThread {
             let mut outbox = MailOutbox::new(&self.report, batch.requests.len(), flow);
             // The handler is not used again after a panic, nor is what it was given.
             catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &stop)))?;
-            outbox.flush();
-            (self.report)(HandlerReport::Served);
+            let answers = outbox.answers;
+            (self.report)(HandlerReport::Served(answers));
         }
         Ok(())
     }

@@ -106,10 +106,10 @@ pub enum HandlerReport {
     OpenFailed(Arc<str>),
     /// A part of the reply to the one request of its batch.
     Part(Slice),
-    /// Answers, by their place in the batch.
+    /// Answers before the batch is done, by their place in it.
     Answers(Vec<(usize, Outcome)>),
-    /// The batch is done. What it left unanswered will not be answered.
-    Served,
+    /// The batch is done, with its last answers. What it left unanswered will not be answered.
+    Served(Vec<(usize, Outcome)>),
     /// The thread has ended; `panicked` when the handler did.
     Ended {
         /// Whether a panic ended it.

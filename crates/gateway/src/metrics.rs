@@ -141,7 +141,7 @@ pub(crate) struct ShardMetrics {
 /// The shard's own side of a [`PoolMetrics`].
 #[derive(Debug)]
 pub(crate) struct PoolCounts {
-    ends: Vec<u64>,
+    ends: Ends,
     pub(crate) requests: u64,
     pub(crate) started: u64,
     pub(crate) start_failed: u64,
@@ -162,10 +162,41 @@ fn end_place(end: End) -> usize {
     end.cause as usize * Phase::ALL.len() + end.phase as usize
 }
 
+/// How many requests ended in each way. There are some hundred ways and a turn sees one or two of
+/// them, so what changed is remembered, a bit each.
+#[derive(Debug)]
+struct Ends {
+    counts: Vec<u64>,
+    changed: [u64; ENDS.div_ceil(64)],
+}
+
+impl Default for Ends {
+    fn default() -> Self {
+        Self { counts: vec![0; ENDS], changed: [0; ENDS.div_ceil(64)] }
+    }
+}
+
+impl Ends {
+    fn count(&mut self, place: usize) {
+        self.counts[place] += 1;
+        self.changed[place / 64] |= 1 << (place % 64);
+    }
+
+    fn publish(&mut self, to: &[Published]) {
+        for (word, bits) in self.changed.iter_mut().enumerate() {
+            while *bits != 0 {
+                let place = word * 64 + bits.trailing_zeros() as usize;
+                to[place].set(self.counts[place]);
+                *bits &= *bits - 1;
+            }
+        }
+    }
+}
+
 impl Default for PoolCounts {
     fn default() -> Self {
         Self {
-            ends: vec![0; ENDS],
+            ends: Ends::default(),
             requests: 0,
             started: 0,
             start_failed: 0,
@@ -184,13 +215,11 @@ impl Default for PoolCounts {
 
 impl PoolCounts {
     pub(crate) fn count(&mut self, end: End) {
-        self.ends[end_place(end)] += 1;
+        self.ends.count(end_place(end));
     }
 
-    pub(crate) fn publish(&self, to: &PoolMetrics) {
-        for (place, &count) in to.ends.iter().zip(&self.ends) {
-            place.set(count);
-        }
+    pub(crate) fn publish(&mut self, to: &PoolMetrics) {
+        self.ends.publish(&to.ends);
         to.requests.set(self.requests);
         to.started.set(self.started);
         to.start_failed.set(self.start_failed);

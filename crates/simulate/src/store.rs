@@ -80,30 +80,29 @@ impl Handler for Table {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
         let served = self.seat.arrive().and_then(|()| self.store(batch, outbox, stop));
         match served {
-            Ok(messages) => self.seat.rest(messages + 1),
+            // What was not flushed goes with the end of the batch.
+            Ok(()) => self.seat.rest(1),
             Err(Crashed) => resume_unwind(Box::new("the daemon crashed")),
         }
     }
 }
 
 impl Table {
-    /// Stores and answers a batch, and returns how many messages are on their way behind it.
+    /// Stores and answers a batch.
     fn store(
         &mut self,
         batch: &Batch,
         outbox: &mut dyn Outbox,
         stop: &Stop,
-    ) -> Result<usize, Crashed> {
+    ) -> Result<(), Crashed> {
         let (fate, [work, commit, tell]) = self.seat.shared.lock().fate_of_batch();
         let mut rows = Vec::new();
-        let mut answered = 0;
         for (index, request) in batch.requests.iter().enumerate() {
             match id_of(&request.body) {
                 Some(id) if id % 50 != 49 => rows.push((index, id)),
                 _ => {
                     let text = "no such row is taken";
                     outbox.answer(index, Outcome::ended(Cause::Row, Phase::Work, text));
-                    answered += 1;
                 }
             }
         }
@@ -111,12 +110,11 @@ impl Table {
         if stop.requested() {
             let outcome = Outcome::ended(Cause::Database, Phase::Work, "stopped before the commit");
             rows.iter().for_each(|(index, _)| outbox.answer(*index, outcome.clone()));
-            return Ok(usize::from(answered + rows.len() > 0));
+            return Ok(());
         }
         if active(Plant::AckBeforeCommit) {
             answer(outbox, &rows);
             outbox.flush();
-            answered = 0;
         }
         if fate == (Fate::Panics { stored: false }) {
             self.panic();
@@ -145,7 +143,6 @@ impl Table {
             Fate::Forgets => {
                 let half = rows.len() / 2;
                 answer(outbox, &rows[..half]);
-                return Ok(usize::from(answered + half > 0));
             }
             Fate::InParts => {
                 let half = rows.len() / 2;
@@ -153,10 +150,9 @@ impl Table {
                 outbox.flush();
                 self.seat.pass(commit)?;
                 answer(outbox, &rows[half..]);
-                return Ok(usize::from(rows.len() > half));
             }
         }
-        Ok(usize::from(answered + rows.len() > 0))
+        Ok(())
     }
 
     /// Ends the thread's work as a panic does, without its message.

@@ -25,17 +25,21 @@ impl Core {
                     self.carry_out(calls, outside, place, effect);
                 }
             }
-            for (place, worker, waiting) in std::mem::take(&mut self.direct) {
+            // Those that come meanwhile have their turn in the next round.
+            for _ in 0..self.direct.len() {
+                let Some((place, worker, waiting)) = self.direct.pop_front() else { break };
                 idle = false;
                 if self.is_own(place, worker, waiting.id) {
                     self.dispatch(calls, outside, place, worker, waiting, true);
                 }
             }
-            for (place, worker) in std::mem::take(&mut self.used_up) {
+            for _ in 0..self.used_up.len() {
+                let Some((place, worker)) = self.used_up.pop_front() else { break };
                 idle = false;
                 self.with_workers(place, |workers, up| workers.retire(calls, worker, up));
             }
-            for (place, worker, id, word) in std::mem::take(&mut self.told) {
+            for _ in 0..self.told.len() {
+                let Some((place, worker, id, word)) = self.told.pop_front() else { break };
                 idle = false;
                 self.with_workers(place, |workers, up| workers.tell(calls, worker, id, word, up));
             }

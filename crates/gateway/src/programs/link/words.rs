@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use event::Calls;
-use exchange::{RequestId, Slice, WorkerId};
+use exchange::{RequestId, WorkerId};
 
 use super::super::{ANSWER, GAP};
 use super::{Link, UNREAD_MAX};
@@ -28,13 +28,7 @@ impl Link {
         let Some(tags) = self.tags.as_mut().filter(|_| unread <= UNREAD_MAX) else { return };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
-        let found = self.flights.iter_mut().find(|flight| flight.id == id && !flight.cancelled);
-        if let Some(flight) = found
-            && tags.cancel(id, &mut out)
-        {
-            flight.cancelled = true;
-            flight.body = Slice::default();
-            self.cancelled += 1;
+        if self.flights.cancel(id) && tags.cancel(id, &mut out) {
             // A message of ours fits into every framing with tags.
             let written = self.write(calls, &out);
             debug_assert!(written.is_ok(), "it has no line feed");
@@ -46,13 +40,10 @@ impl Link {
 
     /// Replies to what was cancelled may never come; only so many are remembered.
     fn drop_old_cancelled(&mut self) {
-        if self.cancelled > CANCELLED_MAX
-            && let Some(place) = self.flights.iter().position(|flight| flight.cancelled)
-            && let Some(flight) = self.flights.remove(place)
+        if let Some(id) = self.flights.lapse(CANCELLED_MAX)
             && let Some(tags) = &mut self.tags
         {
-            self.cancelled -= 1;
-            tags.lapse(flight.id);
+            tags.lapse(id);
         }
     }
 
@@ -78,7 +69,7 @@ impl Link {
     ) {
         let Some((_, since)) = self.held.take_if(|(held, _)| *held == id) else { return };
         let now = calls.now();
-        for flight in &mut self.flights {
+        for flight in self.flights.iter_mut() {
             flight.dispatched = (flight.dispatched + now.duration_since(since)).min(now);
         }
         if let Some(output) = self.output {

@@ -1,0 +1,272 @@
+//! Requests in a program's hands, in the order in which they were sent.
+//!
+//! ```text
+//!   queue      [ 7 ][ – ][ 9 ][ 10 ][ – ][ 12 ]    by their number; what was answered out of its turn leaves a hole
+//!   cancelled        8                              nobody wants these, but their replies may still come
+//! ```
+//!
+//! The first of the queue is never a hole, so the oldest is at hand; and holes are never more than
+//! what is there, so looking one up takes the logarithm of those in flight, and memory follows them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+use exchange::{RequestId, Slice};
+
+/// Holes that are left in the queue before it is put together.
+const HOLES_MIN: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) id: RequestId,
+    /// As it was asked, to be given back if it never leaves us.
+    pub(super) body: Slice,
+    /// Bytes offered before this request, and when all of it was.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) dispatched: Instant,
+    /// That it is slow was said.
+    pub(super) slow: bool,
+}
+
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    start: u64,
+    flight: Option<Flight>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    queue: VecDeque<Place>,
+    holes: usize,
+    next: u64,
+    /// The number of each, cancelled ones included; only where replies come in any order.
+    numbers: Option<BTreeMap<RequestId, u64>>,
+    cancelled: BTreeMap<u64, Flight>,
+}
+
+/// What a reply belongs to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Landed {
+    Wanted,
+    Cancelled,
+}
+
+impl Flights {
+    /// With `any_order`, they can be found by their ids.
+    pub(super) fn new(any_order: bool) -> Self {
+        Self { numbers: any_order.then(BTreeMap::new), ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, flight: Flight) {
+        let number = self.next;
+        self.next += 1;
+        if let Some(numbers) = &mut self.numbers {
+            numbers.insert(flight.id, number);
+        }
+        self.queue.push_back(Place { number, start: flight.start, flight: Some(flight) });
+    }
+
+    /// Those whose replies are wanted.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len() - self.holes
+    }
+
+    /// The oldest that is wanted.
+    pub(super) fn oldest(&self) -> Option<&Flight> {
+        self.queue.front()?.flight.as_ref()
+    }
+
+    pub(super) fn oldest_mut(&mut self) -> Option<&mut Flight> {
+        self.queue.front_mut()?.flight.as_mut()
+    }
+
+    /// Takes the oldest that is wanted.
+    pub(super) fn pop(&mut self) -> Option<Flight> {
+        let flight = self.queue.pop_front()?.flight?;
+        self.forget(flight.id);
+        self.close_holes();
+        Some(flight)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flight> {
+        self.queue.iter_mut().filter_map(|place| place.flight.as_mut())
+    }
+
+    /// Ends the one of this id, if all of it has left us: `accepted` bytes have.
+    pub(super) fn land(&mut self, id: RequestId, accepted: u64) -> Option<Landed> {
+        let number = *self.numbers.as_ref()?.get(&id)?;
+        if let Some(flight) = self.cancelled.get(&number) {
+            if flight.end > accepted {
+                return None;
+            }
+            self.cancelled.remove(&number);
+            self.forget(id);
+            return Some(Landed::Cancelled);
+        }
+        let place = self.find(number)?;
+        place.flight.as_ref().filter(|flight| flight.end <= accepted)?;
+        place.flight = None;
+        self.forget(id);
+        self.leave_hole();
+        Some(Landed::Wanted)
+    }
+
+    /// Nobody wants its reply any more. False when it is not in flight, or was cancelled before.
+    pub(super) fn cancel(&mut self, id: RequestId) -> bool {
+        let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
+        let Some(number) = number else { return false };
+        let Some(place) = self.find(number) else { return false };
+        let Some(mut flight) = place.flight.take() else { return false };
+        flight.body = Slice::default();
+        self.cancelled.insert(number, flight);
+        self.leave_hole();
+        true
+    }
+
+    /// Forgets the oldest of those that were cancelled, if there are more than `most`.
+    pub(super) fn lapse(&mut self, most: usize) -> Option<RequestId> {
+        if self.cancelled.len() <= most {
+            return None;
+        }
+        let (_, flight) = self.cancelled.pop_first()?;
+        self.forget(flight.id);
+        Some(flight.id)
+    }
+
+    /// Takes the youngest, unless some of it has left us. Those that were cancelled and have not
+    /// left us either are forgotten.
+    pub(super) fn pop_unsent(&mut self, accepted: u64) -> Option<Flight> {
+        while let Some(last) = self.cancelled.last_entry().filter(|it| it.get().start >= accepted) {
+            let flight = last.remove();
+            self.forget(flight.id);
+        }
+        while self.queue.back().is_some_and(|place| place.start >= accepted) {
+            match self.queue.pop_back()?.flight {
+                Some(flight) => {
+                    self.forget(flight.id);
+                    return Some(flight);
+                }
+                None => self.holes -= 1,
+            }
+        }
+        None
+    }
+
+    /// Forgets those that were cancelled.
+    pub(super) fn forget_cancelled(&mut self) {
+        while self.lapse(0).is_some() {}
+    }
+
+    fn forget(&mut self, id: RequestId) {
+        if let Some(numbers) = &mut self.numbers {
+            numbers.remove(&id);
+        }
+    }
+
+    fn find(&mut self, number: u64) -> Option<&mut Place> {
+        let at = self.queue.binary_search_by_key(&number, |place| place.number).ok()?;
+        self.queue.get_mut(at)
+    }
+
+    fn leave_hole(&mut self) {
+        self.holes += 1;
+        self.close_holes();
+        if self.holes > HOLES_MIN && self.holes > self.queue.len() / 2 {
+            self.queue.retain(|place| place.flight.is_some());
+            self.holes = 0;
+        }
+    }
+
+    fn close_holes(&mut self) {
+        while self.queue.front().is_some_and(|place| place.flight.is_none()) {
+            self.queue.pop_front();
+            self.holes -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u32) -> RequestId {
+        RequestId::new(number, 1)
+    }
+
+    fn flight(number: u32) -> Flight {
+        let (start, end) = (u64::from(number) * 10, u64::from(number) * 10 + 10);
+        let dispatched = Instant::now();
+        Flight { id: id(number), body: Slice::default(), start, end, dispatched, slow: false }
+    }
+
+    fn of(count: u32) -> Flights {
+        let mut flights = Flights::new(true);
+        (0..count).for_each(|number| flights.push(flight(number)));
+        flights
+    }
+
+    #[test]
+    fn the_oldest_is_at_hand_whatever_lands_before_it() {
+        let mut flights = of(5);
+        for (lands, oldest) in [(1, Some(0)), (0, Some(2)), (3, Some(2)), (2, Some(4)), (4, None)] {
+            assert_eq!(flights.land(id(lands), 1000), Some(Landed::Wanted));
+            assert_eq!(flights.oldest().map(|it| it.id), oldest.map(id));
+        }
+        assert!(flights.land(id(4), 1000).is_none(), "once");
+        assert_eq!((flights.len(), flights.queue.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_has_not_left_us_cannot_land() {
+        let mut flights = of(3);
+        assert!(flights.land(id(2), 25).is_none());
+        assert!(flights.land(id(1), 20).is_some());
+        assert!(flights.cancel(id(2)));
+        assert!(flights.land(id(2), 25).is_none());
+        assert_eq!(flights.land(id(2), 30), Some(Landed::Cancelled));
+    }
+
+    #[test]
+    fn one_that_never_lands_does_not_keep_the_places_of_the_others() {
+        let mut flights = of(1);
+        for number in 1..100_000 {
+            flights.push(flight(number));
+            flights.land(id(number), u64::MAX).unwrap();
+            assert!(flights.queue.len() <= 2 * HOLES_MIN + 2, "{}", flights.queue.len());
+        }
+        assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(0))));
+    }
+
+    #[test]
+    fn what_was_cancelled_is_forgotten_from_the_oldest_on() {
+        let mut flights = of(4);
+        for number in [2, 0, 1] {
+            assert!(flights.cancel(id(number)));
+            assert!(!flights.cancel(id(number)), "twice");
+        }
+        assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(3))));
+        assert_eq!(flights.lapse(2), Some(id(0)));
+        assert_eq!(flights.lapse(2), None);
+        assert!(flights.land(id(0), 1000).is_none());
+    }
+
+    #[test]
+    fn what_never_left_comes_back_from_the_youngest_on() {
+        let mut flights = of(5);
+        assert!(flights.cancel(id(4)));
+        assert!(flights.cancel(id(3)));
+        let mut back = Vec::new();
+        while let Some(flight) = flights.pop_unsent(15) {
+            back.push(flight.id);
+        }
+        assert_eq!(back, [id(2)]);
+        assert!(flights.cancelled.is_empty());
+        assert_eq!(flights.len(), 2);
+        assert_eq!(flights.pop().map(|it| it.id), Some(id(0)));
+        assert_eq!(flights.pop().map(|it| it.id), Some(id(1)));
+        assert!(flights.pop().is_none());
+        assert!(flights.numbers.unwrap().is_empty());
+    }
+}
