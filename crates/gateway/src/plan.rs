@@ -175,6 +175,8 @@ pub(crate) struct ProgramPlan {
     pub(crate) greets: bool,
     /// It may have requests of several clients in its hands.
     pub(crate) is_shared: bool,
+    /// Each is one connection's own: what either side says is for the other.
+    pub(crate) is_own: bool,
     /// Its memory is looked at after replies.
     pub(crate) watches_memory: bool,
     pub(crate) times: TimesPlan,
@@ -464,6 +466,7 @@ pub(crate) fn pool(
                 }),
                 greets: handshake == settings::Handshake::Mcp,
                 is_shared: pipeline > 1,
+                is_own: own.is_some(),
                 watches_memory: recycle.memory.is_some(),
                 times: TimesPlan {
                     start: start_timeout,

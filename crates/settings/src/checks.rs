@@ -48,6 +48,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     for pool in &pools {
         balance::check(pool, &pools, faults);
         health::check(pool, faults);
+        frames::feeds_a_session(pool, &pools, faults);
     }
     for section in sections {
         pool_names(&section.group, &pools, faults);

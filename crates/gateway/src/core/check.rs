@@ -95,7 +95,7 @@ impl Core {
         }
         // A program that is down would never be asked again; another takes its place.
         if after == Some(HealthState::Down) && matches!(served.workers, Workers::Programs(_)) {
-            self.used_up.push((place, worker));
+            self.used_up.push_back((place, worker));
         }
     }
 

@@ -139,10 +139,15 @@ impl Core {
         own.is_none_or(|own| own.bindings.way(session) != Way::Pool)
     }
 
+    /// Whether the programs of a pool are each a connection's own.
+    pub(crate) fn has_owners(&self, place: usize) -> bool {
+        self.pools[place].own.is_some()
+    }
+
     /// A connection's own program is returned: it is told to forget, or replaced.
     pub(super) fn give_up(&mut self, place: usize, worker: WorkerId) {
         let reset = self.pools[place].own.as_ref().and_then(|own| own.reset.clone());
-        let Some(body) = reset else { return self.used_up.push((place, worker)) };
+        let Some(body) = reset else { return self.used_up.push_back((place, worker)) };
         let (at_us, peer) = (self.epoch.at_us(self.now), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
             named: None,
@@ -156,6 +161,6 @@ impl Core {
             state: State::Received,
         });
         let (form, wish) = (Form::default(), Wish::default());
-        self.direct.push((place, worker, Waiting { id, peer, at_us, body, form, wish }));
+        self.direct.push_back((place, worker, Waiting { id, peer, at_us, body, form, wish }));
     }
 }

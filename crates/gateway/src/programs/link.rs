@@ -10,7 +10,6 @@
 //!
 //! Without tags the next reply is the oldest flight's; with tags ([`tags`]) each reply names its own.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use event::{Calls, StreamId};
@@ -21,25 +20,13 @@ use super::{ANSWER, FIRST, Fault, Pipe, SLOW, STALL, answer_by};
 use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
+mod flights;
 mod replies;
 mod tags;
 mod words;
 
+use flights::{Flight, Flights};
 use tags::{Outgoing, Tags};
-
-struct Flight {
-    id: RequestId,
-    /// As it was asked, to be given back if it never leaves us.
-    body: Slice,
-    /// Bytes offered before this request, and when all of it was.
-    start: u64,
-    end: u64,
-    dispatched: Instant,
-    /// That it is slow was said.
-    slow: bool,
-    /// Nobody wants its reply; with tags only, where it keeps no slot.
-    cancelled: bool,
-}
 
 /// What a program said in one go.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,13 +47,13 @@ pub(super) struct Link {
     input: Option<StreamId>,
     output: Option<StreamId>,
     decoder: Decoder,
-    flights: VecDeque<Flight>,
+    flights: Flights,
     /// It may have requests of several clients in its hands.
     is_shared: bool,
+    /// It is one connection's own, which it may ask things too.
+    is_own: bool,
     tags: Option<Tags>,
     stream: Option<StreamPlan>,
-    /// Those of the flights that were cancelled.
-    cancelled: usize,
     /// The oldest reply has begun, and more frames of it come.
     is_streaming: bool,
     /// The request whose client does not take its parts, and since when the output is not read.
@@ -96,11 +83,11 @@ impl Link {
             input: Some(input),
             output: Some(output),
             decoder: Decoder::new(plan.framing, plan.reply_max, Over::End),
-            flights: VecDeque::new(),
+            flights: Flights::new(plan.tagged),
             is_shared: plan.is_shared,
+            is_own: plan.is_own,
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
             stream: plan.stream.clone(),
-            cancelled: 0,
             is_streaming: false,
             held: None,
             whole: None,
@@ -143,7 +130,9 @@ impl Link {
         rewritten.clear();
         let (outgoing, frame) = match &mut self.tags {
             Some(tags) => (tags.outgoing(id, &body, &mut rewritten), &rewritten[..]),
-            None if self.decoder.framing().is_json() => (tags::unchanged(&body), &body[..]),
+            None if self.decoder.framing().is_json() => {
+                (tags::unchanged(&body, self.is_own), &body[..])
+            }
             None => (Outgoing::Request, &body[..]),
         };
         let ended = match outgoing {
@@ -184,14 +173,13 @@ impl Link {
         deadline: Duration,
     ) {
         let first = !self.is_owing();
-        self.flights.push_back(Flight {
+        self.flights.push(Flight {
             id,
             body,
             start: range.start,
             end: range.end,
             dispatched: calls.now(),
             slow: false,
-            cancelled: false,
         });
         if let (true, Some(input)) = (self.is_oneshot(), self.input) {
             // One that reads late gets all of it: the deadline alone says when it is too late.
@@ -205,7 +193,7 @@ impl Link {
     /// Sets the deadline of the oldest request. What a client's slowness takes does not count.
     pub(super) fn arm(&self, calls: &mut Calls<'_>, deadline: Duration) {
         if let (Some(output), None) = (self.output, self.held) {
-            let oldest = self.flights.iter().find(|flight| !flight.cancelled);
+            let oldest = self.flights.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
             calls.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
@@ -224,7 +212,7 @@ impl Link {
 
     /// The oldest request has taken long, which is said once: how long.
     pub(super) fn handle_slow(&mut self, calls: &Calls<'_>) -> Option<Duration> {
-        let oldest = self.flights.iter_mut().find(|flight| !flight.cancelled && !flight.slow)?;
+        let oldest = self.flights.oldest_mut().filter(|flight| !flight.slow)?;
         oldest.slow = true;
         Some(calls.now().saturating_duration_since(oldest.dispatched))
     }
@@ -324,14 +312,11 @@ impl Link {
             return;
         }
         let accepted = self.accepted(calls);
-        let reached = self.flights.partition_point(|flight| flight.start < accepted);
-        for flight in self.flights.drain(reached..) {
-            if flight.cancelled {
-                self.cancelled -= 1;
-            } else {
-                up.push(Upward::Returned { id: flight.id, body: flight.body });
-            }
+        let first = up.len();
+        while let Some(flight) = self.flights.pop_unsent(accepted) {
+            up.push(Upward::Returned { id: flight.id, body: flight.body });
         }
+        up[first..].reverse();
     }
 
     /// Ends what is in the program's hands. What never left our buffer is given back; so the input
@@ -345,12 +330,12 @@ impl Link {
         up: &mut Vec<Upward>,
     ) {
         self.give_back(calls, up);
-        self.cancelled = 0;
-        let flights = self.flights.drain(..).filter(|flight| !flight.cancelled);
-        for (place, flight) in flights.enumerate() {
-            // Only the oldest is to blame for what was said or not said; the others go with it.
-            let fault = if place == 0 { fault } else { Fault::Ended };
+        self.flights.forget_cancelled();
+        let mut fault = fault;
+        while let Some(flight) = self.flights.pop() {
             up.push(Upward::Answered { id: flight.id, outcome: fault.outcome(name, how) });
+            // Only the oldest is to blame for what was said or not said; the others go with it.
+            fault = Fault::Ended;
         }
     }
 
@@ -359,7 +344,7 @@ impl Link {
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        self.flights.len() - self.cancelled
+        self.flights.len()
     }
 
     /// Whether all that the program said is read.

@@ -181,6 +181,11 @@ impl Frames {
 
     /// How the reply to this message is to be named; none for a message that is no request.
     fn name(&self, frame: &[u8], message: &Message, core: &mut Core) -> Option<Name> {
+        // A program that is this connection's own knows its ids and may ask it: all is passed on.
+        let is_own = core.has_owners(self.pool);
+        if is_own && message.kind() != Kind::Request {
+            return Some(Name::Nothing);
+        }
         if let Some(cancelled) = message.cancels(frame) {
             if let Some(request) = self.owed.find(&frame[cancelled.clone()]) {
                 core.cancel(request);

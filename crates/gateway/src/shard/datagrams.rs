@@ -57,7 +57,7 @@ impl Shard {
         }
         listener.accepted += 1;
         listener.asking += 1;
-        let client = Client::Datagram { listener: place, to: from.clone() };
+        let client = Client::Datagram { listener: place, to: Box::new(from.clone()) };
         self.begin_trail(&plan, bytes);
         self.core.submit(client, peer, Slice::copy_of(bytes), plan.pool);
     }
@@ -87,6 +87,11 @@ impl Shard {
             Outcome::Reply(body) if body.len() > DATAGRAM_MAX => {
                 let text = format!("a datagram carries at most {DATAGRAM_MAX} bytes");
                 Outcome::ended(Cause::Reply, Phase::Reply, &text)
+            }
+            // It was refused either way, and for the same reason.
+            Outcome::Sorry(end, body) if body.len() > DATAGRAM_MAX => {
+                let text = format!("the answer in its place has more than {DATAGRAM_MAX} bytes");
+                Outcome::Ended(end, Slice::from(text.as_str()))
             }
             outcome => outcome,
         };

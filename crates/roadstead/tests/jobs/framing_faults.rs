@@ -157,3 +157,58 @@ fn a_connection_that_waits_for_its_own_program_does_not_hold_up_a_drain() {
     drop((one, other));
     assert!(daemon.wait().success());
 }
+
+/// Asks its client before it answers, and tells what was taken back.
+const ASKS: &str = r#"
+import json, sys
+def say(it): print(json.dumps(it), flush=True)
+waiting = None
+for line in sys.stdin:
+    message = json.loads(line)
+    if "method" not in message:
+        say({"id": waiting, "result": ["told", message["result"]]})
+    elif message["method"] == "notifications/cancelled":
+        say({"id": message["params"]["requestId"], "result": "taken back"})
+    elif message["method"] == "ask":
+        waiting = message["id"]
+        say({"id": "s1", "method": "sampling/createMessage"})
+"#;
+
+#[test]
+fn a_connections_own_program_asks_it_and_hears_what_it_takes_back() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", ASKS], pool);
+    let mut client = daemon.connect();
+    client.send("{\"id\":1,\"method\":\"ask\"}\n");
+    assert_eq!(parse(&client.line())["method"], "sampling/createMessage");
+    client.send("{\"id\":\"s1\",\"result\":5}\n");
+    let told = parse(&client.line());
+    assert_eq!((&told["id"], &told["result"][1]), (&1.into(), &5.into()), "{told}");
+    client.send("{\"id\":2,\"method\":\"wait\"}\n");
+    client.send("{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":2}}\n");
+    let told = parse(&client.line());
+    assert_eq!((&told["id"], &told["result"]), (&2.into(), &"taken back".into()), "{told}");
+}
+
+#[test]
+fn a_length_of_gigabytes_is_refused_before_a_byte_of_it_is_kept() {
+    let folder = folder();
+    // 1.7 GB are announced, and ten bytes of it come.
+    let program = "import sys; sys.stdin.buffer.read(5); \
+                   sys.stdout.buffer.write((1_700_000_000).to_bytes(4, 'big') + b'x' * 10); \
+                   sys.stdout.flush(); sys.stdin.read()";
+    let pool = "framing = \"len4\"\nworkers = 1\n";
+    let daemon = serve(folder.path(), "lines", &["python3", "-c", program], pool);
+    let mut client = daemon.connect();
+    let told = client.ask("a");
+    assert!(told.starts_with("!unknown reply"), "{told}");
+    // And from a client, which is told so at once.
+    let folder = self::folder();
+    let daemon = serve(folder.path(), "len4", &["cat"], "framing = \"lines\"\n");
+    let mut client = daemon.connect();
+    client.send([&1_700_000_000_u32.to_be_bytes()[..], b"x"].concat());
+    let length: [u8; 4] = client.bytes(4).try_into().unwrap();
+    let told = client.bytes(u32::from_be_bytes(length) as usize);
+    assert!(told.starts_with(b"!toolong"), "{}", told.escape_ascii());
+}

@@ -15,6 +15,7 @@ mod access_log;
 mod addresses;
 mod balance;
 mod commands;
+mod datagrams;
 mod doctor;
 mod drain;
 mod examples;

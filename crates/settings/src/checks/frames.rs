@@ -60,6 +60,9 @@ fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
                 .mend("add `dispatch = \"session\"`, or remove `reset`"),
         );
     }
+    if is_session {
+        reset(pool, framing, faults);
+    }
     let wrong = if !is_session {
         None
     } else if framing == Framing::Oneshot {
@@ -72,6 +75,52 @@ fn session(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     if let (Some(why), Some(place)) = (wrong, group.place("dispatch")) {
         let mend = "remove `dispatch`, or `framing` and `pipeline`";
         faults.push(Fault::at(place, why).expected("one connection a program").mend(mend));
+    }
+}
+
+/// Whether what makes a program forget its client is one frame of its framing.
+fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
+    let (Some(Value::Text(text)), Some(place)) =
+        (pool.group.value("reset"), pool.group.place("reset"))
+    else {
+        return;
+    };
+    let wrong = match framing {
+        Framing::Lines | Framing::JsonRpc if text.contains('\n') => {
+            Some("a line feed ends a frame")
+        }
+        Framing::Len1 if text.len() > 0xff => Some("a frame of `len1` has at most 255 bytes"),
+        Framing::Len2 if text.len() > 0xffff => Some("a frame of `len2` has at most 65,535 bytes"),
+        _ => None,
+    };
+    if let Some(why) = wrong {
+        faults.push(
+            Fault::at(place, format!("`reset` is no frame: {why}"))
+                .expected("expected one request, without what the framing adds")
+                .mend("write one request, or remove `reset`: the program is then replaced"),
+        );
+    }
+}
+
+/// What another pool replied belongs to no connection, and a program that is a connection's own
+/// answers nobody else.
+pub(super) fn feeds_a_session(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
+    let (Some(Value::Text(name)), Some(place)) =
+        (pool.group.value("then"), pool.group.place("then"))
+    else {
+        return;
+    };
+    let next = pools.iter().find(|next| next.name == *name);
+    let dispatch = next.and_then(|next| next.group.value("dispatch"));
+    if let Some(Value::Word(Choice::Dispatch(Dispatch::Session))) = dispatch {
+        faults.push(
+            Fault::at(
+                place,
+                format!("the programs of `[pool.{name}]` are each a connection's own"),
+            )
+            .expected("expected a pool whose workers anybody may ask")
+            .mend(format!("remove `then`, or `dispatch` from `[pool.{name}]`")),
+        );
     }
 }
 

@@ -110,6 +110,8 @@ pub(super) fn launch(
     rustix::fs::fcntl_setfl(&verdict, OFlags::NONBLOCK)
         .map_err(rustix::io::Errno::raw_os_error)
         .map_err(system(Step::Pipes))?;
+    // Here, and not in the child: what that writes, the kernel first copies for it, page by page.
+    let words = Words::new(environment, mark, start)?;
     let keeper = rustix::process::getpid();
     let forked = system::fork()
         .map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
@@ -118,11 +120,56 @@ pub(super) fn launch(
         Fork::Parent(pid) => Ok((pid, Executing { verdict, bytes: Vec::new() })),
         Fork::Child => {
             let program = Child { keeper, start, group, descriptors };
-            let Err(error) = program.become_program(environment, mark, &pipes, &tell);
+            let Err(error) = program.become_program(&words, &pipes, &tell);
             // Only a keeper that is gone does not read it.
             let _ = rustix::io::write(&tell, &message::encode_error(&error));
             system::exit(127)
         }
+    }
+}
+
+/// What is handed to execve, as it wants it.
+struct Words {
+    /// Where the program may be, in the order in which it is looked for.
+    files: Vec<CString>,
+    /// What was searched, for a program without a slash.
+    path: Option<Vec<u8>>,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+impl Words {
+    fn new(environment: &Environment, mark: &str, start: &Start) -> Result<Self, StartError> {
+        let mut variables = environment.with(&start.env, start.env_clear, mark);
+        if start.stdbuf {
+            unbuffer(&mut variables)?;
+        }
+        let program = start.program.as_slice();
+        let found = variables.iter().find(|(name, _)| name == b"PATH");
+        let path = found.map_or(PATH_DEFAULT, |(_, value)| &value[..]).to_vec();
+        let is_named = !program.contains(&b'/');
+        let files = match is_named {
+            false => vec![c_string(program)?],
+            true => path
+                .split(|&byte| byte == b':')
+                .filter(|_| !program.is_empty())
+                .map(|directory| match directory {
+                    // An empty member means the working directory.
+                    [] => c_string(&[b"./", program].concat()),
+                    directory => c_string(&[directory, b"/", program].concat()),
+                })
+                .collect::<Result<_, _>>()?,
+        };
+        let arguments = [&start.program].into_iter().chain(&start.arguments);
+        let variables = variables.iter();
+        Ok(Self {
+            files,
+            path: is_named.then_some(path),
+            arguments: arguments.map(|bytes| c_string(bytes)).collect::<Result<_, _>>()?,
+            environment: variables
+                .map(|(name, value)| c_string(&[name, b"=".as_slice(), value].concat()))
+                .collect::<Result<_, _>>()?,
+        })
     }
 }
 
@@ -138,8 +185,7 @@ struct Child<'a> {
 impl Child<'_> {
     fn become_program(
         &self,
-        environment: &Environment,
-        mark: &str,
+        words: &Words,
         pipes: &[OwnedFd; 3],
         tell: &OwnedFd,
     ) -> Result<Infallible, StartError> {
@@ -167,22 +213,7 @@ impl Child<'_> {
             })?;
         }
         system::signals_as_new_but(&super::IGNORED);
-
-        let mut variables = environment.with(&start.env, start.env_clear, mark);
-        if start.stdbuf {
-            unbuffer(&mut variables)?;
-        }
-        let arguments: Vec<_> = [&start.program]
-            .into_iter()
-            .chain(&start.arguments)
-            .map(|bytes| c_string(bytes))
-            .collect::<Result<_, _>>()?;
-        let environment: Vec<_> = variables
-            .iter()
-            .map(|(name, value)| c_string(&[name, b"=".as_slice(), value].concat()))
-            .collect::<Result<_, _>>()?;
-        let path = variables.iter().find(|(name, _)| name == b"PATH").map(|(_, value)| &value[..]);
-        execute(&start.program, path.unwrap_or(PATH_DEFAULT), &arguments, &environment)
+        execute(&start.program, words)
     }
 
     /// The kernel kills the program with the keeper; should that have gone since the fork, this is
@@ -233,28 +264,15 @@ fn unbuffer(variables: &mut Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Executes the program if it is a path, else the first of that name in `path` that can be.
-fn execute(
-    program: &[u8],
-    path: &[u8],
-    arguments: &[CString],
-    environment: &[CString],
-) -> Result<Infallible, StartError> {
-    if program.contains(&b'/') {
-        let Err(errno) = system::execute(&c_string(program)?, arguments, environment);
-        return Err(explain(program, errno)
-            .unwrap_or_else(|| StartError::NotFound { program: text(program), path: None }));
-    }
+/// Executes the program if it is a path, else the first of that name in the `PATH` that can be.
+fn execute(program: &[u8], words: &Words) -> Result<Infallible, StartError> {
+    let Words { files, path, arguments, environment } = words;
     // As execvp(3): a file that may not be executed is passed over, and remembered.
     let mut passed_over = None;
-    for directory in path.split(|&byte| byte == b':').filter(|_| !program.is_empty()) {
-        let file = match directory {
-            // An empty member means the working directory.
-            [] => [b"./", program].concat(),
-            directory => [directory, b"/", program].concat(),
-        };
-        let Err(errno) = system::execute(&c_string(&file)?, arguments, environment);
-        match explain(&file, errno) {
+    for file in files {
+        let Err(errno) = system::execute(file, arguments, environment);
+        match explain(file.to_bytes(), errno) {
+            Some(error) if path.is_none() => return Err(error),
             None | Some(StartError::Directory { .. }) => {}
             Some(error @ StartError::NotExecutable { .. }) => {
                 passed_over.get_or_insert(error);
@@ -262,8 +280,8 @@ fn execute(
             Some(error) => return Err(error),
         }
     }
-    Err(passed_over
-        .unwrap_or_else(|| StartError::NotFound { program: text(program), path: Some(text(path)) }))
+    let path = path.as_deref().map(text);
+    Err(passed_over.unwrap_or_else(|| StartError::NotFound { program: text(program), path }))
 }
 
 /// Why `file` could not be executed; `None` if there is no such file.

@@ -258,15 +258,13 @@ fn questions(text: &mut String, measured: &Measured) {
     text.push_str(&format!(
         "\n**Where do the two meet?** {meeting} The larger the reply, the more of the work is copying it, which is the same with \
          and without a pool.\n\n\
-         **Why does its first column stand at exactly 250 and 500?** Because it counts ticks of the kernel's clock, not work. \
-         `Thread.start()` of that Python ended with a sleep of one microsecond (\"to let the thread run\"), which was a `select` without \
-         descriptors; and `select` of the Linux of that year rounded its time up to whole ticks. With 250 ticks a second \
-         the one thread that accepts and starts threads can go on 250 times a second, whatever there is to do; 500 is a wait of \
-         2 ms in its place: two ticks of a kernel with 1000 of them. That the numbers are ticks is what the source and the experiment say; \
-         which kernel had which is not written down. The pool starts no threads, so it never slept. The experiment: today's mix-in, 0 bytes, \
-         with a sleep to the next tick behind each start of a thread:\n\n\
+         **Why does its first column stand at exactly 250 and 500?** A guess that fits, and not a finding: the numbers are those of a \
+         wait of 4 ms and of 2 ms behind each start of a thread, and `Thread.start()` of that Python ended with a sleep of one microsecond \
+         (\"to let the thread run\"), which a kernel that rounds up to its ticks makes that long. The kernel of the original, and its tick, \
+         are not written down, so it cannot be measured again. What was measured is whether such a wait is enough: today's mix-in, 0 bytes, \
+         with a sleep to the next tick behind each start:\n\n\
          | tick | replies a second |\n|---|---|\n| none | {} |\n| 2 ms | {} |\n| 4 ms | {} |\n\n\
-         So most of the eightfold was the sleep; what a pool saves by itself is what the table above shows.\n",
+         How much of the eightfold of 2008 such a wait was is not known; what a pool saves today is what the table above shows.\n",
         tick("0"),
         tick("2"),
         tick("4"),

@@ -6,6 +6,7 @@ use exchange::{Outcome, RequestId, Slice, WorkerId};
 use wire::{Last, Piece};
 
 use super::super::GAP;
+use super::flights::Landed;
 use super::tags::{self, Message, Spoken};
 use super::{Link, Said, UNREAD_MAX};
 use crate::upward::Upward;
@@ -76,7 +77,7 @@ impl Link {
         // A reply of many frames may begin while its request is still being read.
         let asked = self
             .flights
-            .front()
+            .oldest()
             .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
         let Some(flight) = asked else { return Said::Unasked(shown(frame)) };
         let (id, body) = (flight.id, Slice::copy_of(frame));
@@ -92,7 +93,7 @@ impl Link {
 
     /// A message of a program whose messages keep their ids, unless it is a reply. What it says
     /// beside its replies is for the client that it works for, if it works for one only; what it
-    /// asks is answered by us.
+    /// asks is answered by us, unless it is a connection's own and works for it.
     fn handle_aside(
         &mut self,
         calls: &mut Calls<'_>,
@@ -103,20 +104,30 @@ impl Link {
         match tags::said_in_order(frame, &mut out) {
             Spoken::Reply => None,
             Spoken::Broken(text) => Some(Said::Broken(text)),
+            Spoken::Asked if self.is_own && self.flights.oldest().is_some() => {
+                self.pass_on(frame, up);
+                Some(Said::Fine)
+            }
             Spoken::Asked => Some(match self.write(calls, &out) {
                 Ok(_) => Said::Fine,
                 Err(unframable) => Said::Broken(unframable.text()),
             }),
             Spoken::Aside => {
-                up.push(match self.flights.front() {
-                    Some(flight) if !self.is_shared => {
-                        Upward::Part { id: flight.id, part: Slice::copy_of(frame) }
-                    }
-                    _ => Upward::Discarded,
-                });
+                self.pass_on(frame, up);
                 Some(Said::Fine)
             }
         }
+    }
+
+    /// What it says beside its replies goes to the client that it works for. While it works for
+    /// none, or for several, nobody can be told, which is counted.
+    fn pass_on(&self, frame: &[u8], up: &mut Vec<Upward>) {
+        up.push(match self.flights.oldest() {
+            Some(flight) if !self.is_shared => {
+                Upward::Part { id: flight.id, part: Slice::copy_of(frame) }
+            }
+            _ => Upward::Discarded,
+        });
     }
 
     /// One message of a program whose messages have tags.
@@ -134,13 +145,9 @@ impl Link {
         let message = tags.incoming(frame, &mut out);
         let said = match message {
             Message::Reply(id) => {
-                let place = self.flights.iter().position(|it| it.id == id && it.end <= accepted);
-                match place.and_then(|place| self.flights.remove(place)) {
-                    Some(flight) if flight.cancelled => {
-                        self.cancelled -= 1;
-                        up.push(Upward::Discarded);
-                    }
-                    Some(_) => {
+                match self.flights.land(id, accepted) {
+                    Some(Landed::Cancelled) => up.push(Upward::Discarded),
+                    Some(Landed::Wanted) => {
                         let outcome = Outcome::Reply(Slice::from(&out[..]));
                         up.push(Upward::Answered { id, outcome });
                         up.push(Upward::Released { worker });
@@ -188,7 +195,7 @@ impl Link {
         if let (Some(output), true) = (self.output, self.has_gap()) {
             calls.deadline(output, GAP, None);
         }
-        let Some(flight) = self.flights.pop_front() else { return };
+        let Some(flight) = self.flights.pop() else { return };
         let id = self.plant_shift(flight.id);
         up.push(Upward::Answered { id, outcome: Outcome::Reply(rest) });
         up.push(Upward::Released { worker });
@@ -214,7 +221,7 @@ impl Link {
         up: &mut Vec<Upward>,
     ) {
         let accepted = self.accepted(calls);
-        let unread = self.flights.front().is_some_and(|flight| flight.end > accepted);
+        let unread = self.flights.oldest().is_some_and(|flight| flight.end > accepted);
         if self.is_streaming && self.held.is_none() {
             if unread {
                 // It is still being asked.
@@ -227,7 +234,7 @@ impl Link {
     /// The program has exited well: its whole output is the reply, where that is how it replies.
     pub(in crate::programs) fn conclude(&mut self, up: &mut Vec<Upward>) {
         let Some(whole) = self.whole.take() else { return };
-        if let Some(flight) = self.flights.pop_front() {
+        if let Some(flight) = self.flights.pop() {
             up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(whole) });
             self.answers += 1;
         }
@@ -235,7 +242,7 @@ impl Link {
 
     /// The planted bug that gives a reply to the next request instead.
     fn plant_shift(&mut self, id: RequestId) -> RequestId {
-        match self.flights.front_mut() {
+        match self.flights.oldest_mut() {
             Some(next) if active(Plant::ShiftedReply) => std::mem::replace(&mut next.id, id),
             _ => id,
         }

@@ -118,11 +118,12 @@ fn answer(message: &jsonrpc::Message, frame: &[u8], id: &[u8], out: &mut Vec<u8>
     }
 }
 
-/// What becomes of a message that keeps its id.
-pub(super) fn unchanged(frame: &[u8]) -> Outgoing {
+/// What becomes of a message that keeps its id. A program that `asks` its client is told the answer.
+pub(super) fn unchanged(frame: &[u8], asks: bool) -> Outgoing {
     match scan(frame).map(|message| message.kind()) {
         Ok(Kind::Request) => Outgoing::Request,
         Ok(Kind::Notification) => Outgoing::Notification,
+        Ok(Kind::Response) if asks => Outgoing::Notification,
         Ok(Kind::Response) => Outgoing::Refused(RESPONSE),
         Err(fault) => Outgoing::Refused(fault.text()),
     }
@@ -470,6 +471,9 @@ mod tests {
         let mut tags = Tags::new(Framing::JsonRpc);
         assert!(matches!(out(&mut tags, 1, "hello").0, Outgoing::Refused(_)));
         assert!(matches!(back(&mut tags, "hello").0, Message::Broken(_)));
-        assert_eq!(unchanged(br#"{"method":"m"}"#), Outgoing::Notification);
+        assert_eq!(unchanged(br#"{"method":"m"}"#, false), Outgoing::Notification);
+        let answer = br#"{"id":1,"result":1}"#;
+        assert!(matches!(unchanged(answer, false), Outgoing::Refused(_)));
+        assert_eq!(unchanged(answer, true), Outgoing::Notification);
     }
 }
