@@ -1,6 +1,7 @@
 //! Clients bound to programs, the sorry answer that comes and goes, and orders at run time.
 
 use std::fs;
+use std::io::Write;
 use std::process::Command;
 
 use crate::daemon::{BINARY, Daemon, folder, one_pool, until};
@@ -67,20 +68,22 @@ fn over_its_limit_a_pool_is_sorry_until_there_is_room_again() {
          sorry = {{ line = \"we are sorry\", until = \"0%\" }}\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    // Held open at both ends: no reader finds it at its end, and each line lets one request go.
+    let mut gate = fs::OpenOptions::new().read(true).write(true).open(&gate).unwrap();
     let (mut one, mut two, mut three) = (daemon.connect(), daemon.connect(), daemon.connect());
     one.send("1\n");
     until("it works", || daemon.metric("roadstead_workers", &["state=\"busy\""]) == 1);
     two.send("2\n");
     until("one waits", || daemon.metric("roadstead_queue_length", &[]) == 1);
     assert_eq!(three.ask("3"), "we are sorry");
-    fs::write(&gate, "go\n").unwrap();
+    gate.write_all(b"go\n").unwrap();
     assert_eq!(one.line(), "1");
     assert_eq!(three.ask("4"), "we are sorry", "one slot of two places is still taken");
-    fs::write(&gate, "go\n").unwrap();
+    gate.write_all(b"go\n").unwrap();
     assert_eq!(two.line(), "2");
     until("it is sorry no longer", || daemon.metric("roadstead_sorry", &[]) == 0);
     three.send("5\n");
-    fs::write(&gate, "go\n").unwrap();
+    gate.write_all(b"go\n").unwrap();
     assert_eq!(three.line(), "5");
 }
 
@@ -88,6 +91,7 @@ fn over_its_limit_a_pool_is_sorry_until_there_is_room_again() {
 fn a_worker_that_is_disabled_gets_nothing_and_a_wrong_name_is_told_the_right_ones() {
     let folder = folder();
     let daemon = Daemon::serve(folder.path(), &one_pool("", TELLS_PID));
+    until("all run", || daemon.metric("roadstead_workers", &["state=\"idle\""]) == 3);
     let mut client = daemon.connect();
     for worker in ["0", "1"] {
         assert!(ctl(&daemon, &["disable", "main", worker]).0);
