@@ -1,11 +1,13 @@
 //! What balancing means for exchanges: the sorry answer, how fit workers are, and what an operator
 //! asks and orders.
 
+use std::sync::Arc;
+
 use exchange::{Cause, End, Outcome, Phase, RequestId, Verdict};
 use pool::{Control, Decided, Decision, Hand, Refused};
 
 use crate::core::{Core, Waiting};
-use crate::exchanges::{Move, State};
+use crate::exchanges::{Client, Delivery, Move, State};
 use crate::plan::SorryPlan;
 use crate::status::{Lately, Told, Why};
 
@@ -35,6 +37,17 @@ impl Core {
             None => crate::core::refusal(cause, &served.name),
             Some(SorryPlan::Body(body)) => {
                 Outcome::Sorry(End::new(cause, Phase::Queue), body.clone())
+            }
+            Some(SorryPlan::Page(page)) => {
+                let page = Arc::clone(page);
+                let body = page.body.clone();
+                if let Some(exchange) = self.exchanges.get_mut(id)
+                    && let Client::Session { session, sequence } = exchange.client
+                {
+                    let client = Client::Session { session, sequence };
+                    self.finished.push((client, Delivery::Page(page)));
+                }
+                Outcome::Sorry(End::new(cause, Phase::Queue), body)
             }
             Some(SorryPlan::Pool(other)) => {
                 let other = *other;

@@ -14,6 +14,7 @@ use pool::{Payload, Pool};
 
 use crate::bindings::{Slot, Way};
 use crate::checks::Checks;
+use crate::cookies::Cookies;
 use crate::door::Doors;
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
 use crate::form::Form;
@@ -75,6 +76,8 @@ pub(crate) struct ServedPool {
     pub(crate) checks: Option<Box<Checks>>,
     /// What it answers over HTTP, where its workers do not speak that themselves.
     question: Option<Arc<Question>>,
+    /// Tells clients their server, and is told by them.
+    cookies: Option<Box<Cookies>>,
     /// Where a program is a connection's own.
     own: Option<Own>,
     journal: Journal,
@@ -141,15 +144,24 @@ pub(crate) enum Word {
     Whole,
 }
 
+/// Minutes since the Unix epoch.
+fn minute(at_us: i64) -> u32 {
+    u32::try_from(at_us / 60_000_000).unwrap_or(0)
+}
+
 impl Core {
     pub(crate) fn new(plans: Vec<PoolPlan>, epoch: Epoch, seed: u64) -> Self {
         let now = epoch.instant;
         let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
             let PoolPlan { name, pool, then, mut balance, question, own, workers } = plan;
             let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
+            let pool = Pool::new(pool, now, seed);
+            let berth = |name: &str| pool.berth_named(name);
+            let cookies = balance.cookie.take().map(|plan| Box::new(Cookies::new(plan, berth)));
             ServedPool {
                 workers: Workers::new(&name, workers),
-                pool: Pool::new(pool, now, seed),
+                pool,
+                cookies,
                 counts: PoolCounts::default(),
                 journal: Journal::default(),
                 dirty: true,
@@ -221,6 +233,7 @@ impl Core {
             parts: Vec::new(),
             pool,
             named,
+            knows: None,
             state: State::Received,
         })
     }
@@ -242,7 +255,13 @@ impl Core {
     pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[place];
-        let (peer, at_us, body) = (exchange.peer, exchange.at_us, body.compact());
+        let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
+        if let Some(cookies) = &served.cookies {
+            let (told, without) = cookies.read(body, minute(at_us));
+            body = without;
+            exchange.named = told.named;
+            exchange.knows = told.named.filter(|_| told.fresh);
+        }
         let wish = Wish::of(&served.balance.wishes, peer, &body, exchange.named);
         let waiting = Waiting { id, peer, at_us, body, form, wish };
         served.dirty = true;
@@ -287,7 +306,7 @@ impl Core {
     }
 
     /// The head of a worker's answer goes to its client; a caller in this process wants none.
-    fn head(&mut self, place: usize, id: RequestId, head: Head) {
+    fn head(&mut self, place: usize, id: RequestId, mut head: Head) {
         let Some(exchange) = self.exchanges.get_mut(id) else {
             self.pools[place].counts.discarded += 1;
             return head.recycle();
@@ -295,6 +314,16 @@ impl Core {
         exchange.stamps.first_byte.get_or_insert(self.now);
         if let Some(trail) = exchange.trail.as_mut().filter(|_| !head.is_interim()) {
             trail.status = head.status;
+        }
+        let served = &mut self.pools[place];
+        if let (Some(cookies), State::Working(worker), false) =
+            (&served.cookies, exchange.state, head.is_interim())
+        {
+            let knows = exchange.knows.is_some() && exchange.knows == served.pool.berth(worker);
+            let at = minute(exchange.at_us);
+            if let Some(key) = cookies.write(&mut head, worker.index(), knows, at) {
+                served.pool.handle_learnt(self.now, worker, &key);
+            }
         }
         match exchange.client {
             Client::Session { session, sequence } => {

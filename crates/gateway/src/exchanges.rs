@@ -13,12 +13,14 @@
 //! taken out with its ticket, *Working* is in the hands of one worker. An end removes the exchange;
 //! the worker that still has it in its hands answers to a stale id, and that answer is discarded.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 use pool::Ticket;
 
 use crate::logbook::Trail;
+use crate::plan::Page;
 use crate::table::Table;
 
 /// One session from accept to close.
@@ -45,6 +47,8 @@ pub(crate) enum Client {
 pub(crate) enum Delivery {
     /// The head of its reply, before the parts.
     Head(crate::upward::Head),
+    /// How the outcome behind it is told over HTTP.
+    Page(Arc<Page>),
     /// Whether more of its body is wanted now.
     Flow(bool),
     /// A part of its reply; more comes.
@@ -121,6 +125,8 @@ pub(crate) struct Exchange {
     pub(crate) pool: usize,
     /// The worker of this pool that it names, as [`pool::Pool::berth`] tells it.
     pub(crate) named: Option<u64>,
+    /// The same, if its client need not be told again when that worker answers.
+    pub(crate) knows: Option<u64>,
     pub(crate) state: State,
 }
 
@@ -141,6 +147,7 @@ impl Exchange {
         // Another pool has other workers.
         if matches!(step, Move::Next | Move::PassOn) {
             self.named = None;
+            self.knows = None;
         }
     }
 }

@@ -20,6 +20,7 @@ mod access;
 mod balance;
 mod bindings;
 mod checks;
+mod cookies;
 mod core;
 mod door;
 mod drain;

@@ -16,10 +16,14 @@ use crate::question::Question;
 
 mod balance;
 mod check;
+mod cookie;
+mod page;
 mod terms;
 
-pub(crate) use balance::{BalancePlan, SorryPlan};
+pub(crate) use balance::BalancePlan;
 pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
+pub(crate) use cookie::CookiePlan;
+pub(crate) use page::{Page, SorryPlan};
 pub(crate) use terms::Terms;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
@@ -39,7 +43,7 @@ pub enum PlanError {
     NoPool(String),
     /// A listener was given no socket.
     NoSocket(String),
-    /// What a pool answers with when it is sorry cannot be had.
+    /// What a pool answers with when it is sorry, or what its cookies are made with, cannot be had.
     Sorry {
         /// The pool.
         pool: String,

@@ -6,6 +6,7 @@ use std::ops::Range;
 use exchange::{Peer, RequestId};
 use pool::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 use settings::Key;
+use wire::http1::keys;
 
 /// A key that was found, without a copy where it stands in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +108,10 @@ fn find(key: &Key, peer: Peer, body: &[u8]) -> Option<Found> {
             let value = body[word.clone()].strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
             Some(Found::Within(word.end - value.len()..word.end))
         }),
+        Key::Header(name) => keys::field(body, name.as_bytes()).map(Found::Within),
+        Key::Cookie(name) => keys::cookie(body, name.as_bytes()).map(Found::Within),
+        Key::Path => keys::path(body).map(Found::Within),
+        Key::Query(name) => keys::parameter(body, name.as_bytes()).map(Found::Within),
         Key::Member(name) => {
             let mut fields = fields::Fields::new();
             fields::json::decode(&mut fields, body).ok()?;

@@ -131,21 +131,30 @@ impl CookieCodec {
     /// # Errors
     /// When it was not made by this codec, was changed, or is too old.
     pub fn read(&self, value: &[u8], minute: u32) -> Result<u64, CookieFault> {
+        self.read_aged(value, minute).map(|(name, _)| name)
+    }
+
+    /// The same, with its age in minutes where the value tells it.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_aged(&self, value: &[u8], minute: u32) -> Result<(u64, Option<u32>), CookieFault> {
         let mut bytes = [0; SIGNED];
         let bytes = unhex(value, &mut bytes).ok_or(CookieFault::Foreign)?;
         let name = |bytes: &[u8]| u64::from_be_bytes(bytes[..8].try_into().expect("8 bytes"));
         match self.value {
-            CookieValue::Opaque if bytes.len() == 8 => Ok(name(bytes)),
+            CookieValue::Opaque if bytes.len() == 8 => Ok((name(bytes), None)),
             CookieValue::Signed if bytes.len() == SIGNED => {
                 let mut mac = self.mac.clone();
                 mac.update(&bytes[..12]);
                 mac.verify_truncated_left(&bytes[12..]).map_err(|_| CookieFault::Forged)?;
                 let made = u32::from_be_bytes(bytes[8..12].try_into().expect("4 bytes"));
                 let ahead = made.saturating_sub(minute);
-                if minute.saturating_sub(made) > self.lifetime_minutes || ahead > MINUTES_AHEAD {
+                let age = minute.saturating_sub(made);
+                if age > self.lifetime_minutes || ahead > MINUTES_AHEAD {
                     return Err(CookieFault::Old);
                 }
-                Ok(name(bytes))
+                Ok((name(bytes), Some(age)))
             }
             _ => Err(CookieFault::Foreign),
         }

@@ -170,6 +170,11 @@ impl Roster {
         if self.named { Berth(self.at(place).identity | NAMED) } else { Berth(worker.as_u64()) }
     }
 
+    /// The same, where workers have names, of one that may not run.
+    pub(crate) fn named_berth(&self, place: u32) -> Option<Berth> {
+        self.named.then(|| Berth(self.at(place).identity | NAMED))
+    }
+
     /// The place that a client is bound to. Whoever has no name is found by its id, and must be
     /// the same still.
     pub(crate) fn place_of(&self, berth: Berth, alive: impl Fn(WorkerId) -> bool) -> Option<u32> {

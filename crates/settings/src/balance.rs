@@ -4,6 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::Secret;
+
 /// What a pool does beyond giving the next request to the next free worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Balance {
@@ -64,6 +66,26 @@ pub enum Key {
     Field(String),
     /// A member of the JSON object that it is.
     Member(String),
+    /// A field of its head, of HTTP.
+    Header(String),
+    /// A cookie, of HTTP.
+    Cookie(String),
+    /// The path, of HTTP, without the query.
+    Path,
+    /// A parameter of the query, of HTTP, as it is written.
+    Query(String),
+}
+
+impl Key {
+    /// Whether it is found in requests of HTTP, or in others; none: in both.
+    #[must_use]
+    pub const fn is_http(&self) -> Option<bool> {
+        match self {
+            Self::Source => None,
+            Self::Line | Self::Word(_) | Self::Field(_) | Self::Member(_) => Some(false),
+            Self::Header(_) | Self::Cookie(_) | Self::Path | Self::Query(_) => Some(true),
+        }
+    }
 }
 
 impl fmt::Display for Key {
@@ -75,6 +97,10 @@ impl fmt::Display for Key {
             Self::Word(number) => write!(f, "word:{number}"),
             Self::Field(name) => write!(f, "field:{name}"),
             Self::Member(name) => write!(f, "member:{name}"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Cookie(name) => write!(f, "cookie:{name}"),
+            Self::Path => f.write_str("path"),
+            Self::Query(name) => write!(f, "query:{name}"),
         }
     }
 }
@@ -83,13 +109,78 @@ impl fmt::Display for Key {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sticky {
     /// What a client is known by.
-    pub key: Key,
+    pub by: KnownBy,
     /// A client that did not ask for so long is no longer bound.
     pub lifetime: Duration,
     /// Clients bound at once.
     pub entries: u32,
     /// What becomes of a client whose worker is gone.
     pub gone: Gone,
+}
+
+/// What a client is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KnownBy {
+    /// Something that its requests hold anyway.
+    Key(Key),
+    /// A cookie that says which server is its own.
+    Cookie(Cookie),
+}
+
+/// A cookie that says which server is a client's own (`sticky.cookie`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cookie {
+    /// Its name.
+    pub name: String,
+    /// How the client gets it.
+    pub mode: CookieMode,
+    /// What its value is made of.
+    pub value: CookieValue,
+    /// What values are made with; none: drawn at each start.
+    pub secret: Option<Secret>,
+    /// `Path`.
+    pub path: String,
+    /// `Max-Age`; none: until the client ends.
+    pub max_age: Option<Duration>,
+    /// `HttpOnly`.
+    pub http_only: bool,
+    /// `Secure`.
+    pub secure: bool,
+    /// `SameSite`.
+    pub same_site: SameSite,
+}
+
+/// How a client gets the cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CookieMode {
+    /// One of ours is added.
+    Insert,
+    /// The value of the server's is replaced.
+    Rewrite,
+    /// Ours stands before the value of the server's.
+    Prefix,
+    /// The server's is learnt.
+    Passive,
+}
+
+/// What a cookie's value is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CookieValue {
+    /// A digest of the server's name.
+    Opaque,
+    /// The digest, when it was made, and a code over both.
+    Signed,
+}
+
+/// `SameSite` of a cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameSite {
+    /// `Strict`.
+    Strict,
+    /// `Lax`.
+    Lax,
+    /// `None`.
+    None,
 }
 
 /// What becomes of a client whose worker is gone.
@@ -206,6 +297,19 @@ pub struct Sorry {
     pub until: u32,
     /// How long that must hold.
     pub steady: Duration,
+    /// How it says so over HTTP.
+    pub http: SorryHttp,
+}
+
+/// How a pool says over HTTP that it is sorry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SorryHttp {
+    /// The status; none: 503, or 302 where another place is named.
+    pub status: Option<u16>,
+    /// What the body is; none: as the name of its file ends.
+    pub content_type: Option<String>,
+    /// When the client may come again; zero: that is not said.
+    pub retry_after: Duration,
 }
 
 /// What a pool answers with when it is sorry.
@@ -217,4 +321,6 @@ pub enum SorryAnswer {
     File(String),
     /// Whatever this pool answers.
     Pool(String),
+    /// That the client should ask there, over HTTP.
+    Redirect(String),
 }

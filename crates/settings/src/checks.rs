@@ -15,6 +15,7 @@ use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
 use crate::{Address, Preset, Protocol};
 
+mod affinity;
 mod frames;
 mod health;
 mod http;
@@ -47,6 +48,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     for pool in &pools {
         balance::check(pool, &pools, faults);
+        affinity::check(pool, faults);
         health::check(pool, faults);
         frames::feeds_a_session(pool, &pools, faults);
     }

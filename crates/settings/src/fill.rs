@@ -9,7 +9,10 @@ use std::time::Duration;
 use crate::model::*;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{Balance, Check, CheckKind, Health, HttpProbe, Key, Probe, Sorry, SorryAnswer, Sticky};
+use crate::{
+    Balance, Check, CheckKind, Cookie, Health, HttpProbe, Key, KnownBy, Probe, Sorry, SorryAnswer,
+    SorryHttp, Sticky,
+};
 
 /// The model of sections that were walked and checked without a fault.
 pub(crate) fn fill(sections: &[Section]) -> Configuration {
@@ -132,10 +135,27 @@ fn balance(group: &Group) -> Balance {
 
 fn sticky(group: &Group) -> Sticky {
     Sticky {
-        key: key(group, "key"),
+        by: match group.find("cookie") {
+            Some(_) => KnownBy::Cookie(cookie(group)),
+            None => KnownBy::Key(key(group, "key")),
+        },
         lifetime: time(group, "lifetime"),
         entries: count(group, "entries"),
         gone: choice!(group, "gone", Gone),
+    }
+}
+
+fn cookie(group: &Group) -> Cookie {
+    Cookie {
+        name: text(group, "cookie"),
+        mode: choice!(group, "mode", Mode),
+        value: choice!(group, "value", Value),
+        secret: group.find("secret").map(|_| secret(group, "secret")),
+        path: text(group, "path"),
+        max_age: Some(time(group, "max_age")).filter(|age| !age.is_zero()),
+        http_only: switch(group, "http_only"),
+        secure: switch(group, "secure"),
+        same_site: choice!(group, "same_site", SameSite),
     }
 }
 
@@ -191,11 +211,18 @@ fn sorry(group: &Group) -> Sorry {
             SorryAnswer::Line(text(group, "line"))
         } else if group.find("file").is_some() {
             SorryAnswer::File(text(group, "file"))
+        } else if group.find("redirect").is_some() {
+            SorryAnswer::Redirect(text(group, "redirect"))
         } else {
             SorryAnswer::Pool(text(group, "pool"))
         },
         until: count(group, "until"),
         steady: time(group, "steady"),
+        http: SorryHttp {
+            status: group.find("status").and_then(|_| u16::try_from(count(group, "status")).ok()),
+            content_type: group.find("type").map(|_| text(group, "type")),
+            retry_after: time(group, "retry_after"),
+        },
     }
 }
 

@@ -201,6 +201,9 @@ pub(crate) enum Choice {
     Preset(Preset),
     Gone(crate::Gone),
     Check(crate::CheckKind),
+    Mode(crate::CookieMode),
+    Value(crate::CookieValue),
+    SameSite(crate::SameSite),
     Forwarded(Forwarded),
     /// Of `event`.
     EventKernel(EventKernel),

@@ -234,14 +234,19 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
         },
         Some(("field", name)) => named(name, Key::Field),
         Some(("member", name)) => named(name, Key::Member),
+        None if text == "path" => Ok(Key::Path),
+        Some(("header", name)) => named(name, Key::Header),
+        Some(("cookie", name)) => named(name, Key::Cookie),
+        Some(("query", name)) => named(name, Key::Query),
         None if text == "word" => {
             Err(Bad::because("does not say which").mend("write \"word:1\" for the first"))
         }
-        None if text == "field" || text == "member" => {
+        None if ["field", "member", "header", "cookie", "query"].contains(&text) => {
             Err(Bad::because("does not say which").mend(format!("write \"{text}:NAME\"")))
         }
         _ => {
-            let kinds = ["source", "line", "word", "field", "member"];
+            let kinds =
+                ["source", "line", "word", "field", "member", "header", "cookie", "path", "query"];
             let kind = text.split(':').next().unwrap_or_default();
             let bad = Bad::because("is not a key");
             Err(match crate::nearest::nearest(kind, kinds) {

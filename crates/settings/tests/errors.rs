@@ -381,56 +381,6 @@ fn what_is_given_twice_or_in_two_ways_is_named_the_second_time() {
 }
 
 #[test]
-fn a_check_says_what_belongs_to_it() {
-    says(
-        in_pool("health = { rise = 2 }"),
-        12,
-        "rise",
-        "`rise` is given, but nothing is checked",
-        "add `check = \"tcp\"`, or remove it",
-    );
-    says(
-        in_pool("health = { check = \"line\" }"),
-        20,
-        "\"line\"",
-        "`check = \"line\"` needs `send`",
-        "add `send = \"ping\"`",
-    );
-    says(
-        in_pool("health = { check = \"line\", send = \"ping\", path = \"/\" }"),
-        43,
-        "path",
-        "`path` belongs to `check = \"http\"`",
-        "write `check = \"http\"`, or remove it",
-    );
-    says(
-        in_pool("health = { check = \"tcp\" }"),
-        20,
-        "\"tcp\"",
-        "`check = \"tcp\"` cannot check a program pool",
-        "write `check = \"line\"` or `check = \"program\"`",
-    );
-    says(
-        in_store("health = { check = \"line\", send = \"ping\" }"),
-        20,
-        "\"line\"",
-        "`check = \"line\"` cannot check a database pool",
-        "remove it; `errors` and `slow` judge by what requests came to",
-    );
-    let servers = |health: &str| {
-        let text = format!(
-            "[listener.main]\nlisten = \":80\"\nprotocol = \"http\"\npool = \"web\"\n[pool.web]\n\
-             servers = [\"127.0.0.1:1\"]\nhealth = {{ check = \"http\", {health} }}\n"
-        );
-        (only(&text), 7)
-    };
-    let range = "write \"200..399\", or \"200\" for that alone";
-    says(servers("status = \"9\""), 37, "\"9\"", "`9` is no range of statuses", range);
-    let path = "`a b` cannot be the path of a request";
-    says(servers("path = \"a b\""), 35, "\"a b\"", path, "begin it with `/` and write no blanks");
-}
-
-#[test]
 fn what_a_database_pool_cannot_be_is_told() {
     says(
         in_store("workers = 2"),

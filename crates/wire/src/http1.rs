@@ -33,6 +33,7 @@ mod encode;
 mod forward;
 mod grammar;
 mod head;
+pub mod keys;
 mod limits;
 mod refusal;
 mod reply;

@@ -151,6 +151,7 @@ impl Core {
         let (at_us, peer) = (self.epoch.at_us(self.now), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
             named: None,
+            knows: None,
             client: Client::Nobody,
             peer,
             at_us,

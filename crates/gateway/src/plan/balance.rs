@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use exchange::Slice;
-
-use super::{CheckPlan, PlanError, check};
+use super::page::SorryPlan;
+use super::{CheckPlan, CookiePlan, PlanError, check, cookie, page};
 use crate::wish::Wishes;
 
 /// What is looked for in requests, and what is answered in place of a refusal.
@@ -17,14 +16,8 @@ pub(crate) struct BalancePlan {
     pub(crate) judges: bool,
     /// How workers are looked at while nobody asks them.
     pub(crate) check: Option<CheckPlan>,
-}
-
-/// What a pool answers with when it is sorry.
-#[derive(Clone, Debug)]
-pub(crate) enum SorryPlan {
-    Body(Slice),
-    /// The place of another pool.
-    Pool(usize),
+    /// A cookie that tells clients' servers.
+    pub(crate) cookie: Option<CookiePlan>,
 }
 
 /// Adds to a pool's settings what `balance` says, and gives what is left of it.
@@ -58,7 +51,8 @@ pub(super) fn balance(
     to.priority_step = priority_step;
     to.hold = hold;
     to.decisions = decisions;
-    let sticky = sticky.map(|settings::Sticky { key, lifetime, entries, gone }| {
+    let mut cookie = None;
+    let sticky = sticky.map(|settings::Sticky { by, lifetime, entries, gone }| {
         to.sticky = Some(pool::Sticky {
             limits: pool::AffinityLimits { lifetime, entries },
             gone: match gone {
@@ -66,41 +60,32 @@ pub(super) fn balance(
                 settings::Gone::Refuse => pool::Gone::Refuse,
             },
         });
-        key
+        match by {
+            settings::KnownBy::Key(key) => Some(key),
+            settings::KnownBy::Cookie(settings) => {
+                let passive = settings.mode == settings::CookieMode::Passive;
+                let key = settings::Key::Cookie(settings.name.clone());
+                cookie = Some((settings, lifetime));
+                passive.then_some(key)
+            }
+        }
     });
+    let sticky = sticky.flatten();
+    let cookie = match cookie {
+        Some((settings, lifetime)) => Some(cookie::cookie(name, settings, lifetime, servers)?),
+        None => None,
+    };
     let sorry = match sorry {
         None => None,
-        Some(settings::Sorry { answer, until, steady }) => {
+        Some(settings::Sorry { answer, until, steady, http }) => {
             to.sorry = Some(pool::SorrySettings { until, steady });
-            Some(answer_of(name, answer, places)?)
+            let plan = page::answer(name, answer, http, places)?;
+            Some(if servers.is_empty() { plan.without_head() } else { plan })
         }
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);
     let wishes = Wishes { sticky, hash, fair, priority };
-    Ok(BalancePlan { wishes, sorry, judges: errors > 0, check })
-}
-
-fn answer_of(
-    pool: &str,
-    answer: settings::SorryAnswer,
-    places: &BTreeMap<String, usize>,
-) -> Result<SorryPlan, PlanError> {
-    match answer {
-        settings::SorryAnswer::Line(line) => Ok(SorryPlan::Body(Slice::from(line.as_str()))),
-        settings::SorryAnswer::Pool(name) => {
-            places.get(&name).copied().map(SorryPlan::Pool).ok_or(PlanError::NoPool(name))
-        }
-        settings::SorryAnswer::File(path) => match std::fs::read(&path) {
-            Ok(bytes) => {
-                let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-                Ok(SorryPlan::Body(Slice::from(body)))
-            }
-            Err(error) => Err(PlanError::Sorry {
-                pool: pool.to_owned(),
-                why: format!("its answer `{path}` cannot be read: {error}"),
-            }),
-        },
-    }
+    Ok(BalancePlan { wishes, sorry, judges: errors > 0, check, cookie })
 }
 
 const fn order(schedule: settings::Schedule) -> pool::Schedule {

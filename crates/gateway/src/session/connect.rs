@@ -70,7 +70,7 @@ impl Connect {
             Delivery::End(Outcome::Sorry(_, body)) => body.len(),
             Delivery::End(Outcome::Ended(..)) => 0,
             // Of messages only.
-            Delivery::Head(_) | Delivery::Flow(_) => return,
+            Delivery::Head(_) | Delivery::Page(_) | Delivery::Flow(_) => return,
         };
         if self.request.is_none() {
             return;
@@ -98,7 +98,7 @@ impl Connect {
                     ended => ended,
                 });
             }
-            Delivery::Head(_) | Delivery::Flow(_) => {}
+            Delivery::Head(_) | Delivery::Page(_) | Delivery::Flow(_) => {}
         }
     }
 

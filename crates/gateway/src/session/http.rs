@@ -32,7 +32,7 @@ use wire::http1::{
 use crate::core::Core;
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::{Expects, Form};
-use crate::plan::HttpPlan;
+use crate::plan::{HttpPlan, Page};
 use crate::question::Question;
 use crate::transport::Transport;
 use crate::upward::Head;
@@ -76,6 +76,8 @@ struct Asked {
     wanted: bool,
     /// The worker was asked to wait with parts of the reply.
     holding: bool,
+    /// How the answer of a pool that is sorry is told.
+    page: Option<Arc<Page>>,
     /// Where the reply comes in chunks and the client knows none: where in them it is.
     chunks: Option<Box<Body>>,
     /// Where it is a question.
@@ -266,6 +268,7 @@ impl Http {
             keep,
             wanted: false,
             holding: false,
+            page: None,
             chunks: None,
             question: None,
         });
@@ -323,6 +326,7 @@ impl Http {
         let Some(asked) = self.asked.as_mut().filter(|_| sequence == self.number) else { return };
         match delivery {
             Delivery::Head(head) => self.deliver_head(transport, calls, head, core),
+            Delivery::Page(page) => asked.page = Some(page),
             Delivery::Part(part) => {
                 if asked.output == Output::None {
                     asked.begin(transport, calls, core);
@@ -398,8 +402,16 @@ impl Http {
                 let mut out = std::mem::take(&mut core.scratch);
                 out.clear();
                 asked.keep &= whole;
-                let reply = asked.question.as_ref().map_or(TEXT, |it| it.content_type);
-                write_outcome(outcome, reply, asked.method, asked.version, asked.keep, &mut out);
+                let (method, version) = (asked.method, asked.version);
+                match asked.page.take() {
+                    Some(page) => {
+                        write_answer(&page.answer(asked.keep), method, version, &mut out);
+                    }
+                    None => {
+                        let reply = asked.question.as_ref().map_or(TEXT, |it| it.content_type);
+                        write_outcome(outcome, reply, method, version, asked.keep, &mut out);
+                    }
+                }
                 transport.send_bytes(calls, &out);
                 core.scratch = out;
             }

@@ -153,7 +153,7 @@ impl Owed {
             Delivery::Part(part) => (part_size(part), part.len()),
             Delivery::End(outcome) => (size(outcome), length(outcome)),
             // Of messages only; a frame has neither a head nor a body that follows it.
-            Delivery::Head(_) | Delivery::Flow(_) => return None,
+            Delivery::Head(_) | Delivery::Page(_) | Delivery::Flow(_) => return None,
         };
         // Beside others, or behind parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.is_parted);
@@ -183,7 +183,7 @@ impl Owed {
                 reply.request = None;
                 reply.outcome = Some(outcome);
             }
-            (None, Delivery::Head(_) | Delivery::Flow(_)) => {}
+            (None, Delivery::Head(_) | Delivery::Page(_) | Delivery::Flow(_)) => {}
         }
         self.note(number);
         told

@@ -59,6 +59,16 @@ impl<P: Payload> Pool<P> {
         self.turn();
     }
 
+    /// A worker told its client by what it knows it: the client is bound to it by this key.
+    pub fn handle_learnt(&mut self, now: Instant, worker: WorkerId, key: &[u8]) {
+        self.begin(now);
+        if let (Some(place), Some(affinity)) = (self.workers.find(worker), &mut self.affinity) {
+            let berth = self.roster.berth(place, worker);
+            affinity.bind(self.now, &crate::affinity::Key::new(key), berth);
+        }
+        self.turn();
+    }
+
     /// A request that was given to a worker ended there, well or not, after so much time.
     pub fn handle_result(&mut self, now: Instant, worker: WorkerId, good: bool, took: Duration) {
         self.begin(now);

@@ -111,6 +111,13 @@ impl<P: Payload> Pool<P> {
         Some(self.roster.berth(place, worker).0)
     }
 
+    /// The same of a worker with a name, whether it runs or not.
+    #[must_use]
+    pub fn berth_named(&self, name: &str) -> Option<u64> {
+        let berth = self.roster.named_berth(self.roster.find(name)?)?;
+        Some(berth.0)
+    }
+
     /// What was decided about one request, the oldest first.
     pub fn why(&self, id: u64) -> impl Iterator<Item = &Decision> {
         self.decisions.of(id)

@@ -10,6 +10,7 @@ use crate::http_server::{Answer, Server};
 mod balance;
 mod checks;
 mod smuggling;
+mod sticky;
 
 fn serve(server: &Server, listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     let servers = format!("servers = [\"127.0.0.1:{}\"]\n{pool}", server.port);

@@ -34,13 +34,14 @@ pub(super) fn check(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>)
 
 /// A pool is sorry in one way.
 fn one_answer(sorry: &Group, pool: &Group, faults: &mut Vec<Fault>) {
-    let mut given = ["line", "file", "pool"].into_iter().filter_map(|name| sorry.key(name));
+    let mut given =
+        ["line", "file", "pool", "redirect"].into_iter().filter_map(|name| sorry.key(name));
     match (given.next(), given.next()) {
         (Some(one), Some(other)) => {
             let second = if one.start > other.start { one } else { other };
             faults.push(
                 Fault::at(second, "`sorry` has two answers")
-                    .expected("expected one of `line`, `file` and `pool`")
+                    .expected("expected one of `line`, `file`, `pool` and `redirect`")
                     .mend("keep one of them"),
             );
         }
@@ -48,7 +49,7 @@ fn one_answer(sorry: &Group, pool: &Group, faults: &mut Vec<Fault>) {
             let place = pool.key("sorry").unwrap_or(0..0);
             faults.push(
                 Fault::at(place, "`sorry` does not say what to answer")
-                    .expected("expected one of `line`, `file` and `pool`")
+                    .expected("expected one of `line`, `file`, `pool` and `redirect`")
                     .mend("add `line = \"busy, come back later\"`"),
             );
         }

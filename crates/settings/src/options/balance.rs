@@ -3,12 +3,32 @@
 use super::table::{any, count, time, time_or_zero, word};
 use super::{Default, Kind, Opt, Word};
 use crate::options::Choice;
-use crate::{CheckKind, Gone, Schedule};
+use crate::{CheckKind, CookieMode, CookieValue, Gone, SameSite, Schedule};
 
-use Default::{Is, None as Nothing, Required};
+use Default::{Is, None as Nothing};
 
 pub(super) const STICKY: &[Opt] = &[
-    any("key", Kind::Key, Required, "What a client is known by."),
+    any("key", Kind::Key, Nothing, "What a client is known by; either this or `cookie`."),
+    any(
+        "cookie",
+        Kind::Text,
+        Nothing,
+        "The name of a cookie of HTTP that says which server is the client's own.",
+    ),
+    any("mode", Kind::Word(MODE), Is("insert"), "How the client gets the cookie."),
+    any("value", Kind::Word(VALUE), Is("opaque"), "What its value is made of; never an address."),
+    any(
+        "secret",
+        Kind::Secret,
+        Nothing,
+        "What values are made with, the same on machines that share clients; without it clients are bound \
+         anew after a restart.",
+    ),
+    any("path", Kind::Text, Is("/"), "`Path` of a cookie that is inserted."),
+    any("max_age", time_or_zero(), Is("0s"), "Its `Max-Age`; `0s`: until the client ends."),
+    any("http_only", Kind::Switch, Is("true"), "Whether it is `HttpOnly`."),
+    any("secure", Kind::Switch, Is("false"), "Whether it is `Secure`."),
+    any("same_site", Kind::Word(SAME_SITE), Is("lax"), "Its `SameSite`."),
     any("lifetime", time(), Is("1h"), "A client that did not ask for so long is no longer bound."),
     any(
         "entries",
@@ -22,6 +42,40 @@ pub(super) const STICKY: &[Opt] = &[
         Is("reschedule"),
         "What becomes of a client whose worker is gone.",
     ),
+];
+
+const MODE: &[Word] = &[
+    word("insert", Choice::Mode(CookieMode::Insert), "One of ours is added to replies."),
+    word(
+        "rewrite",
+        Choice::Mode(CookieMode::Rewrite),
+        "The value that the server gives to a cookie of this name is replaced by ours.",
+    ),
+    word(
+        "prefix",
+        Choice::Mode(CookieMode::Prefix),
+        "Ours and a `~` stand before the server's value, and are taken off before it sees them.",
+    ),
+    word(
+        "passive",
+        Choice::Mode(CookieMode::Passive),
+        "Nothing is changed; the value that the server gives is learnt.",
+    ),
+];
+
+const VALUE: &[Word] = &[
+    word("opaque", Choice::Value(CookieValue::Opaque), "A digest of the server's name."),
+    word(
+        "signed",
+        Choice::Value(CookieValue::Signed),
+        "The digest and the time, signed: it cannot be made up, nor used beyond `lifetime`.",
+    ),
+];
+
+const SAME_SITE: &[Word] = &[
+    word("strict", Choice::SameSite(SameSite::Strict), "Sent by pages of this site alone."),
+    word("lax", Choice::SameSite(SameSite::Lax), "Sent also when somebody follows a link to it."),
+    word("none", Choice::SameSite(SameSite::None), "Always sent; browsers want `secure` with it."),
 ];
 
 const GONE: &[Word] = &[
@@ -93,6 +147,25 @@ pub(super) const SORRY: &[Opt] = &[
     any("line", Kind::Text, Nothing, "It answers with this."),
     any("file", Kind::Text, Nothing, "It answers with what is in this file, read at start."),
     any("pool", Kind::Pool, Nothing, "It gives the request to this pool."),
+    any("redirect", Kind::Text, Nothing, "It sends clients of HTTP there."),
+    any(
+        "status",
+        count(200, 599),
+        Nothing,
+        "The status over HTTP; without it 503, and 302 with `redirect`.",
+    ),
+    any(
+        "type",
+        Kind::Text,
+        Nothing,
+        "What the answer is, over HTTP; without it, as the name of `file` ends.",
+    ),
+    any(
+        "retry_after",
+        time_or_zero(),
+        Is("10s"),
+        "When clients of HTTP are told to come again; `0s`: not at all.",
+    ),
     any(
         "until",
         Kind::Percent,

@@ -393,7 +393,9 @@ pub(crate) fn expectation(kind: &Kind) -> String {
                           \"unix:/path\""
             .to_owned(),
         Kind::Key => {
-            "\"source\", \"line\", \"word:N\", \"field:NAME\" or \"member:NAME\"".to_owned()
+            "\"source\", \"line\", \"word:N\", \"field:NAME\", \"member:NAME\", or of HTTP \"header:NAME\", \
+             \"cookie:NAME\", \"path\", \"query:NAME\""
+                .to_owned()
         }
         Kind::Percent => "a part of a whole, like \"30%\"".to_owned(),
         Kind::Pool => "the name of a pool".to_owned(),

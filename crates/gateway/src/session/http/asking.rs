@@ -52,6 +52,7 @@ impl Http {
             keep,
             wanted: false,
             holding: false,
+            page: None,
             chunks: None,
             question: Some(question),
         };

@@ -1,0 +1,125 @@
+//! Cookies that tell a client's server: read from its requests, written into replies.
+//!
+//! What it is: the four modes on the bytes of a head. What it knows: which value stands for which
+//! server, by `pool`'s codec. What it must never know: which server is chosen.
+
+use exchange::Slice;
+use pool::{CookieCodec, CookieMode, prefixed, split_prefixed};
+use wire::http1::keys;
+
+use crate::plan::CookiePlan;
+use crate::upward::Head;
+
+const SET_COOKIE: &str = "Set-Cookie";
+
+/// The cookie of one pool.
+pub(crate) struct Cookies {
+    plan: CookiePlan,
+    /// What stands for a server in a value, and what its clients are bound to; sorted.
+    berths: Vec<(u64, u64)>,
+}
+
+/// What a request says of its server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// What its client is bound to.
+    pub(crate) named: Option<u64>,
+    /// Its client need not be told again if it is served there.
+    pub(crate) fresh: bool,
+}
+
+impl Cookies {
+    /// `berth` tells what clients of a server of that name are bound to.
+    pub(crate) fn new(plan: CookiePlan, berth: impl Fn(&str) -> Option<u64>) -> Self {
+        let codec = plan.codec.as_ref();
+        let names = plan.servers.iter();
+        let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));
+        let mut berths: Vec<_> = pairs.collect();
+        berths.sort_unstable();
+        Self { plan, berths }
+    }
+
+    /// What a request tells, and the request as its server is to see it.
+    pub(crate) fn read(&self, request: Slice, minute: u32) -> (Told, Slice) {
+        let (Some(codec), Some(place)) =
+            (&self.plan.codec, keys::cookie(&request, &self.plan.name))
+        else {
+            return (Told::default(), request);
+        };
+        let value = &request[place.clone()];
+        if self.plan.mode != CookieMode::Prefix {
+            return (self.told(codec, value, minute), request);
+        }
+        let Some((ours, theirs)) = split_prefixed(value) else {
+            return (Told::default(), request);
+        };
+        let told = self.told(codec, ours, minute);
+        let without = [&request[..place.start], theirs, &request[place.end..]].concat();
+        (told, Slice::from(without.as_slice()))
+    }
+
+    fn told(&self, codec: &CookieCodec, value: &[u8], minute: u32) -> Told {
+        let Ok((name, age)) = codec.read_aged(value, minute) else { return Told::default() };
+        let found = self.berths.binary_search_by_key(&name, |(name, _)| *name);
+        Told {
+            named: found.ok().map(|place| self.berths[place].1),
+            fresh: age.is_none_or(|age| age <= self.plan.lifetime_minutes / 2),
+        }
+    }
+
+    /// Makes a reply of the server at a place of the plan tell its client so. `known`: the client has
+    /// that from us already. Gives what is to be learnt of it in mode `passive`.
+    pub(crate) fn write(
+        &self,
+        head: &mut Head,
+        server: usize,
+        known: bool,
+        minute: u32,
+    ) -> Option<Vec<u8>> {
+        let name = self.plan.servers.get(server)?;
+        let ours = || self.plan.codec.as_ref().map(|codec| codec.write(name, minute));
+        match self.plan.mode {
+            CookieMode::Insert if known => {}
+            CookieMode::Insert => {
+                let ours = ours()?;
+                let line = [&self.plan.name, &b"="[..], ours.as_bytes(), &self.plan.attributes];
+                // A head that is full goes without it: its client is bound by its next reply.
+                let _ = head.fields.try_append(SET_COOKIE, line.concat().as_slice());
+            }
+            CookieMode::Rewrite => {
+                let ours = ours()?;
+                self.change(head, |_| Some(ours.as_bytes().to_vec()));
+            }
+            CookieMode::Prefix => {
+                let ours = ours()?;
+                self.change(head, |theirs| Some(prefixed(&ours, theirs)));
+            }
+            CookieMode::Passive => {
+                let mut learnt = None;
+                self.change(head, |theirs| {
+                    learnt = Some(theirs.to_vec());
+                    None
+                });
+                return learnt.filter(|value| !value.is_empty());
+            }
+        }
+        None
+    }
+
+    /// Gives the cookie of our name in a reply another value.
+    fn change(&self, head: &mut Head, mut to: impl FnMut(&[u8]) -> Option<Vec<u8>>) {
+        let mut from = 0;
+        while let Some(place) = head.fields.position_from(SET_COOKIE, from) {
+            from = place + 1;
+            let field = head.fields.field(place);
+            let Some(line) = field.and_then(|field| field.value.bytes()) else { continue };
+            let Some(rest) = line.strip_prefix(self.plan.name.as_slice()) else { continue };
+            let Some(rest) = rest.strip_prefix(b"=") else { continue };
+            let end = rest.iter().position(|byte| *byte == b';').unwrap_or(rest.len());
+            if let Some(value) = to(&rest[..end]) {
+                let line = [&self.plan.name, &b"="[..], &value, &rest[end..]].concat();
+                let _ = head.fields.try_set_value(place, line.as_slice());
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a pool answers with when it is sorry.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use exchange::Slice;
+use wire::http1::Answer;
+
+use super::PlanError;
+
+/// What a pool answers with when it is sorry.
+#[derive(Clone, Debug)]
+pub(crate) enum SorryPlan {
+    Body(Slice),
+    /// The same with how it is told over HTTP.
+    Page(Arc<Page>),
+    /// The place of another pool.
+    Pool(usize),
+}
+
+/// An answer of HTTP.
+#[derive(Debug)]
+pub(crate) struct Page {
+    status: u16,
+    content_type: String,
+    /// Further lines of the head, each with its end.
+    lines: Vec<u8>,
+    pub(crate) body: Slice,
+}
+
+impl SorryPlan {
+    /// For clients that read no head.
+    pub(super) fn without_head(self) -> Self {
+        match self {
+            Self::Page(page) => Self::Body(page.body.clone()),
+            other => other,
+        }
+    }
+}
+
+impl Page {
+    pub(crate) fn answer(&self, keep_alive: bool) -> Answer<'_> {
+        Answer {
+            status: self.status,
+            content_type: &self.content_type,
+            lines: &self.lines,
+            body: &self.body,
+            keep_alive,
+        }
+    }
+}
+
+pub(super) fn answer(
+    pool: &str,
+    answer: settings::SorryAnswer,
+    http: settings::SorryHttp,
+    places: &BTreeMap<String, usize>,
+) -> Result<SorryPlan, PlanError> {
+    let page = |body, ending: &str, location: Option<&str>| {
+        SorryPlan::Page(Arc::new(page(&http, body, ending, location)))
+    };
+    match answer {
+        settings::SorryAnswer::Line(line) => Ok(page(Slice::from(line.as_str()), "", None)),
+        settings::SorryAnswer::Redirect(to) => Ok(page(Slice::default(), "", Some(&to))),
+        settings::SorryAnswer::Pool(name) => {
+            places.get(&name).copied().map(SorryPlan::Pool).ok_or(PlanError::NoPool(name))
+        }
+        settings::SorryAnswer::File(path) => match std::fs::read(&path) {
+            Ok(bytes) => {
+                let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+                let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+                Ok(page(Slice::from(body), ending, None))
+            }
+            Err(error) => Err(PlanError::Sorry {
+                pool: pool.to_owned(),
+                why: format!("its answer `{path}` cannot be read: {error}"),
+            }),
+        },
+    }
+}
+
+fn page(http: &settings::SorryHttp, body: Slice, ending: &str, location: Option<&str>) -> Page {
+    let settings::SorryHttp { status, content_type, retry_after } = http;
+    let by_ending = match ending {
+        "html" | "htm" => "text/html; charset=utf-8",
+        "json" => "application/json",
+        _ => "text/plain; charset=utf-8",
+    };
+    // What it says is true for the moment only.
+    let mut lines = String::from("Cache-Control: no-store\r\n");
+    if let Some(to) = location {
+        lines.push_str(&format!("Location: {to}\r\n"));
+    }
+    let seconds = retry_after.saturating_add(Duration::from_millis(999)).as_secs();
+    if seconds > 0 {
+        lines.push_str(&format!("Retry-After: {seconds}\r\n"));
+    }
+    Page {
+        status: status.unwrap_or(if location.is_some() { 302 } else { 503 }),
+        content_type: content_type.clone().unwrap_or_else(|| by_ending.to_owned()),
+        lines: lines.into_bytes(),
+        body,
+    }
+}

@@ -1,0 +1,251 @@
+//! Clients that come back to their server: by a cookie of each mode, and by keys of HTTP.
+
+use super::balance::{ctl, named};
+use super::{CLOSE, serve_pool, status, talk};
+use crate::daemon::{Daemon, becomes, until};
+use crate::http_server::{Answer, Server};
+
+fn three() -> [Server; 3] {
+    ["a", "b", "c"].map(named)
+}
+
+fn pool(servers: &[Server], more: &str) -> String {
+    let servers: Vec<String> =
+        servers.iter().map(|server| format!("\"127.0.0.1:{}\"", server.port)).collect();
+    format!("servers = [{}]\n{more}", servers.join(", "))
+}
+
+/// The reply to a request with these lines in its head.
+fn ask(daemon: &Daemon, target: &str, lines: &str) -> String {
+    let said = talk(daemon, format!("GET {target} HTTP/1.1\r\n{lines}{CLOSE}"));
+    assert_eq!(status(&said), "200", "{said}");
+    said
+}
+
+fn body(reply: &str) -> &str {
+    reply.rsplit("\r\n\r\n").next().unwrap_or_default()
+}
+
+/// The cookies that a reply sets.
+fn cookies(reply: &str) -> Vec<&str> {
+    reply.lines().filter_map(|line| line.strip_prefix("Set-Cookie: ")).collect()
+}
+
+/// What a client sends back of a cookie.
+fn line(cookie: &str) -> String {
+    format!("Cookie: other=1; {}\r\n", cookie.split(';').next().unwrap_or_default())
+}
+
+fn server(name: &str, set_cookie: &str) -> Answer {
+    let length = name.len();
+    let text = format!(
+        "HTTP/1.1 200 OK\r\nSet-Cookie: x=y\r\n{set_cookie}Content-Length: {length}\r\n\r\n{name}"
+    );
+    Answer::Bytes(text.into_bytes())
+}
+
+#[test]
+fn an_inserted_cookie_brings_its_client_back_and_tells_no_address() {
+    let servers = three();
+    let sticky = "sticky = { cookie = \"berth\", max_age = \"1h\", secure = true, same_site = \"none\", path = \"/app\" }";
+    let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
+    let replies: Vec<String> = (0..6).map(|_| ask(&daemon, "/", "")).collect();
+    for reply in &replies {
+        let [cookie] = cookies(reply)[..] else { panic!("{reply}") };
+        let (value, attributes) = cookie.split_once(';').unwrap();
+        assert_eq!(attributes, " Path=/app; Max-Age=3600; HttpOnly; Secure; SameSite=None");
+        let digits = value.strip_prefix("berth=").unwrap();
+        assert!(digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        for _ in 0..3 {
+            let again = ask(&daemon, "/", &line(cookie));
+            assert_eq!(body(&again), body(reply));
+            assert!(cookies(&again).is_empty(), "it knows already: {again}");
+        }
+    }
+    // One that was made up binds nobody.
+    let foreign = ask(&daemon, "/", "Cookie: berth=0011223344556677\r\n");
+    assert_eq!(cookies(&foreign).len(), 1);
+}
+
+#[test]
+fn a_client_keeps_its_server_at_weight_0_and_gets_another_when_it_is_gone() {
+    let servers = three();
+    let sticky = "sticky = { cookie = \"berth\", value = \"signed\", secret = \"file:secret\" }";
+    let folder = crate::daemon::folder();
+    std::fs::write(folder.path().join("secret"), "0123456789abcdef\n").unwrap();
+    let text = format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
+         pool = \"main\"\n[pool.main]\n{}\n",
+        pool(&servers, sticky)
+    );
+    let daemon = Daemon::serve(folder.path(), &text);
+    let first = ask(&daemon, "/", "");
+    let cookie = cookies(&first)[0].to_owned();
+    assert_eq!(cookie.split(';').next().unwrap().len(), "berth=".len() + 56);
+    let place = ["a", "b", "c"].iter().position(|name| *name == body(&first)).unwrap();
+    let name = format!("127.0.0.1:{}", servers[place].port);
+    ctl(&daemon, &["weight", "main", &name, "0"]);
+    for _ in 0..4 {
+        assert_eq!(body(&ask(&daemon, "/", &line(&cookie))), body(&first));
+        assert_ne!(body(&ask(&daemon, "/", "")), body(&first));
+    }
+    // The secret outlives the daemon, and so do its cookies.
+    assert!(daemon.stop().success());
+    let daemon = Daemon::serve(folder.path(), &text);
+    assert_eq!(body(&ask(&daemon, "/", &line(&cookie))), body(&first));
+    ctl(&daemon, &["disable", "main", &name]);
+    let moved = ask(&daemon, "/", &line(&cookie));
+    assert_ne!(body(&moved), body(&first));
+    assert_eq!(body(&ask(&daemon, "/", &line(cookies(&moved)[0]))), body(&moved));
+}
+
+#[test]
+fn a_client_whose_server_is_gone_is_refused_where_that_is_wanted() {
+    let servers = three();
+    let sticky = "sticky = { cookie = \"berth\", gone = \"refuse\" }";
+    let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
+    let first = ask(&daemon, "/", "");
+    let place = ["a", "b", "c"].iter().position(|name| *name == body(&first)).unwrap();
+    ctl(&daemon, &["disable", "main", &format!("127.0.0.1:{}", servers[place].port)]);
+    let lines = line(cookies(&first)[0]);
+    let said = talk(&daemon, format!("GET / HTTP/1.1\r\n{lines}{CLOSE}"));
+    assert!(said.contains("gone"), "{said}");
+    assert_ne!(status(&said), "200", "{said}");
+}
+
+#[test]
+fn a_servers_own_cookie_is_rewritten_and_its_others_are_left_alone() {
+    let servers = three();
+    for (one, name) in servers.iter().zip(["a", "b", "c"]) {
+        one.answer("/", server(name, "Set-Cookie: berth=000; Path=/; HttpOnly\r\n"));
+    }
+    let sticky = "sticky = { cookie = \"berth\", mode = \"rewrite\" }";
+    let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
+    let first = ask(&daemon, "/", "");
+    let [other, ours] = cookies(&first)[..] else { panic!("{first}") };
+    assert_eq!(other, "x=y");
+    assert!(ours.ends_with("; Path=/; HttpOnly") && !ours.contains("=000"), "{ours}");
+    for _ in 0..4 {
+        assert_eq!(body(&ask(&daemon, "/", &line(ours))), body(&first));
+    }
+}
+
+#[test]
+fn a_prefix_is_put_before_a_servers_cookie_and_the_server_never_sees_it() {
+    let servers = three();
+    for (one, name) in servers.iter().zip(["a", "b", "c"]) {
+        one.answer("/", server(name, "Set-Cookie: session=s~1; Path=/\r\n"));
+    }
+    let sticky = "sticky = { cookie = \"session\", mode = \"prefix\" }";
+    let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
+    let first = ask(&daemon, "/", "");
+    let cookie = cookies(&first)[1];
+    assert!(cookie.ends_with("~s~1; Path=/"), "{cookie}");
+    for _ in 0..4 {
+        assert_eq!(body(&ask(&daemon, "/", &line(cookie))), body(&first));
+    }
+    let place = ["a", "b", "c"].iter().position(|name| *name == body(&first)).unwrap();
+    let heads = servers[place].heads("/");
+    let seen = heads.iter().filter(|head| head.contains("Cookie: other=1; session=s~1\r\n"));
+    assert_eq!(seen.count(), 4, "{heads:?}");
+}
+
+#[test]
+fn a_servers_cookie_is_learnt_and_nothing_is_changed() {
+    let servers = three();
+    for (one, name) in servers.iter().zip(["a", "b", "c"]) {
+        one.answer("/login", server(name, &format!("Set-Cookie: session=of-{name}; Path=/\r\n")));
+    }
+    let sticky = "sticky = { cookie = \"session\", mode = \"passive\" }";
+    let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
+    let first = ask(&daemon, "/login", "");
+    let cookie = cookies(&first)[1];
+    assert_eq!(cookie, format!("session=of-{}; Path=/", body(&first)));
+    for _ in 0..4 {
+        let again = ask(&daemon, "/", &line(cookie));
+        assert_eq!(body(&again), body(&first));
+        assert!(cookies(&again).is_empty(), "{again}");
+    }
+}
+
+#[test]
+fn keys_of_http_bind_and_hash() {
+    let servers = three();
+    for (more, target, lines) in [
+        ("sticky = { key = \"header:x-user\" }", "/", "X-User: ann\r\n"),
+        ("sticky = { key = \"cookie:user\" }", "/", "Cookie: a=b; user=ann\r\n"),
+        ("schedule = \"hash\"\nhash = \"header:x-user\"", "/", "X-User: ann\r\n"),
+        ("schedule = \"hash\"\nhash = \"path\"", "/", ""),
+    ] {
+        let (_folder, daemon) = serve_pool("", &pool(&servers, more));
+        let first = ask(&daemon, target, lines);
+        for _ in 0..4 {
+            assert_eq!(body(&ask(&daemon, target, lines)), body(&first), "{more}");
+        }
+    }
+    let sticky = "sticky = { key = \"query:user\" }";
+    for server in &servers {
+        let name = server.port.to_string();
+        let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len());
+        server.answer("/?page=1&user=ann", Answer::Bytes(text.into_bytes()));
+    }
+    let (_folder, daemon) = serve_pool("", &pool(&servers, sticky));
+    let first = ask(&daemon, "/?page=1&user=ann", "");
+    for _ in 0..4 {
+        assert_eq!(body(&ask(&daemon, "/?page=1&user=ann", "")), body(&first));
+    }
+}
+
+#[test]
+fn a_sorry_page_comes_and_goes_for_a_client_that_stays() {
+    let server = named("a");
+    let folder = crate::daemon::folder();
+    std::fs::write(folder.path().join("sorry.html"), "<p>sorry</p>\n").unwrap();
+    let text = format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
+         pool = \"main\"\n[pool.main]\nservers = [\"127.0.0.1:{}\"]\nsticky = {{ cookie = \"berth\" }}\n\
+         sorry = {{ file = \"sorry.html\", retry_after = \"1500ms\", until = \"50%\" }}\n\
+         health = {{ check = \"http\", interval = \"20ms\", interval_max = \"20ms\" }}\n",
+        server.port
+    );
+    let daemon = Daemon::serve(folder.path(), &text);
+    let cookie = cookies(&ask(&daemon, "/", ""))[0].to_owned();
+    let mut client = super::connect(&daemon);
+    let get = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", line(&cookie));
+    let mut again = |end: &str| {
+        use std::io::Write;
+        client.write_all(get.as_bytes()).unwrap();
+        super::read_until(&mut client, end)
+    };
+    assert_eq!(status(&again("\r\n\r\na")), "200");
+    ctl(&daemon, &["sorry", "main", "on"]);
+    let sorry = again("<p>sorry</p>");
+    assert_eq!(
+        sorry,
+        "HTTP/1.1 503 Service Unavailable\r\nCache-Control: no-store\r\nRetry-After: 2\r\n\
+         Content-Type: text/html; charset=utf-8\r\nContent-Length: 12\r\n\r\n<p>sorry</p>"
+    );
+    assert_eq!(daemon.status()["pools"][0]["sorry"]["why"], "hand");
+    ctl(&daemon, &["sorry", "main", "off"]);
+    assert_eq!(status(&again("\r\n\r\na")), "200");
+    // By itself, when nobody is left, and back when the server is.
+    server.answer("/", Answer::Bytes(b"HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\na".to_vec()));
+    until("nobody serves", || daemon.metric("roadstead_workers_serving", &[]) == 0);
+    assert_eq!(status(&again("<p>sorry</p>")), "503");
+    server.answer("/", Answer::Bytes(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na".to_vec()));
+    let back = || daemon.metric("roadstead_sorry", &[]) == 0;
+    assert!(becomes(std::time::Duration::from_secs(30), back), "{}", daemon.page("/status"));
+    assert_eq!(status(&again("\r\n\r\na")), "200");
+}
+
+#[test]
+fn a_pool_that_is_sorry_can_send_its_clients_elsewhere() {
+    let server = named("a");
+    let sorry = "sorry = { redirect = \"https://status.example/?from=app\", status = 307, retry_after = \"0s\" }";
+    let (_folder, daemon) = serve_pool("", &pool(&[server], sorry));
+    ctl(&daemon, &["sorry", "main", "on"]);
+    let said = talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
+    assert_eq!(status(&said), "307", "{said}");
+    assert!(said.contains("Location: https://status.example/?from=app\r\n"), "{said}");
+    assert!(!said.contains("Retry-After"), "{said}");
+}

@@ -1,0 +1,155 @@
+//! What holds between keys, cookies and answers of HTTP, and the pools that they stand in.
+
+use std::ops::Range;
+
+use crate::diagnostics::Fault;
+use crate::options::{Choice, Of};
+use crate::walk::{Group, Section, Value};
+use crate::{CookieMode, CookieValue, SameSite};
+
+/// What belongs to a cookie.
+const OF_COOKIES: &[&str] =
+    &["mode", "value", "secret", "path", "max_age", "http_only", "secure", "same_site"];
+/// What belongs to one that is inserted.
+const OF_INSERTED: &[&str] = &["path", "max_age", "http_only", "secure", "same_site"];
+/// What a pool says of being sorry to clients of HTTP alone.
+const OF_HTTP: &[&str] = &["redirect", "status", "type", "retry_after"];
+
+pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
+    let Some(worker) = pool.worker else { return };
+    let servers = worker == Of::Servers;
+    key(&pool.group, "hash", servers, faults);
+    if let Some(Value::Group(queue)) = pool.group.value("queue") {
+        key(queue, "fair", servers, faults);
+        key(queue, "priority", servers, faults);
+    }
+    if let Some(Value::Group(sticky)) = pool.group.value("sticky") {
+        key(sticky, "key", servers, faults);
+        known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), servers, faults);
+        cookie(sticky, faults);
+    }
+    if let Some(Value::Group(sorry)) = pool.group.value("sorry") {
+        for name in OF_HTTP.iter().filter(|_| !servers) {
+            if let Some(place) = sorry.key(name) {
+                faults.push(
+                    Fault::at(place, format!("`{name}` is for clients of HTTP"))
+                        .expected("expected in a pool of servers")
+                        .mend("remove it"),
+                );
+            }
+        }
+        head(sorry, faults);
+    }
+}
+
+/// Keys are found in the requests that the pool gets.
+fn key(group: &Group, name: &str, servers: bool, faults: &mut Vec<Fault>) {
+    let (Some(Value::Key(key)), Some(place)) = (group.value(name), group.place(name)) else {
+        return;
+    };
+    if key.is_http().is_none_or(|http| http == servers) {
+        return;
+    }
+    let mend = if servers {
+        "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\" or \"source\""
+    } else {
+        "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\" or \"source\""
+    };
+    let message = format!("`{key}` is not found in the requests of this pool");
+    faults.push(Fault::at(place, message).mend(mend));
+}
+
+fn known_by(sticky: &Group, place: Range<usize>, servers: bool, faults: &mut Vec<Fault>) {
+    match (sticky.key("key"), sticky.key("cookie")) {
+        (None, None) => faults.push(
+            Fault::at(place, "`sticky` does not say what a client is known by")
+                .expected("expected `key` or `cookie`")
+                .mend("add `key = \"source\"`"),
+        ),
+        (Some(one), Some(other)) => {
+            let second = if one.start > other.start { one } else { other };
+            let message = "`sticky` has both `key` and `cookie`";
+            faults.push(Fault::at(second, message).mend("keep one of them"));
+        }
+        (None, Some(cookie)) if !servers => faults.push(
+            Fault::at(cookie, "`cookie` is for clients of HTTP")
+                .expected("expected in a pool of servers")
+                .mend("write a `key`"),
+        ),
+        (Some(_), None) => {
+            for name in OF_COOKIES {
+                if let Some(place) = sticky.key(name) {
+                    faults.push(
+                        Fault::at(place, format!("`{name}` is given, but no `cookie`"))
+                            .mend("add `cookie = \"berth\"`, or remove it"),
+                    );
+                }
+            }
+        }
+        (None, Some(_)) => {}
+    }
+}
+
+fn cookie(sticky: &Group, faults: &mut Vec<Fault>) {
+    let (Some(Value::Text(name)), Some(place)) = (sticky.value("cookie"), sticky.place("cookie"))
+    else {
+        return;
+    };
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if !name.bytes().all(token) {
+        let message = format!("`{name}` cannot be the name of a cookie");
+        faults.push(Fault::at(place, message).mend("write letters, digits, `-` and `_`"));
+    }
+    let is =
+        |name, choice| matches!(sticky.value(name), Some(Value::Word(found)) if *found == choice);
+    let inserts = is("mode", Choice::Mode(CookieMode::Insert));
+    for name in OF_INSERTED.iter().filter(|_| !inserts) {
+        if let Some(place) = sticky.key(name) {
+            let message = format!("`{name}` is given, but the cookie is the server's");
+            faults.push(Fault::at(place, message).mend("write `mode = \"insert\"`, or remove it"));
+        }
+    }
+    let signed = is("value", Choice::Value(CookieValue::Signed));
+    if let (true, None, Some(place)) = (signed, sticky.key("secret"), sticky.place("value")) {
+        faults.push(
+            Fault::at(place, "a signed cookie needs a `secret`")
+                .mend("add `secret = \"env:COOKIE_SECRET\"`"),
+        );
+    }
+    let anywhere = is("same_site", Choice::SameSite(SameSite::None));
+    if let (true, Some(Value::Switch(false)), Some(place)) =
+        (anywhere, sticky.value("secure"), sticky.place("same_site"))
+    {
+        faults.push(
+            Fault::at(place, "browsers refuse `same_site = \"none\"` without `secure`")
+                .mend("add `secure = true`"),
+        );
+    }
+    let odd = |byte: u8| byte == b';' || !byte.is_ascii_graphic();
+    if let (Some(Value::Text(path)), Some(place)) = (sticky.value("path"), sticky.place("path"))
+        && (!path.starts_with('/') || path.bytes().any(odd))
+    {
+        let message = format!("`{path}` cannot be the path of a cookie");
+        faults.push(Fault::at(place, message).mend("begin it with `/`"));
+    }
+}
+
+/// What is written into a head must not end its line, and a redirect has a status of its own.
+fn head(sorry: &Group, faults: &mut Vec<Fault>) {
+    for name in ["redirect", "type"] {
+        let (Some(Value::Text(text)), Some(place)) = (sorry.value(name), sorry.place(name)) else {
+            continue;
+        };
+        if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+            let message = format!("`{}` cannot stand in a head", text.escape_debug());
+            faults.push(Fault::at(place, message).mend("write ASCII without control characters"));
+        }
+    }
+    let (Some(number), Some(place)) = (sorry.number("status"), sorry.place("status")) else {
+        return;
+    };
+    if sorry.key("redirect").is_some() && !matches!(number, 301 | 302 | 303 | 307 | 308) {
+        let message = format!("{number} sends nobody elsewhere");
+        faults.push(Fault::at(place, message).mend("write 302 or 307, or remove it"));
+    }
+}

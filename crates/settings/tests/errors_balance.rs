@@ -1,0 +1,187 @@
+//! Errors of checks, cookies and sorry answers: exactly one diagnostic each, at the right place.
+
+use settings::{Diagnostic, Source, parse};
+
+const LISTENER: &str = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n";
+const POOL: &str = "[pool.echo]\nprogram = [\"cat\"]\n";
+const STORE: &str = "[pool.store]\ndatabase = \"sqlite:hits.db\"\n";
+const INSERT: &str = "insert = { table = \"hits\", columns = [\"at\"] }\n";
+const WEB: &str = "[listener.main]\nlisten = \":80\"\nprotocol = \"http\"\npool = \"web\"\n\
+                   [pool.web]\nservers = [\"127.0.0.1:1\"]\n";
+
+fn only(text: &str) -> Diagnostic {
+    let source = Source { name: "roadstead.toml".into(), text: text.into() };
+    let errors = parse(&source, &|_| None).expect_err(text);
+    let list: Vec<&Diagnostic> = errors.iter().collect();
+    assert_eq!(list.len(), 1, "{text}\n{errors}");
+    list[0].clone()
+}
+
+fn in_pool(line: &str) -> (Diagnostic, usize) {
+    let text = format!("{LISTENER}{POOL}{line}\n");
+    (only(&text), text.lines().count())
+}
+
+fn in_store(line: &str) -> (Diagnostic, usize) {
+    let text = format!("{LISTENER}{POOL}{STORE}{INSERT}{line}\n");
+    (only(&text), text.lines().count())
+}
+
+fn in_web(line: &str) -> (Diagnostic, usize) {
+    let text = format!("{WEB}{line}\n");
+    (only(&text), text.lines().count())
+}
+
+/// The error lies on the last line, at `word`, and says so.
+fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: &str, mend: &str) {
+    assert_eq!((error.line, error.column), (line, column), "{error:?}");
+    assert_eq!(error.word, word, "{error:?}");
+    assert_eq!(error.message, message);
+    assert_eq!(error.mend.as_deref().unwrap_or_default(), mend);
+}
+
+#[test]
+fn a_check_says_what_belongs_to_it() {
+    says(
+        in_pool("health = { rise = 2 }"),
+        12,
+        "rise",
+        "`rise` is given, but nothing is checked",
+        "add `check = \"tcp\"`, or remove it",
+    );
+    says(
+        in_pool("health = { check = \"line\" }"),
+        20,
+        "\"line\"",
+        "`check = \"line\"` needs `send`",
+        "add `send = \"ping\"`",
+    );
+    says(
+        in_pool("health = { check = \"line\", send = \"ping\", path = \"/\" }"),
+        43,
+        "path",
+        "`path` belongs to `check = \"http\"`",
+        "write `check = \"http\"`, or remove it",
+    );
+    says(
+        in_pool("health = { check = \"tcp\" }"),
+        20,
+        "\"tcp\"",
+        "`check = \"tcp\"` cannot check a program pool",
+        "write `check = \"line\"` or `check = \"program\"`",
+    );
+    says(
+        in_store("health = { check = \"line\", send = \"ping\" }"),
+        20,
+        "\"line\"",
+        "`check = \"line\"` cannot check a database pool",
+        "remove it; `errors` and `slow` judge by what requests came to",
+    );
+    let servers = |health: &str| in_web(&format!("health = {{ check = \"http\", {health} }}"));
+    let range = "write \"200..399\", or \"200\" for that alone";
+    says(servers("status = \"9\""), 37, "\"9\"", "`9` is no range of statuses", range);
+    let path = "`a b` cannot be the path of a request";
+    says(servers("path = \"a b\""), 35, "\"a b\"", path, "begin it with `/` and write no blanks");
+}
+
+#[test]
+fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
+    says(
+        in_web("sticky = { lifetime = \"1h\" }"),
+        1,
+        "sticky",
+        "`sticky` does not say what a client is known by",
+        "add `key = \"source\"`",
+    );
+    says(
+        in_web("sticky = { key = \"source\", cookie = \"c\" }"),
+        28,
+        "cookie",
+        "`sticky` has both `key` and `cookie`",
+        "keep one of them",
+    );
+    says(
+        in_web("sticky = { key = \"source\", secure = true }"),
+        28,
+        "secure",
+        "`secure` is given, but no `cookie`",
+        "add `cookie = \"berth\"`, or remove it",
+    );
+    says(
+        in_web("sticky = { cookie = \"a b\" }"),
+        21,
+        "\"a b\"",
+        "`a b` cannot be the name of a cookie",
+        "write letters, digits, `-` and `_`",
+    );
+    says(
+        in_web("sticky = { cookie = \"c\", mode = \"passive\", secure = true }"),
+        44,
+        "secure",
+        "`secure` is given, but the cookie is the server's",
+        "write `mode = \"insert\"`, or remove it",
+    );
+    says(
+        in_web("sticky = { cookie = \"c\", value = \"signed\" }"),
+        34,
+        "\"signed\"",
+        "a signed cookie needs a `secret`",
+        "add `secret = \"env:COOKIE_SECRET\"`",
+    );
+    says(
+        in_web("sticky = { cookie = \"c\", same_site = \"none\" }"),
+        38,
+        "\"none\"",
+        "browsers refuse `same_site = \"none\"` without `secure`",
+        "add `secure = true`",
+    );
+    says(
+        in_web("sticky = { cookie = \"c\", path = \"/a;b\" }"),
+        33,
+        "\"/a;b\"",
+        "`/a;b` cannot be the path of a cookie",
+        "begin it with `/`",
+    );
+    says(
+        in_web("sticky = { key = \"word:1\" }"),
+        18,
+        "\"word:1\"",
+        "`word:1` is not found in the requests of this pool",
+        "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\" or \"source\"",
+    );
+    says(
+        in_pool("sticky = { key = \"header:x\" }"),
+        18,
+        "\"header:x\"",
+        "`header:x` is not found in the requests of this pool",
+        "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\" or \"source\"",
+    );
+    says(
+        in_pool("sticky = { cookie = \"c\" }"),
+        12,
+        "cookie",
+        "`cookie` is for clients of HTTP",
+        "write a `key`",
+    );
+    says(
+        in_pool("sorry = { line = \"x\", status = 503 }"),
+        23,
+        "status",
+        "`status` is for clients of HTTP",
+        "remove it",
+    );
+    says(
+        in_web("sorry = { redirect = \"/x\", status = 503 }"),
+        37,
+        "503",
+        "503 sends nobody elsewhere",
+        "write 302 or 307, or remove it",
+    );
+    says(
+        in_web("sorry = { line = \"x\", redirect = \"/y\" }"),
+        23,
+        "redirect",
+        "`sorry` has two answers",
+        "keep one of them",
+    );
+}

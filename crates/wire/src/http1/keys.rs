@@ -1,0 +1,148 @@
+//! What requests are told apart by: a field, a cookie, the path, a parameter of the query; found in
+//! a head as it goes to the server, without a copy and without a table.
+//!
+//! Nothing is decoded: two spellings of one value are two values.
+
+use std::ops::Range;
+
+use memchr::memchr;
+
+/// The lines of a head behind its first one, without their ends; the empty line at its end is none.
+fn lines(head: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut at = memchr(b'\n', head).map_or(head.len(), |end| end + 1);
+    std::iter::from_fn(move || {
+        let length = memchr(b'\n', head.get(at..)?)?;
+        let line = at..at + length - usize::from(length > 0 && head[at + length - 1] == b'\r');
+        at += length + 1;
+        (!line.is_empty()).then_some(line)
+    })
+}
+
+/// Where the value stands, if this line is a field of that name.
+fn value(head: &[u8], line: Range<usize>, name: &[u8]) -> Option<Range<usize>> {
+    let bytes = &head[line.clone()];
+    let (found, rest) = bytes.split_at_checked(name.len())?;
+    if !found.eq_ignore_ascii_case(name) || rest.first() != Some(&b':') {
+        return None;
+    }
+    Some(trimmed(head, line.start + name.len() + 1..line.end))
+}
+
+/// Without blanks at both ends.
+fn trimmed(bytes: &[u8], range: Range<usize>) -> Range<usize> {
+    let inner = &bytes[range.clone()];
+    let start = range.end - inner.trim_ascii_start().len();
+    let end = start + bytes[start..range.end].trim_ascii_end().len();
+    start..end
+}
+
+/// The value of the first field of that name.
+#[must_use]
+pub fn field(head: &[u8], name: &[u8]) -> Option<Range<usize>> {
+    lines(head).find_map(|line| value(head, line, name))
+}
+
+/// The value of the first cookie of that name.
+///
+/// ```
+/// use wire::http1::keys::cookie;
+/// let head = b"GET / HTTP/1.1\r\nCookie: a=1; berth=x\r\n\r\n";
+/// assert_eq!(cookie(head, b"berth").map(|place| &head[place]), Some(&b"x"[..]));
+/// ```
+#[must_use]
+pub fn cookie(head: &[u8], name: &[u8]) -> Option<Range<usize>> {
+    let all = lines(head).filter_map(|line| value(head, line, b"cookie"));
+    all.into_iter().find_map(|cookies| {
+        let mut at = cookies.start;
+        while at < cookies.end {
+            let end = memchr(b';', &head[at..cookies.end]).map_or(cookies.end, |end| at + end);
+            let pair = trimmed(head, at..end);
+            if let Some(rest) = head[pair.clone()].strip_prefix(name)
+                && rest.first() == Some(&b'=')
+            {
+                return Some(pair.end - rest.len() + 1..pair.end);
+            }
+            at = end + 1;
+        }
+        None
+    })
+}
+
+/// The target in the first line: its path, and its query behind a `?`.
+fn target(head: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+    let start = memchr(b' ', head)? + 1;
+    let end = start + head[start..].iter().position(|byte| matches!(byte, b' ' | b'\r' | b'\n'))?;
+    let path_end = memchr(b'?', &head[start..end]).map_or(end, |mark| start + mark);
+    Some((start..path_end, (path_end + 1).min(end)..end))
+}
+
+/// The path, without its query.
+#[must_use]
+pub fn path(head: &[u8]) -> Option<Range<usize>> {
+    target(head).map(|(path, _)| path)
+}
+
+/// The value of the first parameter of that name in the query.
+#[must_use]
+pub fn parameter(head: &[u8], name: &[u8]) -> Option<Range<usize>> {
+    let (_, query) = target(head)?;
+    let mut at = query.start;
+    while at < query.end {
+        let end = memchr(b'&', &head[at..query.end]).map_or(query.end, |end| at + end);
+        if let Some(rest) = head[at..end].strip_prefix(name)
+            && rest.first() == Some(&b'=')
+        {
+            return Some(end - rest.len() + 1..end);
+        }
+        at = end + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &[u8] = b"GET /a/b?user=ann&users=2&x HTTP/1.1\r\nHost: h\r\nX-User:  bob \r\n\
+        COOKIE: ab=0; a=1;b=2 ; c=\"x y\"\r\ncookie: d=a=b\r\n\r\nX-Body: no\r\nCookie: e=1\r\n";
+
+    fn text(found: Option<Range<usize>>) -> Option<&'static str> {
+        found.map(|place| std::str::from_utf8(&HEAD[place]).unwrap())
+    }
+
+    #[test]
+    fn each_is_found_where_it_stands_and_not_in_the_body() {
+        for (name, due) in [("x-user", Some("bob")), ("x-use", None), ("x-body", None)] {
+            assert_eq!(text(field(HEAD, name.as_bytes())), due, "{name}");
+        }
+        for (name, due) in [
+            ("a", Some("1")),
+            ("b", Some("2")),
+            ("c", Some("\"x y\"")),
+            ("d", Some("a=b")),
+            ("A", None),
+            ("e", None),
+        ] {
+            assert_eq!(text(cookie(HEAD, name.as_bytes())), due, "{name}");
+        }
+        for (name, due) in [("user", Some("ann")), ("users", Some("2")), ("x", None), ("u", None)] {
+            assert_eq!(text(parameter(HEAD, name.as_bytes())), due, "{name}");
+        }
+        assert_eq!(text(path(HEAD)), Some("/a/b"));
+    }
+
+    #[test]
+    fn whatever_the_bytes_are_nothing_breaks() {
+        for end in 0..HEAD.len() {
+            let head = &HEAD[..end];
+            let found =
+                [path(head), parameter(head, b"x"), field(head, b"host"), cookie(head, b"b")];
+            assert!(found.into_iter().flatten().all(|place| place.end <= end));
+        }
+        for odd in [&b""[..], b"\n", b"\r\n\r\n", b" ", b"a ? b\n:\n=;\n", b"a b\ncookie:;;=;\n"] {
+            for name in [&b""[..], b"a"] {
+                let _ = (path(odd), parameter(odd, name), field(odd, name), cookie(odd, name));
+            }
+        }
+    }
+}
