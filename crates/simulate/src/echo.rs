@@ -1,7 +1,7 @@
 //! The loop alone in the same worlds: an owner that uses all that streams offer, and sends back
 //! what it gets.
 //!
-//! It consumes in parts or takes them, leaves a rest and asks for it again, pauses and resumes by
+//! Datagrams are answered likewise. It consumes in parts or takes them, leaves a rest and asks for it again, pauses and resumes by
 //! deadlines, pauses while its output is above the high mark, closes or waits at a hang-up. The law
 //! of the order of events is held at every one.
 
@@ -17,7 +17,7 @@ use crate::chance::Chance;
 use crate::check::Ends;
 use crate::clients::{Client, End, Leaving, Reading};
 use crate::kernel::Simulated;
-use crate::net::Kind;
+use crate::net::{DescriptorId, Kind};
 use crate::world::{Shared, World};
 
 /// When a stream goes on that rests; when one is given up that nobody uses.
@@ -150,6 +150,11 @@ impl Owner for Echo {
                 calls.close(stream);
                 self.streams.remove(&stream);
             }
+            Event::Datagram { socket, from, bytes } => {
+                if !calls.send_datagram(socket, from, bytes) {
+                    self.violations.push("a datagram was not taken".to_owned());
+                }
+            }
             _ => {}
         }
     }
@@ -167,7 +172,7 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
     };
     let mut turning =
         Loop::new(Simulated::new(shared.clone()), settings).map_err(|error| error.to_string())?;
-    let listener = {
+    let (listener, socket) = {
         let mut world = shared.lock();
         world.mailbox = Some(turning.mailbox());
         let listener = world.net.add_descriptor(Kind::Listener { backlog: VecDeque::new() });
@@ -177,9 +182,12 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
             let client = world.add_client(0, after, false);
             world.clients[client].expects_an_echo();
         }
-        u32::try_from(listener.0).unwrap_or_default()
+        let socket = world.add_datagrams();
+        let number = |id: DescriptorId| u32::try_from(id.0).unwrap_or_default();
+        (number(listener), number(socket))
     };
     turning.calls().accept_from(Fd::simulated(listener));
+    turning.calls().datagram(Fd::simulated(socket));
     let mut owner = Echo {
         chance: Chance::new(!seed),
         streams: BTreeMap::new(),
@@ -204,7 +212,7 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         if owner.given_up > gone {
             world.violation("a stream was given up whose client was there".to_owned());
         }
-        if !world.violations.is_empty() || (done && streams == 0) {
+        if !world.violations.is_empty() || (done && streams == 0 && world.datagrams_are_over()) {
             break;
         }
         if *turns > TURNS_MAX {
@@ -222,6 +230,7 @@ fn may_be_given_up(client: &Client) -> bool {
 
 /// Everybody got back what it sent: the beginning of it, or all.
 pub(crate) fn check(world: &mut World) -> Ends {
+    world.check_datagrams();
     let mut found = Vec::new();
     for (number, client) in world.clients.iter().enumerate() {
         let (sent, got) = (&client.bytes[..client.sent], &client.received);

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::{Address, Fd, Happened, Interest, Kernel, Medium, Peer, Token, Wake};
+use event::{Address, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token, Wake};
 
 use crate::flow::Party;
 use crate::net::{Connecting, DescriptorId, Kind};
@@ -184,6 +184,7 @@ impl Kernel for Simulated {
             match world.net.descriptor(id).kind {
                 Kind::Listener { .. } | Kind::Socket(_) => Medium::Socket,
                 Kind::PipeIn(_) | Kind::PipeOut(_) => Medium::Pipe,
+                Kind::Datagrams => Medium::Other,
             }
         }))
     }
@@ -198,6 +199,18 @@ impl Kernel for Simulated {
 
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
         self.with(fd, |world, id| world.shut(id))
+    }
+
+    fn prepare_datagrams(&mut self, _fd: &Fd) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
+        self.with(fd, |world, id| world.receive_datagram(id, room))
+    }
+
+    fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
+        self.with(fd, |world, id| world.send_datagram(id, to, bytes))
     }
 
     fn close(&mut self, fd: Fd) {
@@ -255,9 +268,13 @@ impl World {
     /// The system cannot watch one more.
     fn cannot_watch(&mut self, id: DescriptorId) -> io::Error {
         self.note("cannot be watched: descriptor", id.0, 0);
-        if let Kind::Socket(connection) = self.net.descriptor(id).kind {
-            let far = self.net.connection(connection).far;
-            self.excuse(far, "its connection could not be watched");
+        match self.net.descriptor(id).kind {
+            Kind::Socket(connection) => {
+                let far = self.net.connection(connection).far;
+                self.excuse(far, "its connection could not be watched");
+            }
+            Kind::Datagrams => self.excuse_datagrams(),
+            Kind::Listener { .. } | Kind::PipeIn(_) | Kind::PipeOut(_) => {}
         }
         io::ErrorKind::StorageFull.into()
     }

@@ -31,6 +31,7 @@ mod asks;
 mod chance;
 mod check;
 mod clients;
+mod datagrams;
 mod echo;
 mod flow;
 mod http;

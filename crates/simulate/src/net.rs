@@ -46,6 +46,8 @@ pub(crate) enum Kind {
     PipeIn(FlowId),
     /// The gateway writes it.
     PipeOut(FlowId),
+    /// The socket of [`crate::datagrams`].
+    Datagrams,
 }
 
 #[derive(Debug)]
@@ -151,13 +153,22 @@ impl Net {
     /// The flows that the gateway reads and writes through a descriptor.
     pub(crate) fn flows_of(&self, id: DescriptorId) -> (Option<FlowId>, Option<FlowId>) {
         match self.descriptors[id.0].kind {
-            Kind::Listener { .. } => (None, None),
+            Kind::Listener { .. } | Kind::Datagrams => (None, None),
             Kind::Socket(connection) => {
                 let connection = self.connections[connection.0];
                 (Some(connection.up), Some(connection.down))
             }
             Kind::PipeIn(flow) => (Some(flow), None),
             Kind::PipeOut(flow) => (None, Some(flow)),
+        }
+    }
+
+    /// A receive or a send of datagrams found an end.
+    pub(crate) fn arm_datagrams(&mut self, id: DescriptorId, edge: Edge) {
+        let descriptor = self.descriptor(id);
+        match edge {
+            Edge::Read => descriptor.read_armed = true,
+            Edge::Write | Edge::End => descriptor.write_armed = true,
         }
     }
 
@@ -272,7 +283,7 @@ impl World {
         let descriptor = self.net.descriptor(id);
         descriptor.watch = Some((token, interest));
         (descriptor.read_armed, descriptor.write_armed) = (true, true);
-        if matches!(interest, Interest::Stream(_)) && self.net.readiness(id) != Readiness::NONE {
+        if matches!(interest, Interest::Stream(_)) && self.readiness(id) != Readiness::NONE {
             self.edge(id, Edge::End);
         }
         self.replant_stale_token(token);
@@ -314,8 +325,21 @@ impl World {
         reports
     }
 
+    fn readiness(&self, id: DescriptorId) -> Readiness {
+        let mut ready = self.net.readiness(id);
+        if matches!(self.net.descriptors[id.0].kind, Kind::Datagrams) {
+            if self.datagrams.can_be_received() {
+                ready |= Readiness::READ;
+            }
+            if self.datagrams.can_be_sent() {
+                ready |= Readiness::WRITE;
+            }
+        }
+        ready
+    }
+
     fn report(&mut self, id: DescriptorId) -> Option<(Token, Readiness)> {
-        let ready = self.net.readiness(id);
+        let ready = self.readiness(id);
         let descriptor = self.net.descriptor(id);
         descriptor.queued = false;
         let (token, interest) = descriptor.watch?;
@@ -464,6 +488,7 @@ impl World {
                 let flow = *flow;
                 self.end_flow(flow);
             }
+            Kind::Datagrams => {}
         }
     }
 

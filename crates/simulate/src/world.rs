@@ -16,6 +16,7 @@ use gateway::Mail;
 use crate::asks::Ask;
 use crate::chance::Chance;
 use crate::clients::Client;
+use crate::datagrams::Datagrams;
 use crate::flow::{FlowId, Party};
 use crate::http::Http;
 use crate::net::{ConnectionId, DescriptorId, Net};
@@ -43,6 +44,10 @@ pub(crate) enum Happening {
     Reach(ConnectionId),
     /// One who speaks HTTP does what it does next.
     Speaker(usize),
+    /// A datagram comes to the gateway's socket.
+    Letter(usize),
+    /// One of the gateway's has left its buffer.
+    LetterLeft,
     /// A server goes down, or comes up again.
     ServerTurns(usize),
     /// There is room again in a flow that the gateway writes.
@@ -162,6 +167,7 @@ pub(crate) struct World {
     pub(crate) threads: Threads,
     pub(crate) store: Store,
     pub(crate) http: Http,
+    pub(crate) datagrams: Datagrams,
     pub(crate) mailbox: Option<Mailbox<Mail>>,
     pub(crate) planted: Planted,
     /// When the end was ordered.
@@ -199,6 +205,7 @@ impl World {
             threads: Threads::default(),
             store: Store::default(),
             http: Http::default(),
+            datagrams: Datagrams::default(),
             mailbox: None,
             planted,
             drain_at: None,
@@ -326,6 +333,8 @@ impl World {
             Happening::ResetAt(_) => unreachable!("only ends of connections are reset"),
             Happening::Reach(connection) => self.reach(connection),
             Happening::Speaker(speaker) => self.speaker_acts(speaker),
+            Happening::Letter(number) => self.letter_arrives(number),
+            Happening::LetterLeft => self.letter_left(),
             Happening::ServerTurns(server) => self.server_turns(server),
             Happening::Room(descriptor) => self.room_at_gateway(descriptor),
             Happening::Client(client) => self.client_acts(client),
