@@ -5,6 +5,8 @@ use settings::{Diagnostic, Diagnostics, Source, parse};
 
 #[path = "errors/access.rs"]
 mod access;
+#[path = "errors/databases.rs"]
+mod databases;
 
 const LISTENER: &str = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n";
 const POOL: &str = "[pool.echo]\nprogram = [\"cat\"]\n";
@@ -381,53 +383,6 @@ fn what_is_given_twice_or_in_two_ways_is_named_the_second_time() {
 }
 
 #[test]
-fn what_a_database_pool_cannot_be_is_told() {
-    says(
-        in_store("workers = 2"),
-        11,
-        "2",
-        "2 workers do not keep the order of a client's rows",
-        "add `order = \"any\"`, or write `workers = 1`",
-    );
-    says(
-        in_store("password = \"env:X\""),
-        1,
-        "password",
-        "`password` is an option of a server, and SQLite is a file",
-        "remove it",
-    );
-    says(
-        in_store("path = \"/hits\""),
-        8,
-        "\"/hits\"",
-        "`path` is where a `query` is answered over HTTP, and there is none",
-        "remove it",
-    );
-}
-
-#[test]
-fn the_path_of_a_query_is_one_of_http() {
-    let at = |path: &str| {
-        let text = format!("{STORE}query = \"select 1\"\npath = \"{path}\"\n");
-        let error = only(&text);
-        assert_eq!((error.line, error.column), (4, 8), "{path}");
-        error.message
-    };
-    assert_eq!(at("hits"), "`hits` does not begin with `/`");
-    for bad in ["{id", "{}", "a{id}", "{a-b}", "a?b", "a%20b", "ä"] {
-        let message = format!("`{bad}` is no part of a path, or is there twice");
-        assert_eq!(at(&format!("/hits/{bad}")), message);
-    }
-    assert_eq!(at("/{a}/{a}"), "`{a}` is no part of a path, or is there twice");
-    let web = "[listener.web]\nlisten = \":1\"\nprotocol = \"http\"\npool = \"store\"\n";
-    let insert = "insert = { table = \"t\", columns = [\"c\"] }\n";
-    assert_eq!(
-        only(&format!("{web}{STORE}{insert}")).message,
-        "a listener of HTTP needs `servers` or a `query`, and `[pool.store]` has neither"
-    );
-}
-
-#[test]
 fn two_listeners_on_one_address_are_named() {
     let message = "`127.0.0.1:7000` is taken by `[listener.main]`";
     let mend = "choose another port, or 0 to let the system choose";
@@ -535,26 +490,6 @@ fn lists_and_variables_are_texts() {
     says(in_pool("env = { PORT = 80 }"), 16, "80", message, "write \"80\"");
     let message = "`A=B` cannot be the name of a variable";
     says(in_pool("env = { \"A=B\" = \"c\" }"), 9, "\"A=B\"", message, "");
-}
-
-#[test]
-fn databases_are_named_with_their_kind() {
-    let text = |target: &str| format!("{POOL}[pool.store]\ndatabase = \"{target}\"\n{INSERT}");
-    let cases = [
-        ("hits.db", "does not say which database it is", "write \"sqlite:hits.db\""),
-        ("sqlte:hits.db", "names the unknown database `sqlte`", "write \"sqlite:hits.db\""),
-        ("oracle:x", "names the unknown database `oracle`", ""),
-        (
-            "postgres:x",
-            "does not say where the server is",
-            "write \"postgres://USER@HOST/DATABASE\"",
-        ),
-        ("sqlite:", "has no path", "write \"sqlite:hits.db\""),
-    ];
-    for (target, why, mend) in cases {
-        let message = format!("`database` = \"{target}\" {why}");
-        says((only(&text(target)), 4), 12, &format!("\"{target}\""), &message, mend);
-    }
 }
 
 #[test]
