@@ -51,7 +51,10 @@ pub(super) struct DatabaseArguments {
     /// Build what is measured, and stop
     #[arg(long)]
     build: bool,
-    /// Show the tables without writing them
+    /// Write the page of the parts that were measured so far, and stop
+    #[arg(long)]
+    page: bool,
+    /// Show the tables without writing the page
     #[arg(long)]
     dry: bool,
 }
@@ -71,6 +74,9 @@ pub(super) fn run(workspace: &Workspace, arguments: &DatabaseArguments) -> Resul
     requirements::provide(requirements::TESTS)?;
     raise_descriptors();
     let ground = prepare(workspace, arguments)?;
+    if arguments.page {
+        return write_page(workspace, &ground);
+    }
     if arguments.build {
         return Ok(());
     }
@@ -213,7 +219,7 @@ fn commits(server: &Database) -> f64 {
         Kind::Postgres => "select xact_commit from pg_stat_database where datname = 'hits'",
         Kind::Mariadb => {
             "select variable_value from information_schema.global_status \
-             where variable_name = 'Handler_commit'"
+             where variable_name = 'Com_commit'"
         }
     };
     server.run("hits", sql).concat().parse().unwrap_or(0.0)
