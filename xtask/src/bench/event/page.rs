@@ -122,7 +122,6 @@ spoken once, less that before the first.
 
 `bare epoll` is `crates/event/examples/echo_bare.rs`: no timers, no limits, no queue; the least that is possible. mio
 receives until there is no more, as its documentation asks for. tokio has one task a connection on its current-thread
-runtime, and a buffer of 16 KiB on the stack that it zeroes for each request: callgrind counts each byte as
-an instruction, and in time it is part of what tokio costs here. libevent uses bufferevents. IO::Multiplex is measured up to 1000
+runtime, and a buffer of 1 KiB on the stack, so that zeroing it is no part of the figures. libevent uses bufferevents. IO::Multiplex is measured up to 1000
 connections, poll and select up to 1100.
 ";
