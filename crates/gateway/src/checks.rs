@@ -217,7 +217,7 @@ impl Checks {
                 let name = self.plan.names.get(place).cloned();
                 let name = name.unwrap_or_else(|| format!("{}/{}", self.pool, worker.index()));
                 let token = outside.check_token(pool, place);
-                outside.spawner.start(token, spawn::Command { name, ..command.clone() });
+                outside.spawner.start(token, spawn::Command { name, ..(**command).clone() });
                 Running::Program { token, until }
             }
             (ProbePlan::Line { .. }, None) if self.targets[place].owed.is_some() => {
@@ -444,5 +444,5 @@ impl Checks {
 
 fn target_time(target: &Target) -> Option<Instant> {
     let until = target.running.as_ref().and_then(Running::until);
-    until.or(target.due.filter(|_| target.running.is_none()))
+    until.or_else(|| target.due.filter(|_| target.running.is_none()))
 }

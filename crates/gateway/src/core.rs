@@ -28,6 +28,7 @@ use crate::wish::Wish;
 use crate::workers::Workers;
 
 mod account;
+mod bound;
 mod check;
 mod outcomes;
 mod own;
@@ -144,11 +145,6 @@ pub(crate) enum Word {
     Whole,
 }
 
-/// Minutes since the Unix epoch.
-fn minute(at_us: i64) -> u32 {
-    u32::try_from(at_us / 60_000_000).unwrap_or(0)
-}
-
 impl Core {
     pub(crate) fn new(plans: Vec<PoolPlan>, epoch: Epoch, seed: u64) -> Self {
         let now = epoch.instant;
@@ -238,29 +234,12 @@ impl Core {
         })
     }
 
-    /// As [`Self::submit`], for a request that one worker is to have as long as it serves.
-    pub(crate) fn submit_to(
-        &mut self,
-        client: Client,
-        peer: Peer,
-        body: Slice,
-        pool: usize,
-        worker: WorkerId,
-    ) {
-        let berth = self.pools[pool].pool.berth(worker);
-        let id = self.insert(client, peer, pool, berth);
-        self.admit(id, pool, body, Form::default());
-    }
-
     pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[place];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
         if let Some(cookies) = &served.cookies {
-            let (told, without) = cookies.read(body, minute(at_us));
-            body = without;
-            exchange.named = told.named;
-            exchange.knows = told.named.filter(|_| told.fresh);
+            body = cookies.ask(body, exchange);
         }
         let wish = Wish::of(&served.balance.wishes, peer, &body, exchange.named);
         let waiting = Waiting { id, peer, at_us, body, form, wish };
@@ -315,16 +294,7 @@ impl Core {
         if let Some(trail) = exchange.trail.as_mut().filter(|_| !head.is_interim()) {
             trail.status = head.status;
         }
-        let served = &mut self.pools[place];
-        if let (Some(cookies), State::Working(worker), false) =
-            (&served.cookies, exchange.state, head.is_interim())
-        {
-            let knows = exchange.knows.is_some() && exchange.knows == served.pool.berth(worker);
-            let at = minute(exchange.at_us);
-            if let Some(key) = cookies.write(&mut head, worker.index(), knows, at) {
-                served.pool.handle_learnt(self.now, worker, &key);
-            }
-        }
+        self.pools[place].bind_by(exchange, &mut head, self.now);
         match exchange.client {
             Client::Session { session, sequence } => {
                 self.finished.push((Client::Session { session, sequence }, Delivery::Head(head)));

@@ -8,6 +8,7 @@ use pool::HealthState;
 use super::Core;
 use crate::checks::{Checks, Question};
 use crate::exchanges::Client;
+use crate::form::Form;
 use crate::mail::Mail;
 use crate::outside::Outside;
 use crate::upward::Upward;
@@ -59,7 +60,9 @@ impl Core {
         let reply =
             move |outcome: Outcome| mailbox.post(Mail::Checked { pool: place, number, outcome });
         let client = Client::Inside(Box::new(reply));
-        self.submit_to(client, Peer::Inside, Slice::from(line.as_str()), place, worker);
+        let berth = self.pools[place].pool.berth(worker);
+        let id = self.insert(client, Peer::Inside, place, berth);
+        self.admit(id, place, Slice::from(line.as_str()), Form::default());
     }
 
     pub(super) fn checked_from_now(&mut self, place: usize, worker: WorkerId) {

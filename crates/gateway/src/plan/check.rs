@@ -23,7 +23,7 @@ pub(crate) enum ProbePlan {
     Tcp,
     Http(HttpProbePlan),
     Line { send: String, expect: String },
-    Program(spawn::Command),
+    Program(Box<spawn::Command>),
 }
 
 /// A request of HTTP and what a good reply is.
@@ -66,11 +66,8 @@ pub(super) fn check(
                     Some((program, arguments)) => (program.clone(), arguments.to_vec()),
                     None => (String::new(), Vec::new()),
                 };
-                ProbePlan::Program(spawn::Command {
-                    program,
-                    arguments,
-                    ..spawn::Command::default()
-                })
+                let command = spawn::Command { program, arguments, ..spawn::Command::default() };
+                ProbePlan::Program(Box::new(command))
             }
         },
         addresses: servers.iter().map(|(address, _)| at(address)).collect(),

@@ -1,0 +1,42 @@
+//! Cookies that tell servers, as the core sees them: what a request says of its server, and what a
+//! reply tells its client.
+
+use std::time::Instant;
+
+use exchange::Slice;
+
+use super::ServedPool;
+use crate::cookies::Cookies;
+use crate::exchanges::{Exchange, State};
+use crate::upward::Head;
+
+/// Minutes since the Unix epoch.
+fn minute(at_us: i64) -> u32 {
+    u32::try_from(at_us / 60_000_000).unwrap_or(0)
+}
+
+impl Cookies {
+    /// Notes which server a request names, and gives the request as that server is to see it.
+    pub(super) fn ask(&self, request: Slice, exchange: &mut Exchange) -> Slice {
+        let (told, without) = self.read(request, minute(exchange.at_us));
+        exchange.named = told.named;
+        exchange.knows = told.named.filter(|_| told.fresh);
+        without
+    }
+}
+
+impl ServedPool {
+    /// Has a reply tell its client the server that gave it, or learns it from the reply.
+    pub(super) fn bind_by(&mut self, exchange: &Exchange, head: &mut Head, now: Instant) {
+        let (Some(cookies), State::Working(worker), false) =
+            (&self.cookies, exchange.state, head.is_interim())
+        else {
+            return;
+        };
+        let knows = exchange.knows.is_some() && exchange.knows == self.pool.berth(worker);
+        let learnt = cookies.write(head, worker.index(), knows, minute(exchange.at_us));
+        if let Some(key) = learnt {
+            self.pool.handle_learnt(now, worker, &key);
+        }
+    }
+}
