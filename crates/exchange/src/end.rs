@@ -97,6 +97,10 @@ causes! {
     Lost "lost" Refused,
     /// There is no pool of that name.
     NoPool "nopool" Refused,
+    /// No route of the listener is for this request.
+    NoRoute "noroute" Refused,
+    /// The request has no credentials that are let through.
+    Unauthorized "unauthorized" Refused,
     /// The request or the reply that it became is not a record of the declared kind.
     Record "record" Refused,
     /// The row lacks a parameter, or the database does not accept it.

@@ -126,6 +126,8 @@ pub(crate) struct Core {
     direct: VecDeque<(usize, WorkerId, Waiting)>,
     /// Programs that are replaced after their connection.
     used_up: VecDeque<(usize, WorkerId)>,
+    /// For whoever looks for the way of a request.
+    pub(crate) ways: crate::routing::Scratch,
     /// For whoever writes something that is sent at once.
     pub(crate) scratch: Vec<u8>,
 }
@@ -184,6 +186,7 @@ impl Core {
             told: VecDeque::new(),
             direct: VecDeque::new(),
             used_up: VecDeque::new(),
+            ways: crate::routing::Scratch::default(),
             scratch: Vec::new(),
         }
     }

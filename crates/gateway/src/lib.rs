@@ -35,6 +35,7 @@ mod outside;
 mod plan;
 mod programs;
 mod question;
+mod routing;
 mod servers;
 mod session;
 mod shard;

@@ -18,12 +18,14 @@ mod balance;
 mod check;
 mod cookie;
 mod page;
+mod routes;
 mod terms;
 
 pub(crate) use balance::BalancePlan;
 pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
 pub(crate) use cookie::CookiePlan;
 pub(crate) use page::{Page, SorryPlan};
+pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
 pub(crate) use terms::Terms;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
@@ -50,6 +52,13 @@ pub enum PlanError {
         /// Why.
         why: String,
     },
+    /// What a route answers with, or a secret of it, cannot be had.
+    Route {
+        /// The listener.
+        listener: String,
+        /// Why.
+        why: String,
+    },
     /// The handlers of a pool cannot be made.
     Handler {
         /// The pool.
@@ -64,6 +73,7 @@ impl fmt::Display for PlanError {
         match self {
             Self::NoPool(name) => write!(f, "there is no pool `{name}`"),
             Self::NoSocket(name) => write!(f, "listener `{name}` was given no socket"),
+            Self::Route { listener, why } => write!(f, "listener `{listener}`: {why}"),
             Self::Handler { pool, why } | Self::Sorry { pool, why } => {
                 write!(f, "pool `{pool}`: {why}")
             }
@@ -77,7 +87,7 @@ impl std::error::Error for PlanError {}
 #[derive(Debug)]
 pub(crate) struct ListenerPlan {
     pub(crate) name: String,
-    /// The place of its pool.
+    /// The place of its pool; where routes alone say who answers, of the first that one names.
     pub(crate) pool: usize,
     pub(crate) keeps_half_closed: bool,
     pub(crate) connections_max: u32,
@@ -112,6 +122,8 @@ pub(crate) struct HttpPlan {
     /// What a server is told where the client names no host.
     pub(crate) host: String,
     pub(crate) read: Option<Duration>,
+    /// None where all goes to one pool as it comes.
+    pub(crate) routing: Option<Routing>,
 }
 
 impl HttpPlan {
@@ -278,7 +290,11 @@ pub(crate) fn listener(
         addresses,
         http,
     } = listener;
-    let pool = *places.get(&pool).ok_or(PlanError::NoPool(pool))?;
+    let place =
+        |pool: &str| places.get(pool).copied().ok_or_else(|| PlanError::NoPool(pool.to_owned()));
+    let rest = pool.as_deref().map(place).transpose()?;
+    let first = http.routes.iter().find_map(settings::Route::pool).map(place).transpose()?;
+    let pool = rest.or(first).unwrap_or_default();
     let frames = |framing| FramesPlan {
         framing,
         over: match frame_over {
@@ -303,7 +319,9 @@ pub(crate) fn listener(
         }
         Protocol::Connect => (0, FrontPlan::Connect),
         Protocol::Datagrams => (0, FrontPlan::Datagrams),
-        Protocol::Http => (0, FrontPlan::Http(Arc::new(http_plan(http, &name, unless_zero(read))))),
+        Protocol::Http => {
+            (0, FrontPlan::Http(Arc::new(http_plan(http, &name, unless_zero(read), rest, places)?)))
+        }
     };
     Ok(ListenerPlan {
         name,
@@ -328,8 +346,25 @@ pub(crate) fn listener(
     })
 }
 
-fn http_plan(http: settings::HttpListener, name: &str, read: Option<Duration>) -> HttpPlan {
-    let settings::HttpListener { head_max, body_max, forwarded, trusted } = http;
+fn http_plan(
+    http: settings::HttpListener,
+    name: &str,
+    read: Option<Duration>,
+    pool: Option<usize>,
+    places: &BTreeMap<String, usize>,
+) -> Result<HttpPlan, PlanError> {
+    let settings::HttpListener {
+        head_max,
+        body_max,
+        forwarded,
+        trusted,
+        routes,
+        authenticate,
+        request,
+        reply,
+    } = http;
+    let ways = routes::Ways { routes, authenticate, request, reply };
+    let routing = ways.routing(name, pool, places)?;
     let limits = wire::http1::Limits {
         head: head_max,
         line: wire::http1::Limits::REQUEST.line.min(head_max),
@@ -341,7 +376,7 @@ fn http_plan(http: settings::HttpListener, name: &str, read: Option<Duration>) -
         settings::Forwarded::Legacy => wire::http1::Forwarded::Legacy,
         settings::Forwarded::Standard => wire::http1::Forwarded::Standard,
     };
-    HttpPlan { limits, forwarded, trusted, host: name.to_owned(), read }
+    Ok(HttpPlan { limits, forwarded, trusted, host: name.to_owned(), read, routing })
 }
 
 fn servers_plan(servers: settings::Servers, deadline: Duration, checked: bool) -> ServersPlan {

@@ -75,10 +75,23 @@ fn check(file: &Path, connected: bool) -> ExitCode {
     });
     match checked {
         Ok(configuration) => {
+            warn(file, &settings::unreached(&configuration));
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             print(&format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display()))
         }
         Err(diagnostics) => refused(&diagnostics),
+    }
+}
+
+/// Says what is right but surely not meant, each with its place.
+fn warn(file: &Path, remarks: &[settings::Remark]) {
+    let Ok(text) = std::fs::read_to_string(file) else { return };
+    let source = settings::Source { name: file.display().to_string(), text };
+    if remarks.is_empty() {
+        return;
+    }
+    for remark in settings::placed(&source, remarks).iter() {
+        eprintln!("warning: {}:{}: {}", source.name, remark.line, remark.message);
     }
 }
 

@@ -19,7 +19,10 @@ mod affinity;
 mod frames;
 mod health;
 mod http;
+mod routes;
 mod stores;
+
+pub use routes::unreached;
 
 /// Adds a fault for every rule that is broken.
 pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
@@ -67,6 +70,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         frames::marks(listener, faults);
         addresses::check(listener, faults);
         http::speaks(listener, &pools, faults);
+        routes::check(listener, &pools, faults);
     }
     cycles(&pools, faults);
     http::addresses(&pools, faults);

@@ -27,11 +27,13 @@ mod nearest;
 mod options;
 mod reference;
 mod remarks;
+mod routes;
 mod tree;
 mod values;
 mod walk;
 
 pub use balance::*;
+pub use checks::unreached;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
 pub use load::{FILE_BYTES_MAX, load};

@@ -8,6 +8,7 @@ mod database;
 mod listener;
 mod pool;
 mod program;
+mod route;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ pub use database::*;
 pub use listener::*;
 pub use pool::*;
 pub use program::*;
+pub use route::*;
 
 /// A whole configuration, checked: every name that it mentions is defined in it.
 #[derive(Clone, Debug, PartialEq)]

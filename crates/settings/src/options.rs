@@ -10,6 +10,7 @@ mod database;
 mod listener;
 mod pool;
 mod program;
+mod route;
 mod servers;
 mod table;
 

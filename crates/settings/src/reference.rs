@@ -53,9 +53,23 @@ fn section_page(page: &mut String, section: &Section) {
                 section.header()
             ));
             table(page, inner, option.of);
+            inner_tables(page, option.name, inner);
         }
     }
     words(page, section.options);
+}
+
+/// The tables of options in a list of tables.
+fn inner_tables(page: &mut String, list: &str, options: &[Opt]) {
+    for option in options {
+        if let Kind::Group(inner, _) | Kind::List(inner, _) = &option.kind {
+            page.push_str(&format!(
+                "\n### `{}` of one of `{list}`\n\n{}\n",
+                option.name, option.about
+            ));
+            table(page, inner, option.of);
+        }
+    }
 }
 
 fn table(page: &mut String, options: &[Opt], of: Of) {

@@ -13,7 +13,7 @@ use crate::{Diagnostics, Source};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The keys from the section down to the option, and below it an item of its list if one is
-    /// meant. Where the path ends in nothing, the last part of it that is there is shown.
+    /// meant, by its text or, of tables, by its place from 0. Where the path ends in nothing, the last part of it that is there is shown.
     pub path: Vec<String>,
     /// What is wrong.
     pub message: String,
@@ -49,7 +49,9 @@ fn below(node: &Node, path: &[String]) -> Option<Range<usize>> {
         }
         Raw::List(items) => {
             let is_meant = |item: &&Node| matches!(&item.raw, Raw::Text(text) if text == key);
-            items.iter().find(is_meant).map(|item| item.span.clone())
+            let meant = items.iter().find(is_meant);
+            let by_place = || items.get(key.parse::<usize>().ok()?);
+            meant.or_else(by_place).map(|item| item.span.clone())
         }
         _ => None,
     }

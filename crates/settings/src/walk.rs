@@ -42,6 +42,8 @@ pub(crate) struct Section {
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     options: Vec<(&'static str, Found)>,
+    /// Where its header or key stands.
+    place: Range<usize>,
 }
 
 /// What an option is set to.
@@ -89,6 +91,11 @@ impl Group {
             Some(Value::Number(number)) => Some(*number),
             _ => None,
         }
+    }
+
+    /// Where its header or key stands.
+    pub(crate) fn header(&self) -> Range<usize> {
+        self.place.clone()
     }
 
     /// Sets a number that was not given.
@@ -208,7 +215,7 @@ impl Walk<'_> {
 
     /// The options of one table.
     fn group(&mut self, options: &'static [Opt], table: &Table, place: &Place) -> Group {
-        let mut group = Group::default();
+        let mut group = Group { options: Vec::new(), place: place.header.clone() };
         for entry in table {
             let Some(option) = options::find(options, &entry.key) else {
                 // What was misspelt is wrong once, and not missing as well.

@@ -20,13 +20,17 @@
 //! A reply that is whole before its request is ends the connection: what is left of the request
 //! must not be read as the next one.
 
+mod answers;
+mod asking;
+mod refusing;
+
 use std::sync::Arc;
 
 use event::{Calls, Data};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
 use wire::http1::{
-    Answer, Body, BodyKind, HeadScan, Kind, Limits, Method, RequestHead, Sending, Version, Via,
-    write_answer,
+    Answer, Body, BodyKind, HeadScan, Kind, Limits, Method, Refusal, RequestHead, Sending, Version,
+    Via, write_answer,
 };
 
 use crate::core::Core;
@@ -34,11 +38,10 @@ use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::{Expects, Form};
 use crate::plan::{HttpPlan, Page};
 use crate::question::Question;
+use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
 use crate::upward::Head;
-
-mod asking;
-mod refusing;
+use asking::Asking;
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
 /// given to another server.
@@ -70,6 +73,8 @@ struct Asked {
     method: Method,
     version: Version,
     output: Output,
+    /// Which way it went.
+    route: RouteId,
     /// The connection goes on behind the reply.
     keep: bool,
     /// The worker takes parts of the body.
@@ -136,6 +141,8 @@ impl Http {
             match &mut self.input {
                 Input::Ended => return data.consume(bytes.len()),
                 Input::Head if bytes.is_empty() => return,
+                // What routes answer by themselves waits for nobody but the client.
+                Input::Head if transport.is_clogged(calls) => return transport.pause(calls),
                 Input::Head => {
                     let found = match self.scan.next(bytes, &plan.limits) {
                         Ok(Some(found)) => found,
@@ -204,40 +211,41 @@ impl Http {
         if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
             return self.refuse_whole(transport, calls, head, &outcome, core);
         }
-        if let Some(question) = core.question_of(self.pool) {
-            return self.ask_question(question, transport, calls, head, core);
-        }
-        let client = match transport.peer() {
-            Peer::Internet(address) => Some(address.ip()),
-            Peer::Local | Peer::Inside => None,
+        let mut ways = std::mem::take(&mut core.ways);
+        let way = plan.routing.as_ref().map(|routing| routing.way(&head, &mut ways));
+        let (pool, route, changes) = match way {
+            None => (self.pool, RouteId::REST, None),
+            Some(Way::Pool { pool, route, plan }) => (pool, route, Some(plan)),
+            Some(way) => {
+                self.answer(transport, calls, head, &way, &ways, core);
+                core.ways = ways;
+                return;
+            }
         };
-        let trusted = client.is_none_or(|client| plan.trusts(client));
-        let via = Via { fields: plan.forwarded, trusted, client, secure: false };
+        let target = changes.and_then(|_| ways.target());
+        if let Some(question) = core.question_of(pool) {
+            let asking = Asking { question, pool, target };
+            self.ask_question(asking, transport, calls, head, core);
+            core.ways = ways;
+            return;
+        }
+        let via = via(plan, transport.peer());
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.refusing;
         let upgrade = head.upgrade;
         head.prepare(&via);
+        if let Some(changes) = changes {
+            changes.change(&mut head);
+        }
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
-        head.encode(None, plan.host.as_bytes(), &via, &mut out);
+        head.encode(target, plan.host.as_bytes(), &via, &mut out);
         let head_length = out.len();
+        core.ways = ways;
         let mut body = Body::new(head.body, &plan.limits);
         let repeatable = method.is_idempotent() && !upgrade;
         head.recycle();
-        let mut refused = None;
-        while !body.is_done() && out.len() < BODY_HELD_MAX {
-            match body.run(data.bytes(), &plan.limits) {
-                Err(refusal) => {
-                    refused = Some(refusal);
-                    break;
-                }
-                Ok(run) if run.pass + run.drop == 0 => break,
-                Ok(run) => {
-                    out.extend_from_slice(&data.bytes()[..run.pass]);
-                    data.consume(run.pass + run.drop);
-                }
-            }
-        }
+        let held = take_held(&mut body, &plan.limits, data, &mut out);
         let form = Form {
             more: !body.is_done(),
             repeatable,
@@ -253,18 +261,19 @@ impl Http {
         }
         let whole = Slice::copy_of(&out);
         core.scratch = out;
-        if let Some(refusal) = refused {
+        if let Err(refusal) = held {
             return self.refuse(transport, calls, refusal, core);
         }
         self.input = if body.is_done() { Input::Whole } else { Input::Body(body) };
         self.number += 1;
         let client = Client::Session { session: self.id, sequence: self.number };
-        let request = core.submit_message(client, transport.peer(), whole, form, self.pool);
+        let request = core.submit_message(client, transport.peer(), whole, form, pool);
         self.asked = Some(Asked {
             request,
             method,
             version,
             output: Output::None,
+            route,
             keep,
             wanted: false,
             holding: false,
@@ -325,7 +334,7 @@ impl Http {
     ) {
         let Some(asked) = self.asked.as_mut().filter(|_| sequence == self.number) else { return };
         match delivery {
-            Delivery::Head(head) => self.deliver_head(transport, calls, head, core),
+            Delivery::Head(head) => self.deliver_head(plan, transport, calls, head, core),
             Delivery::Page(page) => asked.page = Some(page),
             Delivery::Part(part) => {
                 if asked.output == Output::None {
@@ -346,6 +355,7 @@ impl Http {
 
     fn deliver_head(
         &mut self,
+        plan: &HttpPlan,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         mut head: Head,
@@ -358,6 +368,10 @@ impl Http {
         }
         let sending = head.prepare(asked.version);
         if !head.is_interim() {
+            let routing = plan.routing.as_ref();
+            if let Some(way) = routing.and_then(|routing| routing.plan(asked.route)) {
+                way.reply.apply(&mut head.fields);
+            }
             let ends = sending != Sending::Chunked && matches!(head.body, BodyKind::UntilEnd)
                 || sending == Sending::Data;
             asked.keep &= !ends && !self.refusing;
@@ -459,6 +473,8 @@ impl Http {
         }
         if self.ending {
             transport.finish(calls, None);
+        } else if matches!(self.input, Input::Head) && !transport.is_clogged(calls) {
+            transport.resume(calls);
         }
     }
 
@@ -469,6 +485,34 @@ impl Http {
     pub(super) fn is_owed(&self) -> bool {
         self.asked.is_some()
     }
+}
+
+/// Who asked, for the server.
+fn via(plan: &HttpPlan, peer: Peer) -> Via {
+    let client = match peer {
+        Peer::Internet(address) => Some(address.ip()),
+        Peer::Local | Peer::Inside => None,
+    };
+    let trusted = client.is_none_or(|client| plan.trusts(client));
+    Via { fields: plan.forwarded, trusted, client, secure: false }
+}
+
+/// Takes what is there of a body along with its head.
+fn take_held(
+    body: &mut Body,
+    limits: &Limits,
+    data: &mut Data<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Refusal> {
+    while !body.is_done() && out.len() < BODY_HELD_MAX {
+        let run = body.run(data.bytes(), limits)?;
+        if run.pass + run.drop == 0 {
+            break;
+        }
+        out.extend_from_slice(&data.bytes()[..run.pass]);
+        data.consume(run.pass + run.drop);
+    }
+    Ok(())
 }
 
 /// Sends what is data of a part of a body in chunks. The worker has read it by the same rules, so
@@ -533,7 +577,8 @@ pub(crate) fn status_of(end: End) -> u16 {
         | Cause::Incomplete => 400,
         Cause::Denied => 403,
         Cause::Crowded | Cause::Rate => 429,
-        Cause::NoPool => 404,
+        Cause::Unauthorized => 401,
+        Cause::NoPool | Cause::NoRoute => 404,
         _ => 502,
     }
 }

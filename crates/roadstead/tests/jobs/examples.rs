@@ -2,8 +2,10 @@
 //! system.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use rusqlite::Connection;
 
@@ -228,4 +230,72 @@ fn an_mcp_server_is_shared_by_fifty_clients() {
     assert_eq!(daemon.programs().len(), 1, "one program serves all of them");
     drop(clients);
     assert!(daemon.stop().success());
+}
+
+/// `show.py` of `examples/routes`, on a port of its own.
+struct Show(Child, String);
+
+impl Show {
+    fn start() -> Self {
+        let mut child = Command::new("python3")
+            .arg(example("routes").join("show.py"))
+            .arg("0")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut port = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Self(child, port.trim().to_owned())
+    }
+}
+
+impl Drop for Show {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_example_of_routes_says_what_its_page_says() {
+    let folder = folder();
+    let (api, files) = (Show::start(), Show::start());
+    let text = fs::read_to_string(example("routes").join("routes.toml")).unwrap();
+    let text = [("7070", "0"), ("8001", &api.1), ("8002", &files.1)]
+        .iter()
+        .fold(text, |text, (from, to)| {
+            text.replace(&format!("127.0.0.1:{from}"), &format!("127.0.0.1:{to}"))
+        })
+        .replace("listen = \"127.0.0.1:8080\"", "listen = \"127.0.0.1:0\"");
+    fs::write(folder.path().join("tokens"), "a-token-drawn-by-chance\n").unwrap();
+    let digest = "11b78eb048dc73c5a347094aa8bb96bc36e586d6ddefd72c6ddc2abd0386f9bc";
+    fs::write(folder.path().join("users"), format!("ops:{digest}\n")).unwrap();
+    let daemon = Daemon::serve(folder.path(), &text);
+    let get = |target: &str, lines: &str| {
+        let mut client = TcpStream::connect(&daemon.listeners["web"]).unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nConnection: close\r\n{lines}\r\n");
+        client.write_all(request.as_bytes()).unwrap();
+        let mut said = String::new();
+        client.read_to_string(&mut said).unwrap();
+        said
+    };
+    let moved = get("/page?x=1", "Host: old.localhost:8080\r\n");
+    assert!(moved.starts_with("HTTP/1.1 308 Permanent Redirect\r\n"), "{moved}");
+    assert!(moved.contains("Location: http://localhost:8080/page?x=1\r\n"), "{moved}");
+    let file = get("/files/a/../b.txt", "Host: a\r\n");
+    assert!(file.ends_with(&format!("{} was asked GET /b.txt\n", files.1)), "{file}");
+    assert!(
+        !file.contains("Server:") && file.contains("X-Content-Type-Options: nosniff\r\n"),
+        "{file}"
+    );
+    assert!(get("/api/users", "Host: a\r\n").starts_with("HTTP/1.1 401 "));
+    for credentials in ["Bearer a-token-drawn-by-chance", "Basic b3BzOmNvcnJlY3QgaG9yc2U="] {
+        let said = get("/api/users", &format!("Host: a\r\nAuthorization: {credentials}\r\n"));
+        assert!(
+            said.ends_with(&format!("{} was asked GET /users\nX-Site: api\n", api.1)),
+            "{said}"
+        );
+    }
+    assert!(get("/files/..%2fapi/users", "Host: a\r\n").contains("\r\n\r\npath-separator: "));
+    assert!(get("/else", "Host: a\r\n").contains("\r\n\r\nnoroute: "));
 }

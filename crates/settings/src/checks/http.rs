@@ -19,25 +19,27 @@ pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// Who speaks HTTP is answered by servers or by a query, and servers answer nobody else.
 pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
-    let Some(Value::Text(name)) = listener.group.value("pool") else { return };
-    let Some(pool) = pools.iter().find(|pool| pool.name == *name) else { return };
     let protocol = listener.group.value("protocol");
     let http = matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Http))));
-    let servers = pool.worker == Some(Of::Servers);
-    let answers = servers || pool.group.key("query").is_some();
-    let (Some(place), Some(_)) = (listener.group.place("pool"), pool.worker) else { return };
-    if http && !answers {
-        let message = format!(
-            "a listener of HTTP needs `servers` or a `query`, and `[pool.{name}]` has neither"
-        );
-        faults.push(
-            Fault::at(place, message)
-                .mend("name a pool with `servers` or a `query`, or choose another `protocol`"),
-        );
-    } else if servers && !http {
-        let message =
-            format!("`[pool.{name}]` has servers, which speak HTTP, and its clients do not");
-        faults.push(Fault::at(place, message).mend("write `protocol = \"http\"`"));
+    for group in super::routes::with_routes(listener) {
+        let Some(Value::Text(name)) = group.value("pool") else { continue };
+        let Some(pool) = pools.iter().find(|pool| pool.name == *name) else { continue };
+        let servers = pool.worker == Some(Of::Servers);
+        let answers = servers || pool.group.key("query").is_some();
+        let (Some(place), Some(_)) = (group.place("pool"), pool.worker) else { continue };
+        if http && !answers {
+            let message = format!(
+                "a listener of HTTP needs `servers` or a `query`, and `[pool.{name}]` has neither"
+            );
+            faults.push(
+                Fault::at(place, message)
+                    .mend("name a pool with `servers` or a `query`, or choose another `protocol`"),
+            );
+        } else if servers && !http {
+            let message =
+                format!("`[pool.{name}]` has servers, which speak HTTP, and its clients do not");
+            faults.push(Fault::at(place, message).mend("write `protocol = \"http\"`"));
+        }
     }
 }
 

@@ -14,8 +14,8 @@ pub struct Listener {
     pub listen: Address,
     /// What its clients speak.
     pub protocol: Protocol,
-    /// The pool that answers.
-    pub pool: String,
+    /// The pool that answers; none where routes alone say who does.
+    pub pool: Option<String>,
     /// How replies are marked.
     pub reply: ReplyStyle,
     /// What the end of a client's bytes means.
@@ -53,7 +53,7 @@ pub struct Listener {
 }
 
 /// What only a listener of HTTP has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HttpListener {
     /// Bytes of the head of a request.
     pub head_max: usize,
@@ -63,6 +63,14 @@ pub struct HttpListener {
     pub forwarded: Forwarded,
     /// Clients that are proxies.
     pub trusted: Vec<Network>,
+    /// Which way requests go; the first that fits.
+    pub routes: Vec<super::Route>,
+    /// Who is let through.
+    pub authenticate: Option<super::Authenticate>,
+    /// What is changed in the heads of requests.
+    pub request: route::Edits,
+    /// What is changed in the heads of replies.
+    pub reply: route::Edits,
 }
 
 /// Which fields tell a server who asked.

@@ -2,6 +2,7 @@
 //! The options of listeners.
 
 use super::addresses::PER_ADDRESS;
+use super::route::{AUTHENTICATE, EDITS, ROUTE};
 use super::table::{GIB, any, count, frames, size, time_or_zero, word};
 use super::{Choice, Default, Kind, Opt, Short, Word};
 use crate::model::*;
@@ -10,7 +11,12 @@ use Default::{Is, None as Nothing, Required};
 
 pub(super) const LISTENER: &[Opt] = &[
     any("listen", Kind::Address, Required, "Where it listens."),
-    any("pool", Kind::Pool, Required, "The pool that answers."),
+    any(
+        "pool",
+        Kind::Pool,
+        Nothing,
+        "The pool that answers; with routes, those requests that no route is for.",
+    ),
     any("protocol", Kind::Word(PROTOCOL), Is("lines"), "What its clients speak."),
     any("reply", Kind::Word(REPLY), Is("plain"), "How replies are marked."),
     any(
@@ -116,6 +122,30 @@ pub(super) const LISTENER: &[Opt] = &[
         Kind::Switch,
         Is("true"),
         "Whether its requests are in the access log, if there is one.",
+    ),
+    any(
+        "route",
+        Kind::List(ROUTE, "pool"),
+        Nothing,
+        "With `http`: which way requests go; the first that fits.",
+    ),
+    any(
+        "authenticate",
+        Kind::Group(AUTHENTICATE, Short::None),
+        Nothing,
+        "With `http`: who is let through; without it, everybody.",
+    ),
+    any(
+        "request_headers",
+        Kind::Group(EDITS, Short::None),
+        Nothing,
+        "With `http`: what is changed in the head of a request.",
+    ),
+    any(
+        "response_headers",
+        Kind::Group(EDITS, Short::None),
+        Nothing,
+        "With `http`: what is changed in the head of a server's reply, and added to answers of routes.",
     ),
     any(
         "backlog",

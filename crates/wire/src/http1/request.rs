@@ -230,6 +230,17 @@ impl RequestHead {
         self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default()
     }
 
+    /// Lets [`Self::host`] tell what the client named even when the field is changed.
+    pub fn keep_host(&mut self) {
+        let host = self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default();
+        // Where it stands for the first time does not matter: the bytes are the same.
+        if self.authority.is_empty()
+            && let Some(start) = memchr::memmem::find(&self.line, host)
+        {
+            self.authority = start..start + host.len();
+        }
+    }
+
     /// Whether the request line can go on as it came.
     pub(super) fn line_goes_on(&self) -> bool {
         self.path == self.target.start && self.version == Version::Http11

@@ -19,6 +19,8 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Denied => -32045,
         Cause::Crowded => -32046,
         Cause::Rate => -32047,
+        Cause::NoRoute => -32048,
+        Cause::Unauthorized => -32049,
         Cause::Connections => -32050,
         Cause::Full => -32051,
         Cause::Waited => -32052,

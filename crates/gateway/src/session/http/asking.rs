@@ -14,18 +14,28 @@ use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
 use crate::question::{NoQuestion, Question};
+use crate::routing::RouteId;
 use crate::transport::Transport;
+
+/// A question on its way to its pool.
+pub(super) struct Asking<'a> {
+    pub(super) question: Arc<Question>,
+    pub(super) pool: usize,
+    /// What its route made of the target.
+    pub(super) target: Option<&'a [u8]>,
+}
 
 impl Http {
     /// Submits a question.
     pub(super) fn ask_question(
         &mut self,
-        question: Arc<Question>,
+        asking: Asking<'_>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: RequestHead,
         core: &mut Core,
     ) {
+        let Asking { question, pool, target } = asking;
         if head.body.is_some() {
             head.recycle();
             let text = "a question has no body";
@@ -38,7 +48,10 @@ impl Http {
         let keep = head.connection.keep_alive && !self.refusing;
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
-        let read = question.record(method, head.path(), head.query(), &mut out);
+        let mut target =
+            target.unwrap_or_else(|| head.path_and_query()).splitn(2, |&byte| byte == b'?');
+        let (path, query) = (target.next().unwrap_or_default(), target.next());
+        let read = question.record(method, path, query, &mut out);
         let record = Slice::copy_of(&out);
         core.scratch = out;
         head.recycle();
@@ -49,6 +62,7 @@ impl Http {
             method,
             version,
             output: Output::None,
+            route: RouteId::REST,
             keep,
             wanted: false,
             holding: false,
@@ -63,7 +77,7 @@ impl Http {
                 // Of a reply to HEAD nothing is sent but its length, which takes all of it.
                 let form = Form { streams: method == Method::Get, ..Form::default() };
                 let peer = transport.peer();
-                asked.request = core.submit_message(client, peer, record, form, self.pool);
+                asked.request = core.submit_message(client, peer, record, form, pool);
                 self.asked = Some(asked);
             }
             Err(why) => self.answer_none(transport, calls, &asked, &why, core),

@@ -1,0 +1,151 @@
+//! Which way a request goes: to a pool, or to an answer of the route itself.
+//!
+//! What it is: the step between a head that was read and a pool that is asked. What it knows: the
+//! routes of a listener and one head. What it must never know: a stream, a pool's state.
+
+use fields::{Value, known};
+use route::{Asked, Filling, Path, PathFault, host_name};
+use wire::http1::RequestHead;
+
+use crate::plan::{Action, GuardPlan, RoutePlan, Routing};
+
+/// Room for paths, targets and lines, kept from one request to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    path: Vec<u8>,
+    /// What the server is asked for, where that is not what the client asked for.
+    target: Vec<u8>,
+    lines: Vec<u8>,
+}
+
+impl Scratch {
+    /// What the server is asked for, where that is not what the client asked for.
+    pub(crate) fn target(&self) -> Option<&[u8]> {
+        (!self.target.is_empty()).then_some(&self.target)
+    }
+
+    /// Lines of the head of an answer.
+    pub(crate) fn lines(&self) -> &[u8] {
+        &self.lines
+    }
+}
+
+/// Which way a request goes.
+#[derive(Debug)]
+pub(crate) enum Way<'a> {
+    /// To this pool; the scratch may have a target.
+    Pool { pool: usize, route: RouteId, plan: &'a RoutePlan },
+    /// It is answered with this and the lines in the scratch.
+    Answer { status: u16, content_type: &'a str, body: &'a [u8] },
+    /// Its path could be understood in more than one way.
+    Unclear(PathFault),
+    /// It is not let through; the scratch has what it is told.
+    Unauthorized,
+    /// There is no route for it.
+    Nowhere,
+}
+
+/// The place of a route, for its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RouteId(u32);
+
+impl RouteId {
+    /// That of the listener's pool itself.
+    pub(crate) const REST: Self = Self(u32::MAX);
+}
+
+impl Routing {
+    /// The way of a request.
+    pub(crate) fn way(&self, head: &RequestHead, scratch: &mut Scratch) -> Way<'_> {
+        let Scratch { path: buffer, target, lines } = scratch;
+        target.clear();
+        lines.clear();
+        let raw = head.path();
+        // Without routes there is nothing that a spelling could pass by.
+        let path = if self.table.is_empty() || raw == b"*" {
+            None
+        } else {
+            match Path::read(raw, buffer) {
+                Ok(path) => Some(path),
+                Err(fault) => return Way::Unclear(fault),
+            }
+        };
+        let (host, fields) = (head.host(), &head.fields);
+        let plain = path.as_ref().map(Path::plain);
+        let asked = Asked { host, method: head.method_bytes(), path: plain, fields };
+        let found = self.table.find(&asked);
+        let plan = found.map(|place| &self.routes[place]).or(self.rest.as_ref());
+        let guard = plan.map_or(&self.guard, |plan| &plan.guard);
+        if let Some(guard) = guard
+            && !guard.admits(head)
+        {
+            lines.extend_from_slice(&guard.challenges);
+            return Way::Unauthorized;
+        }
+        let Some(plan) = plan else { return Way::Nowhere };
+        let filling = Filling {
+            host: host_name(host),
+            path: path.as_ref().map_or(raw, Path::bytes),
+            rest: path.as_ref().map_or(b"", |path| path.behind(plan.segments)),
+            query: head.query(),
+        };
+        match &plan.action {
+            Action::Pool { place, rewrite } => {
+                match (&path, rewrite) {
+                    (Some(path), Some(rewrite)) => rewrite.write(path, &filling, target),
+                    (Some(path), None) if path.is_changed() => {
+                        target.extend_from_slice(path.bytes());
+                        for part in filling.query.into_iter().flat_map(|query| [b"?", query]) {
+                            target.extend_from_slice(part);
+                        }
+                    }
+                    _ => {}
+                }
+                let id = found.and_then(|place| u32::try_from(place).ok());
+                Way::Pool { pool: *place, route: id.map_or(RouteId::REST, RouteId), plan }
+            }
+            Action::Redirect { status, to, lines: more } => {
+                lines.extend_from_slice(b"Location: ");
+                to.write(&filling, lines);
+                lines.extend_from_slice(b"\r\n");
+                lines.extend_from_slice(more);
+                Way::Answer { status: *status, content_type: "", body: b"" }
+            }
+            Action::Fixed { status, body, content_type, lines: more } => {
+                lines.extend_from_slice(more);
+                Way::Answer { status: *status, content_type, body }
+            }
+        }
+    }
+
+    /// What was said of a route.
+    pub(crate) fn plan(&self, route: RouteId) -> Option<&RoutePlan> {
+        match route {
+            RouteId::REST => self.rest.as_ref(),
+            RouteId(place) => self.routes.get(place as usize),
+        }
+    }
+}
+
+impl GuardPlan {
+    fn admits(&self, head: &RequestHead) -> bool {
+        let given = head.fields.get(&known::AUTHORIZATION).and_then(Value::bytes);
+        // Of two, another reader might take the other.
+        given.is_some_and(|given| {
+            head.fields.is_unique(&known::AUTHORIZATION) && self.guard.admits(given)
+        })
+    }
+}
+
+impl RoutePlan {
+    /// Changes the head of a request as it goes to the server.
+    pub(crate) fn change(&self, head: &mut RequestHead) {
+        if self.guard.as_ref().is_some_and(|guard| !guard.forwards) {
+            head.fields.remove(&known::AUTHORIZATION);
+        }
+        if self.request.change_host() {
+            head.keep_host();
+        }
+        self.request.apply(&mut head.fields);
+    }
+}

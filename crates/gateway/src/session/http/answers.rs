@@ -1,0 +1,66 @@
+//! Requests whose way leads to no pool: routes that answer by themselves, and refusals of them.
+
+use event::Calls;
+use exchange::{Cause, Outcome, Phase, Slice};
+use wire::http1::{Answer, RequestHead, write_answer};
+
+use super::{Http, Input, TEXT};
+use crate::core::Core;
+use crate::routing::{Scratch, Way};
+use crate::transport::Transport;
+
+impl Http {
+    /// Answers a request whose way leads to no pool. A body of it is not read: the connection ends
+    /// behind the answer.
+    pub(super) fn answer(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        head: RequestHead,
+        way: &Way<'_>,
+        scratch: &Scratch,
+        core: &mut Core,
+    ) {
+        let refused = |cause: Cause, said: &str| Outcome::ended(cause, Phase::Receive, said);
+        let named = |cause: Cause| {
+            let text = format!("{}: {}", cause.word(), cause.meaning());
+            (refused(cause, cause.meaning()), text)
+        };
+        let (status, (outcome, text)) = match way {
+            Way::Pool { .. } => return head.recycle(),
+            Way::Answer { status, .. } => {
+                (*status, (Outcome::Reply(Slice::default()), String::new()))
+            }
+            Way::Unclear(fault) => {
+                let text = format!("{}: {}", fault.word(), fault.text());
+                (400, (refused(Cause::Malformed, &text), text))
+            }
+            Way::Unauthorized => (401, named(Cause::Unauthorized)),
+            Way::Nowhere => (404, named(Cause::NoRoute)),
+        };
+        if let Some(trail) = core.logbook.pending() {
+            trail.status = status;
+        }
+        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        let text = text + "\n";
+        let (content_type, body) = match way {
+            Way::Answer { content_type, body, .. } => (*content_type, *body),
+            _ => (TEXT, text.as_bytes()),
+        };
+        let unclear = matches!(way, Way::Unclear(_));
+        let keep_alive =
+            head.connection.keep_alive && !head.body.is_some() && !self.refusing && !unclear;
+        let lines = scratch.lines();
+        let mut out = std::mem::take(&mut core.scratch);
+        out.clear();
+        let answer = Answer { status, content_type, lines, body, keep_alive };
+        write_answer(&answer, head.method(), head.version, &mut out);
+        head.recycle();
+        transport.send_bytes(calls, &out);
+        core.scratch = out;
+        if !keep_alive {
+            self.input = Input::Ended;
+            self.ending = true;
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What holds of the routes of a listener.
+
+use crate::diagnostics::{Fault, Trust};
+use crate::options::Choice;
+use crate::routes;
+use crate::walk::{Group, Section, Value};
+use crate::{Protocol, Remark};
+
+/// Routes of one listener.
+const ROUTES_MAX: usize = 10_000;
+
+/// What only a listener of HTTP has.
+const OF_HTTP: [&str; 4] = ["route", "authenticate", "request_headers", "response_headers"];
+
+/// The options of a listener, and those of each of its routes.
+pub(super) fn with_routes(listener: &Section) -> impl Iterator<Item = &Group> {
+    let routes = match listener.group.value("route") {
+        Some(Value::Groups(routes)) => routes.as_slice(),
+        _ => &[],
+    };
+    std::iter::once(&listener.group).chain(routes)
+}
+
+/// Routes lead somewhere, and all that they say can be understood.
+pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
+    let group = &listener.group;
+    let title = format!("`[listener.{}]`", listener.name);
+    if group.find("pool").is_none() && group.find("route").is_none() {
+        faults.push(
+            Fault::at(listener.place.clone(), format!("{title} has no `pool`"))
+                .expected("`pool` is required")
+                .mend("add `pool = \"NAME\"`")
+                .trust(Trust::Absent),
+        );
+    }
+    let protocol = group.value("protocol");
+    if !matches!(protocol, None | Some(Value::Word(Choice::Protocol(Protocol::Http)))) {
+        for option in OF_HTTP {
+            if let Some(place) = group.key(option) {
+                let message = format!("`{option}` is for listeners of HTTP, and {title} is none");
+                let mend = "write `protocol = \"http\"`, or remove it";
+                faults.push(Fault::at(place, message).mend(mend));
+            }
+        }
+        return;
+    }
+    let routes = with_routes(listener).count() - 1;
+    if let (Some(place), true) = (group.key("route"), routes > ROUTES_MAX) {
+        let message = format!("{title} has {routes} routes, which is more than {ROUTES_MAX}");
+        faults.push(Fault::at(place, message).mend("join hosts that go the same way in one route"));
+    }
+    for route in with_routes(listener).skip(1) {
+        super::pool_names(route, pools, faults);
+    }
+    // What is read is read again when the model is filled; here it is only looked at.
+    routes::routes(group, faults);
+    routes::authenticate(group, faults);
+    for option in ["request_headers", "response_headers"] {
+        routes::edits(group, option, faults);
+    }
+}
+
+/// Routes that no request can come to, at their places.
+#[must_use]
+pub fn unreached(configuration: &crate::Configuration) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    for listener in &configuration.listeners {
+        let rules = listener.http.routes.iter().map(|route| route.rule.clone()).collect();
+        for (late, early) in route::Table::new(rules).unreached() {
+            let path = ["listener", &listener.name, "route", &late.to_string()];
+            remarks.push(Remark {
+                path: path.map(str::to_owned).to_vec(),
+                message: format!(
+                    "route {} of `[listener.{}]` can never match: route {} takes all that it is \
+                     for; put it before that one, or remove it",
+                    late + 1,
+                    listener.name,
+                    early + 1
+                ),
+            });
+        }
+    }
+    remarks
+}

@@ -1,0 +1,375 @@
+//! Routes read from what the walk found.
+//!
+//! What it is: for each part of a route its meaning, or the fault in it. What it knows: the options
+//! of a route and what `route` can make of their texts. What it must never know: a pool.
+
+use std::fmt::Display;
+
+use route::{
+    Edits, FieldRule, Guard, Host, Path, PathRule, Pattern, Rewrite, Rule, Template, Wanted,
+};
+
+use crate::diagnostics::Fault;
+use crate::walk::{Group, Value};
+use crate::{Authenticate, FixedBody, Route, RouteAccess, RouteAction, Secret, values};
+
+/// Statuses that send a client elsewhere.
+const REDIRECTS: [u64; 5] = [301, 302, 303, 307, 308];
+
+/// The routes of a listener; those with a fault are left out.
+pub(crate) fn routes(listener: &Group, faults: &mut Vec<Fault>) -> Vec<Route> {
+    let Some(Value::Groups(groups)) = listener.value("route") else { return Vec::new() };
+    groups.iter().filter_map(|group| route(group, faults)).collect()
+}
+
+fn route(group: &Group, faults: &mut Vec<Fault>) -> Option<Route> {
+    let rule = rule(group, faults);
+    let action = action(group, faults);
+    let request = edits(group, "request_headers", faults);
+    let reply = edits(group, "response_headers", faults);
+    let own = authenticate(group, faults);
+    let access = match (own, group.value("public")) {
+        (Some(_), Some(Value::Switch(true))) => {
+            let message = "a route that is public lets everybody through";
+            fault(group, "public", message, "remove `public` or `authenticate`", faults);
+            return None;
+        }
+        (Some(own), _) => RouteAccess::Own(own),
+        (None, Some(Value::Switch(true))) => RouteAccess::Public,
+        (None, _) => RouteAccess::Inherited,
+    };
+    Some(Route { rule: rule?, action: action?, request, reply, access })
+}
+
+/// Reports something at an option of a group, or at another that is there.
+fn fault(
+    group: &Group,
+    option: &str,
+    message: impl Into<String>,
+    mend: impl Into<String>,
+    faults: &mut Vec<Fault>,
+) {
+    let place = group.place(option).unwrap_or_default();
+    faults.push(Fault::at(place, message).mend(mend));
+}
+
+fn wrong(option: &str, text: &str, why: impl Display) -> String {
+    format!("`{text}` in `{option}` {why}")
+}
+
+fn text<'a>(group: &'a Group, option: &str) -> Option<&'a str> {
+    match group.value(option) {
+        Some(Value::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn texts<'a>(group: &'a Group, option: &str) -> &'a [String] {
+    match group.value(option) {
+        Some(Value::Texts(texts)) => texts,
+        _ => &[],
+    }
+}
+
+fn rule(group: &Group, faults: &mut Vec<Fault>) -> Option<Rule> {
+    let before = faults.len();
+    let mut rule = Rule::default();
+    for name in texts(group, "host") {
+        match Host::parse(name) {
+            Ok(host) => rule.hosts.push(host),
+            Err(why) => {
+                let mend = "write a host like \"example.org\" or \"*.example.org\"";
+                fault(group, "host", wrong("host", name, why), mend, faults);
+            }
+        }
+    }
+    for method in texts(group, "method") {
+        let upper = method.to_ascii_uppercase();
+        if method.is_empty()
+            || !method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        {
+            let mend = "write one like \"GET\"";
+            fault(group, "method", wrong("method", method, "is no method"), mend, faults);
+        } else if *method != upper {
+            let why = "is not in capitals, and no client sends it so";
+            let mend = format!("write \"{upper}\"");
+            fault(group, "method", wrong("method", method, why), mend, faults);
+        }
+        rule.methods.push(method.as_str().into());
+    }
+    rule.path = path_rule(group, faults);
+    if let Some(Value::Groups(headers)) = group.value("header") {
+        rule.fields = headers.iter().filter_map(|header| field_rule(header, faults)).collect();
+    }
+    (faults.len() == before).then_some(rule)
+}
+
+fn path_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<PathRule> {
+    let given: Vec<_> = ["path", "prefix", "pattern"]
+        .into_iter()
+        .filter_map(|option| Some((option, text(group, option)?)))
+        .collect();
+    let &(option, text) = given.first()?;
+    if let Some((other, _)) = given.get(1) {
+        let message = format!("a route has either `{option}` or `{other}`");
+        fault(group, other, message, "make two routes of it", faults);
+        return None;
+    }
+    let path = canonical(group, option, text, faults)?;
+    match option {
+        "path" => Some(PathRule::Exact(path.into_bytes().into())),
+        "prefix" => Some(PathRule::Below(path.trim_end_matches('/').as_bytes().into())),
+        _ => match Pattern::new(path.as_bytes()) {
+            Ok(pattern) => Some(PathRule::Pattern(pattern)),
+            Err(why) => {
+                fault(group, option, wrong(option, text, why), "write a shorter one", faults);
+                None
+            }
+        },
+    }
+}
+
+/// A path as it is compared: any other would never be found.
+fn canonical(group: &Group, option: &str, text: &str, faults: &mut Vec<Fault>) -> Option<String> {
+    let mut scratch = Vec::new();
+    let (why, mend) = match Path::read(text.as_bytes(), &mut scratch) {
+        _ if text.contains(['?', '#']) => {
+            ("has a query, and only paths are compared".to_owned(), "remove it".to_owned())
+        }
+        Ok(path) if path.plain() == text.as_bytes() => return Some(text.to_owned()),
+        Ok(path) => {
+            let plain = String::from_utf8_lossy(path.plain()).into_owned();
+            ("is not how paths are compared".to_owned(), format!("write \"{plain}\""))
+        }
+        Err(_) if !text.starts_with('/') => {
+            ("does not begin with a slash".to_owned(), format!("write \"/{text}\""))
+        }
+        Err(why) => (
+            format!("is no path: {}", why.text()),
+            "write it as clients send it, with `%` and two digits for other characters".to_owned(),
+        ),
+    };
+    fault(group, option, wrong(option, text, why), mend, faults);
+    None
+}
+
+fn field_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<FieldRule> {
+    let name = text(group, "name")?;
+    let wanted = match (text(group, "equals"), text(group, "pattern")) {
+        (Some(_), Some(_)) => {
+            let message = "a field has either `equals` or `pattern`";
+            fault(group, "pattern", message, "keep one of the two", faults);
+            return None;
+        }
+        (Some(text), None) => Wanted::Equal(text.as_bytes().into()),
+        (None, Some(text)) => match Pattern::new(text.as_bytes()) {
+            Ok(pattern) => Wanted::Pattern(pattern),
+            Err(why) => {
+                let mend = "write a shorter one";
+                fault(group, "pattern", wrong("pattern", text, why), mend, faults);
+                return None;
+            }
+        },
+        (None, None) => Wanted::Present,
+    };
+    let rule = FieldRule::new(name, wanted);
+    if rule.is_none() {
+        let mend = "write one like \"x-beta\"";
+        fault(group, "name", wrong("name", name, "is not the name of a field"), mend, faults);
+    }
+    rule
+}
+
+fn action(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
+    let given: Vec<&str> =
+        ["pool", "redirect", "fixed"].into_iter().filter(|one| group.find(one).is_some()).collect();
+    match given[..] {
+        ["pool"] => {}
+        [_] if group.find("rewrite").is_some() => {
+            let message = "only what a pool answers is rewritten";
+            fault(group, "rewrite", message, "remove it", faults);
+            return None;
+        }
+        [_] => {}
+        [one, other, ..] => {
+            let message = format!("a route has either `{one}` or `{other}`");
+            fault(group, other, message, "keep one of the two", faults);
+            return None;
+        }
+        [] => {
+            let message = "a route says what becomes of its requests";
+            let mend = "add `pool`, `redirect` or `fixed`";
+            faults.push(Fault::at(group.header(), message).mend(mend));
+            return None;
+        }
+    }
+    match (group.value("pool"), group.value("redirect"), group.value("fixed")) {
+        (Some(Value::Text(pool)), ..) => {
+            let rewrite = match group.value("rewrite") {
+                Some(Value::Group(inner)) => Some(rewrite(group, inner, faults)?),
+                _ => None,
+            };
+            Some(RouteAction::Pool { pool: pool.clone(), rewrite })
+        }
+        (_, Some(Value::Group(inner)), _) => redirect(group, inner, faults),
+        (.., Some(Value::Group(inner))) => fixed(inner, faults),
+        _ => None,
+    }
+}
+
+fn rewrite(route: &Group, group: &Group, faults: &mut Vec<Fault>) -> Option<Rewrite> {
+    if let Some(to) = text(group, "to") {
+        if group.find("strip").is_some() || group.find("add").is_some() {
+            let message = "a rewrite has either `to`, or `strip` and `add`";
+            fault(group, "to", message, "keep one of them", faults);
+            return None;
+        }
+        let template = template(route, group, to, faults)?;
+        if !template.begins_with_slash() {
+            let why = "does not always begin with a slash";
+            fault(group, "to", wrong("to", to, why), "begin it with `/` or `{path}`", faults);
+            return None;
+        }
+        if template.names_query() {
+            let why = "has a query, which stays as it was asked";
+            fault(group, "to", wrong("to", to, why), "remove it", faults);
+            return None;
+        }
+        return Some(Rewrite::To(template));
+    }
+    let part = |option: &str, faults: &mut Vec<Fault>| match text(group, option) {
+        None => Some(Box::default()),
+        Some(text) => {
+            let path = canonical(group, option, text, faults)?;
+            Some(path.trim_end_matches('/').as_bytes().into())
+        }
+    };
+    let (strip, add): (Box<[u8]>, Box<[u8]>) = (part("strip", faults)?, part("add", faults)?);
+    if strip.is_empty() && add.is_empty() {
+        fault(route, "rewrite", "this rewrites nothing", "give `strip`, `add` or `to`", faults);
+        return None;
+    }
+    let own = text(route, "prefix").or_else(|| text(route, "path"));
+    let mut scratch = Vec::new();
+    if let Some(own) = own
+        && let Ok(path) = Path::read(own.trim_end_matches('/').as_bytes(), &mut scratch)
+        && !path.is_below(&strip)
+    {
+        let strip = text(group, "strip").unwrap_or_default();
+        let why = format!("is no part of `{own}`, so it would never be stripped");
+        fault(group, "strip", wrong("strip", strip, why), format!("write \"{own}\""), faults);
+        return None;
+    }
+    Some(Rewrite::Prefix { add, strip })
+}
+
+fn template(route: &Group, group: &Group, to: &str, faults: &mut Vec<Fault>) -> Option<Template> {
+    match Template::parse(to) {
+        Err(why) => {
+            let mend = "parts are `{host}`, `{path}`, `{rest}` and `{query}`";
+            fault(group, "to", wrong("to", to, why), mend, faults);
+            None
+        }
+        Ok(template) if template.names_rest() && route.find("prefix").is_none() => {
+            let why = "has `{rest}`, what lies behind a prefix, and the route has none";
+            let mend = "write `{path}`, or give the route a `prefix`";
+            fault(group, "to", wrong("to", to, why), mend, faults);
+            None
+        }
+        Ok(template) => Some(template),
+    }
+}
+
+fn redirect(route: &Group, group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
+    let (to, status) = (text(group, "to")?, group.number("status")?);
+    if !REDIRECTS.contains(&status) {
+        let message = format!("a redirect has no status {status}");
+        fault(group, "status", message, "write 301, 302, 303, 307 or 308", faults);
+        return None;
+    }
+    let template = template(route, group, to, faults)?;
+    let is_target =
+        ["/", "http://", "https://", "{path}"].iter().any(|front| to.starts_with(front));
+    if !is_target {
+        let mend = "begin it with `/` or `https://`";
+        fault(group, "to", wrong("to", to, "leads nowhere"), mend, faults);
+        return None;
+    }
+    Some(RouteAction::Redirect { status: u16::try_from(status).ok()?, to: template })
+}
+
+fn fixed(group: &Group, faults: &mut Vec<Fault>) -> Option<RouteAction> {
+    let status = u16::try_from(group.number("status")?).ok()?;
+    let content_type = text(group, "type")?;
+    if content_type.bytes().any(|byte| !(32..127).contains(&byte)) {
+        let mend = "write one like \"text/html\"";
+        fault(group, "type", wrong("type", content_type, "is no type"), mend, faults);
+        return None;
+    }
+    let body = match (text(group, "body"), text(group, "file")) {
+        (Some(_), Some(_)) => {
+            let message = "an answer has either `body` or `file`";
+            fault(group, "file", message, "keep one of the two", faults);
+            return None;
+        }
+        (None, Some(file)) => FixedBody::File(file.to_owned()),
+        (body, None) => FixedBody::Text(body.unwrap_or_default().to_owned()),
+    };
+    Some(RouteAction::Fixed { status, body, content_type: content_type.to_owned() })
+}
+
+/// What is changed in a head; what cannot be is left out.
+pub(crate) fn edits(group: &Group, option: &str, faults: &mut Vec<Fault>) -> Edits {
+    let mut edits = Edits::none();
+    let Some(Value::Group(inner)) = group.value(option) else { return edits };
+    let mend = "see docs/routes.md for what can be changed";
+    for name in texts(inner, "remove") {
+        if let Err(why) = edits.remove(name) {
+            fault(inner, "remove", wrong("remove", name, why), mend, faults);
+        }
+    }
+    for (option, add) in [
+        ("set", Edits::set as fn(&mut Edits, &str, &str) -> Result<(), route::EditFault>),
+        ("append", Edits::append),
+    ] {
+        let Some(Value::Variables(fields)) = inner.value(option) else { continue };
+        for (name, value) in fields {
+            if let Err(why) = add(&mut edits, name, value) {
+                fault(inner, option, wrong(option, name, why), mend, faults);
+            }
+        }
+    }
+    edits
+}
+
+/// Who is let through, if that is said.
+pub(crate) fn authenticate(group: &Group, faults: &mut Vec<Fault>) -> Option<Authenticate> {
+    let Some(Value::Group(inner)) = group.value("authenticate") else { return None };
+    let realm = text(inner, "realm")?;
+    if let Err(why) = Guard::new(realm) {
+        fault(inner, "realm", wrong("realm", realm, why), "write plain words", faults);
+        return None;
+    }
+    let mut bearer = Vec::new();
+    for text in texts(inner, "bearer") {
+        match values::secret(text) {
+            Ok(secret) => bearer.push(secret),
+            // Perhaps it is the secret itself, which is not shown.
+            Err(bad) => {
+                let message = format!("an entry of `bearer` {}", bad.why);
+                fault(inner, "bearer", message, bad.mend.unwrap_or_default(), faults);
+            }
+        }
+    }
+    let basic: Option<Secret> = match inner.value("basic") {
+        Some(Value::Secret(secret)) => Some(secret.clone()),
+        _ => None,
+    };
+    if bearer.is_empty() && inner.find("bearer").is_none() && inner.find("basic").is_none() {
+        let message = "nobody would be let through";
+        fault(group, "authenticate", message, "give `bearer` or `basic`", faults);
+        return None;
+    }
+    let forward = matches!(inner.value("forward"), Some(Value::Switch(true)));
+    Some(Authenticate { bearer, basic, realm: realm.to_owned(), forward })
+}
