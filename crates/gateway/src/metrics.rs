@@ -139,7 +139,7 @@ pub(crate) struct ShardMetrics {
 }
 
 /// The shard's own side of a [`PoolMetrics`].
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PoolCounts {
     ends: Ends,
     pub(crate) requests: u64,
@@ -189,26 +189,6 @@ impl Ends {
                 to[place].set(self.counts[place]);
                 *bits &= *bits - 1;
             }
-        }
-    }
-}
-
-impl Default for PoolCounts {
-    fn default() -> Self {
-        Self {
-            ends: Ends::default(),
-            requests: 0,
-            started: 0,
-            start_failed: 0,
-            died: 0,
-            batches: 0,
-            discarded: 0,
-            undelivered: 0,
-            stderr_dropped: 0,
-            sorry: 0,
-            passed_on: 0,
-            request_time: Histogram::default(),
-            queue_time: Histogram::default(),
         }
     }
 }
