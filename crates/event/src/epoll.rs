@@ -24,6 +24,14 @@ pub struct Epoll {
     conduits: Conduits,
 }
 
+// SAFETY: what is not `Send` in it are the reports: the kernel's structure may hold a pointer. Here
+// it holds a token, a number, and is empty between two waits.
+#[expect(
+    unsafe_code,
+    reason = "a loop is made where its mailbox is needed and turns on its thread"
+)]
+unsafe impl Send for Epoll {}
+
 impl fmt::Debug for Epoll {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Epoll").field("epoll", &self.epoll).finish_non_exhaustive()

@@ -1,5 +1,6 @@
 //! Descriptors on their way into a loop.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// An owned descriptor, to be given to a loop. Closed on drop.
@@ -19,6 +20,18 @@ impl Fd {
     #[must_use]
     pub const fn simulated(number: u32) -> Self {
         Self(Kind::Simulated(number))
+    }
+
+    /// Another descriptor of the same thing, for another loop. Of a simulated kernel it is the same
+    /// number.
+    ///
+    /// # Errors
+    /// What the system says: no descriptor is left.
+    pub fn duplicate(&self) -> io::Result<Self> {
+        match &self.0 {
+            Kind::Real(fd) => Ok(Self(Kind::Real(fd.try_clone()?))),
+            Kind::Simulated(number) => Ok(Self::simulated(*number)),
+        }
     }
 
     /// The number of a simulated descriptor, if it is one.
@@ -48,8 +61,8 @@ macro_rules! from_owner {
 }
 
 from_owner!(
-    std::io::PipeReader,
-    std::io::PipeWriter,
+    io::PipeReader,
+    io::PipeWriter,
     std::net::TcpListener,
     std::net::TcpStream,
     std::os::unix::net::UnixListener,

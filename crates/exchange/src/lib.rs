@@ -13,7 +13,7 @@ mod request;
 
 pub use end::{Cause, End, Phase, Verdict};
 pub use handler::{Batch, Factory, Handler, HandlerError, Outbox, Stop};
-pub use id::{RequestId, WorkerId};
+pub use id::{RequestId, SHARDS_MAX, WorkerId};
 pub use outcome::Outcome;
 pub use request::{Peer, Request, Stamps};
 

@@ -1,21 +1,21 @@
-//! A shard as other threads see it: numbers, status, questions, and the order to end.
+//! The shards as other threads see them: numbers, status, questions, and the order to end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use event::Mailbox;
 use exchange::{Cause, Phase, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
 use crate::balance::Order;
+use crate::fleet::Fleet;
 use crate::mail::Mail;
 use crate::metrics::Metrics;
 use crate::status::{Lately, Status, Told, Why};
 
-/// A handle to a running shard.
+/// A handle to all running shards of a daemon.
 #[derive(Clone, Debug)]
 pub struct Access {
-    mailbox: Mailbox<Mail>,
-    metrics: Arc<Metrics>,
+    fleet: Arc<Fleet>,
+    metrics: Vec<Arc<Metrics>>,
 }
 
 /// The answer to a request from within this process.
@@ -28,21 +28,34 @@ pub struct Answer {
 }
 
 impl Access {
-    /// A handle to the shard behind this mailbox.
+    /// A handle to these shards, each with its numbers.
     #[must_use]
-    pub const fn new(mailbox: Mailbox<Mail>, metrics: Arc<Metrics>) -> Self {
-        Self { mailbox, metrics }
+    pub const fn new(fleet: Arc<Fleet>, metrics: Vec<Arc<Metrics>>) -> Self {
+        Self { fleet, metrics }
     }
 
     /// All numbers in the Prometheus text format.
     #[must_use]
     pub fn render_metrics(&self) -> String {
-        self.metrics.render()
+        match &self.metrics[..] {
+            [alone] => alone.render(),
+            all => Metrics::sum(all).render(),
+        }
     }
 
-    /// Asks what is going on. `reply` is called on the shard's thread and must not block.
+    /// Asks what is going on. `reply` is called on a shard's thread and must not block; it is
+    /// dropped when no shard answers.
     pub fn status(&self, reply: impl FnOnce(Status) + Send + 'static) {
-        self.mailbox.post(Mail::Status(Box::new(reply)));
+        let fleet = Arc::clone(&self.fleet);
+        let gather = Gather::new(move |all| {
+            if let Some(status) = Status::together(all, |pool| fleet.home_of(pool)) {
+                reply(status);
+            }
+        });
+        self.fleet.tell_all(|| {
+            let gather = Arc::clone(&gather);
+            Mail::Status(Box::new(move |status| gather.add(status)))
+        });
     }
 
     /// Gives a pool one request. `reply` is called once, on the shard's thread, and must not block.
@@ -52,8 +65,9 @@ impl Access {
             write_reply(&mut line, Marks::Plain, &outcome);
             reply(Answer { verdict: outcome.end().cause.verdict(), line });
         };
+        let to = self.home(&pool);
         let mail = Mail::Ask { pool, line: Slice::from(line), reply: Box::new(told) };
-        if let Err(Mail::Ask { reply, .. }) = self.mailbox.try_send(mail) {
+        if let Err(Mail::Ask { reply, .. }) = to.try_send(mail) {
             let text = "the shard has as much mail as it may";
             reply(exchange::Outcome::ended(Cause::Full, Phase::Receive, text));
         }
@@ -63,18 +77,22 @@ impl Access {
     /// many will be replaced, or that there is no such pool; it is called on the shard's thread and
     /// must not block.
     pub fn recycle(&self, pool: String, reply: impl FnOnce(Option<u32>) + Send + 'static) {
-        self.mailbox.post(Mail::Recycle { pool, reply: Box::new(reply) });
+        self.home(&pool).post(Mail::Recycle { pool, reply: Box::new(reply) });
     }
 
     /// Gives an order for a pool. `reply` is called once, on the shard's thread, and must not block.
     pub fn order(&self, pool: String, order: Order, reply: impl FnOnce(Told) + Send + 'static) {
-        self.mailbox.post(Mail::Order { pool, order, reply: Box::new(reply) });
+        self.home(&pool).post(Mail::Order { pool, order, reply: Box::new(reply) });
     }
 
     /// Asks why a request went where it went. `reply` is called once, on the shard's thread, and
     /// must not block.
     pub fn why(&self, id: u64, reply: impl FnOnce(Vec<Why>) + Send + 'static) {
-        self.mailbox.post(Mail::Why { id, reply: Box::new(reply) });
+        let gather = Gather::new(move |all: Vec<Vec<Why>>| reply(all.concat()));
+        self.fleet.tell_all(|| {
+            let gather = Arc::clone(&gather);
+            Mail::Why { id, reply: Box::new(move |why| gather.add(why)) }
+        });
     }
 
     /// Asks what was decided lately in a pool. `reply` is called once, on the shard's thread, and
@@ -85,11 +103,63 @@ impl Access {
         count: usize,
         reply: impl FnOnce(Option<Lately>) + Send + 'static,
     ) {
-        self.mailbox.post(Mail::Lately { pool, count, reply: Box::new(reply) });
+        self.home(&pool).post(Mail::Lately { pool, count, reply: Box::new(reply) });
     }
 
     /// Asks for the end in good order; a second time, at once.
     pub fn drain(&self) {
-        self.mailbox.post(Mail::Drain);
+        self.fleet.tell_all(|| Mail::Drain);
+    }
+
+    fn home(&self, pool: &str) -> &event::Mailbox<Mail> {
+        self.fleet.mailbox(self.fleet.home_of(pool))
+    }
+}
+
+/// Answers of several shards. Whoever asked is told when the last has answered, or has gone
+/// without an answer.
+struct Gather<T: Send + 'static> {
+    answers: Mutex<Vec<T>>,
+    tell: Mutex<Option<Tell<T>>>,
+}
+
+type Tell<T> = Box<dyn FnOnce(Vec<T>) + Send>;
+
+impl<T: Send + 'static> Gather<T> {
+    fn new(tell: impl FnOnce(Vec<T>) + Send + 'static) -> Arc<Self> {
+        Arc::new(Self { answers: Mutex::default(), tell: Mutex::new(Some(Box::new(tell))) })
+    }
+
+    fn add(&self, answer: T) {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+    }
+}
+
+impl<T: Send + 'static> Drop for Gather<T> {
+    fn drop(&mut self) {
+        let answers = self.answers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let tell = self.tell.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tell) = tell.take() {
+            tell(std::mem::take(answers));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_once_the_last_shard_has_answered_or_gone() {
+        let told = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&told);
+        let gather = Gather::new(move |all: Vec<u32>| *place.lock().unwrap() = Some(all));
+        let (first, second) = (Arc::clone(&gather), Arc::clone(&gather));
+        drop(gather);
+        first.add(7);
+        drop(first);
+        assert_eq!(*told.lock().unwrap(), None, "one is waited for");
+        drop(second);
+        assert_eq!(*told.lock().unwrap(), Some(vec![7]));
     }
 }

@@ -7,7 +7,7 @@ use exchange::{Cause, End, Outcome, Phase, RequestId, Verdict};
 use pool::{Control, Decided, Decision, Hand, Refused};
 
 use crate::core::{Core, Waiting};
-use crate::exchanges::{Client, Delivery, Move, State};
+use crate::exchanges::{Delivery, Move, State};
 use crate::plan::SorryPlan;
 use crate::status::{Lately, Told, Why};
 
@@ -41,12 +41,8 @@ impl Core {
             Some(SorryPlan::Page(page)) => {
                 let page = Arc::clone(page);
                 let body = page.body.clone();
-                if let Some(exchange) = self.exchanges.get_mut(id)
-                    && let Client::Session { session, sequence } = exchange.client
-                {
-                    let client = Client::Session { session, sequence };
-                    self.finished.push((client, Delivery::Page(page)));
-                }
+                let client = self.exchanges.get_mut(id).and_then(|it| it.client.streamed());
+                self.finished.extend(client.map(|client| (client, Delivery::Page(page))));
                 Outcome::Sorry(End::new(cause, Phase::Queue), body)
             }
             Some(SorryPlan::Pool(other)) => {

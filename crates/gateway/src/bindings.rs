@@ -75,13 +75,13 @@ enum Berth {
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     workers: BTreeMap<WorkerId, Binding>,
-    sessions: BTreeMap<(u32, u32), Berth>,
+    sessions: BTreeMap<(u32, u32, u32), Berth>,
     /// No session is bound any more.
     is_closing: bool,
 }
 
-const fn key(session: SessionId) -> (u32, u32) {
-    (session.index, session.generation)
+const fn key(session: SessionId) -> (u32, u32, u32) {
+    (session.shard, session.index, session.generation)
 }
 
 impl Bindings {
@@ -185,7 +185,8 @@ impl Bindings {
 
     /// All sessions with a program.
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
-        self.sessions.keys().map(|&(index, generation)| SessionId { index, generation }).collect()
+        let id = |&(shard, index, generation): &_| SessionId { shard, index, generation };
+        self.sessions.keys().map(id).collect()
     }
 }
 
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     const fn session(index: u32) -> SessionId {
-        SessionId { index, generation: 1 }
+        SessionId { shard: 0, index, generation: 1 }
     }
 
     fn worker(index: u32) -> WorkerId {

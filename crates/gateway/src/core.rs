@@ -15,8 +15,10 @@ use pool::{Payload, Pool};
 use crate::bindings::{Slot, Way};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
+use crate::crossing::{Crossing, Others, Window};
 use crate::door::Doors;
 use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
+use crate::fleet::Fleet;
 use crate::form::Form;
 use crate::journal::Journal;
 use crate::logbook::Logbook;
@@ -28,8 +30,10 @@ use crate::wish::Wish;
 use crate::workers::Workers;
 
 mod account;
+mod away;
 mod bound;
 mod check;
+mod ending;
 mod outcomes;
 mod own;
 mod pump;
@@ -111,6 +115,7 @@ pub(crate) struct Core {
     pub(crate) rejects: Rejects,
     /// What clients may do by their addresses.
     pub(crate) doors: Doors,
+    pub(crate) others: Others,
     /// Parts and outcomes on their way to their clients.
     pub(crate) finished: Vec<(Client, Delivery)>,
     /// When the present turn began.
@@ -148,8 +153,15 @@ pub(crate) enum Word {
 }
 
 impl Core {
-    pub(crate) fn new(plans: Vec<PoolPlan>, epoch: Epoch, seed: u64) -> Self {
+    pub(crate) fn new(
+        plans: Vec<PoolPlan>,
+        epoch: Epoch,
+        seed: u64,
+        fleet: Arc<Fleet>,
+        shard: u32,
+    ) -> Self {
         let now = epoch.instant;
+        let others = Others::new(fleet, shard);
         let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
             let PoolPlan { name, pool, then, mut balance, question, own, workers } = plan;
             let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
@@ -173,7 +185,8 @@ impl Core {
             }
         });
         Self {
-            exchanges: Exchanges::default(),
+            exchanges: Exchanges::of_shard(shard),
+            others,
             pools: pools.collect(),
             logbook: Logbook::default(),
             rejects: Rejects::default(),
@@ -230,6 +243,7 @@ impl Core {
             stamps: Stamps::received(self.now),
             trail: self.logbook.take_pending(),
             parts: Vec::new(),
+            window: Window::default(),
             pool,
             named,
             knows: None,
@@ -238,6 +252,9 @@ impl Core {
     }
 
     pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
+        if let Some(home) = self.others.elsewhere(place) {
+            return self.cross(id, place, home, body, form);
+        }
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[place];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
@@ -298,20 +315,16 @@ impl Core {
             trail.status = head.status;
         }
         self.pools[place].bind_by(exchange, &mut head, self.now);
-        match exchange.client {
-            Client::Session { session, sequence } => {
-                self.finished.push((Client::Session { session, sequence }, Delivery::Head(head)));
-            }
-            Client::Inside(_) | Client::Datagram { .. } | Client::Nobody => head.recycle(),
+        match exchange.client.streamed() {
+            Some(client) => self.finished.push((client, Delivery::Head(head))),
+            None => head.recycle(),
         }
     }
 
     /// A worker wants more of a request's body, or none for now.
     fn flow(&mut self, id: RequestId, wanted: bool) {
-        if let Some(exchange) = self.exchanges.get_mut(id)
-            && let Client::Session { session, sequence } = exchange.client
-        {
-            self.finished.push((Client::Session { session, sequence }, Delivery::Flow(wanted)));
+        if let Some(client) = self.exchanges.get_mut(id).and_then(|it| it.client.streamed()) {
+            self.finished.push((client, Delivery::Flow(wanted)));
         }
     }
 
@@ -339,10 +352,10 @@ impl Core {
             trail.bytes_out += part.len() as u64;
         }
         match &exchange.client {
-            Client::Session { session, sequence } => {
-                let (session, sequence) = (*session, *sequence);
-                let client = Client::Session { session, sequence };
-                self.finished.push((client, Delivery::Part(part)));
+            client @ (Client::Session { .. } | Client::Elsewhere { .. }) => {
+                let bytes = part.len();
+                self.finished.extend(client.streamed().map(|to| (to, Delivery::Part(part))));
+                self.window_fills(id, bytes);
             }
             Client::Nobody => {}
             Client::Inside(_) | Client::Datagram { .. }
@@ -360,81 +373,41 @@ impl Core {
 
     /// Ends an exchange and sends its outcome to its client.
     pub(crate) fn end(&mut self, id: RequestId, outcome: Outcome) {
-        let Some(mut exchange) = self.exchanges.remove(id) else { return };
+        let Some(mut exchange) = self.take_out(id) else { return };
         exchange.stamps.done = Some(self.now);
-        self.account(id, &mut exchange, &outcome);
+        match exchange.state.home() {
+            Some(home) => {
+                self.others.tell(home, Crossing::Abandon(id, outcome.end().cause));
+                self.log_away(id, &mut exchange, &outcome);
+            }
+            None => self.account(id, &mut exchange, &outcome),
+        }
         let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
         self.finished.push((exchange.client, Delivery::End(outcome)));
     }
 
+    /// An outcome that its home has counted goes to its client.
+    fn deliver_end(&mut self, id: RequestId, outcome: Outcome) {
+        if let Some(mut exchange) = self.take_out(id) {
+            self.log_away(id, &mut exchange, &outcome);
+            let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
+            self.finished.push((exchange.client, Delivery::End(outcome)));
+        }
+    }
+
     /// The worker of this request, if one has it.
     fn tell(&mut self, id: RequestId, word: Word) {
-        if let Some(exchange) = self.exchanges.get_mut(id)
-            && let State::Working(worker) = exchange.state
-        {
-            self.told.push_back((exchange.pool, worker, id, word));
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        match exchange.state {
+            State::Working(worker) => self.told.push_back((exchange.pool, worker, id, word)),
+            State::Away(home) => self.tell_away(id, home, word),
+            State::Received | State::Waiting(_) => {}
         }
     }
 
     /// A client does not take the parts of this reply, or takes them again.
     pub(crate) fn hold(&mut self, id: RequestId, hold: bool) {
         self.tell(id, if hold { Word::Hold } else { Word::GoOn });
-    }
-
-    /// Its client takes this request back. It is told the end, and the worker as well.
-    pub(crate) fn cancel(&mut self, id: RequestId) {
-        let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        let (pool, state) = (exchange.pool, exchange.state);
-        if let State::Waiting(ticket) = state {
-            self.pools[pool].pool.handle_abandon(self.now, ticket);
-        }
-        self.tell(id, Word::Abandoned);
-        let text = "its client took it back";
-        self.end(id, Outcome::ended(Cause::Cancelled, Phase::Work, text));
-    }
-
-    /// Nobody wants this answer any more. What waits is taken out of its queue; a worker that has
-    /// it goes on, and its answer will find nobody.
-    pub(crate) fn abandon(&mut self, id: RequestId, cause: Cause) {
-        self.tell(id, Word::Abandoned);
-        let Some(mut exchange) = self.exchanges.remove(id) else { return };
-        let phase = self.take_back(&exchange);
-        self.account(id, &mut exchange, &Outcome::Ended(End::new(cause, phase), Slice::default()));
-    }
-
-    /// Takes a request out of its queue, if it is still there, and says how far it had come. One
-    /// that its pool has given to a worker in this turn is with the worker, though it was not sent.
-    fn take_back(&mut self, exchange: &Exchange) -> Phase {
-        let State::Waiting(ticket) = exchange.state else { return Phase::Work };
-        match self.pools[exchange.pool].pool.handle_abandon(self.now, ticket) {
-            Some(_) => Phase::Queue,
-            None => Phase::Work,
-        }
-    }
-
-    /// Ends everything that is on its way, because the daemon ends.
-    pub(crate) fn end_all(&mut self) {
-        for id in self.exchanges.ids() {
-            let Some(mut exchange) = self.exchanges.remove(id) else { continue };
-            let cause = match self.take_back(&exchange) {
-                Phase::Queue => Cause::Draining,
-                _ => Cause::Stopped,
-            };
-            let phase = if cause == Cause::Draining { Phase::Queue } else { Phase::Work };
-            let outcome = Outcome::ended(cause, phase, "the daemon ends");
-            exchange.stamps.done = Some(self.now);
-            self.account(id, &mut exchange, &outcome);
-            self.finished.push((exchange.client, Delivery::End(outcome)));
-        }
-    }
-
-    /// Asks handlers to come to an end, whatever they are at.
-    pub(crate) fn interrupt(&self) {
-        for served in &self.pools {
-            if let Workers::Handlers(handlers) = &served.workers {
-                handlers.interrupt();
-            }
-        }
     }
 
     /// Runs `act` on the workers of a pool and carries what they report to the pool and to the
@@ -538,6 +511,9 @@ impl Core {
     /// Lets pools end their workers once nothing can reach them any more: a pool after those that
     /// feed it. True when all have.
     pub(crate) fn stop_idle_pools(&mut self) -> bool {
+        if !self.others.all_serve() {
+            return false;
+        }
         for place in 0..self.pools.len() {
             let feeders_stopped =
                 self.pools.iter().all(|feeder| feeder.then != Some(place) || feeder.stopping);
@@ -577,7 +553,7 @@ impl Core {
         self.logbook.flush();
         metrics.shard().access_log_lost.set(self.logbook.lost());
         self.rejects.publish(metrics);
-        metrics.shard().exchanges.set(self.exchanges.len() as u64);
+        metrics.shard().exchanges.set(self.exchanges_here() as u64);
     }
 
     /// Sweeps every invariant.

@@ -7,6 +7,8 @@
 //!      │ │                │  └── give back ───┘  │    │
 //!      │ └── end          └── end               └ end │
 //!      └──────────────────────────────────────────────┘
+//!
+//!   Received, Working ──cross──▶ Away: another shard has it, and tells its end
 //! ```
 //!
 //! *Received* belongs to the core for a moment only, *Waiting* is in its pool's queue and can be
@@ -19,6 +21,7 @@ use std::time::Instant;
 use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 use pool::Ticket;
 
+use crate::crossing::Window;
 use crate::logbook::Trail;
 use crate::plan::Page;
 use crate::table::Table;
@@ -26,6 +29,7 @@ use crate::table::Table;
 /// One session from accept to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SessionId {
+    pub(crate) shard: u32,
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
@@ -38,8 +42,34 @@ pub(crate) enum Client {
     Datagram { listener: usize, to: Box<event::Origin> },
     /// To a caller in this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
+    /// To another shard, which knows it by this id; `session`: whose it is there.
+    Elsewhere { request: RequestId, session: Option<SessionId> },
     /// To nobody: a program is told to forget its client.
     Nobody,
+}
+
+impl Client {
+    /// The connection that it is of.
+    pub(crate) const fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::Session { session, .. } => Some(*session),
+            Self::Elsewhere { session, .. } => *session,
+            Self::Datagram { .. } | Self::Inside(_) | Self::Nobody => None,
+        }
+    }
+
+    /// The same, if it takes a reply part by part.
+    pub(crate) const fn streamed(&self) -> Option<Self> {
+        match self {
+            Self::Session { session, sequence } => {
+                Some(Self::Session { session: *session, sequence: *sequence })
+            }
+            Self::Elsewhere { request, session } => {
+                Some(Self::Elsewhere { request: *request, session: *session })
+            }
+            Self::Datagram { .. } | Self::Inside(_) | Self::Nobody => None,
+        }
+    }
 }
 
 /// What goes to a client.
@@ -63,6 +93,7 @@ impl std::fmt::Debug for Client {
             Self::Session { session, sequence } => write!(f, "{session:?}#{sequence}"),
             Self::Datagram { listener, to } => write!(f, "{to:?} of listener {listener}"),
             Self::Inside(_) => f.write_str("inside"),
+            Self::Elsewhere { request, .. } => write!(f, "{request:?} of another shard"),
             Self::Nobody => f.write_str("nobody"),
         }
     }
@@ -74,6 +105,8 @@ pub(crate) enum State {
     Received,
     Waiting(Ticket),
     Working(WorkerId),
+    /// Another shard has it.
+    Away(u32),
 }
 
 /// What can happen to it, short of its end.
@@ -89,6 +122,8 @@ pub(crate) enum Move {
     Next,
     /// Its pool is sorry, and another answers for it.
     PassOn,
+    /// It goes to the home of its pool, which is another shard.
+    Cross(u32),
 }
 
 impl State {
@@ -104,7 +139,16 @@ impl State {
             }
             (Self::Working(_), Move::Next) => Some(Self::Received),
             (Self::Received | Self::Waiting(_), Move::PassOn) => Some(Self::Received),
+            (Self::Received | Self::Working(_), Move::Cross(home)) => Some(Self::Away(home)),
             _ => None,
+        }
+    }
+
+    /// The shard that has it, where that is another.
+    pub(crate) const fn home(self) -> Option<u32> {
+        match self {
+            Self::Away(home) => Some(home),
+            Self::Received | Self::Waiting(_) | Self::Working(_) => None,
         }
     }
 }
@@ -121,6 +165,8 @@ pub(crate) struct Exchange {
     pub(crate) trail: Option<Box<Trail>>,
     /// Parts of its reply that nobody can take one by one.
     pub(crate) parts: Vec<u8>,
+    /// Its parts on their way between two shards.
+    pub(crate) window: Window,
     /// The pool that has it now, by its place.
     pub(crate) pool: usize,
     /// The worker of this pool that it names, as [`pool::Pool::berth`] tells it.
@@ -142,7 +188,7 @@ impl Exchange {
             Move::Admit(_) => self.stamps.admitted = Some(now),
             Move::Dispatch(_) => self.stamps.dispatched = Some(now),
             Move::Next => self.stamps.first_byte = Some(now),
-            Move::GiveBack(_) | Move::PassOn => {}
+            Move::GiveBack(_) | Move::PassOn | Move::Cross(_) => {}
         }
         // Another pool has other workers.
         if matches!(step, Move::Next | Move::PassOn) {
@@ -153,32 +199,55 @@ impl Exchange {
 }
 
 /// All exchanges of a shard.
-#[derive(Debug, Default)]
-pub(crate) struct Exchanges(Table<Exchange>);
+#[derive(Debug)]
+pub(crate) struct Exchanges {
+    table: Table<Exchange>,
+    shard: u32,
+    /// Those of clients of other shards.
+    guests: usize,
+}
 
 impl Exchanges {
+    pub(crate) fn of_shard(shard: u32) -> Self {
+        Self { table: Table::default(), shard, guests: 0 }
+    }
+
     pub(crate) fn insert(&mut self, exchange: Exchange) -> RequestId {
-        let (index, generation) = self.0.insert(exchange);
-        RequestId::new(index, generation)
+        self.guests += usize::from(is_guest(&exchange));
+        let (index, generation) = self.table.insert(exchange);
+        RequestId::on_shard(self.shard, index, generation)
     }
 
     pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut Exchange> {
-        self.0.get_mut(id.index(), id.generation())
+        if id.shard() != self.shard {
+            return None;
+        }
+        self.table.get_mut(id.index(), id.generation())
     }
 
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Exchange> {
-        self.0.remove(id.index(), id.generation())
+        if id.shard() != self.shard {
+            return None;
+        }
+        let exchange = self.table.remove(id.index(), id.generation())?;
+        self.guests -= usize::from(is_guest(&exchange));
+        Some(exchange)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.table.len()
+    }
+
+    pub(crate) const fn guests(&self) -> usize {
+        self.guests
     }
 
     pub(crate) fn ids(&self) -> Vec<RequestId> {
-        self.0
-            .ids()
-            .into_iter()
-            .map(|(index, generation)| RequestId::new(index, generation))
-            .collect()
+        let ids = self.table.ids().into_iter();
+        ids.map(|(index, generation)| RequestId::on_shard(self.shard, index, generation)).collect()
     }
+}
+
+const fn is_guest(exchange: &Exchange) -> bool {
+    matches!(exchange.client, Client::Elsewhere { .. })
 }

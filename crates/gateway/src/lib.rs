@@ -1,4 +1,4 @@
-//! The data plane: one shard, one loop.
+//! The data plane: shards, one loop each.
 //!
 //! What it is: client sessions, the pools with their workers, and a request's way between them.
 //! What it knows: two kinds of worker, a program's link (bytes over streams) and a handler (a call
@@ -22,9 +22,11 @@ mod bindings;
 mod checks;
 mod cookies;
 mod core;
+mod crossing;
 mod door;
 mod drain;
 mod exchanges;
+mod fleet;
 mod form;
 mod handlers;
 mod journal;
@@ -48,8 +50,10 @@ mod workers;
 
 pub use access::{Access, Answer};
 pub use balance::Order;
+pub use crossing::Crossings;
 pub use drain::DrainResult;
 pub use exchange::Verdict;
+pub use fleet::Fleet;
 pub use logbook::{LogBatch, LogSink};
 pub use mail::{HandlerReport, Mail};
 pub use outside::{Runner, Threads};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use exchange::{Outcome, Slice, WorkerId};
 
 use crate::balance::Order;
+use crate::crossing::Crossings;
 use crate::status::{Lately, Status, Told, Why};
 
 /// One message to a shard.
@@ -73,6 +74,13 @@ pub enum Mail {
         /// thread; must not block.
         reply: Box<dyn FnOnce(Option<u32>) + Send>,
     },
+    /// From another shard.
+    Shard {
+        /// Which.
+        from: u32,
+        /// What it tells us.
+        crossings: Crossings,
+    },
     /// Take no more requests, finish those that are there, then end.
     Drain,
     /// End at once.
@@ -91,6 +99,7 @@ impl std::fmt::Debug for Mail {
             Self::Checked { .. } => "Checked",
             Self::Status(_) => "Status",
             Self::Recycle { .. } => "Recycle",
+            Self::Shard { .. } => "Shard",
             Self::Drain => "Drain",
             Self::Stop => "Stop",
         })

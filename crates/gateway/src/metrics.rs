@@ -3,6 +3,7 @@
 //! The shard counts in plain integers and stores them here once a turn; each place has one writer,
 //! so nothing is added atomically. Readers only load.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use wire::http1::Refusal;
 use crate::door::Turned;
 
 mod render;
+mod sum;
 
 /// A number with one writer.
 #[derive(Debug, Default)]
@@ -22,6 +24,14 @@ impl Published {
     /// Stores the number.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
+    }
+
+    fn add(&self, other: &Self) {
+        self.set(self.load().saturating_add(other.load()));
+    }
+
+    fn at_least(&self, other: &Self) {
+        self.set(self.load().max(other.load()));
     }
 
     /// The number as it was last stored.
@@ -65,6 +75,13 @@ impl PublishedHistogram {
             place.set(count);
         }
         self.sum_us.set(histogram.sum_us);
+    }
+
+    fn add(&self, other: &Self) {
+        for (place, more) in self.buckets.iter().zip(&other.buckets) {
+            place.add(more);
+        }
+        self.sum_us.add(&other.sum_us);
     }
 }
 
@@ -231,6 +248,38 @@ impl Metrics {
                 (0..length).map(|_| Published::default()).collect()
             }),
         }
+    }
+
+    /// The numbers of several shards, added up. What is counted in workers is what the shard that
+    /// has most of them says.
+    ///
+    /// # Panics
+    /// When there is none, or they are of several configurations.
+    #[must_use]
+    pub fn sum(all: &[Arc<Self>]) -> Self {
+        let first = all.first().expect("there is a shard");
+        let listeners = first.listeners.iter();
+        let sum = Self {
+            listeners: listeners.map(|(name, _)| (name.clone(), Default::default())).collect(),
+            pools: first.pools.iter().map(|(name, _)| (name.clone(), PoolMetrics::new())).collect(),
+            shard: ShardMetrics::default(),
+            rejects: [0, 1].map(|side: usize| {
+                first.rejects[side].iter().map(|_| Published::default()).collect()
+            }),
+        };
+        for one in all {
+            for (to, from) in sum.rejects.iter().flatten().zip(one.rejects.iter().flatten()) {
+                to.add(from);
+            }
+            for ((_, to), (_, from)) in sum.listeners.iter().zip(&one.listeners) {
+                to.add(from);
+            }
+            for ((_, to), (_, from)) in sum.pools.iter().zip(&one.pools) {
+                to.add(from);
+            }
+            sum.shard.add(&one.shard);
+        }
+        sum
     }
 
     pub(crate) fn listener(&self, place: usize) -> &ListenerMetrics {

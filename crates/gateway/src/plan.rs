@@ -252,6 +252,8 @@ pub(crate) enum WorkersPlan {
         /// What they do has no effect: it may be cut short when nobody wants to know of it.
         reads: bool,
     },
+    /// On another shard.
+    Elsewhere,
 }
 
 /// A duration setting of which zero means never.
@@ -442,6 +444,24 @@ const BACKOFF_OPEN_AFTER: u32 = 5;
 const SERVER_SETTLE: Duration = Duration::from_secs(1);
 /// How long a handler's thread must live to count as having started well.
 const HANDLER_SETTLE: Duration = Duration::from_secs(1);
+
+/// A pool that is at home on another shard: nothing of it runs here.
+pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
+    let own = match &pool.worker {
+        Worker::Program(program) => program.dispatch == settings::Dispatch::Session,
+        Worker::Database(_) | Worker::Handler(_) | Worker::Servers(_) => false,
+    };
+    let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
+    Ok(PoolPlan {
+        name: pool.name.clone(),
+        pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
+        then: None,
+        balance: BalancePlan::default(),
+        question: question_of(&pool.worker),
+        own: own.then_some(OwnPlan { reset: None }),
+        workers: WorkersPlan::Elsewhere,
+    })
+}
 
 pub(crate) fn pool(
     pool: settings::Pool,

@@ -8,17 +8,18 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use event::{
-    Calls, Data, DeadlineName, Event, Fd, ListenerId, Mailbox, Owner, Reason, SocketId, StreamId,
-    TimerId,
+    Calls, Data, DeadlineName, Event, Fd, ListenerId, Owner, Reason, SocketId, StreamId, TimerId,
 };
 use exchange::{Cause, Peer, WorkerId};
 use settings::Configuration;
 use spawn::Spawn;
 
 use crate::core::{Core, Epoch};
+use crate::crossing::Crossing;
 use crate::door::{Door, Turned};
 use crate::drain::{Drain, DrainResult, Stage};
 use crate::exchanges::{Client, Delivery, SessionId};
+use crate::fleet::Fleet;
 use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::Metrics;
@@ -40,7 +41,8 @@ mod mail;
 pub struct Parts {
     /// What to serve.
     pub configuration: Configuration,
-    /// A bound socket for each listener, by its name.
+    /// A bound socket for each listener that it listens for, by its name. The first shard listens
+    /// for all but datagrams.
     pub sockets: Vec<(String, Fd)>,
     /// Makes the handlers of its pools.
     pub workshop: Arc<dyn Workshop>,
@@ -48,8 +50,10 @@ pub struct Parts {
     pub spawner: Box<dyn Spawn>,
     /// Starts its handlers' threads.
     pub runner: Box<dyn Runner>,
-    /// The mailbox of the loop that it will run on.
-    pub mailbox: Mailbox<Mail>,
+    /// All shards of the daemon.
+    pub fleet: Arc<Fleet>,
+    /// Which of them it is; it runs on the loop whose mailbox is the fleet's of this number.
+    pub shard: u32,
     /// Where it stores its numbers.
     pub metrics: Arc<Metrics>,
     /// One moment on both clocks.
@@ -114,6 +118,7 @@ struct Listener {
 pub struct Shard {
     core: Core,
     outside: Outside,
+    fleet: Arc<Fleet>,
     listeners: Vec<Listener>,
     sessions: Table<Session>,
     roles: Vec<Role>,
@@ -147,7 +152,8 @@ impl Shard {
             workshop,
             spawner,
             runner,
-            mailbox,
+            fleet,
+            shard,
             metrics,
             started: (instant, calendar),
             seed,
@@ -156,17 +162,24 @@ impl Shard {
         } = parts;
         let places = plan::places(&configuration);
         let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
-        let pools = pools.into_iter().map(|pool| plan::pool(pool, &places, workshop.as_ref()));
+        let pools = pools.into_iter().zip(fleet.homes()).map(|(pool, home)| match home == shard {
+            true => plan::pool(pool, &places, workshop.as_ref()),
+            false => plan::elsewhere(pool),
+        });
         let listeners = listeners.into_iter().map(|listener| {
             let plan = plan::listener(listener, &places)?;
             let found = sockets.iter().position(|(name, _)| *name == plan.name);
-            let found = found.ok_or_else(|| PlanError::NoSocket(plan.name.clone()))?;
-            Ok(Listener::new(plan, sockets.swap_remove(found).1))
+            let socket = found.map(|found| sockets.swap_remove(found).1);
+            if socket.is_none() && fleet.listens(shard, &plan.name) {
+                return Err(PlanError::NoSocket(plan.name));
+            }
+            Ok(Listener::new(plan, socket))
         });
         let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
         let listeners: Vec<Listener> = listeners.collect::<Result<_, PlanError>>()?;
-        let mut core = Core::new(pools.collect::<Result<_, _>>()?, epoch, seed);
+        let mut core =
+            Core::new(pools.collect::<Result<_, _>>()?, epoch, seed, Arc::clone(&fleet), shard);
         core.logbook = Logbook::new(access_log, sink);
         for listener in &listeners {
             core.doors.push(Door::new(listener.plan.addresses.clone(), instant, seed));
@@ -177,13 +190,14 @@ impl Shard {
             outside: Outside {
                 spawner,
                 runner,
-                mailbox,
+                mailbox: fleet.mailbox(shard).clone(),
                 tokens: std::collections::BTreeMap::new(),
                 token_next: 1,
                 opened: Vec::new(),
                 opened_checks: Vec::new(),
                 checks: std::collections::BTreeMap::new(),
             },
+            fleet,
             sessions: Table::default(),
             roles: Vec::new(),
             dirty: Vec::new(),
@@ -214,7 +228,7 @@ impl Shard {
     #[must_use]
     pub fn result(&self) -> DrainResult {
         let DrainResult { cut, unread } = self.drain.result;
-        DrainResult { cut: cut + self.core.exchanges.len(), unread }
+        DrainResult { cut: cut + self.core.exchanges_here(), unread }
     }
 
     /// Sweeps every invariant, between two turns; for tests and simulation.
@@ -383,7 +397,7 @@ impl Shard {
                 Workers::Programs(programs) => programs.handle_timer(calls, timer, outside, up),
                 Workers::Handlers(handlers) => handlers.handle_timer(timer, up),
                 // Its timers are deadlines of links.
-                Workers::Servers(_) => false,
+                Workers::Servers(_) | Workers::Elsewhere => false,
             });
             if found {
                 return;
@@ -414,6 +428,10 @@ impl Shard {
                 (Client::Inside(_) | Client::Nobody, _) => {}
                 (Client::Datagram { listener, to }, delivery) => {
                     self.deliver_datagram(calls, listener, &to, delivery);
+                }
+                (Client::Elsewhere { request, .. }, delivery) => {
+                    let delivery = Crossing::Delivery(request, delivery);
+                    self.core.others.tell(request.shard(), delivery);
                 }
                 (Client::Session { session: id, sequence }, delivery) => {
                     let found = self.sessions.get_mut(id.index as usize, id.generation);
@@ -462,12 +480,12 @@ impl Shard {
 }
 
 impl Listener {
-    fn new(plan: ListenerPlan, socket: Fd) -> Self {
+    fn new(plan: ListenerPlan, socket: Option<Fd>) -> Self {
         Self {
             id: None,
             datagrams: None,
             asking: 0,
-            socket: Some(socket),
+            socket,
             plan: Arc::new(plan),
             open: 0,
             accepted: 0,
@@ -559,6 +577,7 @@ impl Owner for Shard {
             }
         }
         self.arm(calls);
+        self.core.others.send();
         self.publish();
     }
 }

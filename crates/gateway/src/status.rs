@@ -13,6 +13,32 @@ pub struct Status {
     pub exchanges: usize,
     /// Whether it takes no more requests.
     pub draining: bool,
+    /// Which shard says so; of several together, the first.
+    pub shard: u32,
+}
+
+impl Status {
+    /// What several shards say of themselves, as one: each pool as its home sees it. Nothing when
+    /// nobody says anything.
+    pub(crate) fn together(mut all: Vec<Self>, home: impl Fn(&str) -> u32) -> Option<Self> {
+        all.sort_by_key(|status| status.shard);
+        let mut all = all.into_iter();
+        let mut sum = all.next()?;
+        for other in all {
+            sum.exchanges += other.exchanges;
+            sum.draining |= other.draining;
+            for (listener, more) in sum.listeners.iter_mut().zip(&other.listeners) {
+                listener.connections += more.connections;
+                listener.accepted += more.accepted;
+            }
+            for (pool, seen) in sum.pools.iter_mut().zip(other.pools) {
+                if home(&seen.name) == other.shard {
+                    *pool = seen;
+                }
+            }
+        }
+        Some(sum)
+    }
 }
 
 /// A listener at one moment.

@@ -18,6 +18,8 @@ pub(crate) enum Workers {
     Programs(Programs),
     Handlers(Handlers),
     Servers(Box<Servers>),
+    /// On another shard: none of the calls below is ever made for them.
+    Elsewhere,
 }
 
 /// A request for a worker.
@@ -36,6 +38,7 @@ impl Workers {
             WorkersPlan::Handlers { factory, deadline, reads } => {
                 Self::Handlers(Handlers::new(pool, factory, deadline, reads))
             }
+            WorkersPlan::Elsewhere => Self::Elsewhere,
         }
     }
 
@@ -45,6 +48,7 @@ impl Workers {
         let written = match self {
             Self::Servers(servers) => write!(out, "{pool}/{}", servers.shown(worker)),
             Self::Programs(_) | Self::Handlers(_) => write!(out, "{pool}/{}", worker.index()),
+            Self::Elsewhere => Ok(()),
         };
         debug_assert!(written.is_ok(), "memory takes all");
     }
@@ -61,6 +65,7 @@ impl Workers {
             Self::Programs(programs) => programs.start(calls, worker, place, outside, up),
             Self::Handlers(handlers) => handlers.start(worker, place, outside, up),
             Self::Servers(servers) => servers.start(worker, place, up),
+            Self::Elsewhere => {}
         }
     }
 
@@ -76,6 +81,7 @@ impl Workers {
             Self::Programs(programs) => programs.stop(calls, worker, outside, up),
             Self::Handlers(handlers) => handlers.stop(worker, outside),
             Self::Servers(servers) => servers.stop(calls, worker, up),
+            Self::Elsewhere => {}
         }
     }
 
@@ -84,7 +90,7 @@ impl Workers {
         match self {
             Self::Programs(programs) => programs.retire(calls, worker, up),
             // Threads and servers keep nothing of their clients.
-            Self::Handlers(_) | Self::Servers(_) => {}
+            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => {}
         }
     }
 
@@ -103,6 +109,7 @@ impl Workers {
             Self::Handlers(handlers) => {
                 handlers.dispatch(calls, worker, Given { request, form, last }, outside, up);
             }
+            Self::Elsewhere => {}
         }
     }
 
@@ -119,6 +126,7 @@ impl Workers {
             Self::Programs(programs) => programs.tell(calls, worker, id, word, up),
             Self::Handlers(handlers) => handlers.tell(worker, id, &word),
             Self::Servers(servers) => servers.tell(calls, worker, id, word, up),
+            Self::Elsewhere => {}
         }
     }
 
@@ -127,6 +135,7 @@ impl Workers {
             Self::Programs(programs) => programs.is_empty(),
             Self::Handlers(handlers) => handlers.is_empty(),
             Self::Servers(servers) => servers.is_empty(),
+            Self::Elsewhere => true,
         }
     }
 
@@ -135,6 +144,7 @@ impl Workers {
             Self::Programs(programs) => programs.status(),
             Self::Handlers(handlers) => handlers.status(),
             Self::Servers(servers) => servers.status(),
+            Self::Elsewhere => Vec::new(),
         }
     }
 }

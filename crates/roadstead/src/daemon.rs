@@ -1,22 +1,21 @@
 //! `serve` and `run`: a configuration becomes a running daemon.
 //!
-//! Threads: the shard's loop on the main thread, one that talks to the keeper, one for signals, one
+//! Threads: the first shard's loop on the main thread, each other on its own, one that talks to the keeper, one for signals, one
 //! for the admin address, and those of the handlers.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
 
-use event::{Epoll, Kernel, Loop, LoopSettings, Mailbox, Poll, Select};
-use gateway::metrics::Metrics;
-use gateway::{Access, Mail, Parts, Shard, Threads};
+use event::{Epoll, Kernel, Poll, Select};
+use gateway::{Fleet, Mail};
 use serde_json::{Map, Value, json};
 use settings::{Address, Configuration, EventKernel};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::access_log::AccessLog;
-use crate::binding::{self, BindError, bind_all};
+use crate::binding::{BindError, bind_all};
+use crate::shards::{self, Common, Crew, CrewError, Loops};
 use crate::workshop::Handlers;
 
 /// Why the daemon could not start or go on.
@@ -65,29 +64,25 @@ impl std::error::Error for DaemonError {}
 /// When it cannot start; nothing was served then.
 pub fn serve(configuration: Configuration) -> Result<ExitCode, DaemonError> {
     match configuration.daemon.event {
-        EventKernel::Auto | EventKernel::Epoll => serve_on(Epoll::new(), "epoll", configuration),
-        EventKernel::Poll => serve_on(Poll::new(), "poll", configuration),
-        EventKernel::Select => serve_on(Select::new(), "select", configuration),
+        EventKernel::Auto | EventKernel::Epoll => serve_on(Epoll::new, "epoll", configuration),
+        EventKernel::Poll => serve_on(Poll::new, "poll", configuration),
+        EventKernel::Select => serve_on(Select::new, "select", configuration),
     }
 }
 
 /// The one place that is made anew for each kernel.
-fn serve_on<K: Kernel>(
-    kernel: io::Result<K>,
+fn serve_on<K: Kernel + Send + 'static>(
+    kernel: impl Fn() -> io::Result<K>,
     name: &'static str,
     configuration: Configuration,
 ) -> Result<ExitCode, DaemonError> {
-    let mut turning: Loop<K, Mail> = kernel
-        .and_then(|kernel| Loop::new(kernel, LoopSettings::default()))
+    let loops = Loops::new(&configuration, kernel)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
-    let (mut shard, ready, log) = prepare(configuration, name, turning.mailbox())?;
-    shard.start(&mut turning.calls());
+    let (mut crew, ready, log) = prepare(configuration, name, loops)?;
+    crew.start();
     announce(&ready);
-    turning
-        .run(&mut shard)
-        .map_err(|error| DaemonError::System("the event loop cannot go on", error))?;
-    let result = shard.result();
-    drop(shard);
+    let result =
+        crew.run().map_err(|error| DaemonError::System("the event loop cannot go on", error))?;
     if let Some(log) = log {
         log.finish();
     }
@@ -108,49 +103,45 @@ struct Ready {
     listeners: Vec<(String, String)>,
     admin: Option<String>,
     event: &'static str,
+    shards: usize,
 }
 
-/// Everything but the loop.
-fn prepare(
+/// Everything but the turning.
+fn prepare<K: Kernel + Send + 'static>(
     configuration: Configuration,
     name: &'static str,
-    mailbox: Mailbox<Mail>,
-) -> Result<(Shard, Ready, Option<AccessLog>), DaemonError> {
-    let started = (Instant::now(), SystemTime::now());
-    let metrics = Arc::new(Metrics::new(&configuration));
+    loops: Loops<K>,
+) -> Result<(Crew<K>, Ready, Option<AccessLog>), DaemonError> {
     let (sockets, addresses) = bind_all(&configuration).map_err(DaemonError::Bind)?;
     let log = configuration.access_log.as_ref().map(|log| AccessLog::start(&log.to));
     let (log, sink) = log.transpose().map_err(DaemonError::AccessLog)?.unzip();
-    let spawner = {
-        let mailbox = mailbox.clone();
-        spawn::Spawner::new(Box::new(move |report| mailbox.post(Mail::Program(report))))
-            .map_err(DaemonError::Spawner)?
-    };
+    let fleet = Arc::clone(loops.fleet());
+    let spawner =
+        spawn::Spawner::new(shards::reports(Arc::clone(&fleet))).map_err(DaemonError::Spawner)?;
     let admin = configuration.admin.clone();
-    let shard = Shard::new(Parts {
+    let common = Common {
         configuration,
         sockets,
         workshop: Arc::new(Handlers),
         spawner: Box::new(spawner),
-        runner: Box::new(Threads),
-        mailbox: mailbox.clone(),
-        metrics: Arc::clone(&metrics),
-        started,
-        seed: binding::seed(started.1),
         admission: None,
         access_log: sink,
-    })
-    .map_err(DaemonError::Plan)?;
-    let access = Access::new(mailbox.clone(), metrics);
+    };
+    let crew = loops.man(common).map_err(|error| match error {
+        CrewError::Plan(error) => DaemonError::Plan(error),
+        CrewError::System(error) => DaemonError::System("a listener cannot be shared", error),
+    })?;
+    let access = crew.access();
     let admin = admin
         .map(|admin| {
             control::start(&admin.listen, access)
                 .map_err(|error| DaemonError::Admin { address: admin.listen, error })
         })
         .transpose()?;
-    watch_signals(mailbox, log.clone())?;
+    let count = fleet.length();
+    watch_signals(fleet, log.clone())?;
     let admin = admin.as_ref().map(ToString::to_string);
-    Ok((shard, Ready { listeners: addresses, admin, event: name }, log))
+    Ok((crew, Ready { listeners: addresses, admin, event: name, shards: count }, log))
 }
 
 /// The one line on standard output, for whoever started us: `ready {"listeners": …, "admin": …}`.
@@ -161,6 +152,7 @@ fn announce(ready: &Ready) {
         "listeners": listeners,
         "admin": ready.admin,
         "event": ready.event,
+        "shards": ready.shards,
         "pid": std::process::id(),
     });
     let mut out = io::stdout().lock();
@@ -168,7 +160,7 @@ fn announce(ready: &Ready) {
     let _ = writeln!(out, "ready {ready}").and_then(|()| out.flush());
 }
 
-fn watch_signals(mailbox: Mailbox<Mail>, log: Option<AccessLog>) -> Result<(), DaemonError> {
+fn watch_signals(fleet: Arc<Fleet>, log: Option<AccessLog>) -> Result<(), DaemonError> {
     let hangup = log.as_ref().map(|_| SIGHUP);
     let watched = [SIGTERM, SIGINT].into_iter().chain(hangup);
     let mut signals = signal_hook::iterator::Signals::new(watched)
@@ -180,7 +172,7 @@ fn watch_signals(mailbox: Mailbox<Mail>, log: Option<AccessLog>) -> Result<(), D
                 continue;
             }
             tracing::info!(signal, "draining; another signal ends at once");
-            mailbox.post(Mail::Drain);
+            fleet.tell_all(|| Mail::Drain);
         }
     };
     std::thread::Builder::new()

@@ -36,15 +36,14 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime};
 
-use event::{Epoll, Loop, LoopSettings};
-use gateway::metrics::Metrics;
-use gateway::{Access, Admission, DrainResult, Parts, PlanError, Shard, Threads, Workshop};
+use event::Epoll;
+use gateway::{Access, Admission, DrainResult, PlanError, Workshop};
 use settings::{Configuration, Diagnostics, Source, Worker};
 use spawn::Spawn;
 
-use crate::binding::{self, BindError, bind_all};
+use crate::binding::{BindError, bind_all};
+use crate::shards::{self, Common, Crew, CrewError, Loops};
 
 pub use exchange::{
     Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Peer, Phase, Request, Slice,
@@ -161,60 +160,45 @@ impl Embed {
     }
 
     fn run(self, started: &Sender<Result<Started, EmbedError>>) -> DrainResult {
-        let made = self.prepare();
-        let (mut turning, mut shard) = match made {
-            Ok((turning, shard, access)) => {
-                if started.send(Ok(access)).is_err() {
-                    return DrainResult::default();
-                }
-                (turning, shard)
-            }
+        let (mut crew, access) = match self.prepare() {
+            Ok(made) => made,
             Err(error) => {
                 // Whoever does not wait for it does not need it.
                 let _ = started.send(Err(error));
                 return DrainResult::default();
             }
         };
-        shard.start(&mut turning.calls());
-        if let Err(error) = turning.run(&mut shard) {
-            tracing::error!(%error, "the event loop cannot go on");
+        if started.send(Ok(access)).is_err() {
+            return DrainResult::default();
         }
-        shard.result()
+        crew.start();
+        crew.run().unwrap_or_else(|error| {
+            tracing::error!(%error, "the event loop cannot go on");
+            DrainResult::default()
+        })
     }
 
-    fn prepare(self) -> Result<(Turning, Shard, Started), EmbedError> {
+    fn prepare(self) -> Result<(Crew<Epoll>, Started), EmbedError> {
         let Self { configuration, handlers, admission } = self;
-        let kernel = Epoll::new().map_err(EmbedError::System)?;
-        let turning: Turning =
-            Loop::new(kernel, LoopSettings::default()).map_err(EmbedError::System)?;
-        let now = (Instant::now(), SystemTime::now());
-        let metrics = Arc::new(Metrics::new(&configuration));
+        let loops = Loops::new(&configuration, Epoll::new).map_err(EmbedError::System)?;
         let (sockets, addresses) = bind_all(&configuration).map_err(EmbedError::Bind)?;
-        let mailbox = turning.mailbox();
         let has_programs =
             configuration.pools.iter().any(|pool| matches!(pool.worker, Worker::Program(_)));
         let spawner: Box<dyn Spawn> = if has_programs {
-            let mailbox = mailbox.clone();
-            let report = move |report| mailbox.post(gateway::Mail::Program(report));
-            Box::new(spawn::Spawner::new(Box::new(report)).map_err(EmbedError::Programs)?)
+            let reports = shards::reports(Arc::clone(loops.fleet()));
+            Box::new(spawn::Spawner::new(reports).map_err(EmbedError::Programs)?)
         } else {
             Box::new(NoPrograms)
         };
-        let shard = Shard::new(Parts {
-            configuration,
-            sockets,
-            workshop: Arc::new(Registered(handlers)),
-            spawner,
-            runner: Box::new(Threads),
-            mailbox: mailbox.clone(),
-            metrics: Arc::clone(&metrics),
-            started: now,
-            seed: binding::seed(now.1),
-            admission,
-            access_log: None,
-        })
-        .map_err(EmbedError::Plan)?;
-        Ok((turning, shard, (Access::new(mailbox, metrics), addresses)))
+        let workshop = Arc::new(Registered(handlers));
+        let common =
+            Common { configuration, sockets, workshop, spawner, admission, access_log: None };
+        let crew = loops.man(common).map_err(|error| match error {
+            CrewError::Plan(error) => EmbedError::Plan(error),
+            CrewError::System(error) => EmbedError::System(error),
+        })?;
+        let access = crew.access();
+        Ok((crew, (access, addresses)))
     }
 }
 
@@ -224,7 +208,6 @@ impl fmt::Debug for Embed {
     }
 }
 
-type Turning = Loop<Epoll, gateway::Mail>;
 type Started = (Access, Vec<(String, String)>);
 
 /// A data plane that serves. Dropping it lets it end in good order, without waiting for that.

@@ -42,6 +42,7 @@ pub mod load;
 pub mod outcomes;
 #[cfg(feature = "daemon")]
 pub mod record;
+mod shards;
 #[cfg(feature = "daemon")]
 pub mod worker;
 #[cfg(feature = "daemon")]

@@ -43,7 +43,14 @@ macro_rules! choice {
 
 fn daemon(section: &Section) -> Daemon {
     let group = &section.group;
-    Daemon { drain: time(group, "drain"), event: choice!(group, "event", EventKernel) }
+    Daemon {
+        drain: time(group, "drain"),
+        event: choice!(group, "event", EventKernel),
+        shards: match count(group, "shards") {
+            0 => Shards::Auto,
+            count => Shards::Count(count),
+        },
+    }
 }
 
 fn access_log(section: &Section) -> AccessLog {

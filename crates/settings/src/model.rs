@@ -45,6 +45,17 @@ pub struct Daemon {
     pub drain: Duration,
     /// What its loops wait with.
     pub event: EventKernel,
+    /// How many loops there are.
+    pub shards: Shards,
+}
+
+/// Loops of a daemon, each on a thread of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shards {
+    /// As many as there are processors for it.
+    Auto,
+    /// So many, 1 to 64.
+    Count(u32),
 }
 
 /// What the loops of the daemon wait for the kernel with.

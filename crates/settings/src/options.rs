@@ -120,6 +120,8 @@ pub(crate) enum Default {
 pub(crate) enum Kind {
     /// A whole number, both ends included.
     Count { min: u64, max: u64 },
+    /// The same, or `auto`, which is 0.
+    CountOrAuto { min: u64, max: u64 },
     /// Bytes, both ends included.
     Size { min: u64, max: u64 },
     /// A time, both ends included.

@@ -111,6 +111,7 @@ fn words(page: &mut String, options: &[Opt]) {
 fn type_text(kind: &Kind) -> &'static str {
     match kind {
         Kind::Count { .. } => "whole number",
+        Kind::CountOrAuto { .. } => "whole number or `auto`",
         Kind::Size { .. } => "size",
         Kind::Time { .. } => "duration",
         Kind::Switch => "true or false",
@@ -152,6 +153,7 @@ fn default_text(option: &Opt, of: Of) -> String {
 fn as_written(kind: &Kind, text: &str) -> String {
     match kind {
         Kind::Count { .. } | Kind::Switch => text.to_owned(),
+        Kind::CountOrAuto { .. } if text != "auto" => text.to_owned(),
         _ => format!("\"{text}\""),
     }
 }

@@ -36,7 +36,11 @@ fn address(text: &str) -> Address {
 
 fn example() -> Configuration {
     Configuration {
-        daemon: Daemon { drain: Duration::from_secs(30), event: EventKernel::Auto },
+        daemon: Daemon {
+            drain: Duration::from_secs(30),
+            event: EventKernel::Auto,
+            shards: Shards::Count(1),
+        },
         admin: Some(Admin { listen: address("127.0.0.1:7070") }),
         access_log: None,
         listeners: vec![Listener {
@@ -192,6 +196,7 @@ fn every_option_can_be_given() {
     let configuration = read(
         r#"
         daemon.drain = "0s"
+        daemon.shards = "auto"
         daemon.event = "select"
         [listener.main]
         listen = "unix:run/main.sock"
@@ -262,6 +267,7 @@ fn every_option_can_be_given() {
     );
     let listener = &configuration.listeners[0];
     assert_eq!(configuration.daemon.drain, Duration::ZERO);
+    assert_eq!(configuration.daemon.shards, Shards::Auto);
     assert_eq!(configuration.daemon.event, EventKernel::Select);
     assert_eq!(listener.listen, Address::Unix("run/main.sock".into()));
     assert_eq!((listener.reply, listener.half_close), (ReplyStyle::Status, HalfClose::Left));

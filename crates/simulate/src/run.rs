@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use event::{Fd, Loop, LoopSettings};
 use gateway::metrics::Metrics;
-use gateway::{Mail, Parts, Shard, Status};
+use gateway::{Fleet, Mail, Parts, Shard, Status};
 use settings::{Configuration, Source};
 
 use crate::check::{self, Ends};
@@ -189,6 +189,7 @@ impl Run {
             }
             world.origin
         };
+        let fleet = Fleet::new(vec![mailbox], &configuration);
         let mut shard = Shard::new(Parts {
             metrics: Arc::new(Metrics::new(&configuration)),
             configuration,
@@ -196,7 +197,8 @@ impl Run {
             workshop: Arc::new(Tables(shared.clone())),
             spawner: Box::new(Cradle::new(shared.clone()).map_err(|error| error.to_string())?),
             runner: Box::new(Lockstep(shared.clone())),
-            mailbox,
+            fleet,
+            shard: 0,
             started: (origin, UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
             seed,
             admission: None,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use event::{Epoll, Loop, LoopSettings};
 use gateway::metrics::Metrics;
-use gateway::{Access, Mail, Parts, Shard, Threads, Workshop};
+use gateway::{Access, Fleet, Mail, Parts, Shard, Threads, Workshop};
 use settings::{Configuration, Source};
 
 use crate::{Plan, set_up, token};
@@ -33,8 +33,8 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
     let configuration = configuration(plan)?;
     let metrics = Arc::new(Metrics::new(&configuration));
     let mut turning: Loop<Epoll, Mail> = Loop::new(Epoll::new()?, LoopSettings::default())?;
-    let mailbox = turning.mailbox();
-    let reports = mailbox.clone();
+    let reports = turning.mailbox();
+    let fleet = Fleet::new(vec![turning.mailbox()], &configuration);
     let spawner = spawn::Spawner::new(Box::new(move |report| reports.post(Mail::Program(report))))
         .map_err(io::Error::other)?;
     let began = Instant::now();
@@ -46,7 +46,8 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
         runner: Box::new(Threads),
         admission: Option::None,
         access_log: Option::None,
-        mailbox: mailbox.clone(),
+        fleet: Arc::clone(&fleet),
+        shard: 0,
         metrics: Arc::clone(&metrics),
         started: (began, SystemTime::now()),
         seed: 1,
@@ -54,7 +55,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
     .map_err(io::Error::other)?;
     shard.start(&mut turning.calls());
     let ring = Arc::new(Ring {
-        access: Access::new(mailbox, metrics),
+        access: Access::new(fleet, vec![metrics]),
         plan,
         left: AtomicUsize::new(plan.rings),
         ready: AtomicUsize::new(0),

@@ -5,6 +5,7 @@ use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 
 use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
+use crate::crossing::{Crossing, Window};
 use crate::exchanges::{Client, Exchange, SessionId, State};
 use crate::form::Form;
 use crate::plan::OwnPlan;
@@ -27,19 +28,15 @@ impl Own {
 impl ServedPool {
     /// Where a request of this client goes.
     pub(super) fn way(&self, client: &Client) -> Way {
-        match (&self.own, client) {
-            (Some(own), Client::Session { session, .. }) => own.bindings.way(*session),
+        match (&self.own, client.session()) {
+            (Some(own), Some(session)) => own.bindings.way(session),
             _ => Way::Pool,
         }
     }
 
     pub(super) fn bind(&mut self, worker: WorkerId, client: &Client) {
         if let Some(own) = &mut self.own {
-            let session = match client {
-                Client::Session { session, .. } => Some(*session),
-                Client::Datagram { .. } | Client::Inside(_) | Client::Nobody => None,
-            };
-            own.bindings.dispatched(worker, session);
+            own.bindings.dispatched(worker, client.session());
         }
     }
 
@@ -49,19 +46,11 @@ impl ServedPool {
         let (Some(own), State::Working(worker)) = (&mut self.own, exchange.state) else {
             return true;
         };
-        match &exchange.client {
-            Client::Session { session, .. } => {
-                own.bindings.returned(worker, Some(*session));
-                own.bindings.way(*session) != Way::Lost
-            }
-            Client::Inside(_) | Client::Datagram { .. } => {
-                own.bindings.returned(worker, None);
-                true
-            }
-            Client::Nobody => {
-                own.bindings.returned(worker, None);
-                false
-            }
+        let session = exchange.client.session();
+        own.bindings.returned(worker, session);
+        match session {
+            Some(session) => own.bindings.way(session) != Way::Lost,
+            None => !matches!(exchange.client, Client::Nobody),
         }
     }
 
@@ -81,12 +70,8 @@ impl Core {
     /// has ended in the meantime is told so.
     pub(super) fn is_own(&mut self, place: usize, worker: WorkerId, id: RequestId) -> bool {
         let Some(exchange) = self.exchanges.get_mut(id) else { return false };
-        let own = match &exchange.client {
-            Client::Session { .. } => {
-                self.pools[place].way(&exchange.client) == Way::Worker(worker)
-            }
-            Client::Inside(_) | Client::Datagram { .. } | Client::Nobody => true,
-        };
+        let own = exchange.client.session().is_none()
+            || self.pools[place].way(&exchange.client) == Way::Worker(worker);
         if !own {
             self.end(id, lost());
         }
@@ -113,28 +98,42 @@ impl Core {
     /// A connection has gone, or may ask nothing more: its own program is returned.
     pub(crate) fn leave(&mut self, session: SessionId) {
         for place in 0..self.pools.len() {
-            let own = self.pools[place].own.as_mut();
-            if let Some(worker) = own.and_then(|own| own.bindings.left(session)) {
-                self.give_up(place, worker);
+            if self.pools[place].own.is_none() {
+                continue;
             }
+            match self.others.elsewhere(place) {
+                Some(home) => self.others.tell(home, Crossing::Left(session, place)),
+                None => self.leave_pool(place, session),
+            }
+        }
+    }
+
+    /// As [`Self::leave`], of a pool that is at home here.
+    pub(super) fn leave_pool(&mut self, place: usize, session: SessionId) {
+        let own = self.pools[place].own.as_mut();
+        if let Some(worker) = own.and_then(|own| own.bindings.left(session)) {
+            self.give_up(place, worker);
         }
     }
 
     /// All connections may ask nothing more.
     pub(crate) fn leave_all(&mut self) {
         let mut sessions = Vec::new();
-        for own in self.pools.iter_mut().filter_map(|served| served.own.as_mut()) {
-            own.bindings.close();
-            sessions.extend(own.bindings.sessions());
+        for (place, served) in self.pools.iter_mut().enumerate() {
+            if let Some(own) = &mut served.own {
+                own.bindings.close();
+                sessions.extend(own.bindings.sessions().into_iter().map(|it| (place, it)));
+            }
         }
-        for session in sessions {
-            self.leave(session);
+        for (place, session) in sessions {
+            self.leave_pool(place, session);
         }
     }
 
     /// Whether a session whose replies are still owed may ask for more: not before it is known
     /// which program is its own.
     pub(crate) fn may_ask_more(&self, place: usize, session: SessionId) -> bool {
+        // Of a home elsewhere that is not known: one at a time, then.
         let own = self.pools[place].own.as_ref();
         own.is_none_or(|own| own.bindings.way(session) != Way::Pool)
     }
@@ -158,6 +157,7 @@ impl Core {
             stamps: Stamps::received(self.now),
             trail: None,
             parts: Vec::new(),
+            window: Window::default(),
             pool: place,
             state: State::Received,
         });

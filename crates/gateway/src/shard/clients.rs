@@ -39,7 +39,7 @@ impl Shard {
             listener.turned.count_admission();
             return calls.close(stream);
         }
-        if listener.open >= plan.connections_max {
+        if !self.fleet.open(place, plan.connections_max) {
             let most = plan.connections_max;
             let text = format!("listener {} has {most} connections", plan.name);
             let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
@@ -48,16 +48,18 @@ impl Shard {
         let entry = match self.core.doors.at(place).enter(self.core.now, place, peer) {
             Ok(entry) => entry,
             Err(cause) => {
+                self.fleet.close(place);
                 return self.refuse_connection(calls, stream, peer, place, &door::refusal(cause));
             }
         };
         listener.open += 1;
         listener.accepted += 1;
+        let shard = self.core.others.me();
         let (index, generation) = self.sessions.insert_with(|index, generation| {
-            let id = SessionId { index, generation };
+            let id = SessionId { shard, index, generation };
             Session::open(calls, id, stream, (peer, entry), plan, place, &mut self.core)
         });
-        let id = SessionId { index, generation };
+        let id = SessionId { shard, index, generation };
         self.set_role(stream, Role::Session(id));
         // One that was refused what it came for is told so in this turn.
         if self.session(id).is_some_and(|session| session.is_owed()) {
@@ -103,6 +105,7 @@ impl Shard {
         let Some(session) = self.sessions.remove(id.index as usize, id.generation) else { return };
         let listener = &mut self.listeners[session.listener_place];
         listener.open -= 1;
+        self.fleet.close(session.listener_place);
         listener.stalled += u64::from(cause == Cause::Stalled);
         for request in session.abandoned() {
             self.core.abandon(request, cause);

@@ -24,7 +24,7 @@ impl Shard {
             self.drain.result.unread += unread;
             return calls.stop();
         }
-        self.drain.result.cut = self.core.exchanges.len();
+        self.drain.result.cut = self.core.exchanges_to_end();
         tracing::error!(requests = self.drain.result.cut, "the drain took too long and is cut");
         self.core.end_all();
         self.core.interrupt();
@@ -53,7 +53,7 @@ impl Shard {
                 for session in self.sessions.values_mut() {
                     session.refuse_all();
                 }
-                self.core.leave_all();
+                self.core.others.say_serving();
                 self.stop_pools(calls);
             }
             Stage::Serving => self.stop_pools(calls),
@@ -67,6 +67,9 @@ impl Shard {
 
     /// Pools that nothing can reach any more end their workers; when all have, clients are told.
     fn stop_pools(&mut self, calls: &mut Calls<'_>) {
+        if self.core.others.all_serve() {
+            self.core.leave_all();
+        }
         let owing = self.sessions.values().any(Session::is_owed) || self.datagrams_asking();
         if self.core.stop_idle_pools() && !owing {
             self.close_sessions(calls);

@@ -37,6 +37,11 @@ impl Shard {
             }
             Mail::Status(reply) => reply(self.status()),
             Mail::Recycle { pool, reply } => reply(self.core.recycle(&pool)),
+            Mail::Shard { from, crossings } => {
+                for crossing in crossings.0 {
+                    self.core.handle_crossing(from, crossing);
+                }
+            }
             Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
             Mail::Drain | Mail::Stop => calls.stop(),
         }
@@ -146,7 +151,8 @@ impl Shard {
         Status {
             listeners: listeners.collect(),
             pools: pools.collect(),
-            exchanges: self.core.exchanges.len(),
+            exchanges: self.core.exchanges_here(),
+            shard: self.core.others.me(),
             draining: self.drain.stage != Stage::Running,
         }
     }

@@ -34,4 +34,5 @@ mod questions;
 #[path = "../../../database/tests/support/server.rs"]
 mod server;
 mod servers;
+mod shards;
 mod store;

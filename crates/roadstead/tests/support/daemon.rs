@@ -62,6 +62,20 @@ pub(crate) fn main_job(folder: &Path, parse: &str, store: &str) -> String {
     )
 }
 
+/// The same configuration on as many shards as the variable `ROADSTEAD_TEST_SHARDS` says, so that
+/// every test can be one of several shards.
+fn on_shards(configuration: &str) -> String {
+    let shards = std::env::var("ROADSTEAD_TEST_SHARDS").unwrap_or_default();
+    if shards.is_empty() || configuration.contains("shards =") {
+        return configuration.to_owned();
+    }
+    let shards = format!("[daemon]\nshards = {shards}\n");
+    match configuration.split_once("[daemon]\n") {
+        Some((before, after)) => [before, &shards, after].concat(),
+        None => format!("{shards}{configuration}"),
+    }
+}
+
 impl Daemon {
     pub(crate) fn serve(folder: &Path, configuration: &str) -> Self {
         Self::serve_with(folder, configuration, &[])
@@ -74,7 +88,7 @@ impl Daemon {
         environment: &[(&str, &str)],
     ) -> Self {
         let file = folder.join("roadstead.toml");
-        fs::write(&file, configuration).unwrap();
+        fs::write(&file, on_shards(configuration)).unwrap();
         let mut command = Command::new(BINARY);
         command.arg("serve").arg(&file).current_dir(folder).envs(environment.iter().copied());
         match Self::start(&mut command, folder) {

@@ -86,6 +86,13 @@ pub(crate) const SECTIONS: &[Section] = &[
 const DAEMON: &[Opt] = &[
     any("drain", time_or_zero(), Is("30s"), "How long a drain may take before it is cut."),
     any("event", Kind::Word(EVENT), Is("auto"), "What its loops wait for the kernel with."),
+    any(
+        "shards",
+        Kind::CountOrAuto { min: 1, max: 64 },
+        Is("1"),
+        "Loops, each on a thread of its own; `auto`: as many as there are processors for the daemon. Clients \
+         are shared out among them, every limit holds for all together.",
+    ),
 ];
 
 /// The options of a pool: of every one, then of each kind of worker.

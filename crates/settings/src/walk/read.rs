@@ -14,7 +14,10 @@ use crate::values::{self, Bad, duration_text, size_text};
 /// The value of an option that is not a group; `None` after a fault was reported.
 pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) -> Option<Value> {
     match (&option.kind, &entry.node.raw) {
-        (Kind::Count { min, max } | Kind::Size { min, max }, Raw::Integer(number)) => {
+        (
+            Kind::Count { min, max } | Kind::CountOrAuto { min, max } | Kind::Size { min, max },
+            Raw::Integer(number),
+        ) => {
             let number = number.and_then(|number| u64::try_from(number).ok());
             in_range(walk, option, entry, number.filter(|n| (min..=max).contains(&n)))
         }
@@ -49,6 +52,7 @@ pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) ->
 pub(super) fn default(kind: &Kind, text: &str) -> Value {
     match kind {
         Kind::Count { .. } => text.parse().map(Value::Number).ok(),
+        Kind::CountOrAuto { .. } if text != "auto" => text.parse().map(Value::Number).ok(),
         Kind::Switch => text.parse().map(Value::Switch).ok(),
         _ => from_text(kind, text).and_then(Result::ok),
     }
@@ -60,6 +64,7 @@ pub(super) fn default(kind: &Kind, text: &str) -> Value {
 pub(crate) fn readable(option: &'static Opt, text: &str) -> bool {
     let raw = match option.kind {
         Kind::Count { .. } => Raw::Integer(text.parse().ok()),
+        Kind::CountOrAuto { .. } if text != "auto" => Raw::Integer(text.parse().ok()),
         Kind::Switch => Raw::Boolean(text == "true"),
         _ => Raw::Text(text.to_owned()),
     };
@@ -109,6 +114,7 @@ fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
             Some(word) => Ok(Value::Word(word.means)),
             None => Err(unknown_word(words.iter().map(|word| word.name).collect(), text)),
         },
+        Kind::CountOrAuto { .. } if text == "auto" => Ok(Value::Number(0)),
         Kind::Processors => values::processors(text).map(Value::Processors),
         Kind::Address => values::address(text).map(Value::Address),
         Kind::Target => values::target(text).map(Value::Target),
@@ -118,6 +124,7 @@ fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
         Kind::Template => values::template(text).map(|()| Value::Text(text.to_owned())),
         Kind::Text | Kind::Pool => plain(text).map(|()| Value::Text(text.to_owned())),
         Kind::Count { .. }
+        | Kind::CountOrAuto { .. }
         | Kind::Switch
         | Kind::Names
         | Kind::Command
@@ -324,7 +331,11 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
     let word = walk.text.get(entry.node.span.clone()).unwrap_or_default();
     let quote = |text: &str| format!("\"{}\"", text.escape_default());
     let meant = match (&option.kind, &entry.node.raw) {
-        (Kind::Count { .. }, Raw::Text(text)) if text.parse::<u64>().is_ok() => text.clone(),
+        (Kind::Count { .. } | Kind::CountOrAuto { .. }, Raw::Text(text))
+            if text.parse::<u64>().is_ok() =>
+        {
+            text.clone()
+        }
         (Kind::Switch, Raw::Text(text)) if text == "true" || text == "false" => text.clone(),
         (Kind::Processors, Raw::Integer(Some(0..))) => format!("[{word}]"),
         (Kind::Percent, Raw::Integer(Some(0..=100))) => format!("\"{word}%\""),
@@ -370,6 +381,9 @@ fn shown_value(word: &str) -> String {
 pub(crate) fn expectation(kind: &Kind) -> String {
     match kind {
         Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
+        Kind::CountOrAuto { min, max } => {
+            format!("a whole number from {min} to {max}, or \"auto\"")
+        }
         Kind::Size { min, max } => format!(
             "a size from {} to {}, like 4096 or \"64KiB\"",
             size_text(*min),
@@ -424,7 +438,9 @@ pub(crate) fn expectation(kind: &Kind) -> String {
 /// Both ends of a kind's range, as they are written.
 pub(crate) fn range(kind: &Kind) -> Option<(String, String)> {
     match kind {
-        Kind::Count { min, max } => Some((min.to_string(), max.to_string())),
+        Kind::Count { min, max } | Kind::CountOrAuto { min, max } => {
+            Some((min.to_string(), max.to_string()))
+        }
         Kind::Size { min, max } => Some((size_text(*min), size_text(*max))),
         Kind::Time { min, max } => Some((duration_text(*min), duration_text(*max))),
         _ => None,

@@ -1,0 +1,196 @@
+//! Requests whose pool is at home on another shard, and requests of other shards here.
+
+use exchange::{Cause, Outcome, Phase, RequestId, Slice};
+
+use super::{Core, Word};
+use crate::crossing::{AWAY_MAX, Crossing, Passed, Window};
+use crate::exchanges::{Client, Delivery, Exchange, Move, State};
+use crate::form::Form;
+
+impl Core {
+    /// A request goes to the home of its pool.
+    pub(super) fn cross(
+        &mut self,
+        id: RequestId,
+        place: usize,
+        home: u32,
+        body: Slice,
+        form: Form,
+    ) {
+        let now = self.now;
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        if self.others.away >= AWAY_MAX {
+            let text = format!("{AWAY_MAX} requests are on their way to other shards");
+            return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
+        }
+        self.others.away += 1;
+        exchange.pool = place;
+        exchange.step(Move::Cross(home), now);
+        let passed = Passed {
+            from: id,
+            pool: place,
+            peer: exchange.peer,
+            at_us: exchange.at_us,
+            stamps: exchange.stamps,
+            session: exchange.client.session(),
+            body: body.compact(),
+            form,
+        };
+        self.others.tell(home, Crossing::Request(Box::new(passed)));
+    }
+
+    /// What another shard says.
+    pub(crate) fn handle_crossing(&mut self, from: u32, crossing: Crossing) {
+        match crossing {
+            Crossing::Request(passed) => self.take_in(*passed),
+            Crossing::Word(id, word) => self.guest_says(id, word),
+            Crossing::Cancel(id) => {
+                if let Some(id) = self.others.guest(id) {
+                    self.cancel(id);
+                }
+            }
+            Crossing::Abandon(id, cause) => {
+                if let Some(id) = self.others.guest(id) {
+                    self.abandon(id, cause);
+                }
+            }
+            Crossing::Delivery(id, delivery) => self.brought(id, delivery),
+            Crossing::Taken(id, bytes) => self.credit(id, bytes),
+            Crossing::Left(session, place) => self.leave_pool(place, session),
+            Crossing::Serving => self.others.note_serving(from),
+        }
+    }
+
+    /// A request of another shard.
+    fn take_in(&mut self, passed: Passed) {
+        let Passed { from, pool, peer, at_us, stamps, session, body, form } = passed;
+        let id = self.exchanges.insert(Exchange {
+            client: Client::Elsewhere { request: from, session },
+            peer,
+            at_us,
+            stamps,
+            parts: Vec::new(),
+            window: Window::default(),
+            pool,
+            named: None,
+            knows: None,
+            trail: None,
+            state: State::Received,
+        });
+        self.others.invite(from, id);
+        self.admit(id, pool, body, form);
+    }
+
+    fn guest_says(&mut self, from: RequestId, word: Word) {
+        let window = self.others.window();
+        let Some(id) = self.others.guest(from) else { return };
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let told = match &word {
+            Word::Hold => exchange.window.want(false, window),
+            Word::GoOn => exchange.window.want(true, window),
+            Word::More(part) => {
+                if let Some(bytes) = exchange.window.take(part.len(), window) {
+                    self.others.tell(from.shard(), Crossing::Taken(from, bytes));
+                }
+                true
+            }
+            Word::Whole | Word::Abandoned => true,
+        };
+        if told {
+            self.tell(id, word);
+        }
+    }
+
+    /// The other side took so many bytes of parts.
+    fn credit(&mut self, named: RequestId, bytes: usize) {
+        let (window, ours) = (self.others.window(), named.shard() == self.others.me());
+        let id = if ours { Some(named) } else { self.others.guest(named) };
+        let Some(exchange) = id.and_then(|id| self.exchanges.get_mut(id)) else { return };
+        if !exchange.window.credit(bytes, window) {
+            return;
+        }
+        match (id, &exchange.client) {
+            // Of a reply: the worker goes on.
+            (Some(id), Client::Elsewhere { .. }) => self.tell(id, Word::GoOn),
+            // Of a body: the client goes on.
+            (Some(id), _) => self.flow(id, true),
+            (None, _) => {}
+        }
+    }
+
+    /// What came of a request that is away.
+    fn brought(&mut self, id: RequestId, delivery: Delivery) {
+        let window = self.others.window();
+        let Some(exchange) = self.exchanges.get_mut(id) else {
+            if let Delivery::Head(head) = delivery {
+                head.recycle();
+            }
+            return;
+        };
+        let (place, home) = (exchange.pool, exchange.state.home());
+        match delivery {
+            Delivery::Head(head) => self.head(place, id, head),
+            Delivery::Flow(wanted) => {
+                if exchange.window.want(wanted, window) {
+                    self.flow(id, wanted);
+                }
+            }
+            Delivery::Page(page) => {
+                let client = exchange.client.streamed();
+                self.finished.extend(client.map(|client| (client, Delivery::Page(page))));
+            }
+            Delivery::Part(part) => {
+                if let (Some(bytes), Some(home)) = (exchange.window.take(part.len(), window), home)
+                {
+                    self.others.tell(home, Crossing::Taken(id, bytes));
+                }
+                self.part(place, id, part);
+            }
+            Delivery::End(outcome) => self.deliver_end(id, outcome),
+        }
+    }
+
+    /// A part of a body goes to the home of its pool; at the window its client is to stop.
+    pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: Word) {
+        let window = self.others.window();
+        let stop = match (&word, self.exchanges.get_mut(id)) {
+            (Word::More(part), Some(exchange)) => exchange.window.send(part.len(), window),
+            _ => false,
+        };
+        self.others.tell(home, Crossing::Word(id, word));
+        if stop {
+            self.flow(id, false);
+        }
+    }
+
+    /// A part of a reply goes to another shard; at the window its worker is to stop.
+    pub(super) fn window_fills(&mut self, id: RequestId, bytes: usize) {
+        let window = self.others.window();
+        let fills = |exchange: &mut Exchange| {
+            matches!(exchange.client, Client::Elsewhere { .. })
+                && exchange.window.send(bytes, window)
+        };
+        if self.exchanges.get_mut(id).is_some_and(fills) {
+            self.tell(id, Word::Hold);
+        }
+    }
+
+    /// Removes an exchange, and keeps count of those that are away.
+    pub(super) fn take_out(&mut self, id: RequestId) -> Option<Exchange> {
+        let exchange = self.exchanges.remove(id)?;
+        if exchange.state.home().is_some() {
+            self.others.away -= 1;
+        }
+        Some(exchange)
+    }
+
+    /// Exchanges that are to be ended here.
+    pub(crate) fn exchanges_to_end(&self) -> usize {
+        self.exchanges.len() - self.others.away as usize
+    }
+
+    /// Exchanges whose clients are here.
+    pub(crate) fn exchanges_here(&self) -> usize {
+        self.exchanges.len() - self.exchanges.guests()
+    }
+}

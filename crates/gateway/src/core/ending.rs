@@ -1,0 +1,81 @@
+//! Requests that end before their worker has answered: given up, taken back, cut.
+
+use exchange::{Cause, End, Outcome, Phase, RequestId, Slice};
+
+use super::{Core, Word};
+use crate::crossing::Crossing;
+use crate::exchanges::{Delivery, Exchange, State};
+use crate::workers::Workers;
+
+impl Core {
+    /// Its client takes this request back. It is told the end, and the worker as well.
+    pub(crate) fn cancel(&mut self, id: RequestId) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let (pool, state) = (exchange.pool, exchange.state);
+        if let State::Away(home) = state {
+            return self.others.tell(home, Crossing::Cancel(id));
+        }
+        if let State::Waiting(ticket) = state {
+            self.pools[pool].pool.handle_abandon(self.now, ticket);
+        }
+        self.tell(id, Word::Abandoned);
+        let text = "its client took it back";
+        self.end(id, Outcome::ended(Cause::Cancelled, Phase::Work, text));
+    }
+
+    /// Nobody wants this answer any more. What waits is taken out of its queue; a worker that has
+    /// it goes on, and its answer will find nobody.
+    pub(crate) fn abandon(&mut self, id: RequestId, cause: Cause) {
+        let state = self.exchanges.get_mut(id).map(|exchange| exchange.state);
+        if let Some(home) = state.and_then(State::home) {
+            if let Some(mut exchange) = self.take_out(id) {
+                let end = Outcome::Ended(End::new(cause, Phase::Work), Slice::default());
+                self.log_away(id, &mut exchange, &end);
+            }
+            return self.others.tell(home, Crossing::Abandon(id, cause));
+        }
+        self.tell(id, Word::Abandoned);
+        let Some(mut exchange) = self.take_out(id) else { return };
+        let phase = self.take_back(&exchange);
+        self.account(id, &mut exchange, &Outcome::Ended(End::new(cause, phase), Slice::default()));
+    }
+
+    /// Takes a request out of its queue, if it is still there, and says how far it had come. One
+    /// that its pool has given to a worker in this turn is with the worker, though it was not sent.
+    fn take_back(&mut self, exchange: &Exchange) -> Phase {
+        let State::Waiting(ticket) = exchange.state else { return Phase::Work };
+        match self.pools[exchange.pool].pool.handle_abandon(self.now, ticket) {
+            Some(_) => Phase::Queue,
+            None => Phase::Work,
+        }
+    }
+
+    /// Ends everything that is on its way, because the daemon ends.
+    pub(crate) fn end_all(&mut self) {
+        for id in self.exchanges.ids() {
+            let Some(mut exchange) = self.take_out(id) else { continue };
+            let cause = match self.take_back(&exchange) {
+                Phase::Queue => Cause::Draining,
+                _ => Cause::Stopped,
+            };
+            let phase = if cause == Cause::Draining { Phase::Queue } else { Phase::Work };
+            let outcome = Outcome::ended(cause, phase, "the daemon ends");
+            exchange.stamps.done = Some(self.now);
+            // Its home counts it.
+            match exchange.state.home() {
+                Some(_) => self.log_away(id, &mut exchange, &outcome),
+                None => self.account(id, &mut exchange, &outcome),
+            }
+            self.finished.push((exchange.client, Delivery::End(outcome)));
+        }
+    }
+
+    /// Asks handlers to come to an end, whatever they are at.
+    pub(crate) fn interrupt(&self) {
+        for served in &self.pools {
+            if let Workers::Handlers(handlers) = &served.workers {
+                handlers.interrupt();
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What shards tell each other, and what each keeps of it.
+//!
+//! ```text
+//!   client's shard                               home of the pool
+//!   exchange, Away ──Request, Word, Cancel,──▶   exchange of the client `Elsewhere`
+//!                    Abandon, Taken
+//!                  ◀──Delivery, Taken─────────
+//! ```
+//!
+//! What it knows: ids, counts of bytes, mailboxes. What it must never know: a pool, a session.
+
+use std::sync::Arc;
+
+use exchange::{Cause, Peer, RequestId, Slice, Stamps};
+
+use crate::core::Word;
+use crate::exchanges::{Delivery, SessionId};
+use crate::fleet::Fleet;
+use crate::form::Form;
+use crate::mail::Mail;
+
+/// Requests of one shard that may be away at once.
+pub(crate) const AWAY_MAX: u32 = 65_536;
+
+/// A request on its way to the home of its pool.
+#[derive(Debug)]
+pub(crate) struct Passed {
+    /// Its id at the shard of its client.
+    pub(crate) from: RequestId,
+    pub(crate) pool: usize,
+    pub(crate) peer: Peer,
+    pub(crate) at_us: i64,
+    pub(crate) stamps: Stamps,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) body: Slice,
+    pub(crate) form: Form,
+}
+
+/// One thing that a shard tells another.
+#[derive(Debug)]
+pub(crate) enum Crossing {
+    Request(Box<Passed>),
+    /// What a client says of a request, by its id at the client's shard.
+    Word(RequestId, Word),
+    /// Its client takes it back.
+    Cancel(RequestId),
+    /// Nobody wants its reply any more.
+    Abandon(RequestId, Cause),
+    /// What comes of it, for its client.
+    Delivery(RequestId, Delivery),
+    /// So many bytes of its parts were taken; named by its id at the client's shard, in both
+    /// directions.
+    Taken(RequestId, usize),
+    /// A connection is gone, which may have a program of its own in this pool.
+    Left(SessionId, usize),
+    /// No client of that shard may ask any more.
+    Serving,
+}
+
+/// What one shard tells another in one turn, in its order.
+#[derive(Debug)]
+pub struct Crossings(pub(crate) Vec<Crossing>);
+
+/// The parts of one exchange on their way between two shards.
+///
+/// ```text
+///   sent and not taken  ≤ window, but for the one part that reaches it
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    /// Bytes that were sent and not taken.
+    sent: usize,
+    /// Bytes that were taken and not told.
+    taken: usize,
+    /// The receiver wants none.
+    unwanted: bool,
+}
+
+impl Window {
+    /// So many bytes go. True when that fills it: whoever brings them is to stop.
+    pub(crate) fn send(&mut self, bytes: usize, window: usize) -> bool {
+        let open = self.sent < window;
+        self.sent += bytes;
+        open && self.sent >= window && !self.unwanted
+    }
+
+    /// The other side took so many. True when whoever brings them is to go on.
+    pub(crate) fn credit(&mut self, bytes: usize, window: usize) -> bool {
+        let full = self.sent >= window;
+        self.sent = self.sent.saturating_sub(bytes);
+        full && self.sent < window && !self.unwanted
+    }
+
+    /// The receiver wants more, or none. True when whoever brings it is to be told.
+    pub(crate) fn want(&mut self, wanted: bool, window: usize) -> bool {
+        self.unwanted = !wanted;
+        self.sent < window
+    }
+
+    /// So many were taken here. Gives what the other side is to be told, now and then.
+    pub(crate) fn take(&mut self, bytes: usize, window: usize) -> Option<usize> {
+        self.taken += bytes;
+        (self.taken >= window / 4).then(|| std::mem::take(&mut self.taken))
+    }
+}
+
+/// What a shard has to do with others.
+pub(crate) struct Others {
+    fleet: Arc<Fleet>,
+    me: u32,
+    /// What is told each at the end of the turn.
+    out: Vec<Vec<Crossing>>,
+    /// Ids here of requests of other shards, by shard and by their place there.
+    guests: Vec<Vec<(RequestId, RequestId)>>,
+    /// Requests that are away.
+    pub(crate) away: u32,
+    /// Which shards have said that their clients may ask no more; our own as well.
+    serving: Vec<bool>,
+    /// The home of each pool.
+    homes: Vec<u32>,
+}
+
+impl Others {
+    pub(crate) fn new(fleet: Arc<Fleet>, me: u32) -> Self {
+        let count = fleet.length();
+        Self {
+            me,
+            out: (0..count).map(|_| Vec::new()).collect(),
+            guests: vec![Vec::new(); count],
+            away: 0,
+            serving: vec![false; count],
+            homes: fleet.homes().collect(),
+            fleet,
+        }
+    }
+
+    pub(crate) const fn me(&self) -> u32 {
+        self.me
+    }
+
+    pub(crate) fn window(&self) -> usize {
+        self.fleet.window()
+    }
+
+    /// The home of a pool, where that is another shard.
+    pub(crate) fn elsewhere(&self, pool: usize) -> Option<u32> {
+        self.homes.get(pool).copied().filter(|home| *home != self.me)
+    }
+
+    pub(crate) fn tell(&mut self, shard: u32, crossing: Crossing) {
+        self.out[shard as usize].push(crossing);
+    }
+
+    /// Sends what was to be told.
+    pub(crate) fn send(&mut self) {
+        for (shard, out) in self.out.iter_mut().enumerate() {
+            if !out.is_empty() {
+                let crossings = Crossings(std::mem::take(out));
+                let from = self.me;
+                let to = u32::try_from(shard).unwrap_or_default();
+                self.fleet.mailbox(to).post(Mail::Shard { from, crossings });
+            }
+        }
+    }
+
+    /// A request of another shard has this id here.
+    pub(crate) fn invite(&mut self, from: RequestId, here: RequestId) {
+        let guests = &mut self.guests[from.shard() as usize];
+        if guests.len() <= from.index() {
+            guests.resize(from.index() + 1, (from, here));
+        }
+        guests[from.index()] = (from, here);
+    }
+
+    /// The id here of a request of another shard; it may have ended.
+    pub(crate) fn guest(&self, from: RequestId) -> Option<RequestId> {
+        let guests = self.guests.get(from.shard() as usize)?;
+        guests.get(from.index()).filter(|(id, _)| *id == from).map(|(_, here)| *here)
+    }
+
+    /// Our own clients may ask no more.
+    pub(crate) fn say_serving(&mut self) {
+        self.serving[self.me as usize] = true;
+        for shard in 0..self.out.len() {
+            if shard != self.me as usize {
+                self.out[shard].push(Crossing::Serving);
+            }
+        }
+    }
+
+    pub(crate) fn note_serving(&mut self, shard: u32) {
+        if let Some(serving) = self.serving.get_mut(shard as usize) {
+            *serving = true;
+        }
+    }
+
+    /// Whether no client of any shard may ask any more.
+    pub(crate) fn all_serve(&self) -> bool {
+        self.serving.iter().all(|serving| *serving)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_sends_stops_at_the_window_and_goes_on_with_credit() {
+        let mut window = Window::default();
+        assert!(!window.send(99, 100));
+        assert!(window.send(1, 100), "full");
+        assert!(!window.send(50, 100), "it was told");
+        assert!(!window.credit(50, 100), "still full");
+        assert!(window.credit(1, 100));
+        assert!(window.want(false, 100), "its receiver wants none");
+        assert!(!window.send(1, 100) && !window.credit(90, 100), "and goes before credit");
+        assert!(window.want(true, 100));
+    }
+
+    #[test]
+    fn what_was_taken_is_told_by_quarters_of_the_window() {
+        let mut window = Window::default();
+        assert_eq!(window.take(24, 100), None);
+        assert_eq!(window.take(10, 100), Some(34));
+        assert_eq!(window.take(24, 100), None);
+    }
+}

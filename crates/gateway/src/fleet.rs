@@ -1,0 +1,186 @@
+//! The shards of a daemon, as each of them sees the others.
+//!
+//! What it is: their mailboxes, which of them is the home of which pool, and the counts that are
+//! exact for all of them together. What it must never know: a stream, a request.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use event::Mailbox;
+use exchange::SHARDS_MAX;
+use settings::{Configuration, Protocol, SorryAnswer};
+
+use crate::mail::Mail;
+
+/// Bytes of one request's parts on their way between two shards, at least and at most.
+const WINDOW_MIN: usize = 4 << 10;
+const WINDOW_MAX: usize = 256 << 10;
+
+/// All shards of a daemon. One that is alone is a fleet of one.
+pub struct Fleet {
+    mailboxes: Vec<Mailbox<Mail>>,
+    /// Pools with their homes, in the order of the configuration.
+    pools: Vec<(String, u32)>,
+    listeners: Vec<Listens>,
+    window: usize,
+}
+
+struct Listens {
+    name: String,
+    /// The only shard that listens, where not all do.
+    only: Option<u32>,
+    /// Connections open on all shards.
+    open: AtomicU32,
+}
+
+impl std::fmt::Debug for Fleet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fleet").field("shards", &self.mailboxes.len()).finish_non_exhaustive()
+    }
+}
+
+impl Fleet {
+    /// The shards whose loops have these mailboxes, in their order.
+    ///
+    /// # Panics
+    /// When there is none, or more than [`SHARDS_MAX`].
+    #[must_use]
+    pub fn new(mailboxes: Vec<Mailbox<Mail>>, configuration: &Configuration) -> Arc<Self> {
+        let count = u32::try_from(mailboxes.len()).unwrap_or(u32::MAX);
+        assert!((1..=SHARDS_MAX).contains(&count), "1 to {SHARDS_MAX} shards");
+        let homes = homes(configuration, count);
+        let home = |pool: &str| {
+            let place = configuration.pools.iter().position(|it| it.name == pool);
+            place.map_or(0, |place| homes[place])
+        };
+        let listeners = configuration.listeners.iter().map(|listener| Listens {
+            name: listener.name.clone(),
+            only: is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, home)),
+            open: AtomicU32::new(0),
+        });
+        let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
+        let names = configuration.pools.iter().map(|pool| pool.name.clone());
+        Arc::new(Self {
+            mailboxes,
+            listeners: listeners.collect(),
+            window: (smallest.unwrap_or(WINDOW_MAX) / 4).clamp(WINDOW_MIN, WINDOW_MAX),
+            pools: names.zip(homes.iter().copied()).collect(),
+        })
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Whether a shard listens for the clients of this listener.
+    #[must_use]
+    pub fn listens(&self, shard: u32, listener: &str) -> bool {
+        let found = self.listeners.iter().find(|it| it.name == listener);
+        found.is_some_and(|it| it.only.is_none_or(|only| only == shard))
+    }
+
+    /// The mailbox of a shard.
+    ///
+    /// # Panics
+    /// When there is no such shard.
+    #[must_use]
+    pub fn mailbox(&self, shard: u32) -> &Mailbox<Mail> {
+        &self.mailboxes[shard as usize]
+    }
+
+    /// Tells every shard.
+    pub fn tell_all(&self, mut mail: impl FnMut() -> Mail) {
+        for mailbox in &self.mailboxes {
+            mailbox.post(mail());
+        }
+    }
+
+    /// The shard that a pool of this name is at home on; the first one for a name that is not there.
+    pub(crate) fn home_of(&self, pool: &str) -> u32 {
+        self.pools.iter().find(|(name, _)| name == pool).map_or(0, |(_, home)| *home)
+    }
+
+    /// The homes of all pools, by their places.
+    pub(crate) fn homes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.pools.iter().map(|(_, home)| *home)
+    }
+
+    /// Bytes of one request's parts that may be on their way between two shards.
+    pub(crate) const fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Counts one more open connection of a listener, unless all shards together have `max`.
+    pub(crate) fn open(&self, listener: usize, max: u32) -> bool {
+        let more = |open: u32| (open < max).then(|| open + 1);
+        // Only a count: nothing else is made visible by it.
+        let open = &self.listeners[listener].open;
+        open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// One connection of a listener has gone.
+    pub(crate) fn close(&self, listener: usize) {
+        self.listeners[listener].open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What is counted for each address of a client is counted at one place.
+fn is_at_home(listener: &settings::Listener) -> bool {
+    listener.protocol == Protocol::Datagrams || listener.addresses.limits.is_some()
+}
+
+/// Deals the pools to the shards. Those that hand requests on to each other stay together.
+fn homes(configuration: &Configuration, shards: u32) -> Vec<u32> {
+    let pools = &configuration.pools;
+    let place = |name: &String| pools.iter().position(|pool| pool.name == *name);
+    // The first pool of its group, by place.
+    let mut first: Vec<usize> = (0..pools.len()).collect();
+    for (from, pool) in pools.iter().enumerate() {
+        let sorry = pool.balance.sorry.as_ref().and_then(|sorry| match &sorry.answer {
+            SorryAnswer::Pool(name) => place(name),
+            SorryAnswer::Line(_) | SorryAnswer::File(_) | SorryAnswer::Redirect(_) => None,
+        });
+        for to in pool.then.as_ref().and_then(place).into_iter().chain(sorry) {
+            let (a, b) = (first[from], first[to]);
+            first.iter_mut().filter(|it| **it == a.max(b)).for_each(|it| *it = a.min(b));
+        }
+    }
+    let mut groups: Vec<usize> = Vec::new();
+    let mut home = |group: usize| {
+        let number = groups.iter().position(|it| *it == group).unwrap_or_else(|| {
+            groups.push(group);
+            groups.len() - 1
+        });
+        u32::try_from(number % shards as usize).unwrap_or(0)
+    };
+    first.into_iter().map(&mut home).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(text: &str) -> Configuration {
+        let source = settings::Source { name: "test".to_owned(), text: text.to_owned() };
+        settings::parse(&source, &|_| None).unwrap()
+    }
+
+    #[test]
+    fn pools_that_hand_on_to_each_other_are_at_home_together() {
+        let pool = |name: &str, more: &str| format!("[pool.{name}]\nprogram = [\"cat\"]\n{more}\n");
+        let text = [
+            "[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"a\"\n".to_owned(),
+            pool("a", "then = \"c\""),
+            pool("b", ""),
+            pool("c", ""),
+            pool("d", ""),
+            pool("e", "sorry = { pool = \"d\" }"),
+        ];
+        let configuration = configuration(&text.concat());
+        assert_eq!(homes(&configuration, 1), [0; 5]);
+        assert_eq!(homes(&configuration, 2), [0, 1, 0, 0, 0]);
+        assert_eq!(homes(&configuration, 4), [0, 1, 0, 2, 2]);
+    }
+}

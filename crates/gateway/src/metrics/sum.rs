@@ -1,0 +1,102 @@
+//! The numbers of one shard added to those of others.
+//!
+//! Each struct is taken apart completely: a new number does not compile until somebody has decided
+//! what it is of all shards together.
+
+use super::{ListenerMetrics, PoolMetrics, ShardMetrics};
+
+impl ListenerMetrics {
+    pub(super) fn add(&self, other: &Self) {
+        let Self { open, accepted, turned, addresses, addresses_forgotten, accept_failed, stalled } =
+            other;
+        for (to, from) in self.turned.iter().zip(turned) {
+            to.add(from);
+        }
+        self.addresses.add(addresses);
+        self.addresses_forgotten.add(addresses_forgotten);
+        self.open.add(open);
+        self.accepted.add(accepted);
+        self.accept_failed.add(accept_failed);
+        self.stalled.add(stalled);
+    }
+}
+
+impl PoolMetrics {
+    pub(super) fn add(&self, other: &Self) {
+        let Self {
+            ends,
+            requests,
+            queued,
+            queued_bytes,
+            busy,
+            idle,
+            starting,
+            ending,
+            serving,
+            bound,
+            is_sorry,
+            became_sorry,
+            sorry,
+            passed_on,
+            started,
+            start_failed,
+            died,
+            batches,
+            discarded,
+            undelivered,
+            stderr_dropped,
+            checks,
+            checks_failed,
+            request_time,
+            queue_time,
+        } = other;
+        for (to, from) in self.ends.iter().zip(ends) {
+            to.add(from);
+        }
+        for (to, from) in [
+            (&self.requests, requests),
+            (&self.queued, queued),
+            (&self.queued_bytes, queued_bytes),
+            (&self.bound, bound),
+            (&self.became_sorry, became_sorry),
+            (&self.sorry, sorry),
+            (&self.passed_on, passed_on),
+            (&self.started, started),
+            (&self.start_failed, start_failed),
+            (&self.died, died),
+            (&self.batches, batches),
+            (&self.discarded, discarded),
+            (&self.undelivered, undelivered),
+            (&self.stderr_dropped, stderr_dropped),
+            (&self.checks, checks),
+            (&self.checks_failed, checks_failed),
+        ] {
+            to.add(from);
+        }
+        // Each shard that serves a pool sees all of its workers.
+        for (to, from) in [
+            (&self.busy, busy),
+            (&self.idle, idle),
+            (&self.starting, starting),
+            (&self.ending, ending),
+            (&self.serving, serving),
+            (&self.is_sorry, is_sorry),
+        ] {
+            to.at_least(from);
+        }
+        self.request_time.add(request_time);
+        self.queue_time.add(queue_time);
+    }
+}
+
+impl ShardMetrics {
+    pub(super) fn add(&self, other: &Self) {
+        let Self { turns, exchanges, draining, keeper_lost, access_log_lost } = other;
+        self.turns.add(turns);
+        self.exchanges.add(exchanges);
+        self.draining.at_least(draining);
+        self.keeper_lost.add(keeper_lost);
+        // All shards write to one log.
+        self.access_log_lost.at_least(access_log_lost);
+    }
+}

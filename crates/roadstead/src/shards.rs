@@ -1,0 +1,258 @@
+//! The loops of a daemon, each on a thread of its own.
+//!
+//! What it is: so many loops, their shards with what they are made of, and how they run and end
+//! together. What it must never know: a listener's protocol, a pool.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
+
+use event::{Fd, Kernel, Loop, LoopSettings};
+use gateway::metrics::Metrics;
+use gateway::{
+    Access, Admission, DrainResult, Fleet, LogSink, Mail, Parts, PlanError, Shard, Threads,
+    Workshop,
+};
+use settings::{Configuration, Shards};
+use spawn::{Report, Spawn};
+
+use crate::binding;
+
+/// Where the number of the shard stands in the tokens of programs.
+const TOKEN_SHIFT: u32 = 56;
+
+/// Loops and who turns in them.
+pub(crate) struct Crew<K: Kernel> {
+    members: Vec<(Loop<K, Mail>, Shard)>,
+    fleet: Arc<Fleet>,
+    metrics: Vec<Arc<Metrics>>,
+}
+
+/// Loops that have no shards yet.
+pub(crate) struct Loops<K: Kernel> {
+    loops: Vec<Loop<K, Mail>>,
+    fleet: Arc<Fleet>,
+}
+
+/// What all shards are made of.
+pub(crate) struct Common {
+    pub(crate) configuration: Configuration,
+    pub(crate) sockets: Vec<(String, Fd)>,
+    pub(crate) workshop: Arc<dyn Workshop>,
+    pub(crate) spawner: Box<dyn Spawn>,
+    pub(crate) admission: Option<Admission>,
+    pub(crate) access_log: Option<LogSink>,
+}
+
+/// Why there is no crew.
+#[derive(Debug)]
+pub(crate) enum CrewError {
+    Plan(PlanError),
+    System(io::Error),
+}
+
+/// How many loops a daemon has here.
+pub(crate) fn count(shards: Shards) -> u32 {
+    match shards {
+        Shards::Count(count) => count,
+        Shards::Auto => {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            u32::try_from(processors).unwrap_or(1).min(exchange::SHARDS_MAX)
+        }
+    }
+}
+
+impl<K: Kernel> Loops<K> {
+    pub(crate) fn new(
+        configuration: &Configuration,
+        kernel: impl Fn() -> io::Result<K>,
+    ) -> io::Result<Self> {
+        let loops = (0..count(configuration.daemon.shards))
+            .map(|_| Loop::new(kernel()?, LoopSettings::default()))
+            .collect::<io::Result<Vec<_>>>()?;
+        let mailboxes = loops.iter().map(Loop::mailbox).collect();
+        Ok(Self { loops, fleet: Fleet::new(mailboxes, configuration) })
+    }
+
+    pub(crate) const fn fleet(&self) -> &Arc<Fleet> {
+        &self.fleet
+    }
+
+    /// Gives each loop its shard, which is opened when it starts.
+    pub(crate) fn man(self, common: Common) -> Result<Crew<K>, CrewError> {
+        let Self { loops, fleet } = self;
+        let Common { configuration, mut sockets, workshop, spawner, admission, access_log } =
+            common;
+        let started = (Instant::now(), SystemTime::now());
+        let spawner = Arc::new(Mutex::new(spawner));
+        let admission = admission.map(|admission| Arc::new(Mutex::new(admission)));
+        let (mut members, mut metrics) = (Vec::new(), Vec::new());
+        for (turning, shard) in loops.into_iter().zip(0..) {
+            let last = shard as usize + 1 == fleet.length();
+            let sockets = share(&mut sockets, &fleet, shard, last).map_err(CrewError::System)?;
+            let numbers = Arc::new(Metrics::new(&configuration));
+            let parts = Parts {
+                configuration: configuration.clone(),
+                sockets,
+                workshop: Arc::clone(&workshop),
+                spawner: Box::new(SharedSpawner { spawner: Arc::clone(&spawner), shard }),
+                runner: Box::new(Threads),
+                fleet: Arc::clone(&fleet),
+                shard,
+                metrics: Arc::clone(&numbers),
+                started,
+                seed: binding::seed(started.1).wrapping_add(u64::from(shard) << 32),
+                admission: admission.as_ref().map(shared_admission),
+                access_log: access_log.clone(),
+            };
+            members.push((turning, Shard::new(parts).map_err(CrewError::Plan)?));
+            metrics.push(numbers);
+        }
+        Ok(Crew { members, fleet, metrics })
+    }
+}
+
+/// The sockets of one shard: a descriptor of its own for each listener that it listens for.
+fn share(
+    sockets: &mut Vec<(String, Fd)>,
+    fleet: &Fleet,
+    shard: u32,
+    last: bool,
+) -> io::Result<Vec<(String, Fd)>> {
+    if last {
+        sockets.retain(|(name, _)| fleet.listens(shard, name));
+        return Ok(std::mem::take(sockets));
+    }
+    let mine = sockets.iter().filter(|(name, _)| fleet.listens(shard, name));
+    mine.map(|(name, fd)| Ok((name.clone(), fd.duplicate()?))).collect()
+}
+
+impl<K: Kernel + Send + 'static> Crew<K> {
+    pub(crate) fn access(&self) -> Access {
+        Access::new(Arc::clone(&self.fleet), self.metrics.clone())
+    }
+
+    /// Opens the listeners and starts the first workers.
+    pub(crate) fn start(&mut self) {
+        for (turning, shard) in &mut self.members {
+            shard.start(&mut turning.calls());
+        }
+    }
+
+    /// Turns until all have ended: the first on this thread, each other on one of its own.
+    ///
+    /// # Errors
+    /// A loop cannot go on or has no thread, or a thread panicked; the others end at once then.
+    pub(crate) fn run(self) -> io::Result<DrainResult> {
+        let Self { members, fleet, metrics: _ } = self;
+        let mut members = members.into_iter();
+        let first = members.next();
+        let threads: io::Result<Vec<JoinHandle<_>>> = members
+            .zip(1..)
+            .map(|(member, number)| {
+                let fleet = Arc::clone(&fleet);
+                let thread = std::thread::Builder::new().name(format!("shard/{number}"));
+                thread.spawn(move || turn(member, &fleet))
+            })
+            .collect();
+        if threads.is_err() {
+            fleet.tell_all(|| Mail::Stop);
+        }
+        let mut sum = DrainResult::default();
+        let mut add = |result: io::Result<DrainResult>| -> io::Result<()> {
+            let DrainResult { cut, unread } = result?;
+            sum.cut += cut;
+            sum.unread += unread;
+            Ok(())
+        };
+        let mut ended = first.map_or(Ok(()), |member| add(turn(member, &fleet)));
+        for thread in threads? {
+            let result =
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("a shard panicked")));
+            ended = ended.and(add(result));
+        }
+        ended.map(|()| sum)
+    }
+}
+
+fn turn<K: Kernel>(
+    (mut turning, mut shard): (Loop<K, Mail>, Shard),
+    fleet: &Arc<Fleet>,
+) -> io::Result<DrainResult> {
+    let alarm = Alarm(Arc::clone(fleet));
+    if let Err(error) = turning.run(&mut shard) {
+        fleet.tell_all(|| Mail::Stop);
+        return Err(error);
+    }
+    drop(alarm);
+    Ok(shard.result())
+}
+
+/// Lets no shard go on when another has panicked: what that one knew is gone.
+struct Alarm(Arc<Fleet>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.tell_all(|| Mail::Stop);
+        }
+    }
+}
+
+/// Tells each shard what becomes of its programs.
+pub(crate) fn reports(fleet: Arc<Fleet>) -> Box<dyn Fn(Report) + Send> {
+    Box::new(move |mut report| {
+        let shard = match &mut report {
+            Report::Started { token, .. }
+            | Report::StartFailed { token, .. }
+            | Report::Exited { token, .. } => {
+                let shard = u32::try_from(*token >> TOKEN_SHIFT).unwrap_or_default();
+                *token &= (1 << TOKEN_SHIFT) - 1;
+                shard
+            }
+            Report::KeeperLost | Report::KeeperBack => 0,
+        };
+        fleet.mailbox(shard).post(Mail::Program(report));
+    })
+}
+
+/// The one spawner, as one shard uses it.
+struct SharedSpawner {
+    spawner: Arc<Mutex<Box<dyn Spawn>>>,
+    shard: u32,
+}
+
+impl SharedSpawner {
+    /// It is whole after every call, so a panic elsewhere leaves nothing to mend.
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Spawn>> {
+        self.spawner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn token(&self, token: u64) -> u64 {
+        token | u64::from(self.shard) << TOKEN_SHIFT
+    }
+}
+
+impl Spawn for SharedSpawner {
+    fn start(&mut self, token: u64, command: spawn::Command) {
+        self.lock().start(self.token(token), command);
+    }
+
+    fn stop(&mut self, token: u64, how: spawn::Stop) {
+        self.lock().stop(self.token(token), how);
+    }
+
+    fn resident(&self, pid: u32) -> Option<u64> {
+        self.lock().resident(pid)
+    }
+}
+
+/// The embedder's say on connections, one call at a time.
+fn shared_admission(admission: &Arc<Mutex<Admission>>) -> Admission {
+    let admission = Arc::clone(admission);
+    Box::new(move |listener, peer| {
+        let mut admits = admission.lock().unwrap_or_else(PoisonError::into_inner);
+        admits(listener, peer)
+    })
+}
