@@ -24,12 +24,12 @@ pub struct Epoll {
     conduits: Conduits,
 }
 
-// SAFETY: what is not `Send` in it are the reports: the kernel's structure may hold a pointer. Here
-// it holds a token, a number, and is empty between two waits.
 #[expect(
     unsafe_code,
     reason = "a loop is made where its mailbox is needed and turns on its thread"
 )]
+// SAFETY: what is not `Send` in it are the reports: the kernel's structure may hold a pointer. Here
+// it holds a token, a number, and is empty between two waits.
 unsafe impl Send for Epoll {}
 
 impl fmt::Debug for Epoll {

@@ -170,7 +170,8 @@ impl<K: Kernel + Send + 'static> Crew<K> {
         for thread in threads? {
             let result =
                 thread.join().unwrap_or_else(|_| Err(io::Error::other("a shard panicked")));
-            ended = ended.and(add(result));
+            let counted = add(result);
+            ended = ended.and(counted);
         }
         ended.map(|()| sum)
     }

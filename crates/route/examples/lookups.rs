@@ -21,6 +21,7 @@ fn rules(hosts: usize) -> Vec<Rule> {
 }
 
 fn main() {
+    #[expect(clippy::disallowed_methods, reason = "an example has a command line of its own")]
     let mut arguments = std::env::args().skip(1);
     let mut number = || arguments.next().and_then(|text| text.parse::<usize>().ok());
     let (hosts, requests) = (number().unwrap_or(1), number().unwrap_or(1000));

@@ -151,9 +151,9 @@ impl Owner for Echo {
                 self.streams.remove(&stream);
             }
             Event::Datagram { socket, from, bytes } => {
-                if !calls.send_datagram(socket, from, bytes) {
-                    self.violations.push("a datagram was not taken".to_owned());
-                }
+                let taken = calls.send_datagram(socket, from, bytes);
+                let lost = (!taken).then(|| "a datagram was not taken".to_owned());
+                self.violations.extend(lost);
             }
             _ => {}
         }

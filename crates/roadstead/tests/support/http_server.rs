@@ -114,7 +114,7 @@ fn serve(socket: &TcpStream, seen: &Mutex<Vec<Seen>>, answers: &Answers) {
                 return;
             }
             Some(Answer::Reset) => {
-                rustix::net::sockopt::set_socket_linger(&writer, Some(std::time::Duration::ZERO))
+                rustix::net::sockopt::set_socket_linger(writer, Some(std::time::Duration::ZERO))
                     .unwrap();
                 return;
             }

@@ -94,7 +94,7 @@ mod tests {
     fn the_code_tells_the_verdict() {
         for &cause in Cause::ALL {
             let expected = match cause.verdict() {
-                Verdict::Refused => -32059..=-32050,
+                Verdict::Refused => -32059..=-32043,
                 Verdict::Failed => -32069..=-32060,
                 Verdict::Unknown => -32079..=-32070,
                 Verdict::Left | Verdict::Answered => continue,
