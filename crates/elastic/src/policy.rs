@@ -134,6 +134,12 @@ impl Policy {
         Advice::Nothing
     }
 
+    /// How many of those that are ready must end because `max` was lowered, busy or not.
+    #[must_use]
+    pub const fn beyond(&self, ready: u32) -> u32 {
+        ready.saturating_sub(self.sizing.max)
+    }
+
     /// When to ask again though nothing has changed since [`advise`](Self::advise) said
     /// [`Advice::Nothing`] for this load. Later than that, so that nobody asks in vain.
     #[must_use]

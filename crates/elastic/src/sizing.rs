@@ -60,6 +60,18 @@ impl Sizing {
         Self { min, max, spare, grow_above, ..Self::default() }.within_limits()
     }
 
+    /// The same, except that there are always so many.
+    #[must_use]
+    pub const fn held_at(self, count: u32) -> Self {
+        Self { min: count, max: count, ..self }
+    }
+
+    /// How many there are at most.
+    #[must_use]
+    pub const fn most(&self) -> u32 {
+        self.max
+    }
+
     /// The same with every number inside its range: `max` and `grow_step_max` are at least 1, and
     /// `min` is at most `max`.
     #[must_use]
@@ -94,6 +106,12 @@ mod tests {
         let sizing = sizing.within_limits();
         assert_eq!((sizing.min, sizing.max, sizing.grow_step_max), (1, 1, 1));
         assert_eq!(sizing.within_limits(), sizing);
+    }
+
+    #[test]
+    fn a_number_that_is_given_holds_in_both_directions() {
+        let sizing = Sizing::prefork(2, 9, 3).held_at(4);
+        assert_eq!((sizing.min, sizing.most(), sizing.spare), (4, 4, 3));
     }
 
     #[test]

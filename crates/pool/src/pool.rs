@@ -81,7 +81,7 @@ pub struct Pool<P> {
 fn measure(settings: &Settings) -> Measure {
     let weights = |sum: u64, member: &crate::Member| sum + u64::from(member.weight);
     match settings.members.len() as u64 {
-        0 => Measure::new(settings.sizing.max.into(), settings.sizing.max.into()),
+        0 => Measure::new(settings.sizing.most().into(), settings.sizing.most().into()),
         members => Measure::new(members, settings.members.iter().fold(0, weights)),
     }
 }

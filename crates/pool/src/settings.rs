@@ -58,8 +58,7 @@ impl Settings {
         self.batch.rows = self.batch.rows.max(1);
         self.batch.wait = self.batch.wait.min(self.queue.wait / 2);
         if let Ok(members @ 1..) = u32::try_from(self.members.len()) {
-            self.sizing.min = members;
-            self.sizing.max = members;
+            self.sizing = self.sizing.held_at(members);
         }
         for member in &mut self.members {
             member.weight = member.weight.min(WEIGHT_MAX);

@@ -13,6 +13,12 @@ const SLEEPS: [&str; 6] =
     ["clock_nanosleep", "nanosleep", "sleep", "sleep_ms", "sleep_until", "usleep"];
 /// Folders in which `unsafe` may stand.
 const UNSAFE_FOLDERS: [&str; 2] = ["crates/event/", "crates/spawn/"];
+/// Rooms that have workers, and no say in how many.
+const SIZED_FOLDERS: [&str; 2] = ["crates/database/src/", "crates/pool/src/"];
+/// Numbers of a sizing that nobody but the policy compares with anything.
+const SIZES: [&str; 4] = ["idle", "max", "min", "spare"];
+/// Those of them that mean a sizing wherever they stand.
+const SIZES_ALONE: [&str; 4] = ["grow_above", "grow_after", "grow_step_max", "spare"];
 /// What the header of a room must say.
 const HEADER: [&str; 3] = ["what it is", "what it knows", "must never know"];
 
@@ -25,6 +31,7 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
     let mut findings = undone(file, &views.comments);
     findings.extend(macros(file, &views));
     findings.extend(unsafety(file, &views));
+    findings.extend(sizing(file, &views));
     findings.extend(in_tests(file, &views));
     findings.extend(header(file));
     findings.sort_by_key(|finding| finding.line);
@@ -75,6 +82,31 @@ fn unsafety(file: &File, views: &Views) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// How many workers there are is decided in elastic, and nowhere below it.
+fn sizing(file: &File, views: &Views) -> Vec<Finding> {
+    if !SIZED_FOLDERS.iter().any(|folder| file.path.starts_with(folder)) {
+        return Vec::new();
+    }
+    let decides = |code: &str| {
+        let mut after = code.split("sizing.").skip(1);
+        let reads = after.any(|rest| SIZES.iter().any(|name| begins_with(rest, name)));
+        reads || SIZES_ALONE.iter().any(|name| lexer::has_word(code, name))
+    };
+    let lines = views.code.lines().zip(test_lines(&file.path, &views.code)).enumerate();
+    lines
+        .filter(|(_, (code, in_test))| !in_test && decides(code))
+        .map(|(index, _)| {
+            let text = "sizing code: `elastic::Policy` says how many; ask it, or teach it";
+            Finding::new(&file.path, index + 1, text)
+        })
+        .collect()
+}
+
+/// Whether `name` is the first word of `text`.
+fn begins_with(text: &str, name: &str) -> bool {
+    text.strip_prefix(name).is_some_and(|rest| !rest.starts_with(lexer::is_word))
 }
 
 /// No sleeps in tests, and no test that is left out without a reason.
@@ -184,6 +216,19 @@ mod tests {
         assert_eq!(findings(SOURCE, code).len(), 2);
         assert_eq!(findings("crates/event/src/epoll.rs", code).len(), 0);
         assert_eq!(findings("crates/spawn/src/keeper.rs", code).len(), 0);
+    }
+
+    #[test]
+    fn how_many_is_decided_in_elastic_only() {
+        let code = "if ready > self.settings.sizing.max { stop() }\nlet spare = 2;\n";
+        assert_eq!(findings(SOURCE, code).len(), 2);
+        assert_eq!(findings("crates/database/src/sqlite.rs", code).len(), 2);
+        assert_eq!(findings("crates/elastic/src/policy.rs", code).len(), 0);
+        assert_eq!(findings("crates/pool/src/pool/tests/requests.rs", code).len(), 0);
+        // What is handed on, other limits and prose are no decision.
+        let seam = "Policy::new(sizing);\nlet most = sizing.most();\nlength.min(max)\n// spare\n\
+                    sizing.maximal()\n";
+        assert_eq!(findings(SOURCE, seam), Vec::<String>::new());
     }
 
     #[test]

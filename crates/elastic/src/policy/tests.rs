@@ -98,6 +98,14 @@ impl Farm {
 }
 
 #[test]
+fn those_beyond_a_lower_max_are_counted() {
+    let mut policy = Policy::new(SIZING);
+    assert_eq!((policy.beyond(2), policy.beyond(100), policy.beyond(103)), (0, 0, 3));
+    policy.handle_sizing(SIZING.held_at(2));
+    assert_eq!(policy.beyond(100), 98);
+}
+
+#[test]
 fn min_and_spare_are_started_at_once() {
     assert_eq!(Farm::new(SIZING).follow(), 2);
     assert_eq!(Farm::new(Sizing { spare: 5, ..SIZING }).follow(), 5);

@@ -215,9 +215,9 @@ impl<P: Payload> Pool<P> {
         self.effects.push_back(Effect::Stop { worker });
     }
 
-    /// Lets go of ready workers beyond `max`, idle ones first.
+    /// Lets go of ready workers that are too many, idle ones first.
     pub(super) fn trim(&mut self) {
-        while self.workers.ready() > self.settings.sizing.max {
+        while self.policy.beyond(self.workers.ready()) > 0 {
             if let Some(place) = self.workers.idlest() {
                 self.stop(place);
             } else if let Some(place) = self.workers.least_busy() {
