@@ -2,8 +2,10 @@
 
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt::Display;
 use std::fs;
 use std::path::Path;
@@ -11,7 +13,7 @@ use std::process::Command;
 
 #[derive(Args, Debug)]
 pub(crate) struct PlotArguments {
-    /// What to draw: the number of workers against the load
+    /// What to draw: the number of workers, and what waits, against the load
     #[arg(value_parser = ["elastic"])]
     what: String,
 }
@@ -30,7 +32,16 @@ const COLOURS: [RGBColor; 5] = [
     RGBColor(148, 103, 189),
 ];
 
-/// One curve: seconds and workers.
+/// The size of a picture, in pixels, and how much of its height the workers have.
+const SIZE: (u32, u32) = (900, 540);
+const WORKERS_HEIGHT: u32 = 340;
+/// Seconds of a run.
+const RUN: f64 = 60.0;
+const NEEDED: RGBColor = RGBColor(225, 225, 225);
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// One curve: seconds, and workers or requests.
 type Curve = Vec<(f64, f64)>;
 
 /// All that was simulated of one shape.
@@ -38,9 +49,18 @@ type Curve = Vec<(f64, f64)>;
 struct Shape {
     needed: Curve,
     /// By preset, in the order of their runs.
-    workers: Vec<(String, Curve)>,
+    runs: Vec<Run>,
     /// By preset: waits, starts, worker-seconds.
     sums: Vec<[String; 6]>,
+}
+
+/// What became of one preset.
+#[derive(Debug, Default, PartialEq)]
+struct Run {
+    preset: String,
+    workers: Curve,
+    /// Requests in the queue.
+    waiting: Curve,
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &PlotArguments) -> Result<String, Failure> {
@@ -76,52 +96,55 @@ fn read(said: &str) -> Result<BTreeMap<String, Shape>, Failure> {
             continue;
         }
         let words: Vec<&str> = line.split(',').collect();
-        let [shape, preset, second, needed, workers, _waiting] = words[..] else {
+        let [shape, preset, second, needed, workers, waiting] = words[..] else {
             return Err(broken());
         };
         let number = |text: &str| text.parse::<f64>().map_err(|_| broken());
-        let (second, needed, workers) = (number(second)?, number(needed)?, number(workers)?);
+        let (second, needed) = (number(second)?, number(needed)?);
+        let (workers, waiting) = (number(workers)?, number(waiting)?);
         let shape = shapes.entry(shape.to_owned()).or_default();
-        if shape.workers.last().is_none_or(|(name, _)| name != preset) {
-            shape.workers.push((preset.to_owned(), Vec::new()));
+        if shape.runs.last().is_none_or(|run| run.preset != preset) {
+            shape.runs.push(Run { preset: preset.to_owned(), ..Run::default() });
         }
-        if shape.workers.len() == 1 {
+        if shape.runs.len() == 1 {
             shape.needed.push((second, needed));
         }
-        if let Some((_, curve)) = shape.workers.last_mut() {
-            curve.push((second, workers));
+        if let Some(run) = shape.runs.last_mut() {
+            run.workers.push((second, workers));
+            run.waiting.push((second, waiting));
         }
     }
     Ok(shapes)
 }
 
+/// The workers above, what waits below, over the same seconds.
 fn draw(path: &Path, name: &str, shape: &Shape) -> Result<(), Failure> {
     let wrong = |error: &dyn Display| failed(path, error);
-    let root = SVGBackend::new(path, (900, 360)).into_drawing_area();
+    let root = SVGBackend::new(path, SIZE).into_drawing_area();
     root.fill(&WHITE).map_err(|error| wrong(&error))?;
-    let mut chart = ChartBuilder::on(&root)
+    let (above, below) = root.split_vertically(WORKERS_HEIGHT);
+    draw_workers(&above, name, shape).map_err(|error| wrong(&*error))?;
+    draw_waiting(&below, shape).map_err(|error| wrong(&*error))?;
+    root.present().map_err(|error| wrong(&error))
+}
+
+fn draw_workers(area: &Area<'_>, name: &str, shape: &Shape) -> Result<(), Box<dyn Error>> {
+    let mut chart = ChartBuilder::on(area)
         .caption(format!("{name}: workers, and how many the load needs"), ("sans-serif", 18))
         .margin(8)
-        .x_label_area_size(32)
-        .y_label_area_size(40)
-        .build_cartesian_2d(0.0..60.0, 0.0..44.0)
-        .map_err(|error| wrong(&error))?;
+        .x_label_area_size(20)
+        .y_label_area_size(48)
+        .build_cartesian_2d(0.0..RUN, 0.0..44.0)?;
+    chart.configure_mesh().y_desc("workers").light_line_style(TRANSPARENT).draw()?;
+    let needed = AreaSeries::new(shape.needed.iter().copied(), 0.0, NEEDED);
     chart
-        .configure_mesh()
-        .x_desc("seconds")
-        .y_desc("workers")
-        .light_line_style(TRANSPARENT)
-        .draw()
-        .map_err(|error| wrong(&error))?;
-    let needed = AreaSeries::new(shape.needed.iter().copied(), 0.0, RGBColor(225, 225, 225));
-    chart.draw_series(needed).map_err(|error| wrong(&error))?.label("needed").legend(|(x, y)| {
-        Rectangle::new([(x, y - 4), (x + 16, y + 4)], RGBColor(225, 225, 225).filled())
-    });
-    for ((preset, curve), colour) in shape.workers.iter().zip(COLOURS) {
+        .draw_series(needed)?
+        .label("needed")
+        .legend(|(x, y)| Rectangle::new([(x, y - 4), (x + 16, y + 4)], NEEDED.filled()));
+    for (run, colour) in shape.runs.iter().zip(COLOURS) {
         chart
-            .draw_series(LineSeries::new(curve.iter().copied(), colour.stroke_width(2)))
-            .map_err(|error| wrong(&error))?
-            .label(preset)
+            .draw_series(LineSeries::new(run.workers.iter().copied(), colour.stroke_width(2)))?
+            .label(&run.preset)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
     }
     chart
@@ -129,9 +152,34 @@ fn draw(path: &Path, name: &str, shape: &Shape) -> Result<(), Failure> {
         .position(SeriesLabelPosition::UpperRight)
         .background_style(WHITE.mix(0.85))
         .border_style(RGBColor(200, 200, 200))
-        .draw()
-        .map_err(|error| wrong(&error))?;
-    root.present().map_err(|error| wrong(&error))
+        .draw()?;
+    Ok(())
+}
+
+fn draw_waiting(area: &Area<'_>, shape: &Shape) -> Result<(), Box<dyn Error>> {
+    let mut chart = ChartBuilder::on(area)
+        .margin(8)
+        .x_label_area_size(32)
+        .y_label_area_size(48)
+        .build_cartesian_2d(0.0..RUN, 0.0..longest_queue(shape) * 1.1)?;
+    chart
+        .configure_mesh()
+        .x_desc("seconds")
+        .y_desc("requests that wait")
+        .y_labels(5)
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    for (run, colour) in shape.runs.iter().zip(COLOURS) {
+        let curve = run.waiting.iter().copied();
+        chart.draw_series(LineSeries::new(curve, colour.stroke_width(2)))?;
+    }
+    Ok(())
+}
+
+/// The most that waited under any preset; at least 1, so that there is an axis.
+fn longest_queue(shape: &Shape) -> f64 {
+    let waiting = shape.runs.iter().flat_map(|run| &run.waiting);
+    waiting.fold(1.0, |most, (_, waiting)| waiting.max(most))
 }
 
 fn tables(shapes: &BTreeMap<String, Shape>) -> String {
@@ -168,8 +216,10 @@ mod tests {
         let shapes = read(said).unwrap();
         let shape = &shapes["step"];
         assert_eq!(shape.needed, [(0.0, 3.0), (0.1, 4.0)]);
-        assert_eq!(shape.workers.len(), 2);
-        assert_eq!(shape.workers[1].1, [(0.0, 9.0)]);
+        assert_eq!(shape.runs.len(), 2);
+        assert_eq!(shape.runs[1].workers, [(0.0, 9.0)]);
+        assert_eq!(shape.runs[0].waiting, [(0.0, 0.0), (0.1, 1.0)]);
+        assert_eq!(longest_queue(shape), 1.0);
         assert_eq!(shape.sums, [["a", "1", "2", "3", "4", "5"].map(str::to_owned)]);
         assert!(read("step,a\n").is_err());
     }
