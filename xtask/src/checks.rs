@@ -5,7 +5,7 @@ use crate::requirements;
 use crate::runner::{self, Counts, PLANTS};
 use crate::shell::{self, Failure, Workspace};
 use crate::steps::Steps;
-use crate::{pages, tidy};
+use crate::{pages, proof, tidy};
 use clap::Args;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The steps of `test`, in their order.
-const STEPS: [&str; 10] = [
+const STEPS: [&str; 11] = [
     "tools",
     "format",
     "tidy",
@@ -22,6 +22,7 @@ const STEPS: [&str; 10] = [
     "features",
     "build",
     "tests",
+    "loom",
     "docs",
     "reference",
     "examples",
@@ -75,13 +76,14 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
         report = Some(counted);
         result
     });
+    steps.step("loom", "cargo xtask test --only loom", || proof::bounded(workspace));
     steps.step("docs", "cargo xtask test --only docs", || documentation(workspace));
     steps.step("reference", pages::REPEAT, || pages::check(workspace));
     steps.step("examples", "cargo xtask test --only examples", || examples(workspace));
     end(&steps, report.as_ref())
 }
 
-/// The fault tests with full counts.
+/// The fault tests with full counts, and the proofs without bounds.
 pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitCode {
     let mut steps = Steps::new(false, &[]);
     let mut report = None;
@@ -101,6 +103,9 @@ pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitC
         report = Some(counted);
         result
     });
+    if !arguments.tenth && arguments.filter.is_none() && arguments.rest.is_empty() {
+        steps.step("loom", "cargo xtask faults", || proof::whole(workspace));
+    }
     end(&steps, report.as_ref())
 }
 

@@ -10,6 +10,7 @@ mod checks;
 mod hang;
 mod pages;
 mod plot;
+mod proof;
 mod report;
 mod requirements;
 mod runner;

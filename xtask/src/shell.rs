@@ -89,14 +89,15 @@ fn cargo_program() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
+/// Variables that a command is shown with begin like this.
+const SHOWN: [&str; 4] = ["ROADSTEAD", "RUSTDOCFLAGS", "RUSTFLAGS", "LOOM_"];
+
 /// The command as a person would type it, with the variables that were set for it.
 pub(crate) fn show(command: &Command) -> String {
     let mut words = Vec::new();
     for (name, value) in command.get_envs() {
         let name = name.to_string_lossy();
-        if let Some(value) =
-            value.filter(|_| name.starts_with("ROADSTEAD") || name == "RUSTDOCFLAGS")
-        {
+        if let Some(value) = value.filter(|_| SHOWN.iter().any(|shown| name.starts_with(shown))) {
             words.push(format!("{name}={}", quoted(&value.to_string_lossy())));
         }
     }
