@@ -99,6 +99,11 @@ pub(super) fn line(text: &[u8], expect: &str) -> Verdict {
     }
 }
 
+/// Whether `wanted` stands in a text; nothing stands in every text.
+fn holds(text: &[u8], wanted: &[u8]) -> bool {
+    wanted.is_empty() || text.windows(wanted.len()).any(|part| part == wanted)
+}
+
 impl Reply {
     fn new(plan: HttpProbePlan) -> Self {
         let scan = HeadScan::default();
@@ -138,7 +143,7 @@ impl Reply {
             }
         }
         let whole = self.body.as_ref().is_some_and(Body::is_done) || self.text.len() >= ANSWER_MAX;
-        if self.text.windows(wanted.len()).any(|part| part == wanted.as_bytes()) {
+        if holds(&self.text, wanted.as_bytes()) {
             return Some(Ok(format!("it answers {} and what is expected", self.status)));
         }
         whole.then(|| Err(self.without(&wanted)))
@@ -174,5 +179,16 @@ impl Reply {
             (Some(wanted), _) => Err(self.without(wanted)),
             (None, status) => Ok(format!("it answers {status}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds;
+
+    #[test]
+    fn what_is_wanted_stands_in_a_text_and_nothing_in_every_one() {
+        assert!(holds(b"all is well", b"well") && !holds(b"wel", b"well"));
+        assert!(holds(b"well", b"") && holds(b"", b""));
     }
 }
