@@ -92,7 +92,11 @@ impl Routing {
         match &plan.action {
             Action::Pool { place, rewrite } => {
                 match (&path, rewrite) {
-                    (Some(path), Some(rewrite)) => rewrite.write(path, &filling, target),
+                    (Some(path), Some(rewrite)) => {
+                        if let Err(fault) = rewrite.write(path, &filling, target) {
+                            return Way::Unclear(fault);
+                        }
+                    }
                     (Some(path), None) if path.is_changed() => {
                         target.extend_from_slice(path.bytes());
                         for part in filling.query.into_iter().flat_map(|query| [b"?", query]) {

@@ -83,15 +83,24 @@ fn is_under(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
 }
 
-/// What a request names as its host, without its port and without a dot at its end.
+/// What a request names as its host, without its port and without dots at its end.
 #[must_use]
 pub fn host_name(host: &[u8]) -> &[u8] {
     let end = match host.first() {
         Some(b'[') => host.iter().position(|&byte| byte == b']').map(|place| place + 1),
         _ => host.iter().position(|&byte| byte == b':'),
     };
-    let name = &host[..end.unwrap_or(host.len())];
-    name.strip_suffix(b".").unwrap_or(name)
+    let mut name = &host[..end.unwrap_or(host.len())];
+    while let Some(shorter) = name.strip_suffix(b".") {
+        name = shorter;
+    }
+    name
+}
+
+/// Whether a host can be part of a path and be nothing there but a name: no dots that lead
+/// elsewhere, no parameters, and not nothing.
+pub(crate) fn is_clear(name: &[u8]) -> bool {
+    !matches!(name.first(), None | Some(b'.')) && !name.contains(&b';')
 }
 
 #[cfg(test)]
@@ -104,6 +113,8 @@ mod tests {
             ("example.org", "example.org"),
             ("example.org:8080", "example.org"),
             ("example.org.:80", "example.org"),
+            ("example.org..", "example.org"),
+            ("...", ""),
             ("[::1]:80", "[::1]"),
             ("[::1]", "[::1]"),
             ("", ""),

@@ -50,6 +50,8 @@ faults! {
         "The dots of a path do not lead above its root.",
     Parameters "path-parameters"
         "Parameters do not stand behind a segment that is empty or of dots.",
+    Host "path-host"
+        "A host that becomes part of a path is a name.",
 }
 
 /// A path in its one spelling.
@@ -159,6 +161,7 @@ fn write(raw: &[u8], out: &mut Vec<u8>) -> Result<(), PathFault> {
         out.push(b'/');
         write_segment(segment, out)?;
         let written = &out[start + 1..];
+        check_twice(written)?;
         let name = name_length(written);
         let has_parameters = name < written.len();
         ends_open = true;
@@ -217,7 +220,7 @@ fn write_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathFault> {
                 out.push(decoded);
             }
             _ => {
-                check_rest(decoded, behind)?;
+                check_overlong(decoded, behind)?;
                 out.push(b'%');
                 out.extend(rest[..2].iter().map(u8::to_ascii_uppercase));
             }
@@ -234,16 +237,21 @@ fn encoded(bytes: &[u8]) -> Option<(u8, &[u8])> {
     Some((digit(high)? << 4 | digit(low)?, behind))
 }
 
-/// What stays encoded must not become something else for a reader who decodes it again, or who
-/// takes overlong UTF-8.
-fn check_rest(decoded: u8, behind: &[u8]) -> Result<(), PathFault> {
-    if decoded == b'%' {
-        let again = encoded(behind).map(|(byte, _)| byte);
-        return match again {
-            Some(0..33 | b'.' | b'/' | b'\\' | b'%' | b';' | 127) => Err(PathFault::Twice),
-            _ => Ok(()),
-        };
+/// What stays encoded must not become something else for a reader who decodes it again. It is
+/// looked at as it goes on: digits behind a percent sign may have come encoded themselves.
+fn check_twice(written: &[u8]) -> Result<(), PathFault> {
+    let signs = written.windows(3).enumerate().filter(|(_, sign)| *sign == b"%25");
+    for (place, _) in signs {
+        let again = encoded(&written[place + 3..]).map(|(byte, _)| byte);
+        if let Some(0..33 | b'.' | b'/' | b'\\' | b'%' | b';' | 127) = again {
+            return Err(PathFault::Twice);
+        }
     }
+    Ok(())
+}
+
+/// What stays encoded must not become something else for a reader who takes overlong UTF-8.
+fn check_overlong(decoded: u8, behind: &[u8]) -> Result<(), PathFault> {
     let next = || behind.strip_prefix(b"%").and_then(encoded).map(|(byte, _)| byte);
     let overlong = match decoded {
         0xc0 | 0xc1 => matches!(next(), Some(0x80..=0xbf)),

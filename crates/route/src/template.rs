@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::Path;
+use crate::host::is_clear;
+use crate::{Path, PathFault};
 
 /// A text in which `{host}`, `{path}`, `{rest}` and `{query}` stand for parts of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,24 +110,34 @@ impl Template {
         })
     }
 
+    fn names_host(&self) -> bool {
+        self.parts.contains(&Part::Host)
+    }
+
     /// Whether it needs the prefix of its route.
     #[must_use]
     pub fn names_rest(&self) -> bool {
         self.parts.contains(&Part::Rest)
     }
 
-    /// Appends what it makes of a request.
+    /// Appends what it makes of a request. Where a slash stands before a path there is one and not
+    /// two: `//` at the beginning of a target would name a host, and the client would choose it.
     pub fn write(&self, filling: &Filling<'_>, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.extend_from_slice(text),
                 Part::Host => out.extend_from_slice(filling.host),
-                Part::Path => out.extend_from_slice(filling.path),
-                Part::Rest => out.extend_from_slice(filling.rest),
+                Part::Path => write_path(filling.path, out),
+                Part::Rest => write_path(filling.rest, out),
                 Part::Query => write_query(filling.query, out),
             }
         }
     }
+}
+
+fn write_path(path: &[u8], out: &mut Vec<u8>) {
+    let doubled = out.last() == Some(&b'/') && path.first() == Some(&b'/');
+    out.extend_from_slice(&path[usize::from(doubled)..]);
 }
 
 fn write_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
@@ -153,7 +164,15 @@ pub enum Rewrite {
 
 impl Rewrite {
     /// Appends the target for the server: path and query.
-    pub fn write(&self, path: &Path<'_>, filling: &Filling<'_>, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// When the host becomes part of the path and would lead elsewhere. `out` is then as it was.
+    pub fn write(
+        &self,
+        path: &Path<'_>,
+        filling: &Filling<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), PathFault> {
         let start = out.len();
         match self {
             Self::Prefix { add, strip } if path.is_below(strip) => {
@@ -162,12 +181,16 @@ impl Rewrite {
                 out.extend_from_slice(path.behind(segments));
             }
             Self::Prefix { .. } => out.extend_from_slice(path.bytes()),
+            Self::To(template) if template.names_host() && !is_clear(filling.host) => {
+                return Err(PathFault::Host);
+            }
             Self::To(template) => template.write(filling, out),
         }
         if out.len() == start {
             out.push(b'/');
         }
         write_query(filling.query, out);
+        Ok(())
     }
 }
 
@@ -185,7 +208,7 @@ mod tests {
         let filling =
             Filling { host: b"example.org", path: path.bytes(), rest: path.behind(1), query };
         let mut out = Vec::new();
-        rewrite.write(&path, &filling, &mut out);
+        rewrite.write(&path, &filling, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -217,6 +240,33 @@ mod tests {
         assert_eq!(rewritten(&to("/{host}{path}"), "/a/b?c"), "/example.org/a/b?c");
         assert_eq!(rewritten(&to("/v2{rest}"), "/a/b"), "/v2/b");
         assert_eq!(rewritten(&to("/v2{rest}"), "/a"), "/v2");
+    }
+
+    #[test]
+    fn a_host_that_becomes_part_of_a_path_is_a_name() {
+        let to = Rewrite::To(Template::parse("/{host}{path}").unwrap());
+        let mut scratch = Vec::new();
+        let path = Path::read(b"/x", &mut scratch).unwrap();
+        let write = |host: &'static [u8]| {
+            let filling = Filling { host, path: path.bytes(), rest: b"", query: None };
+            to.write(&path, &filling, &mut Vec::new())
+        };
+        for host in [&b""[..], b".", b"..", b"..;a", b".a", b"a;b"] {
+            assert_eq!(write(host), Err(PathFault::Host), "{}", String::from_utf8_lossy(host));
+        }
+        assert_eq!((write(b"a.b"), write(b"[::1]")), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn no_client_chooses_the_host_of_a_redirect() {
+        for (text, path) in [("/{rest}", "/evil.org/x"), ("/{path}", "/evil.org/x")] {
+            let template = Template::parse(text).unwrap();
+            let path = path.as_bytes();
+            let filling = Filling { host: b"a", path, rest: path, query: None };
+            let mut out = b"Location: ".to_vec();
+            template.write(&filling, &mut out);
+            assert_eq!(out, b"Location: /evil.org/x", "{text}");
+        }
     }
 
     #[test]

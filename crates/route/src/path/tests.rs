@@ -69,6 +69,9 @@ fn what_could_be_understood_in_two_ways_is_refused() {
         ("/%252e%252e/", PathFault::Twice),
         ("/%252F", PathFault::Twice),
         ("/%25252F", PathFault::Twice),
+        ("/%25%32%65%25%32%65/admin", PathFault::Twice),
+        ("/%252%46", PathFault::Twice),
+        ("/%25%32f", PathFault::Twice),
         ("/%c0%ae%c0%ae/", PathFault::Overlong),
         ("/%e0%80%af", PathFault::Overlong),
         ("/%f0%80%80%af", PathFault::Overlong),
@@ -142,8 +145,10 @@ fn walked(raw: &str) -> Vec<String> {
 }
 
 fn spellings() -> impl Strategy<Value = String> {
-    let pieces =
-        ["/", "//", ".", "..", "a", "b", ";", "%2e", "%2E", "%61", "%2f", "%25", "%", "2f"];
+    let pieces = [
+        "/", "//", ".", "..", "a", "b", ";", "%2e", "%2E", "%61", "%2f", "%25", "%", "2f", "%32",
+        "e",
+    ];
     prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..12)
         .prop_map(|pieces| format!("/{}", pieces.concat()))
 }

@@ -88,6 +88,7 @@ fn no_spelling_passes_a_route_by() {
         ("/%2fadmin", "path-separator"),
         ("/\\admin", "path-separator"),
         ("/%252e%252e/admin", "path-twice"),
+        ("/x/%25%32%65%25%32%65/admin", "path-twice"),
         ("/..;/admin", "path-parameters"),
         ("/;/admin", "path-parameters"),
         ("/../admin", "path-above"),
@@ -147,6 +148,11 @@ fn targets_are_rewritten_and_heads_are_changed_both_ways() {
         get(&daemon, target);
         assert_eq!(targets(&b).last().map(String::as_str), Some(expected));
     }
+    for host in ["...", "..;a", ".:80"] {
+        let said = ask(&daemon, "GET /else", &format!("Host: {host}\r\n"));
+        assert!(status(&said) == "400" && said.contains("path-host"), "{host}: {said}");
+    }
+    assert_eq!(targets(&b).len(), 4, "no host leads out of its folder");
 }
 
 #[test]
