@@ -23,13 +23,13 @@ use crate::form::Form;
 use crate::journal::Journal;
 use crate::logbook::Logbook;
 use crate::metrics::{Metrics, PoolCounts, Rejects};
-use crate::plan::{BalancePlan, PoolPlan};
-use crate::question::Question;
+use crate::plan::{BalancePlan, PoolPlan, Takes};
 use crate::upward::{Head, Upward};
 use crate::wish::Wish;
 use crate::workers::Workers;
 
 mod account;
+mod answer;
 mod away;
 mod bound;
 mod check;
@@ -79,8 +79,8 @@ pub(crate) struct ServedPool {
     pub(crate) balance: BalancePlan,
     /// Looks at its workers while nobody asks them.
     pub(crate) checks: Option<Box<Checks>>,
-    /// What it answers over HTTP, where its workers do not speak that themselves.
-    question: Option<Arc<Question>>,
+    /// What requests of HTTP become for it.
+    takes: Takes,
     /// Tells clients their server, and is told by them.
     cookies: Option<Box<Cookies>>,
     /// Where a program is a connection's own.
@@ -163,7 +163,7 @@ impl Core {
         let now = epoch.instant;
         let others = Others::new(fleet, shard);
         let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
-            let PoolPlan { name, pool, then, mut balance, question, own, workers } = plan;
+            let PoolPlan { name, pool, then, mut balance, takes, own, workers } = plan;
             let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
             let pool = Pool::new(pool, now, seed);
             let berth = |name: &str| pool.berth_named(name);
@@ -180,7 +180,7 @@ impl Core {
                 then,
                 balance,
                 checks,
-                question: question.map(Arc::new),
+                takes,
                 own: own.map(Own::new),
             }
         });
@@ -204,9 +204,9 @@ impl Core {
         }
     }
 
-    /// What a pool answers over HTTP, where its workers do not speak that themselves.
-    pub(crate) fn question_of(&self, place: usize) -> Option<Arc<Question>> {
-        self.pools[place].question.clone()
+    /// What requests of HTTP become for the workers of a pool.
+    pub(crate) fn takes(&self, place: usize) -> Takes {
+        self.pools[place].takes.clone()
     }
 
     /// Takes a request and returns its id. Its outcome comes through [`Self::finished`], for a
@@ -247,6 +247,7 @@ impl Core {
             pool,
             named,
             knows: None,
+            method: None,
             state: State::Received,
         })
     }
@@ -258,6 +259,7 @@ impl Core {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[place];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
+        exchange.method = form.method.or(exchange.method);
         if let Some(cookies) = &served.cookies {
             body = cookies.ask(body, exchange);
         }
@@ -300,7 +302,7 @@ impl Core {
                 exchange.pool = next;
                 self.admit(id, next, body, Form::default());
             }
-            (outcome, _) => self.end(id, outcome),
+            (outcome, _) => self.answer(place, id, outcome),
         }
     }
 

@@ -173,6 +173,8 @@ pub(crate) struct Exchange {
     pub(crate) named: Option<u64>,
     /// The same, if its client need not be told again when that worker answers.
     pub(crate) knows: Option<u64>,
+    /// What was asked over HTTP of workers that do not speak it, whose answer is read as a reply to it.
+    pub(crate) method: Option<wire::http1::Method>,
     pub(crate) state: State,
 }
 

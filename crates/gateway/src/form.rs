@@ -1,5 +1,7 @@
 //! What is known of a request beyond its bytes, for workers to which it is a message and not a frame.
 
+use wire::http1::Method;
+
 /// What its reply may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Expects {
@@ -23,6 +25,8 @@ pub(crate) struct Form {
     pub(crate) expects: Expects,
     /// Parts of its reply may be sent on as they come.
     pub(crate) streams: bool,
+    /// What was asked over HTTP of workers that do not speak it, whose answer is read as a reply to it.
+    pub(crate) method: Option<Method>,
     /// How often it was given to a worker and came back.
     pub(crate) tries: u8,
 }

@@ -153,6 +153,13 @@ impl Logbook {
         self.0.as_mut()?.pending.as_deref_mut()
     }
 
+    /// It was taken, and its request is submitted or refused now.
+    pub(crate) fn put_back(&mut self, trail: Option<Box<Trail>>) {
+        if let (Some(open), Some(trail)) = (&mut self.0, trail) {
+            open.pending = Some(trail);
+        }
+    }
+
     pub(crate) fn take_pending(&mut self) -> Option<Box<Trail>> {
         self.0.as_mut()?.pending.take()
     }

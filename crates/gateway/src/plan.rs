@@ -12,13 +12,12 @@ use event::StreamLimits;
 use settings::{Configuration, FrameOver, HalfClose, LastLine, Protocol, ReplyStyle, Worker};
 use wire::Marks;
 
-use crate::question::Question;
-
 mod balance;
 mod check;
 mod cookie;
 mod page;
 mod routes;
+mod takes;
 mod terms;
 
 pub(crate) use balance::BalancePlan;
@@ -26,6 +25,7 @@ pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
 pub(crate) use cookie::CookiePlan;
 pub(crate) use page::{Page, SorryPlan};
 pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
+pub(crate) use takes::Takes;
 pub(crate) use terms::Terms;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
@@ -229,8 +229,8 @@ pub(crate) struct PoolPlan {
     pub(crate) pool: pool::Settings,
     pub(crate) then: Option<usize>,
     pub(crate) balance: BalancePlan,
-    /// What it answers over HTTP, where its workers do not speak that themselves.
-    pub(crate) question: Option<Question>,
+    /// What requests of HTTP become for it.
+    pub(crate) takes: Takes,
     /// Its programs are connections' own.
     pub(crate) own: Option<OwnPlan>,
     pub(crate) workers: WorkersPlan,
@@ -457,7 +457,7 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
         pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
         then: None,
         balance: BalancePlan::default(),
-        question: question_of(&pool.worker),
+        takes: Takes::of(&pool.worker),
         own: own.then_some(OwnPlan { reset: None }),
         workers: WorkersPlan::Elsewhere,
     })
@@ -474,7 +474,7 @@ pub(crate) fn pool(
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));
     let mut members = Vec::new();
     let mut addresses = Vec::new();
-    let mut question = None;
+    let takes = Takes::of(&worker);
     let (slots, settle, recycle, own, workers_plan) = match worker {
         Worker::Program(program) => {
             let settings::Program {
@@ -541,13 +541,12 @@ pub(crate) fn pool(
             let recycle = terms::recycling(recycle);
             (pipeline, settle, recycle, own, WorkersPlan::Programs(Arc::new(plan)))
         }
-        worker @ (Worker::Database(_) | Worker::Handler(_)) => {
-            question = question_of(&worker);
+        Worker::Database(_) | Worker::Handler(_) => {
             let factory = workshop
                 .factory(&whole)
                 .map_err(|why| PlanError::Handler { pool: name.clone(), why })?;
             let never = pool::RecycleSettings::default();
-            let reads = question.is_some();
+            let reads = matches!(takes, Takes::Records(_));
             let workers = WorkersPlan::Handlers { factory, deadline, reads };
             (1, HANDLER_SETTLE, never, None, workers)
         }
@@ -598,25 +597,5 @@ pub(crate) fn pool(
     if weighs && pool.schedule == pool::Schedule::RoundRobin {
         pool.schedule = pool::Schedule::WeightedRoundRobin;
     }
-    Ok(PoolPlan {
-        name,
-        pool,
-        then: then.transpose()?,
-        balance,
-        question,
-        own,
-        workers: workers_plan,
-    })
-}
-
-/// What a database answers over HTTP: the rows of its query.
-fn question_of(worker: &Worker) -> Option<Question> {
-    let Worker::Database(database) = worker else { return None };
-    let settings::Action::Query(query) = &database.action else { return None };
-    let content_type = match query.rows {
-        settings::RowFormat::Json => "application/json",
-        settings::RowFormat::Lines => "application/x-ndjson",
-        settings::RowFormat::Tsv => "text/tab-separated-values; charset=utf-8",
-    };
-    Some(Question::new(query.path.as_deref(), content_type))
+    Ok(PoolPlan { name, pool, then: then.transpose()?, balance, takes, own, workers: workers_plan })
 }

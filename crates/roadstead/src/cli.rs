@@ -52,7 +52,7 @@ pub enum Command {
     /// Serve one program on one address, without a configuration file.
     ///
     /// Each line that a client sends goes to one of the programs on its standard input; the line
-    /// that it writes on its standard output is the reply.
+    /// that it writes on its standard output is the reply. With --http each is one request of HTTP.
     Run(RunArgs),
     /// Send one line to a pool of a running daemon and print its reply.
     Ask {
@@ -102,6 +102,10 @@ pub struct RunArgs {
     /// Where clients connect: HOST:PORT, :PORT, or unix:/path. Port 0 lets the system choose.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7000")]
     pub listen: String,
+    /// Where clients of HTTP connect, instead: the program gets one JSON object a request on a line
+    /// (method, path, query, headers, body), and answers with one (status, headers, body) or a text.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["listen", "status"])]
+    pub http: Option<String>,
     /// How many of the program run: MIN..MAX, or one number.
     #[arg(long, value_name = "MIN..MAX", default_value = "1..4")]
     pub workers: String,
@@ -129,9 +133,18 @@ impl RunArgs {
             shown,
         };
         let mut flags = vec![
-            text("listener.main.listen", &self.listen, format!("--listen {}", self.listen)),
+            match &self.http {
+                Some(http) => text("listener.main.listen", http, format!("--http {http}")),
+                None => {
+                    text("listener.main.listen", &self.listen, format!("--listen {}", self.listen))
+                }
+            },
             text("listener.main.pool", "main", String::new()),
-            text("listener.main.protocol", "lines", String::new()),
+            text(
+                "listener.main.protocol",
+                if self.http.is_some() { "http" } else { "lines" },
+                String::new(),
+            ),
             text("pool.main.workers", &self.workers, format!("--workers {}", self.workers)),
             Flag {
                 path: "pool.main.pipeline".to_owned(),

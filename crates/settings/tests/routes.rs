@@ -6,8 +6,8 @@ use settings::{
 
 fn file(listener: &str) -> Source {
     let text = format!(
-        "[pool.main]\nservers = [\"127.0.0.1:1\"]\n[pool.echo]\nprogram = [\"cat\"]\n\
-         [listener.web]\nlisten = \":0\"\nprotocol = \"http\"\n{listener}\n"
+        "[pool.main]\nservers = [\"127.0.0.1:1\"]\n[pool]\n\
+         echo = {{ program = [\"cat\"], framing = \"jsonrpc\" }}\n[listener.web]\nlisten = \":0\"\nprotocol = \"http\"\n{listener}\n"
     );
     Source { name: "roadstead.toml".into(), text }
 }
@@ -192,8 +192,8 @@ fn a_route_says_once_what_becomes_of_its_requests() {
         (
             "pool = \"echo\"",
             "\"echo\"",
-            "a listener of HTTP needs `servers` or a `query`, and `[pool.echo]` has neither",
-            "name a pool with `servers` or a `query`, or choose another `protocol`",
+            "a program behind HTTP gets an object and gives one answer, and messages are JSON-RPC in `[pool.echo]`",
+            "choose such a `framing` without `stream`, or another `protocol`",
         ),
         (
             "pool = \"mian\"",

@@ -35,6 +35,7 @@ mod grammar;
 mod head;
 pub mod keys;
 mod limits;
+pub mod object;
 mod refusal;
 mod reply;
 mod request;

@@ -74,6 +74,7 @@ impl Core {
             pool,
             named: None,
             knows: None,
+            method: None,
             trail: None,
             state: State::Received,
         });

@@ -151,6 +151,7 @@ impl Core {
         let id = self.exchanges.insert(Exchange {
             named: None,
             knows: None,
+            method: None,
             client: Client::Nobody,
             peer,
             at_us,

@@ -9,6 +9,8 @@
 //!   Head     a whole head, more body    Body        it is submitted, the client waits
 //!   Body     the worker wants it        Body        parts go on
 //!   Body     the last byte of it        Whole
+//!   Head     a head, to a program       Gathering
+//!   Gathering the last byte of a body   Whole       it is submitted with its body
 //!   Whole    the reply is whole         Head        or the connection ends
 //!   any      a broken rule, too slow    Ended       it is answered, nothing behind it is read
 //!
@@ -22,6 +24,7 @@
 
 mod answers;
 mod asking;
+mod objects;
 mod refusing;
 
 use std::sync::Arc;
@@ -36,12 +39,13 @@ use wire::http1::{
 use crate::core::Core;
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::{Expects, Form};
-use crate::plan::{HttpPlan, Page};
+use crate::plan::{HttpPlan, Page, Takes};
 use crate::question::Question;
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
 use crate::upward::Head;
 use asking::Asking;
+use objects::{Course, Gathering};
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
 /// given to another server.
@@ -52,6 +56,8 @@ const BODY_HELD_MAX: usize = 64 << 10;
 enum Input {
     Head,
     Body(Body),
+    /// A body is taken whole before its request is submitted.
+    Gathering(Box<Gathering>),
     Whole,
     Switched,
     /// There will be no more.
@@ -180,6 +186,11 @@ impl Http {
                         }
                     }
                 }
+                Input::Gathering(_) => {
+                    if !self.gather(plan, transport, calls, data, core) {
+                        return;
+                    }
+                }
                 Input::Whole => {
                     if !bytes.is_empty() {
                         transport.pause(calls);
@@ -223,11 +234,20 @@ impl Http {
             }
         };
         let target = changes.and_then(|_| ways.target());
-        if let Some(question) = core.question_of(pool) {
-            let asking = Asking { question, pool, target };
-            self.ask_question(asking, transport, calls, head, core);
-            core.ways = ways;
-            return;
+        match core.takes(pool) {
+            Takes::Messages => {}
+            Takes::Records(question) => {
+                let asking = Asking { question, pool, target };
+                self.ask_question(asking, transport, calls, head, core);
+                core.ways = ways;
+                return;
+            }
+            Takes::Objects => {
+                let course = Course { pool, route, changes, target };
+                self.ask_object(&course, plan, transport, calls, head, core);
+                core.ways = ways;
+                return;
+            }
         }
         let via = via(plan, transport.peer());
         let (method, version) = (head.method(), head.version);
@@ -315,6 +335,7 @@ impl Http {
         if self.asked.as_ref().is_some_and(|asked| !asked.wanted) {
             return;
         }
+        self.restore_trail(core);
         let text = "a request that was begun did not end in time";
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, text);
         self.begin_refused(transport, 408, core);

@@ -25,6 +25,22 @@ fn run_serves_a_program_without_a_file() {
 }
 
 #[test]
+fn run_answers_http_with_a_program_on_lines() {
+    let folder = folder();
+    let mut command = Command::new(BINARY);
+    command.args(["run", "--http", "127.0.0.1:0", "--", "sed", "-u", "s/^/got /"]);
+    let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+    let said = roadstead::ask::request(daemon.address(), "POST", "/a?b", b"c").unwrap();
+    let said = (said.status, text(&said.body));
+    assert_eq!(said.0, 200);
+    assert!(said.1.starts_with(r#"got {"method":"POST","path":"/a","query":"b","#), "{}", said.1);
+    assert!(said.1.ends_with(r#""body":"c"}"#), "{}", said.1);
+    assert!(daemon.stop().success());
+    let out = roadstead(&["run", "--http", ":0", "--listen", ":0", "--", "cat"]);
+    assert_eq!(out.status.code(), Some(2));
+}
+
+#[test]
 fn a_wrong_flag_of_run_is_shown_where_it_stands() {
     let out = roadstead(&["run", "--workers", "9..2", "--", "cat"]);
     assert_eq!(out.status.code(), Some(2));

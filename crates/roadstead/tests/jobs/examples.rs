@@ -136,6 +136,13 @@ fn programs_of_every_kind_do_what_their_page_says() {
         ("len2", b"ab\n\n", b"aabb\n\n"),
         ("netstring", b"3:abc,0:,", b"3:cba,0:,"),
         (
+            "web",
+            b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\nDELETE / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nset-cookie: seen=1\r\nset-cookie: lang=en\r\n\
+              Content-Type: text/plain; charset=utf-8\r\nContent-Length: 6\r\n\r\nhello\n\
+              HTTP/1.1 405 Method Not Allowed\r\nallow: GET, POST\r\nContent-Length: 0\r\n\r\n",
+        ),
+        (
             "lsp",
             b"Content-Length: 85\r\n\r\n{\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
             b"Content-Length: 68\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"contents\":\"line 3, character 7\"}}",

@@ -3,7 +3,7 @@
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
 use crate::walk::{Section, Value};
-use crate::{Address, Protocol};
+use crate::{Address, Framing, Protocol};
 
 /// Each server is a worker: there is nothing to count.
 pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
@@ -17,7 +17,7 @@ pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Who speaks HTTP is answered by servers or by a query, and servers answer nobody else.
+/// Who speaks HTTP is answered by servers, a query or programs, and servers answer nobody else.
 pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let protocol = listener.group.value("protocol");
     let http = matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Http))));
@@ -25,21 +25,47 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
         let Some(Value::Text(name)) = group.value("pool") else { continue };
         let Some(pool) = pools.iter().find(|pool| pool.name == *name) else { continue };
         let servers = pool.worker == Some(Of::Servers);
-        let answers = servers || pool.group.key("query").is_some();
+        let program = pool.worker == Some(Of::Program);
+        let answers = servers || program || pool.group.key("query").is_some();
         let (Some(place), Some(_)) = (group.place("pool"), pool.worker) else { continue };
         if http && !answers {
             let message = format!(
-                "a listener of HTTP needs `servers` or a `query`, and `[pool.{name}]` has neither"
+                "a listener of HTTP needs `servers`, a `query` or a `program`, and \
+                 `[pool.{name}]` has none of them"
             );
             faults.push(
                 Fault::at(place, message)
-                    .mend("name a pool with `servers` or a `query`, or choose another `protocol`"),
+                    .mend("name a pool with one of them, or choose another `protocol`"),
+            );
+        } else if let (true, true, Some(why)) = (http, program, takes_no_object(pool)) {
+            let message = format!(
+                "a program behind HTTP gets an object and gives one answer, and {why} in \
+                 `[pool.{name}]`"
+            );
+            faults.push(
+                Fault::at(place, message)
+                    .expected("`framing` as `lines`, `nul`, `len4`, `netstring` or `oneshot`")
+                    .mend("choose such a `framing` without `stream`, or another `protocol`"),
             );
         } else if servers && !http {
             let message =
                 format!("`[pool.{name}]` has servers, which speak HTTP, and its clients do not");
             faults.push(Fault::at(place, message).mend("write `protocol = \"http\"`"));
         }
+    }
+}
+
+/// Why the programs of a pool cannot be asked with one object and answer with one frame.
+fn takes_no_object(pool: &Section) -> Option<&'static str> {
+    if pool.group.key("stream").is_some() {
+        return Some("a reply is many frames");
+    }
+    match pool.group.value("framing") {
+        Some(Value::Word(Choice::Framing(Framing::JsonRpc | Framing::ContentLength))) => {
+            Some("messages are JSON-RPC")
+        }
+        Some(Value::Word(Choice::Framing(Framing::Raw))) => Some("nothing ends a frame"),
+        _ => None,
     }
 }
 

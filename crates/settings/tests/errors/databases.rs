@@ -45,7 +45,7 @@ fn the_path_of_a_query_is_one_of_http() {
     let insert = "insert = { table = \"t\", columns = [\"c\"] }\n";
     assert_eq!(
         only(&format!("{web}{STORE}{insert}")).message,
-        "a listener of HTTP needs `servers` or a `query`, and `[pool.store]` has neither"
+        "a listener of HTTP needs `servers`, a `query` or a `program`, and `[pool.store]` has none of them"
     );
 }
 

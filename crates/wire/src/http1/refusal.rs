@@ -126,6 +126,12 @@ refusals! {
         "The body is longer than the limit.",
     Trailers "trailers" 431 20
         "The trailers are longer than the limit, or hold what no field may.",
+    Answer "answer" 502 21
+        "A program's answer is no object of a status, headers and a body.",
+    AnswerStatus "answer-status" 502 21
+        "The status of a program's answer is no number from 200 to 599.",
+    AnswerField "answer-field" 502 21
+        "A program's answer has a field of the connection or of the length, which are ours to say.",
 }
 
 impl fmt::Display for Refusal {

@@ -1,0 +1,40 @@
+//! What the workers of a pool take from listeners of HTTP.
+
+use std::sync::Arc;
+
+use settings::{Action, RowFormat, Worker};
+
+use crate::question::Question;
+
+/// What a request of HTTP becomes for the workers of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// They speak HTTP.
+    Messages,
+    /// A record of its parameters.
+    Records(Arc<Question>),
+    /// One JSON object, and their answer is another, or a text.
+    Objects,
+}
+
+impl Takes {
+    /// What such workers take. Where none of it fits, the settings let no listener of HTTP there.
+    pub(crate) fn of(worker: &Worker) -> Self {
+        match worker {
+            Worker::Program(_) => Self::Objects,
+            Worker::Servers(_) | Worker::Handler(_) => Self::Messages,
+            Worker::Database(database) => match &database.action {
+                Action::Query(query) => {
+                    let content_type = match query.rows {
+                        RowFormat::Json => "application/json",
+                        RowFormat::Lines => "application/x-ndjson",
+                        RowFormat::Tsv => "text/tab-separated-values; charset=utf-8",
+                    };
+                    let question = Question::new(query.path.as_deref(), content_type);
+                    Self::Records(Arc::new(question))
+                }
+                _ => Self::Messages,
+            },
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Requests to programs, which get one object each: the body is taken whole before that.
+
+use event::{Calls, Data};
+use exchange::{Peer, Slice};
+use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
+
+use super::{Asked, Http, Input, Output, via};
+use crate::core::Core;
+use crate::exchanges::Client;
+use crate::form::Form;
+use crate::logbook::Trail;
+use crate::plan::HttpPlan;
+use crate::routing::RouteId;
+use crate::transport::Transport;
+
+/// What a client that waits to be told so may do.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// A request whose body comes. It holds at most what the listener takes as a body.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    pool: usize,
+    route: RouteId,
+    method: Method,
+    version: Version,
+    keep: bool,
+    /// The object, up to the body.
+    object: Vec<u8>,
+    body: Body,
+    /// What has come of it.
+    held: Vec<u8>,
+    /// Of its line in the access log: others are submitted before it.
+    trail: Option<Box<Trail>>,
+}
+
+/// Which way an object goes, and what its route makes of it.
+pub(super) struct Course<'a> {
+    pub(super) pool: usize,
+    pub(super) route: RouteId,
+    pub(super) changes: Option<&'a crate::plan::RoutePlan>,
+    /// What its route made of the target.
+    pub(super) target: Option<&'a [u8]>,
+}
+
+impl Gathering {
+    pub(super) fn new(
+        course: &Course<'_>,
+        plan: &HttpPlan,
+        peer: Peer,
+        mut head: RequestHead,
+    ) -> Self {
+        let body = Body::new(head.body, &plan.limits);
+        let keep = head.connection.keep_alive;
+        let (method, version) = (head.method(), head.version);
+        let via = via(plan, peer);
+        head.prepare(&via);
+        if let Some(changes) = course.changes {
+            changes.change(&mut head);
+        }
+        let mut object = Vec::new();
+        let target = course.target.unwrap_or_else(|| head.path_and_query());
+        object::open(&head, target, via.client, &mut object);
+        head.recycle();
+        let (pool, route) = (course.pool, course.route);
+        let held = Vec::new();
+        Self { pool, route, method, version, keep, object, body, held, trail: None }
+    }
+
+    /// Takes what is there of the body. True when that was all of it.
+    fn take(&mut self, plan: &HttpPlan, data: &mut Data<'_>) -> Result<bool, Refusal> {
+        while !self.body.is_done() {
+            let Some(span) = self.body.next(data.bytes(), &plan.limits)? else { break };
+            if span.kind == Kind::Data {
+                self.held.extend_from_slice(&data.bytes()[..span.length]);
+            }
+            data.consume(span.length);
+        }
+        Ok(self.body.is_done())
+    }
+}
+
+impl Http {
+    /// Begins a request to a program.
+    pub(super) fn ask_object(
+        &mut self,
+        course: &Course<'_>,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        head: RequestHead,
+        core: &mut Core,
+    ) {
+        let waits = head.expects_continue;
+        let mut gathering = Gathering::new(course, plan, transport.peer(), head);
+        gathering.trail = core.logbook.take_pending();
+        if waits {
+            transport.send_bytes(calls, CONTINUE);
+        }
+        self.input = Input::Gathering(Box::new(gathering));
+    }
+
+    /// Takes more of the body, and submits the request once that is whole. False when nothing more can
+    /// be done with what is there.
+    pub(super) fn gather(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        core: &mut Core,
+    ) -> bool {
+        let Input::Gathering(gathering) = &mut self.input else { return false };
+        let before = data.bytes().len();
+        match gathering.take(plan, data) {
+            Ok(true) => {
+                self.unwatch(transport, calls);
+                if let Input::Gathering(whole) = std::mem::replace(&mut self.input, Input::Whole) {
+                    self.submit_object(*whole, transport.peer(), core);
+                }
+                true
+            }
+            Ok(false) => {
+                if !self.watched || data.bytes().len() < before {
+                    self.watch_anew(plan, transport, calls);
+                }
+                false
+            }
+            Err(refusal) => {
+                self.restore_trail(core);
+                self.refuse(transport, calls, refusal, core);
+                false
+            }
+        }
+    }
+
+    /// What is refused now has the line in the access log that was begun with its head.
+    pub(super) fn restore_trail(&mut self, core: &mut Core) {
+        if let Input::Gathering(gathering) = &mut self.input {
+            core.logbook.put_back(gathering.trail.take());
+        }
+    }
+
+    fn submit_object(&mut self, whole: Gathering, peer: Peer, core: &mut Core) {
+        let Gathering { pool, route, method, version, keep, mut object, body: _, held, trail } =
+            whole;
+        object::close(&held, &mut object);
+        core.logbook.put_back(trail);
+        if let Some(trail) = core.logbook.pending() {
+            trail.bytes_in = held.len() as u64;
+        }
+        self.number += 1;
+        let client = Client::Session { session: self.id, sequence: self.number };
+        let object = Slice::from(&object[..]);
+        let form = Form { method: Some(method), ..Form::default() };
+        let request = core.submit_message(client, peer, object, form, pool);
+        self.asked = Some(Asked {
+            request,
+            method,
+            version,
+            output: Output::None,
+            route,
+            keep: keep && !self.refusing,
+            wanted: false,
+            holding: false,
+            page: None,
+            chunks: None,
+            question: None,
+        });
+    }
+}
