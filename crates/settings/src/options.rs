@@ -72,6 +72,9 @@ impl Opt {
             Default::Of { program, database } => {
                 Some(if worker == Of::Database { database } else { program })
             }
+            Default::Handlers { handler, other } => {
+                Some(if worker == Of::Handler { handler } else { other })
+            }
             Default::Required | Default::None | Default::Inner => None,
         }
     }
@@ -111,6 +114,8 @@ pub(crate) enum Default {
     Is(&'static str),
     /// This, by the kind of worker.
     Of { program: &'static str, database: &'static str },
+    /// One for handlers of embedders, one for all others.
+    Handlers { handler: &'static str, other: &'static str },
     /// The defaults of the options in it.
     Inner,
 }

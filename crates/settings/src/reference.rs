@@ -147,6 +147,14 @@ fn default_text(option: &Opt, of: Of) -> String {
             Of::Handler => format!("`{program}`"),
             Of::Any => format!("`{program}` for programs, `{database}` for databases"),
         },
+        Default::Handlers { handler, other } => {
+            let written = |text| format!("`{}`", as_written(&option.kind, text));
+            match of {
+                Of::Any => format!("{}; {} for handlers", written(other), written(handler)),
+                Of::Handler => written(handler),
+                Of::Program | Of::Database | Of::Servers => written(other),
+            }
+        }
     }
 }
 

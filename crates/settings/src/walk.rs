@@ -263,7 +263,7 @@ impl Walk<'_> {
                 (Default::Inner, Kind::Group(inner, _)) => {
                     Value::Group(self.group(inner, &Table::new(), place))
                 }
-                (Default::Is(_) | Default::Of { .. }, _) => {
+                (Default::Is(_) | Default::Of { .. } | Default::Handlers { .. }, _) => {
                     let text = option.default_for(worker).expect("these kinds have a text");
                     read::default(&option.kind, text)
                 }

@@ -358,6 +358,20 @@ fn a_preset_changes_what_is_not_given() {
 }
 
 #[test]
+fn threads_of_handlers_are_woken_in_their_order_unless_something_else_is_given() {
+    let handler = "[pool.own]\nhandler = \"own\"\n";
+    let given = format!("{handler}schedule = \"round-robin\"\n");
+    for (pool, schedule) in [
+        (handler, Schedule::First),
+        (&given, Schedule::RoundRobin),
+        ("[pool.own]\nprogram = [\"cat\"]\n", Schedule::RoundRobin),
+    ] {
+        let text = format!("[listener.main]\nlisten = \":7000\"\npool = \"own\"\n{pool}");
+        assert_eq!(read(&text).pools[0].schedule, schedule, "{pool}");
+    }
+}
+
+#[test]
 fn a_number_of_workers_above_the_default_limit_raises_the_limit() {
     let pool = "[pool.a]\nprogram = [\"cat\"]\nworkers";
     assert_eq!(read(&format!("{pool} = 7\n")).pools[0].workers.max, 7);

@@ -28,7 +28,7 @@ impl Arguments {
             size: 1024,
             port: 0,
             threads: "{ min = 2, max = 200, spare = 20 }".to_owned(),
-            schedule: "round-robin".to_owned(),
+            schedule: "first".to_owned(),
             milliseconds: 300,
         };
         let mut words = std::env::args().skip(1);

@@ -27,7 +27,12 @@ pub(super) const COMMON: &[Opt] = &[
         Inner,
         "How many requests may wait, and how long.",
     ),
-    any("schedule", Kind::Word(SCHEDULE), Is("round-robin"), "Which free worker is next."),
+    any(
+        "schedule",
+        Kind::Word(SCHEDULE),
+        Default::Handlers { handler: "first", other: "round-robin" },
+        "Which free worker is next. Threads of handlers are woken in their order, so that few stay warm.",
+    ),
     any("hash", Kind::Key, Is("source"), "What `schedule = \"hash\"` goes by."),
     any(
         "sticky",
