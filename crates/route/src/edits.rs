@@ -136,9 +136,13 @@ impl Edits {
             let done = match step {
                 Step::Remove(name) => {
                     fields.remove(name);
+                    drop_alike(fields, name);
                     Ok(0)
                 }
-                Step::Set(name, value) => fields.try_insert(name, &**value),
+                Step::Set(name, value) => {
+                    drop_alike(fields, name);
+                    fields.try_insert(name, &**value)
+                }
                 Step::Append(name, value) => fields.try_append(name, &**value),
             };
             debug_assert!(done.is_ok(), "a field of our own can be one: {done:?}");
@@ -156,6 +160,22 @@ impl Edits {
             [field.name, b": ", value, b"\r\n"].iter().for_each(|part| lines.extend(*part));
         }
         lines
+    }
+}
+
+/// Drops what many servers take for a field of this name: their environment knows no difference
+/// between `X_User` and `X-User`.
+fn drop_alike(fields: &mut Fields, name: &FieldName) {
+    let name = name.as_name();
+    let dashed = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    let is_alike = |other: &[u8]| {
+        other.len() == name.len()
+            && other.contains(&b'_')
+            && !other.eq_ignore_ascii_case(name)
+            && other.iter().zip(name).all(|(one, other)| dashed(*one) == dashed(*other))
+    };
+    if fields.iter().any(|field| is_alike(field.name)) {
+        fields.retain(|field| !is_alike(field.name));
     }
 }
 
@@ -222,6 +242,18 @@ mod tests {
         assert_eq!(all(&fields, "X-Env"), [b"prod"]);
         assert_eq!(all(&fields, "Via"), [&b"1.1 there"[..], b"1.1 here"]);
         assert_eq!(edits().lines(), b"x-env: prod\r\nVia: 1.1 here\r\n");
+    }
+
+    #[test]
+    fn what_servers_take_for_the_same_field_goes_too() {
+        let mut fields = Fields::headers();
+        for name in ["x_env", "X_DEBUG", "x_other", "X_Env"] {
+            fields.append(name, "theirs");
+        }
+        edits().apply(&mut fields);
+        fields.check();
+        let names: Vec<_> = fields.iter().map(|field| field.name.to_vec()).collect();
+        assert_eq!(names, [&b"x_other"[..], b"x-env", b"Via"]);
     }
 
     #[test]

@@ -58,6 +58,7 @@ impl RequestHead {
         let upgrade = self.upgrade;
         strip(&mut self.fields, self.connection, upgrade);
         canonical(&mut self.fields, self.body);
+        drop_alike(&mut self.fields);
         if via.fields != Forwarded::Nothing && via.trusted {
             return;
         }
@@ -213,6 +214,30 @@ fn drop_field(fields: &mut Fields, name: &Name) {
     if fields.contains(name) {
         fields.remove(name);
     }
+}
+
+/// Drops what many servers take for a field that only we, or a proxy before us, may write: their
+/// environment knows no difference between `X_Forwarded_For` and `X-Forwarded-For`.
+fn drop_alike(fields: &mut Fields) {
+    let is_odd = |name: &[u8]| memchr::memchr(b'_', name).is_some();
+    if !fields.iter().any(|field| is_odd(field.name)) {
+        return;
+    }
+    let told = [
+        &known::X_FORWARDED_FOR,
+        &known::X_FORWARDED_PROTO,
+        &FORWARDED_HOST,
+        &FORWARDED_PORT,
+        &REAL_IP,
+    ];
+    let same =
+        |one: u8, other: u8| one.eq_ignore_ascii_case(&other) || one == b'_' && other == b'-';
+    let alike = |name: &[u8], other: &[u8]| {
+        name.len() == other.len() && name.iter().zip(other).all(|(one, other)| same(*one, *other))
+    };
+    fields.retain(|field| {
+        !is_odd(field.name) || !told.iter().any(|told| alike(field.name, told.as_str().as_bytes()))
+    });
 }
 
 /// Leaves one `Content-Length` in canonical spelling where the body has a length, and no

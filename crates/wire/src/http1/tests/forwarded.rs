@@ -37,6 +37,17 @@ fn what_concerns_one_connection_does_not_go_on() {
 }
 
 #[test]
+fn what_servers_take_for_what_we_say_does_not_go_on() {
+    let text = "GET / HTTP/1.1\nHost: a\nX_Forwarded_For: 1.1.1.1\nX-FORWARDED_PROTO: https\n\
+                x_real-ip: b\nX_Forwarded_Host: c\nx_forwarded_fort: d\nY_Z: e\n\n";
+    let expected = "GET / HTTP/1.1\nHost: a\nx_forwarded_fort: d\nY_Z: e\n\n";
+    assert_eq!(sent(text, &PLAIN), expected);
+    let trusted = Via { fields: Forwarded::Standard, trusted: true, ..PLAIN };
+    let kept = sent(text, &trusted);
+    assert!(!kept.contains("1.1.1.1") && !kept.contains("https"), "{kept}");
+}
+
+#[test]
 fn the_framing_is_spelled_canonically() {
     let text = "POST / HTTP/1.1\nHost: a\nContent-Length: 007\ncontent-length: 7\n\n";
     assert_eq!(sent(text, &PLAIN), "POST / HTTP/1.1\nHost: a\nContent-Length: 7\n\n");
