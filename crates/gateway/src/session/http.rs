@@ -32,8 +32,8 @@ use std::sync::Arc;
 use event::{Calls, Data};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
 use wire::http1::{
-    Answer, Body, BodyKind, HeadScan, Kind, Limits, Method, Refusal, RequestHead, Sending, Version,
-    Via, write_answer,
+    Answer, Body, BodyKind, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via,
+    write_answer,
 };
 
 use crate::core::Core;
@@ -534,18 +534,6 @@ fn take_held(
         data.consume(run.pass + run.drop);
     }
     Ok(())
-}
-
-/// Sends what is data of a part of a body in chunks. The worker has read it by the same rules, so
-/// nothing in it can be wrong, and nothing waits for more.
-fn send_data(chunks: &mut Body, transport: &mut Transport, calls: &mut Calls<'_>, mut part: &[u8]) {
-    while let Ok(Some(span)) = chunks.next(part, &Limits::REPLY) {
-        let (bytes, rest) = part.split_at(span.length);
-        if span.kind == Kind::Data {
-            transport.send_bytes(calls, bytes);
-        }
-        part = rest;
-    }
 }
 
 /// What our own words are.

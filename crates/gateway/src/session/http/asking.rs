@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
-use wire::http1::{Answer, Method, RequestHead, chunk_head, write_answer, write_open_answer};
+use wire::http1::{
+    Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_answer, write_open_answer,
+};
 
 use super::{Asked, Http, Input, Output, Sending};
 use crate::core::Core;
@@ -151,10 +153,22 @@ impl Asked {
             }
             Output::Begun(Sending::Data) => {
                 if let Some(chunks) = &mut self.chunks {
-                    super::send_data(chunks, transport, calls, &part);
+                    send_data(chunks, transport, calls, &part);
                 }
             }
             Output::None | Output::Done => {}
         }
+    }
+}
+
+/// Sends what is data of a part of a body in chunks. The worker has read it by the same rules, so
+/// nothing in it can be wrong, and nothing waits for more.
+fn send_data(chunks: &mut Body, transport: &mut Transport, calls: &mut Calls<'_>, mut part: &[u8]) {
+    while let Ok(Some(span)) = chunks.next(part, &Limits::REPLY) {
+        let (bytes, rest) = part.split_at(span.length);
+        if span.kind == Kind::Data {
+            transport.send_bytes(calls, bytes);
+        }
+        part = rest;
     }
 }
