@@ -159,7 +159,12 @@ impl<P: Payload> Pool<P> {
             }
             Err(cause) => {
                 self.counts.refused += 1;
-                self.note_refusal(&asked, cause);
+                if self.sorry.state().is_some() {
+                    // That it is sorry is no reason to stay so.
+                    self.note_refused(&asked, cause);
+                } else {
+                    self.note_refusal(&asked, cause);
+                }
                 // Time may have passed, and with it something become due.
                 self.turn();
                 Err(Refused { payload, cause })

@@ -26,6 +26,9 @@ impl<P: Payload> Pool<P> {
     /// Takes over what the settings declare, and builds anew what follows from them.
     pub(super) fn declare(&mut self) {
         let settings = &self.settings;
+        let waited_for = self.roster.places().filter(|place| self.queue.bound(*place) > 0);
+        let waited_for: Vec<_> =
+            waited_for.map(|place| (place, self.roster.named_berth(place))).collect();
         let vacant = |place| self.workers.is_vacant(place);
         let undeclared = self.roster.declare(settings, vacant);
         self.free = Free::new(settings.schedule, measure(settings));
@@ -45,6 +48,12 @@ impl<P: Payload> Pool<P> {
         for place in undeclared {
             if !self.workers.is_vacant(place) {
                 self.let_go(place);
+            }
+        }
+        for (place, berth) in waited_for {
+            // Nobody waits for one that is not declared, nor is given to whoever has its place now.
+            if self.roster.named_berth(place) != berth || !self.roster.at(place).is_declared() {
+                self.give_up_on(place);
             }
         }
     }
@@ -185,10 +194,7 @@ impl<P: Payload> Pool<P> {
 
     /// Counts and keeps a refusal, and is sorry if that is a reason.
     pub(super) fn note_refusal(&mut self, facts: &Facts, cause: Cause) {
-        let was = self.sorry.state().is_some();
-        if !was || cause != Cause::Sorry {
-            self.sorry.handle_refusal(self.now, cause);
-        }
+        self.sorry.handle_refusal(self.now, cause);
         self.note_refused(facts, cause);
     }
 

@@ -225,19 +225,24 @@ impl<P: Payload> Pool<P> {
         held.retain(|place| {
             let waits = self.queue.bound(*place) > 0 && self.seats.slots(*place) == 0;
             if waits && !self.is_worth_waiting(*place) {
-                match self.settings.sticky.map(|sticky| sticky.gone) {
-                    Some(Gone::Refuse) => {
-                        while let Some((payload, facts)) = self.queue.pop(Lane::Bound(*place)) {
-                            self.refused(payload, &facts, Cause::Gone);
-                        }
-                    }
-                    Some(Gone::Reschedule) | None => self.queue.unbind(*place),
-                }
+                self.give_up_on(*place);
                 return false;
             }
             waits
         });
         self.seats.held = held;
+    }
+
+    /// Those who wait for the worker at this place wait for any, or are refused.
+    pub(super) fn give_up_on(&mut self, place: u32) {
+        match self.settings.sticky.map(|sticky| sticky.gone) {
+            Some(Gone::Refuse) => {
+                while let Some((payload, facts)) = self.queue.pop(Lane::Bound(place)) {
+                    self.refused(payload, &facts, Cause::Gone);
+                }
+            }
+            Some(Gone::Reschedule) | None => self.queue.unbind(place),
+        }
     }
 
     /// Gives out what waits, as far as there are slots.

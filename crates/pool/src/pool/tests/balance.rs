@@ -293,6 +293,19 @@ fn a_bound_client_is_held_while_its_worker_restarts_but_not_for_ever() {
 }
 
 #[test]
+fn nobody_is_given_to_whoever_takes_the_place_of_the_worker_he_waits_for() {
+    let mut settings = Settings { hold: ms(1000), ..servers(&["a", "b"], 1) };
+    settings = sticky(settings, Gone::Refuse);
+    let mut port = Port::new(settings.clone());
+    port.of(1, "k").unwrap();
+    port.dies(0);
+    port.of(2, "k").unwrap();
+    settings.members = servers(&["c", "b"], 1).members;
+    port.settings(settings);
+    assert_eq!(port.refused, [(2, Cause::Gone)]);
+}
+
+#[test]
 fn everybody_is_held_while_nobody_is_fit_then_refused() {
     let mut port = Port::new(Settings { hold: ms(100), ..servers(&["a"], 1) });
     (0..3).for_each(|_| port.check(0, false));
@@ -451,6 +464,22 @@ fn over_its_limit_a_pool_is_sorry_until_the_load_has_fallen() {
     assert_eq!(port.reason(), None);
     port.plain(5).unwrap();
     assert_eq!(port.pool.status().sorry_times, 1);
+}
+
+#[test]
+fn sorry_goes_off_though_requests_keep_coming() {
+    let sorry = Some(SorrySettings { until: 50, steady: ms(10) });
+    let queue = QueueLimits { length: 0, ..QueueLimits::default() };
+    let mut port = Port::new(Settings { sorry, queue, ..servers(&["a"], 1) });
+    port.plain(1).unwrap();
+    assert_eq!(port.plain(2), Err(Cause::Full));
+    port.release(0);
+    for id in 3..13 {
+        assert_eq!(port.plain(id), Err(Cause::Full), "it was calm for {} ms", id - 3);
+        port.pass(ms(1));
+    }
+    assert_eq!(port.reason(), None);
+    port.plain(13).unwrap();
 }
 
 #[test]
