@@ -28,6 +28,7 @@ mod process;
 mod programs;
 mod ring;
 mod rows;
+mod section;
 mod server;
 mod statistics;
 mod system_calls;

@@ -2,7 +2,8 @@
 //! the questions that were left open about triggers.
 //!
 //! Each part is measured by itself and kept in the build folder; the page is made of the parts that
-//! were kept, so that one can be measured anew without the others.
+//! were kept, so that one can be measured anew without the others. Where others are not kept, a part that
+//! is a section of its own takes its place on the page that stands.
 
 mod accepting;
 mod costs;
@@ -10,8 +11,10 @@ mod counting;
 mod echo;
 mod page;
 mod part;
+mod release;
 
 use super::page::machine;
+use super::section;
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
@@ -20,6 +23,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
+
+/// Where the results stand.
+const PAGE: &str = "docs/bench-loop.md";
 
 #[derive(Args, Debug)]
 pub(super) struct LoopArguments {
@@ -65,12 +71,12 @@ pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<()
         rounds: *rounds,
         window: Duration::from_millis(*milliseconds),
     };
-    build(workspace, &bench)?;
     let script = workspace.root.join("xtask/peers/echo_multiplex.pl");
     let peers = echo::peers(&bench, &script);
     let command = format!("cargo xtask bench loop --rounds {rounds} --milliseconds {milliseconds}");
     let kept = bench.folder.join("loop");
     let wanted = |name: &str| only.as_deref().is_none_or(|only| name.starts_with(only));
+    build(workspace, &bench, names().iter().any(|name| wanted(name) && needs_peers(name)))?;
     let mut parts = Vec::new();
     for name in names() {
         let mut part = Part::kept(&kept, &name);
@@ -88,14 +94,15 @@ pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<()
     let missing: Vec<&str> =
         parts.iter().filter(|(_, part)| part.is_none()).map(|(name, _)| name.as_str()).collect();
     if !missing.is_empty() {
-        println!("not measured yet, so there is no page: {}", missing.join(", "));
-        return Ok(());
+        println!("not kept, so the page is not made anew: {}", missing.join(", "));
+        let new = parts.iter().filter(|(name, _)| wanted(name) && !dry);
+        return new.filter_map(|(_, part)| part.as_ref()).try_for_each(|part| put(workspace, part));
     }
     let parts: Vec<Part> = parts.into_iter().filter_map(|(_, part)| part).collect();
     if !dry {
-        fs::write(workspace.root.join("docs/bench-loop.md"), page::page(&machine(), &parts))
-            .map_err(|error| Failure::new(format!("docs/bench-loop.md: {error}")))?;
-        println!("wrote docs/bench-loop.md");
+        fs::write(workspace.root.join(PAGE), page::page(&machine(), &parts))
+            .map_err(|error| Failure::new(format!("{PAGE}: {error}")))?;
+        println!("wrote {PAGE}");
     }
     let missed: Vec<String> = page::goals(&parts)
         .into_iter()
@@ -104,11 +111,26 @@ pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<()
     if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
 }
 
+/// Puts a part on the page that stands, if it is a section of its own on which no goal depends.
+fn put(workspace: &Workspace, part: &Part) -> Result<(), Failure> {
+    if !part.text.starts_with("## ") || !part.goals.is_empty() {
+        return Ok(());
+    }
+    section::put_into(workspace, PAGE, &section::made(&part.text, &part.made), page::GOALS)
+}
+
 /// All parts, in the order of the page.
 fn names() -> Vec<String> {
     let echoes = echo::SHAPES.iter().map(|(all, active)| format!("echo-{all}-{active}"));
-    let others =
-        ["instructions", "timers", "epoll_ctl", "triggers-100", "triggers-1000", "accepting"];
+    let others = [
+        "instructions",
+        "timers",
+        "epoll_ctl",
+        "triggers-100",
+        "triggers-1000",
+        "release",
+        "accepting",
+    ];
     echoes.chain(others.map(str::to_owned)).collect()
 }
 
@@ -118,6 +140,7 @@ fn measure(bench: &Bench, peers: &[echo::Peer], name: &str) -> Result<Part, Fail
         "timers" => costs::timers(bench),
         "epoll_ctl" => costs::epoll_control(bench),
         "accepting" => accepting::measure(bench),
+        "release" => release::measure(bench),
         "triggers-100" => echo::triggers(bench, 100),
         "triggers-1000" => echo::triggers(bench, 1000),
         name => {
@@ -129,14 +152,23 @@ fn measure(bench: &Bench, peers: &[echo::Peer], name: &str) -> Result<Part, Fail
     }
 }
 
-/// Builds all of them, as they are released.
-fn build(workspace: &Workspace, bench: &Bench) -> Result<(), Failure> {
+/// Whether a part holds the loop against others than those in its own crate.
+fn needs_peers(name: &str) -> bool {
+    name.starts_with("echo") || name == "instructions"
+}
+
+/// Builds what is measured, as it is released.
+fn build(workspace: &Workspace, bench: &Bench, with_peers: bool) -> Result<(), Failure> {
     eprintln!("building as released");
-    for package in ["roadstead-event", "roadstead-control", "xtask"] {
+    let packages = ["roadstead-event", "roadstead-control", "xtask"];
+    for package in &packages[..if with_peers { packages.len() } else { 1 }] {
         shell::run(workspace.cargo(["build", "--release", "-p", package, "--examples"]))?;
     }
     fs::create_dir_all(&bench.folder)
         .map_err(|error| Failure::new(format!("{}: {error}", bench.folder.display())))?;
+    if !with_peers {
+        return Ok(());
+    }
     let mut compiler = Command::new("cc");
     compiler.args(["-O2", "-o"]).arg(bench.folder.join("echo_libevent"));
     compiler.arg(workspace.root.join("xtask/peers/echo_libevent.c")).arg("-levent_core");

@@ -282,7 +282,7 @@ impl Run {
 }
 
 /// Keeps this thread, and what it starts, on the first core that it may use.
-fn share_a_core() -> io::Result<()> {
+pub(super) fn share_a_core() -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let first = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap_or(0);
     let mut one = CpuSet::new();

@@ -88,6 +88,9 @@ pub(super) fn goals(parts: &[Part]) -> Vec<(String, bool)> {
     goals
 }
 
+/// The heading of the last section.
+pub(super) const GOALS: &str = "## What was asked for";
+
 /// The page for the documentation.
 pub(super) fn page(machine: &Machine, parts: &[Part]) -> String {
     let Machine { cores, kernel, perl, .. } = machine;
@@ -102,7 +105,8 @@ pub(super) fn page(machine: &Machine, parts: &[Part]) -> String {
     for part in parts {
         text.push_str(&part.text);
     }
-    text.push_str("## What was asked for\n\n");
+    text.push_str(GOALS);
+    text.push_str("\n\n");
     for (goal, met) in goals(parts) {
         text.push_str(&format!("- {}: {goal}\n", if met { "met" } else { "**missed**" }));
     }
