@@ -2,9 +2,9 @@
 # The peer of `cargo xtask bench main`: lines of many clients to a few programs on pipes, through
 # IO::Multiplex as its manual shows it, with all that makes it quicker and keeps the work the same.
 #
-#   io_multiplex.pl WORKERS PROGRAM ARGS…
+#   io_multiplex.pl [--pipeline=N] WORKERS PROGRAM ARGS…
 #
-# Round robin; one line in flight a program, the rest wait in one queue; answers go back to their
+# Round robin; N lines in flight a program (1 by default), the rest wait in one queue; answers go back to their
 # client in the order of its lines. Says `ready {…}` with its address when it listens. Ends with its
 # standard input; its programs end with their pipes.
 use strict;
@@ -13,6 +13,11 @@ use IO::Handle;
 use IO::Multiplex;
 use IO::Socket::INET;
 
+my $pipeline = 1;
+if (@ARGV && $ARGV[0] =~ /^--pipeline=([0-9]+)$/) {
+    $pipeline = $1;
+    shift @ARGV;
+}
 my ($count, @program) = @ARGV;
 die "usage: io_multiplex.pl WORKERS PROGRAM ARGS...\n" unless @program;
 
@@ -43,7 +48,7 @@ sub admit {
     for (1 .. @workers) {
         my $worker = $workers[$next];
         $next = ($next + 1) % @workers;
-        return $worker->ask($client, $slot, $line) unless $worker->{client};
+        return $worker->ask($client, $slot, $line) if @{ $worker->{asked} } < $pipeline;
     }
     push @waiting, [$client, $slot, $line];
 }
@@ -88,8 +93,8 @@ sub mux_close {
 
 package Worker;
 
-# A program on two pipes. Its input is written to directly: with one line in flight the pipe is
-# empty, so this cannot block, and it saves IO::Multiplex a pass over all its handles.
+# A program on two pipes. Its input is written to directly: the lines in flight are far less than a
+# pipe holds, so this cannot block, and it saves IO::Multiplex a pass over all its handles.
 sub start {
     my ($class) = @_;
     pipe(my $input, my $to) or die "pipe: $!\n";
@@ -100,7 +105,7 @@ sub start {
         open STDOUT, '>&', $output or die "stdout: $!\n";
         exec @program or die "$program[0]: $!\n";
     }
-    my $self = bless { to => $to, from => $from, client => undef, slot => undef }, $class;
+    my $self = bless { to => $to, from => $from, asked => [] }, $class;
     $mux->add($from);
     $mux->set_callback_object($self, $from);
     return $self;
@@ -108,19 +113,19 @@ sub start {
 
 sub ask {
     my ($self, $client, $slot, $line) = @_;
-    @$self{qw(client slot)} = ($client, $slot);
+    push @{ $self->{asked} }, [$client, $slot];
     my $written = syswrite $self->{to}, $line;
     die "a program takes no line: $!\n" unless defined $written && $written == length $line;
 }
 
 sub mux_input {
     my ($self, $mux, $handle, $input) = @_;
-    return unless $$input =~ s/^(.*?\n)//;
-    my ($client, $slot) = @$self{qw(client slot)};
-    $self->{client} = undef;
-    $client->answered($slot, $1);
-    my $first = shift @waiting or return;
-    $self->ask(@$first);
+    while ($$input =~ s/^(.*?\n)//) {
+        my ($client, $slot) = @{ shift @{ $self->{asked} } };
+        $client->answered($slot, $1);
+        my $first = shift @waiting or next;
+        $self->ask(@$first);
+    }
 }
 
 sub mux_eof { die "a program has ended\n" }

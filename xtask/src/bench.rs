@@ -16,10 +16,12 @@
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 
+mod accepts;
 mod database;
 mod event;
 mod fields;
 mod fields_goals;
+mod growth;
 mod http;
 mod lines;
 mod load;
@@ -41,6 +43,7 @@ use clap::{Args, Subcommand};
 use page::Row;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statistics::Pairs;
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
@@ -70,6 +73,9 @@ enum What {
     Loop(event::LoopArguments),
 }
 
+/// Where the results of the main job stand.
+const PAGE: &str = "docs/bench-main.md";
+
 #[derive(Args, Debug)]
 struct MainArguments {
     /// Paired rounds of each measurement
@@ -78,12 +84,18 @@ struct MainArguments {
     /// Seconds that are measured in each round
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// Only this part; nothing is written then
-    #[arg(long, value_parser = ["lines", "rows"])]
+    /// Only this part; `lines` and `rows` then write nothing, others their section of the page
+    #[arg(long, value_parser = ["lines", "rows", "accepts", "saturated", "growth"])]
     only: Option<String>,
     /// Show the table without writing the page
     #[arg(long)]
     dry: bool,
+}
+
+impl MainArguments {
+    fn wants(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == part)
+    }
 }
 
 /// What all measurements share.
@@ -118,7 +130,11 @@ fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Fail
     requirements::provide(requirements::BENCH)?;
     raise_descriptors();
     let ground = prepare(workspace, arguments)?;
-    let wanted = |part: &str| arguments.only.as_deref().is_none_or(|only| only == part);
+    let wanted = |part: &str| arguments.wants(part);
+    let command = format!(
+        "cargo xtask bench main --rounds {} --seconds {}",
+        arguments.rounds, arguments.seconds
+    );
     let mut rows = Vec::new();
     if wanted("lines") {
         for shape in lines::SHAPES {
@@ -128,20 +144,41 @@ fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Fail
     if wanted("rows") {
         rows.push(rows::measure(&ground)?);
     }
-    println!("{}", page::table(&rows));
+    if !rows.is_empty() {
+        println!("{}", page::table(&rows));
+    }
     if !arguments.dry && arguments.only.is_none() {
-        let path = workspace.root.join("docs/bench-main.md");
-        let command = format!(
-            "cargo xtask bench main --rounds {} --seconds {}",
-            arguments.rounds, arguments.seconds
-        );
-        let text = page::page(&command, &page::machine(), &rows);
-        fs::create_dir_all(workspace.root.join("docs"))
-            .and_then(|()| fs::write(&path, text))
-            .map_err(|error| Failure::new(format!("docs/bench-main.md: {error}")))?;
-        println!("wrote docs/bench-main.md");
+        fs::write(workspace.root.join(PAGE), page::page(&command, &page::machine(), &rows))
+            .map_err(|error| Failure::new(format!("{PAGE}: {error}")))?;
+        println!("wrote {PAGE}");
+    }
+    let put = |part: &str, section: &str| {
+        println!("{section}");
+        if arguments.dry {
+            return Ok(());
+        }
+        let made = format!("`{command} --only {part}` on {}", page::machine().date);
+        section::put_into(workspace, PAGE, &section::made(section, &made), "## Method")
+    };
+    if wanted("accepts") {
+        put("accepts", &accepts::section(&accepts::measure(&ground)?))?;
+    }
+    if wanted("saturated") {
+        let row = lines::saturated(&ground)?;
+        put("saturated", &lines::saturated_section(&row))?;
+        rows.push(row);
+    }
+    if wanted("growth") {
+        put("growth", &growth::measure(&ground, &bare_echo(workspace)?)?)?;
     }
     verdict(&rows)
+}
+
+/// The bare loop, as it is released.
+fn bare_echo(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    let example = ["build", "--release", "-p", "roadstead-event", "--example", "echo_bare"];
+    shell::run(workspace.cargo(example))?;
+    Ok(workspace.built("release", "examples/echo_bare"))
 }
 
 /// A goal that was missed is a failure, after everything was shown.
@@ -153,8 +190,10 @@ fn verdict(rows: &[Row]) -> Result<(), Failure> {
 fn prepare(workspace: &Workspace, arguments: &MainArguments) -> Result<Ground, Failure> {
     eprintln!("building as released");
     shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
-    let example = ["-p", "roadstead-database", "--example", "row_by_row"];
-    shell::run(workspace.cargo(["build", "--release"].iter().chain(&example)))?;
+    if arguments.wants("rows") {
+        let example = ["-p", "roadstead-database", "--example", "row_by_row"];
+        shell::run(workspace.cargo(["build", "--release"].iter().chain(&example)))?;
+    }
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder)
         .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
@@ -180,10 +219,24 @@ fn raise_descriptors() {
 fn pairs(
     ground: &Ground,
     name: &str,
-    mut ours: impl FnMut() -> Result<f64, Failure>,
-    mut theirs: impl FnMut() -> Result<f64, Failure>,
+    ours: impl FnMut() -> Result<f64, Failure>,
+    theirs: impl FnMut() -> Result<f64, Failure>,
 ) -> Result<Pairs, Failure> {
     let mut pairs = Pairs::default();
+    for (ours, theirs) in pairs_of(ground, name, ours, theirs)? {
+        pairs.push(ours, theirs);
+    }
+    Ok(pairs)
+}
+
+/// The same where a run shows more than one number.
+fn pairs_of<T: fmt::Debug>(
+    ground: &Ground,
+    name: &str,
+    mut ours: impl FnMut() -> Result<T, Failure>,
+    mut theirs: impl FnMut() -> Result<T, Failure>,
+) -> Result<Vec<(T, T)>, Failure> {
+    let mut pairs = Vec::new();
     for round in 0..ground.rounds {
         let pair = if round % 2 == 0 {
             let ours = ours()?;
@@ -193,8 +246,8 @@ fn pairs(
             (ours()?, theirs)
         };
         let (number, all) = (round + 1, ground.rounds);
-        eprintln!("{name}: round {number} of {all}: {:.2} against {:.2}", pair.0, pair.1);
-        pairs.push(pair.0, pair.1);
+        eprintln!("{name}: round {number} of {all}: {:.2?} against {:.2?}", pair.0, pair.1);
+        pairs.push(pair);
     }
     Ok(pairs)
 }

@@ -12,16 +12,18 @@
 //! the programs wrote in it, by the bytes a line takes over the whole run.
 
 use super::load::{Load, Plan};
-use super::page::Row;
+use super::page::{self, Row};
 use super::process;
 use super::server::{Server, wait_until};
 use super::statistics::Pairs;
 use super::system_calls::{self, Counting};
 use super::{Ground, pairs};
 use crate::shell::Failure;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::slice;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,15 +37,22 @@ const SETTLE: Duration = Duration::from_secs(1);
 const AROUND: u32 = 6;
 /// The same where both sides accept at once.
 const AROUND_POOL: u32 = 2;
-/// Lines in flight on a connection before the clients would wait; paced loads stay far below.
+/// The same for the peer where clients send from the first accept on: it takes a new connection only
+/// once in a pass over all that is ready, and needs ten seconds for a thousand.
+const AROUND_SATURATED: u32 = 12;
+/// Lines in flight on a connection before the clients of a paced load would wait.
 const IN_FLIGHT: u32 = 64;
+/// Lines in flight to one program where the server is saturated.
+const PIPELINE: u32 = 64;
 
 /// How many clients send how much.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     connections: u32,
-    /// Lines a second on each connection.
-    rate: u32,
+    /// Lines a second on each connection; as many as are answered when there is none.
+    rate: Option<u32>,
+    /// Lines on their way on a connection before its client waits; paced loads stay far below.
+    in_flight: u32,
     /// Seconds that the load runs beyond the window.
     around: u32,
     /// How many times the peer's CPU time must be ours.
@@ -52,14 +61,24 @@ pub(super) struct Shape {
 
 /// The loads of row A: a thousand quiet clients, and thirty busy ones.
 pub(super) const SHAPES: [Shape; 2] = [
-    Shape { connections: 1000, rate: 1, around: AROUND, goal: Some(20.0) },
-    Shape { connections: 30, rate: 50, around: AROUND, goal: None },
+    Shape {
+        connections: 1000,
+        rate: Some(1),
+        in_flight: IN_FLIGHT,
+        around: AROUND,
+        goal: Some(20.0),
+    },
+    Shape { connections: 30, rate: Some(50), in_flight: IN_FLIGHT, around: AROUND, goal: None },
 ];
 
 #[derive(Clone, Copy, Debug)]
-enum Side<'a> {
+pub(super) enum Side<'a> {
     Ours,
     Peer,
+    /// Ours with many lines in flight to a program, and a queue for all that the clients have.
+    Saturated,
+    /// IO::Multiplex with as many.
+    PeerSaturated,
     /// Ours, with so many lines in flight to a program.
     Pool(u32),
     /// A bare loop with as many.
@@ -78,7 +97,13 @@ pub(super) struct PoolShape<'a> {
 /// CPU µs a line of a pool of programs, ours against a bare loop.
 pub(super) fn pool(ground: &Ground, shape: PoolShape<'_>) -> Result<Pairs, Failure> {
     let PoolShape { pipeline, bare } = shape;
-    let load = Shape { connections: 1000, rate: 10, around: AROUND_POOL, goal: None };
+    let load = Shape {
+        connections: 1000,
+        rate: Some(10),
+        in_flight: IN_FLIGHT,
+        around: AROUND_POOL,
+        goal: None,
+    };
     let cpu = |side| window(ground, load, side, false).map(|window| window.us_per_line());
     let name = format!("a pool with {pipeline} in flight");
     pairs(ground, &name, || cpu(Side::Pool(pipeline)), || cpu(Side::Bare(pipeline, bare)))
@@ -101,11 +126,50 @@ impl Window {
 
 /// All rounds of one load.
 pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
-    let Shape { connections, rate, goal, .. } = shape;
+    let Shape { connections, rate, .. } = shape;
+    let rate = rate.unwrap_or_default();
     let name = format!("{connections} connections × {rate} line/s to {WORKERS} programs");
-    let cpu = |side| window(ground, shape, side, false).map(|window| window.us_per_line());
-    let pairs = pairs(ground, &name, || cpu(Side::Ours), || cpu(Side::Peer))?;
-    let calls = |side| {
+    row(ground, name, [(Side::Ours, shape), (Side::Peer, shape)])
+}
+
+/// As many lines as go through, by programs that have many in flight.
+pub(super) fn saturated(ground: &Ground) -> Result<Row, Failure> {
+    let (connections, in_flight) = (1000, 20);
+    let ours = Shape { connections, rate: None, in_flight, around: AROUND_POOL, goal: Some(8.0) };
+    let peer = Shape { around: AROUND_SATURATED, ..ours };
+    let name = format!(
+        "{connections} connections × {in_flight} in flight, {WORKERS} programs × {PIPELINE} in flight"
+    );
+    row(ground, name, [(Side::Saturated, ours), (Side::PeerSaturated, peer)])
+}
+
+/// Its section of the page.
+pub(super) fn saturated_section(row: &Row) -> String {
+    let mut text = format!("## Saturated\n\n{SATURATED}\n{}", page::rows(slice::from_ref(row)));
+    if let Some([ours, theirs]) = &row.calls {
+        text.push_str(&format!(
+            "\nSystem calls a line, counted by strace in one further run each: Roadstead {ours}; {} {theirs}.\n",
+            row.peer
+        ));
+    }
+    text
+}
+
+const SATURATED: &str = "\
+As *Lines to programs*, but the clients send the next line when one is answered, and both servers keep many lines in flight to
+each program (`pipeline`, in the Perl script `--pipeline`). CPU time is that of the server alone. Both are busy all the
+time, so lines of ours are many more than the peer's in the same window.
+";
+
+/// All rounds of one load, with the system calls of one more.
+fn row(
+    ground: &Ground,
+    name: String,
+    [ours, peer]: [(Side<'_>, Shape); 2],
+) -> Result<Row, Failure> {
+    let cpu = |(side, shape)| window(ground, shape, side, false).map(|it| it.us_per_line());
+    let pairs = pairs(ground, &name, || cpu(ours), || cpu(peer))?;
+    let calls = |(side, shape)| {
         let window = window(ground, shape, side, true)?;
         Ok(window.calls.unwrap_or_default())
     };
@@ -117,8 +181,8 @@ pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
         theirs: pairs.theirs(),
         ratio: pairs.theirs_by_ours(),
         ratio_means: "times less CPU",
-        goal,
-        calls: Some([calls(Side::Ours)?, calls(Side::Peer)?]),
+        goal: ours.1.goal,
+        calls: Some([calls(ours)?, calls(peer)?]),
     })
 }
 
@@ -135,20 +199,46 @@ fn server(ground: &Ground, side: Side<'_>) -> Result<Server, Failure> {
             command.arg(&ground.roadstead).args(WORKER);
             (command, "ours.log")
         }
+        Side::Saturated => (saturated_server(ground)?, "ours.log"),
         Side::Bare(in_flight, program) => {
             let mut command = Command::new(program);
             command.args([WORKERS.to_string(), in_flight.to_string()]);
             command.arg(&ground.roadstead).args(WORKER);
             (command, "bare.log")
         }
-        Side::Peer => {
+        Side::Peer | Side::PeerSaturated => {
             let mut command = Command::new("perl");
             command.arg(ground.root.join("xtask/peers/io_multiplex.pl"));
+            if matches!(side, Side::PeerSaturated) {
+                command.arg(format!("--pipeline={PIPELINE}"));
+            }
             command.arg(WORKERS.to_string()).arg(&ground.roadstead).args(WORKER);
             (command, "peer.log")
         }
     };
     Server::start(command, &ground.folder.join(log))
+}
+
+/// Ours, from a configuration: a queue that refuses no line cannot be said in arguments.
+fn saturated_server(ground: &Ground) -> Result<Command, Failure> {
+    let file = ground.folder.join("saturated.toml");
+    let text = format!(
+        "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"main\"\n\n\
+         [pool.main]\nprogram = [{:?}, {:?}, {:?}]\nworkers = {{ min = {WORKERS}, max = {WORKERS} }}\n\
+         pipeline = {PIPELINE}\nqueue = {{ length = 40000 }}\n",
+        ground.roadstead, WORKER[0], WORKER[1]
+    );
+    fs::write(&file, text).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
+    let mut command = Command::new(&ground.roadstead);
+    command.arg("serve").arg(&file);
+    Ok(command)
+}
+
+/// A server whose programs run, and the programs.
+pub(super) fn start(ground: &Ground, side: Side<'_>) -> Result<(Server, Vec<u32>), Failure> {
+    let server = server(ground, side)?;
+    let workers = server.workers(&WORKER, WORKERS)?;
+    Ok((server, workers))
 }
 
 /// One run of one side.
@@ -158,12 +248,9 @@ fn window(
     side: Side<'_>,
     count_calls: bool,
 ) -> Result<Window, Failure> {
-    let server = server(ground, side)?;
-    let run = Run {
-        workers: server.workers(&WORKER, WORKERS)?,
-        server,
-        calls_to: count_calls.then(|| ground.folder.join("calls.txt")),
-    };
+    let (server, workers) = start(ground, side)?;
+    let run =
+        Run { workers, server, calls_to: count_calls.then(|| ground.folder.join("calls.txt")) };
     let window = run.window(ground, shape)?;
     run.server.stop()?;
     Ok(window)
@@ -233,8 +320,8 @@ impl Run {
 fn plan(ground: &Ground, shape: Shape) -> Plan {
     Plan {
         connections: shape.connections,
-        rate: Some(shape.rate),
-        in_flight: IN_FLIGHT,
+        rate: shape.rate.map(f64::from),
+        in_flight: shape.in_flight,
         seconds: ground.seconds + shape.around,
         lines: "work",
         reply: "any",

@@ -14,7 +14,7 @@ const SPOILERS: [&str; 7] =
 pub(super) struct Plan {
     pub(super) connections: u32,
     /// Lines a second on each connection; as many as are answered when there is none.
-    pub(super) rate: Option<u32>,
+    pub(super) rate: Option<f64>,
     /// Lines in flight on each connection.
     pub(super) in_flight: u32,
     pub(super) seconds: u32,

@@ -92,16 +92,11 @@ pub(super) fn table(rows: &[Row]) -> String {
     text
 }
 
-/// The page for the documentation.
-pub(super) fn page(command: &str, machine: &Machine, rows: &[Row]) -> String {
-    let Machine { cores, kernel, date, perl } = machine;
-    let mut text = format!(
-        "# The main job, measured\n\n\
-         Made by `{command}` on {date}: {cores} cores, Linux {kernel}, loopback, Perl {perl}.\n\
-         Absolute numbers are worth ±30 % on a shared machine; the ratios are taken between runs a\n\
-         few seconds apart and are what counts. Shown are medians (lower to upper quartile).\n\n\
-         | Work | Measure | Roadstead | Peer | Better by | Goal |\n|---|---|---|---|---|---|\n"
-    );
+/// The table of a page.
+pub(super) fn rows(rows: &[Row]) -> String {
+    let mut text =
+        "| Work | Measure | Roadstead | Peer | Better by | Goal |\n|---|---|---|---|---|---|\n"
+            .to_owned();
     for row in rows {
         let Row { name, unit, peer, ratio_means, .. } = row;
         let [ours, theirs, ratio] = [row.ours, row.theirs, row.ratio].map(shown);
@@ -110,6 +105,19 @@ pub(super) fn page(command: &str, machine: &Machine, rows: &[Row]) -> String {
             "| {name} | {unit} | {ours} | {peer}: {theirs} | {ratio} {ratio_means} | {goal} |\n"
         ));
     }
+    text
+}
+
+/// The page for the documentation.
+pub(super) fn page(command: &str, machine: &Machine, rows: &[Row]) -> String {
+    let Machine { cores, kernel, date, perl } = machine;
+    let mut text = format!(
+        "# The main job, measured\n\n\
+         Made by `{command}` on {date}: {cores} cores, Linux {kernel}, loopback, Perl {perl}.\n\
+         Absolute numbers are worth ±30 % on a shared machine; the ratios are taken between runs a\n\
+         few seconds apart and are what counts. Shown are medians (lower to upper quartile).\n\n"
+    );
+    text.push_str(&self::rows(rows));
     let counted: Vec<_> = rows.iter().filter_map(|row| Some((row, row.calls.as_ref()?))).collect();
     if !counted.is_empty() {
         text.push_str("\nSystem calls a line, counted by strace in one further run each:\n\n");

@@ -141,7 +141,7 @@ pub(super) fn latency(ground: &Ground) -> Result<String, Failure> {
     let (server, target) = database(Kind::Postgres);
     let plan = Plan {
         connections: 10,
-        rate: Some(1),
+        rate: Some(1.0),
         in_flight: 1,
         seconds: ground.seconds.max(5),
         ..SATURATED
