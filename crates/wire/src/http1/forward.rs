@@ -59,6 +59,12 @@ impl RequestHead {
         strip(&mut self.fields, self.connection, upgrade);
         canonical(&mut self.fields, self.body);
         drop_alike(&mut self.fields);
+        if !self.authority.is_empty() && !self.fields.contains(&known::HOST) {
+            // HTTP/1.0 may name its host in the target alone. Its way was found by that, so the
+            // server is to see no other, however full the head is.
+            self.fields = std::mem::take(&mut self.fields).with_limits(fields::Limits::MAX);
+            let _ = self.fields.try_insert(&known::HOST, &self.line[self.authority.clone()]);
+        }
         if via.fields != Forwarded::Nothing && via.trusted {
             return;
         }

@@ -66,7 +66,7 @@ pub struct RequestHead {
     /// Where the path begins in the target; at its end for an address without one.
     path: usize,
     /// The address in an absolute target.
-    authority: Range<usize>,
+    pub(super) authority: Range<usize>,
     /// The version that the client spoke.
     pub version: Version,
     /// The lines of the head, in their order and spelling.

@@ -60,6 +60,8 @@ fn the_framing_is_spelled_canonically() {
 fn targets_go_on_as_paths_in_1_1_and_a_host_is_there() {
     let absolute = sent("GET http://a?q HTTP/1.1\nHost: a\n\n", &PLAIN);
     assert_eq!(absolute, "GET /?q HTTP/1.1\nHost: a\n\n");
+    let alone = sent("GET http://a:80/x HTTP/1.0\n\n", &PLAIN).to_ascii_lowercase();
+    assert_eq!(alone, "get /x http/1.1\nhost: a:80\n\n");
     assert_eq!(sent("OPTIONS * HTTP/1.1\nHost: a\n\n", &PLAIN), "OPTIONS * HTTP/1.1\nHost: a\n\n");
     assert_eq!(sent("GET /x HTTP/1.0\n\n", &PLAIN), "GET /x HTTP/1.1\nHost: server:80\n\n");
 }
