@@ -222,6 +222,10 @@ impl Shard {
             }
         }
         self.pool_timer = Some((calls.timer(calls.now()), None));
+        // Another shard may have clients before the first turn here: what they ask is to find the
+        // same workers as later.
+        self.core.now = calls.now();
+        self.pump(calls);
     }
 
     /// How it ended, once the loop has stopped.
