@@ -131,11 +131,14 @@ impl Core {
     }
 
     /// Whether a session whose replies are still owed may ask for more: not before it is known
-    /// which program is its own.
-    pub(crate) fn may_ask_more(&self, place: usize, session: SessionId) -> bool {
-        // Of a home elsewhere that is not known: one at a time, then.
-        let own = self.pools[place].own.as_ref();
-        own.is_none_or(|own| own.bindings.way(session) != Way::Pool)
+    /// which program is its own. At a home elsewhere it is known once the program has `answered`
+    /// something.
+    pub(crate) fn may_ask_more(&self, place: usize, session: SessionId, answered: bool) -> bool {
+        let Some(own) = &self.pools[place].own else { return true };
+        match self.others.elsewhere(place) {
+            Some(_) => answered,
+            None => own.bindings.way(session) != Way::Pool,
+        }
     }
 
     /// Whether the programs of a pool are each a connection's own.

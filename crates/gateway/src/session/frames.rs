@@ -39,6 +39,8 @@ pub(super) struct Frames {
     decoder: Decoder,
     input: Input,
     owed: Owed,
+    /// A worker has answered something.
+    answered: bool,
     /// A frame was begun, and its deadline is armed.
     begun: bool,
     /// The request whose worker was asked to wait.
@@ -62,6 +64,7 @@ impl Frames {
             pool,
             plan,
             input: Input::Open,
+            answered: false,
             begun: false,
             holding: None,
         }
@@ -211,7 +214,7 @@ impl Frames {
     }
 
     fn is_full(&self, core: &Core) -> bool {
-        let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id);
+        let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id, self.answered);
         waits || self.owed.len() >= self.plan.in_flight_max
     }
 
@@ -267,6 +270,7 @@ impl Frames {
         delivery: Delivery,
         core: &mut Core,
     ) {
+        self.answered |= matches!(delivery, Delivery::Part(_) | Delivery::End(Outcome::Reply(_)));
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
         if let Some((more, outcome)) = self.owed.deliver(sequence, delivery, limits) {
             core.note_undelivered(self.pool, transport.peer(), &outcome);
