@@ -380,7 +380,6 @@ impl Core {
         match exchange.state.home() {
             Some(home) => {
                 self.others.tell(home, Crossing::Abandon(id, outcome.end().cause));
-                self.log_away(id, &mut exchange, &outcome);
             }
             None => self.account(id, &mut exchange, &outcome),
         }
@@ -391,7 +390,6 @@ impl Core {
     /// An outcome that its home has counted goes to its client.
     fn deliver_end(&mut self, id: RequestId, outcome: Outcome) {
         if let Some(mut exchange) = self.take_out(id) {
-            self.log_away(id, &mut exchange, &outcome);
             let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
             self.finished.push((exchange.client, Delivery::End(outcome)));
         }

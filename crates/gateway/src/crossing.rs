@@ -17,6 +17,7 @@ use crate::core::Word;
 use crate::exchanges::{Delivery, SessionId};
 use crate::fleet::Fleet;
 use crate::form::Form;
+use crate::logbook::Trail;
 use crate::mail::Mail;
 
 /// Requests of one shard that may be away at once.
@@ -32,6 +33,8 @@ pub(crate) struct Passed {
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
     pub(crate) session: Option<SessionId>,
+    /// Its line is written where it is counted.
+    pub(crate) trail: Option<Box<Trail>>,
     pub(crate) body: Slice,
     pub(crate) form: Form,
 }

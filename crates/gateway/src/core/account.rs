@@ -21,13 +21,6 @@ impl Core {
         }
     }
 
-    /// Of a request that its home has counted, only the line in the access log is left.
-    pub(super) fn log_away(&mut self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
-        if let Some(trail) = exchange.trail.take() {
-            self.log(id, exchange, trail, outcome);
-        }
-    }
-
     /// Writes the line of a request into the access log.
     fn log(
         &mut self,

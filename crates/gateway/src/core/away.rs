@@ -33,6 +33,7 @@ impl Core {
             at_us: exchange.at_us,
             stamps: exchange.stamps,
             session: exchange.client.session(),
+            trail: exchange.trail.take(),
             body: body.compact(),
             form,
         };
@@ -63,7 +64,7 @@ impl Core {
 
     /// A request of another shard.
     fn take_in(&mut self, passed: Passed) {
-        let Passed { from, pool, peer, at_us, stamps, session, body, form } = passed;
+        let Passed { from, pool, peer, at_us, stamps, session, trail, body, form } = passed;
         let id = self.exchanges.insert(Exchange {
             client: Client::Elsewhere { request: from, session },
             peer,
@@ -75,7 +76,7 @@ impl Core {
             named: None,
             knows: None,
             method: None,
-            trail: None,
+            trail,
             state: State::Received,
         });
         self.others.invite(from, id);
@@ -97,8 +98,10 @@ impl Core {
             }
             Word::Whole | Word::Abandoned => true,
         };
-        if told {
-            self.tell(id, word);
+        match word {
+            Word::More(part) => self.pass(id, part),
+            word if told => self.tell(id, word),
+            Word::Hold | Word::GoOn | Word::Whole | Word::Abandoned => {}
         }
     }
 

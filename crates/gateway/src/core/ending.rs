@@ -28,10 +28,7 @@ impl Core {
     pub(crate) fn abandon(&mut self, id: RequestId, cause: Cause) {
         let state = self.exchanges.get_mut(id).map(|exchange| exchange.state);
         if let Some(home) = state.and_then(State::home) {
-            if let Some(mut exchange) = self.take_out(id) {
-                let end = Outcome::Ended(End::new(cause, Phase::Work), Slice::default());
-                self.log_away(id, &mut exchange, &end);
-            }
+            self.take_out(id);
             return self.others.tell(home, Crossing::Abandon(id, cause));
         }
         self.tell(id, Word::Abandoned);
@@ -62,9 +59,8 @@ impl Core {
             let outcome = Outcome::ended(cause, phase, "the daemon ends");
             exchange.stamps.done = Some(self.now);
             // Its home counts it.
-            match exchange.state.home() {
-                Some(_) => self.log_away(id, &mut exchange, &outcome),
-                None => self.account(id, &mut exchange, &outcome),
+            if exchange.state.home().is_none() {
+                self.account(id, &mut exchange, &outcome);
             }
             self.finished.push((exchange.client, Delivery::End(outcome)));
         }

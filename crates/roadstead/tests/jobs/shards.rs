@@ -314,3 +314,26 @@ fn a_drain_that_takes_too_long_counts_each_request_once() {
     let last = log.lines().last().unwrap_or_default();
     assert!(last.contains("ended with requests cut off") && last.contains("requests=2"), "{log}");
 }
+
+#[test]
+fn a_request_that_crossed_has_its_whole_line_in_the_access_log() {
+    let folder = folder();
+    let log = "[access_log]\nto = \"file:access.log\"\n\
+               format = \"{worker} {in} {out} {queue_us} {first_us} {worker_end}\"\n";
+    let pool = format!("{}workers = 1\n", worker_program(&["--echo"]));
+    let daemon = Daemon::serve(folder.path(), &(two_pools("lines", "", &pool) + log));
+    for _ in 0..8 {
+        for name in ["a", "b"] {
+            assert_eq!(Client::connect(&daemon.listeners[name]).ask("hello"), "hello");
+        }
+    }
+    assert!(daemon.stop().success());
+    let text = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
+    assert_eq!(text.lines().count(), 16, "{text}");
+    for line in text.lines() {
+        let values: Vec<&str> = line.split(' ').collect();
+        assert!(["a/0", "b/0"].contains(&values[0]), "{line}");
+        assert_eq!((values[1], values[2], values[5]), ("5", "5", "ok"), "{line}");
+        assert!(values[3].parse::<u64>().is_ok(), "{line}");
+    }
+}
