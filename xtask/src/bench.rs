@@ -13,10 +13,12 @@
 //!                mio, tokio, libevent and IO::Multiplex; what single calls cost
 //!   bench threads        connect, receive, close: pools of threads, a thread for each, none
 //!   bench database       rows into PostgreSQL and MariaDB and out of them, against bare clients
+//!   bench balance        a request in a pool, by schedule and number of workers; bound clients
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 
 mod accepts;
+mod balance;
 mod database;
 mod event;
 mod fields;
@@ -59,6 +61,8 @@ enum What {
     Main(MainArguments),
     /// HTTP/1 through proxies; writes docs/bench-http.md
     Http(http::HttpArguments),
+    /// Instructions of a request in a pool, bytes of a bound client; writes docs/bench-balance.md
+    Balance(balance::BalanceArguments),
     /// Rows into databases and out of them; writes docs/bench-database.md
     Database(database::DatabaseArguments),
     /// Stores of names and values; writes docs/bench-fields.md
@@ -116,6 +120,7 @@ struct Ground {
 pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(), Failure> {
     match &arguments.what {
         What::Main(arguments) => run_main(workspace, arguments),
+        What::Balance(arguments) => balance::run(workspace, arguments),
         What::Threads(arguments) => threads::run(workspace, arguments),
         What::Database(arguments) => database::run(workspace, arguments),
         What::Fields(arguments) => fields::run(workspace, arguments),

@@ -18,6 +18,7 @@ use super::section;
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
+pub(super) use counting::whole_run;
 use part::Part;
 use std::fs;
 use std::path::PathBuf;

@@ -18,7 +18,7 @@ const MORE: usize = 19_000;
 const LOOK_UP: [&str; 1] = ["slab.rs"];
 
 /// What a program executes in all until it ends by itself.
-pub(super) fn whole_run(command: Command) -> Result<f64, Failure> {
+pub(in crate::bench) fn whole_run(command: Command) -> Result<f64, Failure> {
     let mut counting = Command::new("valgrind");
     counting.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
     counting.arg(command.get_program()).args(command.get_args());
