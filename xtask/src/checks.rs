@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The steps of `test`, in their order.
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 12] = [
     "tools",
     "format",
     "tidy",
@@ -22,6 +22,7 @@ const STEPS: [&str; 11] = [
     "features",
     "build",
     "tests",
+    "shards",
     "loom",
     "docs",
     "reference",
@@ -77,6 +78,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
         result
     });
     steps.step("loom", "cargo xtask test --only loom", || proof::bounded(workspace));
+    steps.step("shards", "cargo xtask test --only shards", || runner::on_two_shards(workspace));
     steps.step("docs", "cargo xtask test --only docs", || documentation(workspace));
     steps.step("reference", pages::REPEAT, || pages::check(workspace));
     steps.step("examples", "cargo xtask test --only examples", || examples(workspace));

@@ -53,6 +53,35 @@ pub(crate) fn build(workspace: &Workspace) -> Result<String, Failure> {
     shell::run(workspace.cargo(args)).map(|_| String::new())
 }
 
+/// The variable that says how many shards the daemons of the jobs tests have.
+const SHARDS: &str = "ROADSTEAD_TEST_SHARDS";
+
+/// The jobs tests that are run on two shards as well: what each protocol, each kind of worker, a
+/// drain and the access log promise. Those that wait for databases or for long times are left out.
+const ON_TWO_SHARDS: [&str; 9] = [
+    "access_log::",
+    "addresses::",
+    "balance::",
+    "drain::",
+    "framings::",
+    "http::sticky::",
+    "lines::",
+    "lives::",
+    "programs::",
+];
+
+/// Runs a part of the jobs tests on two shards.
+pub(crate) fn on_two_shards(workspace: &Workspace) -> Result<String, Failure> {
+    // As all tests are built, so that nothing is built for this.
+    let mut args = whole();
+    args.extend(["--test=jobs", "--"].map(str::to_owned));
+    args.extend(ON_TWO_SHARDS.map(str::to_owned));
+    let mut command = workspace.cargo(args);
+    command.env(FAULTS, Counts::Tenth.word()).env(SHARDS, "2");
+    finish(command, Counts::Tenth, &mut Report::default())
+        .map_err(|failure| failure.repeated_by("cargo xtask test --only shards".to_owned()))
+}
+
 /// Runs tests with the given `cargo test` arguments; gives the report even when some failed.
 pub(crate) fn run(
     workspace: &Workspace,
@@ -76,9 +105,13 @@ pub(crate) fn run_with(
         command.arg("--").args(rest);
     }
     let repeat = shell::show(&command);
-    let status = follow(command, counts.silence(), &mut report);
-    let result = status.and_then(|success| verdict(&report, success));
+    let result = finish(command, counts, &mut report);
     (report, result.map_err(|failure| failure.repeated_by(repeat)))
+}
+
+fn finish(command: Command, counts: Counts, report: &mut Report) -> Result<String, Failure> {
+    let success = follow(command, counts.silence(), report)?;
+    verdict(report, success)
 }
 
 fn follow(command: Command, silence: Duration, report: &mut Report) -> Result<bool, Failure> {
