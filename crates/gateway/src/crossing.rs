@@ -191,6 +191,11 @@ impl Others {
         }
     }
 
+    /// Whether our own clients may ask no more.
+    pub(crate) fn has_said_serving(&self) -> bool {
+        self.serving[self.me as usize]
+    }
+
     pub(crate) fn note_serving(&mut self, shard: u32) {
         if let Some(serving) = self.serving.get_mut(shard as usize) {
             *serving = true;

@@ -2,7 +2,7 @@
 
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 
-use super::{Core, Word};
+use super::{Core, Word, refusal};
 use crate::crossing::{AWAY_MAX, Crossing, Passed, Window};
 use crate::exchanges::{Client, Delivery, Exchange, Move, State};
 use crate::form::Form;
@@ -19,7 +19,13 @@ impl Core {
     ) {
         let now = self.now;
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        // Its home may have ended its pool, or itself, since that was said.
+        if self.others.has_said_serving() {
+            self.pools[place].counts.requests += 1;
+            return self.end(id, refusal(Cause::Draining, &self.pools[place].name));
+        }
         if self.others.away >= AWAY_MAX {
+            self.pools[place].counts.requests += 1;
             let text = format!("{AWAY_MAX} requests are on their way to other shards");
             return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
         }
