@@ -23,8 +23,6 @@ const RATE: u32 = 9500;
 const RATE_COUNTED: u32 = 950;
 /// Time between the last accept and the window.
 const SETTLE: Duration = Duration::from_millis(500);
-/// Seconds that the load runs beyond its windows, for accepting and settling before them.
-const AROUND: u32 = 2;
 const NAMES: [&str; 2] = ["roadstead", "bare epoll"];
 
 /// What the rounds of one side showed at one number of connections, for one request.
@@ -90,7 +88,7 @@ fn sample(
         connections,
         rate: Some(rate / f64::from(connections)),
         in_flight: RATE,
-        seconds: ground.seconds + AROUND,
+        seconds: ground.seconds + lines::LONGEST,
         lines: "work",
         reply: "any",
     };
@@ -108,7 +106,7 @@ fn sample(
         return Err(Failure::new("clients left within the window"));
     }
     // That all were answered shows that the pace was kept.
-    load.account()?;
+    load.finish()?;
     server.stop()?;
     Ok(sum / rate)
 }

@@ -33,13 +33,9 @@ const WORKERS: usize = 20;
 const WORKER: [&str; 2] = ["worker", "--echo"];
 /// Time between the last accept and the window.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Seconds that the load runs beyond the window, for accepting and settling before it.
-const AROUND: u32 = 6;
-/// The same where both sides accept at once.
-const AROUND_POOL: u32 = 2;
-/// The same for the peer where clients send from the first accept on: it takes a new connection only
-/// once in a pass over all that is ready, and needs ten seconds for a thousand.
-const AROUND_SATURATED: u32 = 12;
+/// Seconds after which a load ends by itself if nobody does it before: IO::Multiplex takes a new
+/// connection only once in a pass over all that is ready, and needs ten seconds for a thousand.
+pub(super) const LONGEST: u32 = 60;
 /// Lines in flight on a connection before the clients of a paced load would wait.
 const IN_FLIGHT: u32 = 64;
 /// Lines in flight to one program where the server is saturated.
@@ -53,22 +49,14 @@ pub(super) struct Shape {
     rate: Option<u32>,
     /// Lines on their way on a connection before its client waits; paced loads stay far below.
     in_flight: u32,
-    /// Seconds that the load runs beyond the window.
-    around: u32,
     /// How many times the peer's CPU time must be ours.
     goal: Option<f64>,
 }
 
 /// The loads of row A: a thousand quiet clients, and thirty busy ones.
 pub(super) const SHAPES: [Shape; 2] = [
-    Shape {
-        connections: 1000,
-        rate: Some(1),
-        in_flight: IN_FLIGHT,
-        around: AROUND,
-        goal: Some(20.0),
-    },
-    Shape { connections: 30, rate: Some(50), in_flight: IN_FLIGHT, around: AROUND, goal: None },
+    Shape { connections: 1000, rate: Some(1), in_flight: IN_FLIGHT, goal: Some(20.0) },
+    Shape { connections: 30, rate: Some(50), in_flight: IN_FLIGHT, goal: None },
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -97,13 +85,7 @@ pub(super) struct PoolShape<'a> {
 /// CPU µs a line of a pool of programs, ours against a bare loop.
 pub(super) fn pool(ground: &Ground, shape: PoolShape<'_>) -> Result<Pairs, Failure> {
     let PoolShape { pipeline, bare } = shape;
-    let load = Shape {
-        connections: 1000,
-        rate: Some(10),
-        in_flight: IN_FLIGHT,
-        around: AROUND_POOL,
-        goal: None,
-    };
+    let load = Shape { connections: 1000, rate: Some(10), in_flight: IN_FLIGHT, goal: None };
     let cpu = |side| window(ground, load, side, false).map(|window| window.us_per_line());
     let name = format!("a pool with {pipeline} in flight");
     pairs(ground, &name, || cpu(Side::Pool(pipeline)), || cpu(Side::Bare(pipeline, bare)))
@@ -135,12 +117,11 @@ pub(super) fn measure(ground: &Ground, shape: Shape) -> Result<Row, Failure> {
 /// As many lines as go through, by programs that have many in flight.
 pub(super) fn saturated(ground: &Ground) -> Result<Row, Failure> {
     let (connections, in_flight) = (1000, 20);
-    let ours = Shape { connections, rate: None, in_flight, around: AROUND_POOL, goal: Some(8.0) };
-    let peer = Shape { around: AROUND_SATURATED, ..ours };
+    let shape = Shape { connections, rate: None, in_flight, goal: Some(8.0) };
     let name = format!(
         "{connections} connections × {in_flight} in flight, {WORKERS} programs × {PIPELINE} in flight"
     );
-    row(ground, name, [(Side::Saturated, ours), (Side::PeerSaturated, peer)])
+    row(ground, name, [(Side::Saturated, shape), (Side::PeerSaturated, shape)])
 }
 
 /// Its section of the page.
@@ -295,7 +276,7 @@ impl Run {
             return Err(Failure::new(text));
         }
 
-        let account = load.account()?;
+        let account = load.finish()?;
         let written = self.written().map_err(read)? - before_all;
         let bytes_a_line = written as f64 / account.answered as f64;
         let lines = (written_after - written_before) as f64 / bytes_a_line;
@@ -322,7 +303,7 @@ fn plan(ground: &Ground, shape: Shape) -> Plan {
         connections: shape.connections,
         rate: shape.rate.map(f64::from),
         in_flight: shape.in_flight,
-        seconds: ground.seconds + shape.around,
+        seconds: ground.seconds + LONGEST,
         lines: "work",
         reply: "any",
     }

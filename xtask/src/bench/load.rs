@@ -1,6 +1,7 @@
 //! The client side of a measurement: `roadstead load`, and the account that it gives.
 
 use crate::shell::{self, Failure};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -58,6 +59,13 @@ impl Load {
     /// Whether it has not ended yet.
     pub(super) fn is_running(&mut self) -> bool {
         self.child.try_wait().is_ok_and(|status| status.is_none())
+    }
+
+    /// Ends its sending, before its time; what is on its way is awaited.
+    pub(super) fn finish(self) -> Result<Account, Failure> {
+        // A load that ended by itself is accounted for all the same.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        self.account()
     }
 
     /// Waits for its end. A line that was not answered makes the measurement worthless.
