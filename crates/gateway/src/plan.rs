@@ -16,6 +16,7 @@ mod balance;
 mod check;
 mod cookie;
 mod page;
+mod program;
 mod routes;
 mod takes;
 mod terms;
@@ -24,6 +25,7 @@ pub(crate) use balance::BalancePlan;
 pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
 pub(crate) use cookie::CookiePlan;
 pub(crate) use page::{Page, SorryPlan};
+pub(crate) use program::{ProgramPlan, StreamPlan, TimesPlan};
 pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
 pub(crate) use takes::Takes;
 pub(crate) use terms::Terms;
@@ -175,54 +177,6 @@ impl FramesPlan {
     }
 }
 
-/// What the workers of a program pool are started and held to.
-#[derive(Clone, Debug)]
-pub(crate) struct ProgramPlan {
-    pub(crate) program: String,
-    pub(crate) arguments: Vec<String>,
-    pub(crate) cwd: Option<std::path::PathBuf>,
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) terms: Box<Terms>,
-    pub(crate) framing: wire::Framing,
-    /// Requests go out with tags, and replies come in any order.
-    pub(crate) tagged: bool,
-    pub(crate) stream: Option<StreamPlan>,
-    /// It is greeted before it serves.
-    pub(crate) greets: bool,
-    /// It may have requests of several clients in its hands.
-    pub(crate) is_shared: bool,
-    /// Each is one connection's own: what either side says is for the other.
-    pub(crate) is_own: bool,
-    /// Its memory is looked at after replies.
-    pub(crate) watches_memory: bool,
-    pub(crate) times: TimesPlan,
-    /// Its first frame says that it is ready.
-    pub(crate) says_ready: bool,
-    pub(crate) reply_max: usize,
-    pub(crate) grace: Duration,
-    pub(crate) deadline: Duration,
-}
-
-/// How long a program may take for this and that, beside the deadline.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TimesPlan {
-    /// Until it is ready.
-    pub(crate) start: Duration,
-    /// Until the first byte of a reply.
-    pub(crate) first_byte: Option<Duration>,
-    /// Until a request is worth a line in the log.
-    pub(crate) slow: Option<Duration>,
-    /// Without reading what waits for it.
-    pub(crate) write_stall: Option<Duration>,
-}
-
-/// When a reply of several frames is complete.
-#[derive(Clone, Debug)]
-pub(crate) struct StreamPlan {
-    pub(crate) until: Option<Vec<u8>>,
-    pub(crate) gap: Option<Duration>,
-}
-
 /// One pool of the plan.
 pub(crate) struct PoolPlan {
     pub(crate) name: String,
@@ -316,7 +270,7 @@ pub(crate) fn listener(
     };
     let (hold_max, front) = match protocol {
         Protocol::Frames(framing) => {
-            let framing = wire_framing(framing);
+            let framing = program::wire_framing(framing);
             (framing.hold_max(frame_max), FrontPlan::Frames(Arc::new(frames(framing))))
         }
         Protocol::Connect => (0, FrontPlan::Connect),
@@ -412,23 +366,6 @@ fn member(server: &settings::Server) -> pool::Member {
     pool::Member { weight, backup, ..pool::Member::new(&address.to_string()) }
 }
 
-/// The codec of a framing.
-const fn wire_framing(framing: settings::Framing) -> wire::Framing {
-    use wire::Width;
-    match framing {
-        settings::Framing::Lines => wire::Framing::Lines,
-        settings::Framing::Nul => wire::Framing::Nul,
-        settings::Framing::Len1 => wire::Framing::Len(Width::One),
-        settings::Framing::Len2 => wire::Framing::Len(Width::Two),
-        settings::Framing::Len4 => wire::Framing::Len(Width::Four),
-        settings::Framing::Netstring => wire::Framing::Netstring,
-        settings::Framing::ContentLength => wire::Framing::ContentLength,
-        settings::Framing::JsonRpc => wire::Framing::JsonRpc,
-        settings::Framing::Raw => wire::Framing::Raw,
-        settings::Framing::Oneshot => wire::Framing::Oneshot,
-    }
-}
-
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;
 /// Received bytes that may wait beyond one line: what comes in one turn behind it.
@@ -477,68 +414,8 @@ pub(crate) fn pool(
     let takes = Takes::of(&worker);
     let (slots, settle, recycle, own, workers_plan) = match worker {
         Worker::Program(program) => {
-            let settings::Program {
-                command,
-                framing,
-                dispatch,
-                pipeline,
-                stream,
-                reset,
-                handshake,
-                reply_max,
-                cwd,
-                env,
-                grace,
-                settle,
-                wiring,
-                bounds,
-                recycle,
-                ready,
-                start_timeout,
-                first_byte,
-                slow,
-                write_stall,
-            } = *program;
-            let (program, arguments) = match command.split_first() {
-                Some((program, arguments)) => (program.clone(), arguments.to_vec()),
-                None => (String::new(), Vec::new()),
-            };
-            let terms = Box::new(Terms::new(wiring, bounds));
-            let framing = wire_framing(framing);
-            let tagged = match dispatch {
-                settings::Dispatch::Auto => framing.is_json(),
-                settings::Dispatch::InOrder | settings::Dispatch::Session => false,
-                settings::Dispatch::Tagged => true,
-            };
-            let own = (dispatch == settings::Dispatch::Session).then_some(OwnPlan { reset });
-            let plan = ProgramPlan {
-                program,
-                arguments,
-                cwd,
-                env,
-                terms,
-                framing,
-                tagged,
-                stream: stream.map(|settings::Stream { until, gap }| StreamPlan {
-                    until: until.map(String::into_bytes),
-                    gap,
-                }),
-                greets: handshake == settings::Handshake::Mcp,
-                is_shared: pipeline > 1,
-                is_own: own.is_some(),
-                watches_memory: recycle.memory.is_some(),
-                times: TimesPlan {
-                    start: start_timeout,
-                    first_byte: unless_zero(first_byte),
-                    slow: unless_zero(slow),
-                    write_stall: unless_zero(write_stall),
-                },
-                says_ready: ready == settings::Ready::Line,
-                reply_max,
-                grace,
-                deadline,
-            };
-            let recycle = terms::recycling(recycle);
+            let (plan, aside) = program::program(*program, deadline);
+            let program::Aside { pipeline, settle, recycle, own } = aside;
             (pipeline, settle, recycle, own, WorkersPlan::Programs(Arc::new(plan)))
         }
         Worker::Database(_) | Worker::Handler(_) => {

@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::{connect, rest, serve_pool, status, talk};
 use crate::daemon::{Daemon, folder, until};
 use std::io::Write;
@@ -21,7 +23,9 @@ struct Real {
 
 impl Drop for Real {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Not killed: the parent of several, as Apache has it, ends the others first.
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
         let _ = self.child.wait();
     }
 }

@@ -1,0 +1,145 @@
+//! Pools of programs: what each is started with, asked by and held to.
+
+use std::time::Duration;
+
+use super::{OwnPlan, Terms, terms, unless_zero};
+
+/// What the workers of a program pool are started and held to.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramPlan {
+    pub(crate) program: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) cwd: Option<std::path::PathBuf>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) terms: Box<Terms>,
+    pub(crate) framing: wire::Framing,
+    /// Requests go out with tags, and replies come in any order.
+    pub(crate) tagged: bool,
+    pub(crate) stream: Option<StreamPlan>,
+    /// It is greeted before it serves.
+    pub(crate) greets: bool,
+    /// It may have requests of several clients in its hands.
+    pub(crate) is_shared: bool,
+    /// Each is one connection's own: what either side says is for the other.
+    pub(crate) is_own: bool,
+    /// Its memory is looked at after replies.
+    pub(crate) watches_memory: bool,
+    pub(crate) times: TimesPlan,
+    /// Its first frame says that it is ready.
+    pub(crate) says_ready: bool,
+    pub(crate) reply_max: usize,
+    pub(crate) grace: Duration,
+    pub(crate) deadline: Duration,
+}
+
+/// How long a program may take for this and that, beside the deadline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimesPlan {
+    /// Until it is ready.
+    pub(crate) start: Duration,
+    /// Until the first byte of a reply.
+    pub(crate) first_byte: Option<Duration>,
+    /// Until a request is worth a line in the log.
+    pub(crate) slow: Option<Duration>,
+    /// Without reading what waits for it.
+    pub(crate) write_stall: Option<Duration>,
+}
+
+/// When a reply of several frames is complete.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamPlan {
+    pub(crate) until: Option<Vec<u8>>,
+    pub(crate) gap: Option<Duration>,
+}
+
+/// What a pool of programs says beside its workers' plan.
+pub(super) struct Aside {
+    pub(super) pipeline: u32,
+    pub(super) settle: Duration,
+    pub(super) recycle: pool::RecycleSettings,
+    pub(super) own: Option<OwnPlan>,
+}
+
+/// The programs of a pool, each of whose requests is answered within `deadline`.
+pub(super) fn program(program: settings::Program, deadline: Duration) -> (ProgramPlan, Aside) {
+    let settings::Program {
+        command,
+        framing,
+        dispatch,
+        pipeline,
+        stream,
+        reset,
+        handshake,
+        reply_max,
+        cwd,
+        env,
+        grace,
+        settle,
+        wiring,
+        bounds,
+        recycle,
+        ready,
+        start_timeout,
+        first_byte,
+        slow,
+        write_stall,
+    } = program;
+    let (program, arguments) = match command.split_first() {
+        Some((program, arguments)) => (program.clone(), arguments.to_vec()),
+        None => (String::new(), Vec::new()),
+    };
+    let terms = Box::new(Terms::new(wiring, bounds));
+    let framing = wire_framing(framing);
+    let tagged = match dispatch {
+        settings::Dispatch::Auto => framing.is_json(),
+        settings::Dispatch::InOrder | settings::Dispatch::Session => false,
+        settings::Dispatch::Tagged => true,
+    };
+    let own = (dispatch == settings::Dispatch::Session).then_some(OwnPlan { reset });
+    let plan = ProgramPlan {
+        program,
+        arguments,
+        cwd,
+        env,
+        terms,
+        framing,
+        tagged,
+        stream: stream.map(|settings::Stream { until, gap }| StreamPlan {
+            until: until.map(String::into_bytes),
+            gap,
+        }),
+        greets: handshake == settings::Handshake::Mcp,
+        is_shared: pipeline > 1,
+        is_own: own.is_some(),
+        watches_memory: recycle.memory.is_some(),
+        times: TimesPlan {
+            start: start_timeout,
+            first_byte: unless_zero(first_byte),
+            slow: unless_zero(slow),
+            write_stall: unless_zero(write_stall),
+        },
+        says_ready: ready == settings::Ready::Line,
+        reply_max,
+        grace,
+        deadline,
+    };
+    let recycle = terms::recycling(recycle);
+    (plan, Aside { pipeline, settle, recycle, own })
+}
+
+/// The codec of a framing.
+pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {
+    use wire::Width;
+    match framing {
+        settings::Framing::Lines => wire::Framing::Lines,
+        settings::Framing::Nul => wire::Framing::Nul,
+        settings::Framing::Len1 => wire::Framing::Len(Width::One),
+        settings::Framing::Len2 => wire::Framing::Len(Width::Two),
+        settings::Framing::Len4 => wire::Framing::Len(Width::Four),
+        settings::Framing::Netstring => wire::Framing::Netstring,
+        settings::Framing::ContentLength => wire::Framing::ContentLength,
+        settings::Framing::JsonRpc => wire::Framing::JsonRpc,
+        settings::Framing::Raw => wire::Framing::Raw,
+        settings::Framing::Oneshot => wire::Framing::Oneshot,
+    }
+}
