@@ -112,8 +112,22 @@ impl Affinity {
         }
     }
 
-    pub(crate) const fn limits(&self) -> AffinityLimits {
-        self.limits
+    /// Other limits from now on. Who is bound stays bound, as far as there is room; where there is less
+    /// of it those that rested longest are let go.
+    pub(crate) fn handle_limits(&mut self, now: Instant, limits: AffinityLimits) {
+        if self.limits == limits {
+            return;
+        }
+        let mut other = Self::new(limits, self.start, self.secret);
+        other.evicted = self.evicted;
+        let beyond = self.order.length().saturating_sub(limits.entries.max(1));
+        other.evicted += u64::from(beyond);
+        for place in self.order.iter(&self.links).skip(beyond as usize) {
+            let Entry { key, berth, used_ms } = self.entries[place as usize];
+            other.bind(self.start + Duration::from_millis(used_ms), &key, berth);
+        }
+        other.expire(now);
+        *self = other;
     }
 
     pub(crate) const fn length(&self) -> u32 {
@@ -291,6 +305,26 @@ mod tests {
         assert_eq!(table.find(now, &Key::new(&long(1))), Some(Berth(1)));
         assert_eq!(table.find(now, &Key::new(&long(2))), Some(Berth(2)));
         assert_eq!(table.find(now, &Key::new(&long(3))), None);
+    }
+
+    #[test]
+    fn other_limits_let_go_only_of_those_for_whom_there_is_no_room() {
+        let (mut table, start) = table(10, 1000);
+        let at = |ms| start + Duration::from_millis(ms);
+        for (ms, key) in [(0, b"a"), (10, b"b"), (20, b"c")] {
+            table.bind(at(ms), &Key::new(key), Berth(ms));
+        }
+        let limits = AffinityLimits { lifetime: Duration::from_millis(50), entries: 2 };
+        table.handle_limits(at(30), limits);
+        table.check();
+        assert_eq!((table.length(), table.evicted()), (2, 1));
+        assert_eq!(table.find(at(31), &Key::new(b"b")), Some(Berth(10)));
+        assert_eq!(table.find(at(31), &Key::new(b"a")), None);
+        assert_eq!(table.find(at(75), &Key::new(b"c")), None, "its lifetime is over now");
+        let limits = AffinityLimits { lifetime: Duration::from_secs(9), entries: 9 };
+        table.handle_limits(at(80), limits);
+        table.check();
+        assert_eq!(table.find(at(8000), &Key::new(b"b")), Some(Berth(10)));
     }
 
     #[test]

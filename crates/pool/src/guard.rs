@@ -136,6 +136,25 @@ impl Guard {
         }
     }
 
+    /// Other limits from now on. Connections that are open stay counted, under the bits of their
+    /// addresses by which they came.
+    pub fn handle_settings(&mut self, settings: GuardSettings) {
+        self.settings = settings;
+        self.connects = settings.connects.map(Meter::new);
+        self.requests = settings.requests.map(Meter::new);
+        while self.is_over()
+            && let Some(oldest) = self.resting.first()
+        {
+            self.remove(oldest);
+            self.evicted += 1;
+        }
+    }
+
+    /// Whether there are more addresses than there should be.
+    fn is_over(&self) -> bool {
+        self.index.len() > self.settings.entries.max(1) as usize
+    }
+
     /// A connection of this address. It counts as open until [`Self::disconnect`].
     ///
     /// # Errors
@@ -166,6 +185,10 @@ impl Guard {
         entry.open -= 1;
         if entry.open == 0 {
             self.resting.push_last(&mut self.links, place.0);
+            if self.is_over() {
+                self.remove(place.0);
+                self.evicted += 1;
+            }
         }
     }
 
@@ -310,7 +333,7 @@ impl Guard {
         let open = self.index.iter().filter(|place| self.entries[**place as usize].open > 0);
         assert_eq!(resting + open.count(), self.index.len(), "the others have");
         assert_eq!(self.index.len() + self.vacant.len(), self.entries.len(), "none is lost");
-        assert!(self.index.len() <= self.settings.entries.max(1) as usize, "never over the limit");
+        assert!(!self.is_over() || self.resting.is_empty(), "over a lower limit only by open ones");
     }
 }
 

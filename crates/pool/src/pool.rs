@@ -211,6 +211,10 @@ impl<P: Payload> Pool<P> {
             if self.recycle.handle_ready(self.now, place, worker) {
                 self.let_one_go();
             }
+            // It was taken out while it started: it goes, and not one of those that are wanted.
+            if !self.roster.at(place).is_declared() {
+                self.let_go(place);
+            }
             self.trim();
         }
         self.turn();
@@ -293,13 +297,16 @@ impl<P: Payload> Pool<P> {
         self.turn();
     }
 
-    /// Every worker that is ready now is to be replaced, a share of them at once; each serves until
+    /// Every worker that is there now is to be replaced, a share of them at once; each serves until
     /// another is ready in its place.
     pub fn handle_recycle(&mut self, now: Instant) {
         self.begin(now);
-        let all = self.workers.all();
-        let ready = all.filter(|(_, worker)| worker.state == State::Ready).map(|(place, _)| place);
-        self.recycle.handle_all(ready);
+        let of = |state| {
+            let all = self.workers.all();
+            all.filter(move |(_, worker)| worker.state == state).map(|(place, _)| place)
+        };
+        let starting = of(State::Starting).map(|place| self.workers.id(place));
+        self.recycle.handle_all(of(State::Ready), starting);
         self.turn();
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Recycle {
     due: VecDeque<u32>,
     /// Workers that were started to replace others and are not ready.
     replacements: Vec<WorkerId>,
+    /// Workers that are due as soon as they are ready.
+    stale: Vec<WorkerId>,
     leaving: u32,
     /// The earliest age that is reached by one that is not due.
     next_age: Option<Instant>,
@@ -55,6 +57,7 @@ impl Recycle {
             tallies: Vec::new(),
             due: VecDeque::new(),
             replacements: Vec::new(),
+            stale: Vec::new(),
             leaving: 0,
             next_age: None,
         }
@@ -82,6 +85,9 @@ impl Recycle {
             leaving: false,
         };
         self.find_next_age();
+        if self.is_stale_no_more(worker) {
+            self.is_due(place);
+        }
         self.is_replacement_no_more(worker)
     }
 
@@ -96,6 +102,11 @@ impl Recycle {
     fn is_replacement_no_more(&mut self, worker: WorkerId) -> bool {
         let place = self.replacements.iter().position(|one| *one == worker);
         place.map(|place| self.replacements.swap_remove(place)).is_some()
+    }
+
+    fn is_stale_no_more(&mut self, worker: WorkerId) -> bool {
+        let place = self.stale.iter().position(|one| *one == worker);
+        place.map(|place| self.stale.swap_remove(place)).is_some()
     }
 
     /// So many requests were given to a ready worker.
@@ -114,9 +125,14 @@ impl Recycle {
         }
     }
 
-    /// All of these are to be replaced.
-    pub(crate) fn handle_all(&mut self, ready: impl Iterator<Item = u32>) {
+    /// All of these are to be replaced, those that start when they are ready.
+    pub(crate) fn handle_all(
+        &mut self,
+        ready: impl Iterator<Item = u32>,
+        starting: impl Iterator<Item = WorkerId>,
+    ) {
         ready.for_each(|place| self.is_due(place));
+        self.stale = starting.collect();
     }
 
     /// Whoever has reached its age is due.
@@ -187,6 +203,7 @@ impl Recycle {
     /// A worker is gone, or could not be started.
     pub(crate) fn handle_gone(&mut self, place: u32, worker: WorkerId) {
         self.is_replacement_no_more(worker);
+        self.is_stale_no_more(worker);
         self.handle_unready(place);
         if let Some(tally) = self.tallies.get_mut(place as usize) {
             self.leaving -= u32::from(std::mem::take(tally).leaving);

@@ -80,6 +80,8 @@ enum Tier {
 /// Workers that take work, and who of them is next.
 #[derive(Debug)]
 pub(crate) struct Free {
+    /// What the orders were made for.
+    made_for: (Schedule, Measure),
     tiers: [Order; 2],
     /// Workers that take work, with a free slot or without.
     present: [u32; 2],
@@ -89,9 +91,20 @@ pub(crate) struct Free {
 impl Free {
     pub(crate) fn new(schedule: Schedule, measure: Measure) -> Self {
         Self {
+            made_for: (schedule, measure),
             tiers: [Order::new(schedule, measure), Order::new(schedule, measure)],
             present: [0; 2],
             tier_of: Vec::new(),
+        }
+    }
+
+    /// The schedule from now on. Where it stays the same everybody keeps its turn; else all are to be
+    /// offered again.
+    pub(crate) fn handle_settings(&mut self, schedule: Schedule, measure: Measure) {
+        // Only the points of a hash follow from who is declared.
+        let same = schedule != Schedule::Hash || self.made_for.1 == measure;
+        if self.made_for.0 != schedule || !same {
+            *self = Self::new(schedule, measure);
         }
     }
 

@@ -13,8 +13,8 @@
 //!                     Vacant, and the place may be used again
 //! ```
 //!
-//! *Leaving* still has slots in use and is told to stop when the last one is free; *Stopping* was
-//! told; *Retiring* is ended by its owner.
+//! *Leaving* still has slots in use and is told to stop when the last one is free, unless it is wanted
+//! again before (`Stay`); *Stopping* was told; *Retiring* is ended by its owner.
 
 use std::time::Instant;
 
@@ -46,6 +46,8 @@ pub(crate) enum Move {
     Started,
     /// It is one too many, though it has something to do.
     Leave,
+    /// It is wanted after all.
+    Stay,
     /// It is told to stop.
     Stop,
     /// Its owner ends it.
@@ -63,6 +65,7 @@ impl State {
             (Self::Starting, Move::Started) => Some(Self::Ready),
             (Self::Starting | Self::Ready | Self::Leaving, Move::Retire) => Some(Self::Retiring),
             (Self::Ready, Move::Leave) => Some(Self::Leaving),
+            (Self::Leaving, Move::Stay) => Some(Self::Ready),
             (Self::Ready | Self::Leaving, Move::Stop) => Some(Self::Stopping),
             _ => None,
         }
@@ -213,6 +216,8 @@ impl Workers {
         let changed = &mut self.table[place as usize];
         changed.state = after;
         match after {
+            // It leaves, or comes back, with slots in use.
+            State::Ready if event == Move::Stay => {}
             State::Ready => {
                 changed.ready_at = Some(now);
                 self.idle.push_last(&mut self.links, place);
@@ -329,7 +334,7 @@ mod tests {
             State::Stopping,
             State::Retiring,
         ];
-        let moves = [Move::Started, Move::Leave, Move::Stop, Move::Retire, Move::End];
+        let moves = [Move::Started, Move::Leave, Move::Stay, Move::Stop, Move::Retire, Move::End];
         let mut table = String::new();
         for state in states {
             let row: Vec<_> = moves
@@ -341,12 +346,12 @@ mod tests {
             table += &format!("{state:?}: {}\n", row.join(" "));
         }
         let expected = "\
-Vacant: - - - - -
-Starting: Ready - - Retiring Vacant
-Ready: - Leaving Stopping Retiring Vacant
-Leaving: - - Stopping Retiring Vacant
-Stopping: - - - - Vacant
-Retiring: - - - - Vacant
+Vacant: - - - - - -
+Starting: Ready - - - Retiring Vacant
+Ready: - Leaving - Stopping Retiring Vacant
+Leaving: - - Ready Stopping Retiring Vacant
+Stopping: - - - - - Vacant
+Retiring: - - - - - Vacant
 ";
         assert_eq!(table, expected);
     }

@@ -26,6 +26,7 @@ mod model;
 mod nearest;
 mod options;
 mod reference;
+mod reload;
 mod remarks;
 mod routes;
 mod tree;
@@ -39,6 +40,7 @@ pub use flags::{Flag, FlagValue, from_flags};
 pub use load::{FILE_BYTES_MAX, load};
 pub use model::*;
 pub use reference::reference;
+pub use reload::{fixed, in_order_of, replaces};
 pub use remarks::{Remark, placed};
 
 use diagnostics::Fault;

@@ -205,3 +205,29 @@ fn neighbours_count_as_one_by_the_widths_that_are_set() {
     assert!(same(all, "10.0.0.1", "1.1.1.1") && same(all, "::1", "2001:db8::2"));
     assert!(!same(all, "10.0.0.1", "::1"), "the two kinds are never one");
 }
+
+#[test]
+fn other_limits_count_on_and_forget_no_open_connection() {
+    let settings = GuardSettings { connections: Some(2), entries: 8, ..FREE };
+    let (mut guard, now) = guard(settings);
+    let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+    let open: Vec<_> = (0..4).map(|last| guard.connect(now, address(last)).unwrap()).collect();
+    let rests = guard.connect(now, address(9)).unwrap();
+    guard.disconnect(rests);
+    guard.handle_settings(GuardSettings {
+        connections: Some(1),
+        ipv4_bits: 24,
+        entries: 2,
+        ..settings
+    });
+    guard.check();
+    assert_eq!(guard.length(), 4, "only the one that rested was forgotten");
+    assert_eq!(guard.connect(now, address(1)), Err(Over::Connections), "the table is full");
+    open.into_iter().for_each(|place| guard.disconnect(place));
+    guard.check();
+    let one = guard.connect(now, address(1)).unwrap();
+    assert_eq!(guard.connect(now, address(2)), Err(Over::Connections), "they count as one");
+    guard.handle_settings(settings);
+    guard.disconnect(one);
+    guard.check();
+}

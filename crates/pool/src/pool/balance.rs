@@ -10,8 +10,7 @@ use crate::affinity::Affinity;
 use crate::health::HealthRecord;
 use crate::queue::Facts;
 use crate::roster::Hand;
-use crate::schedule::Free;
-use crate::workers::State;
+use crate::workers::{Move, State};
 
 /// What an operator does to one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,18 +30,25 @@ impl<P: Payload> Pool<P> {
             waited_for.map(|place| (place, self.roster.named_berth(place))).collect();
         let vacant = |place| self.workers.is_vacant(place);
         let undeclared = self.roster.declare(settings, vacant);
-        self.free = Free::new(settings.schedule, measure(settings));
+        self.free.handle_settings(settings.schedule, measure(settings));
         self.sorry.handle_settings(settings.sorry);
         self.queue.handle_step(settings.priority_step);
         self.decisions.handle_max(settings.decisions);
         self.decisions.out = None;
-        let limits = settings.sticky.map(|sticky| sticky.limits);
-        if self.affinity.as_ref().map(Affinity::limits) != limits {
-            let secret = (self.random.next(), self.random.next());
-            self.affinity = limits.map(|limits| Affinity::new(limits, self.now, secret));
+        match (&mut self.affinity, settings.sticky.map(|sticky| sticky.limits)) {
+            (Some(affinity), Some(limits)) => affinity.handle_limits(self.now, limits),
+            (affinity, None) => *affinity = None,
+            (affinity, Some(limits)) => {
+                let secret = (self.random.next(), self.random.next());
+                *affinity = Some(Affinity::new(limits, self.now, secret));
+            }
         }
         let places: Vec<u32> = self.workers.all().map(|(place, _)| place).collect();
         for place in places {
+            if self.roster.is_named() && self.roster.at(place).is_declared() {
+                // Declared again while it still had something to do: it need not leave.
+                self.workers.apply(place, Move::Stay, self.now);
+            }
             self.refresh(place);
         }
         for place in undeclared {

@@ -245,24 +245,43 @@ impl<P: Payload> Pool<P> {
         }
     }
 
-    /// Gives out what waits, as far as there are slots.
+    /// Gives out what waits, as far as there are slots: of the next ones of all lanes the oldest first,
+    /// so that neither those that are bound nor those that are not starve at the limit of the pool.
     pub(super) fn dispatch(&mut self) {
-        while self.any_free() && self.batch_is_due() {
-            self.dispatch_common();
-        }
-        while self.may_give()
-            && let Some(place) = self.seats.callers.pop()
-        {
-            self.seats.seats[place as usize].calls = false;
-            while self.is_free(place) && self.may_give() && self.queue.bound(place) > 0 {
-                self.give(place, Lane::Bound(place), Choice::Bound);
-            }
-            if self.is_free(place) && self.queue.bound(place) > 0 {
-                // The limit of the pool stands in the way: it is called again when that is over.
-                self.seats.call(place);
-                return;
+        while self.may_give() {
+            let common = if self.free.any() && self.batch_is_due() {
+                self.queue.next(Lane::Common).map(|(facts, _)| facts.since)
+            } else {
+                None
+            };
+            match self.oldest_caller() {
+                Some((place, since)) if common.is_none_or(|common| since < common) => {
+                    self.give(place, Lane::Bound(place), Choice::Bound);
+                }
+                _ if common.is_some() => self.dispatch_common(),
+                _ => return,
             }
         }
+    }
+
+    /// The place with a free slot whose own lane has the oldest next one, and since when that waits.
+    fn oldest_caller(&mut self) -> Option<(u32, Instant)> {
+        if self.seats.callers.is_empty() {
+            return None;
+        }
+        let mut callers = std::mem::take(&mut self.seats.callers);
+        let mut oldest: Option<(u32, Instant)> = None;
+        callers.retain(|&place| {
+            let next = self.queue.next(Lane::Bound(place)).filter(|_| self.is_free(place));
+            self.seats.seats[place as usize].calls = next.is_some();
+            let Some((facts, _)) = next else { return false };
+            if oldest.is_none_or(|(_, since)| facts.since < since) {
+                oldest = Some((place, facts.since));
+            }
+            true
+        });
+        self.seats.callers = callers;
+        oldest
     }
 
     /// Gives the next of the common lane, at least one, to the worker whose turn it is; or, when

@@ -4,6 +4,7 @@ mod balance;
 mod crash;
 mod end;
 mod recycle;
+mod reload;
 mod requests;
 mod workers;
 

@@ -301,6 +301,9 @@ impl Naive {
         for worker in &mut self.workers {
             if worker.state == State::Ready && !self.known.contains_key(&worker.name) {
                 worker.state = State::Ending;
+            } else if worker.in_use > 0 && self.known.contains_key(&worker.name) {
+                // It was not told to stop yet, and need not be.
+                worker.state = State::Ready;
             }
         }
         let settings = Settings { members, ..self.pool.settings().clone() };

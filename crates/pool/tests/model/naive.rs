@@ -400,11 +400,18 @@ impl Naive {
         self.begin();
         self.promised = self.settings.queue.wait;
         self.pool.handle_settings(self.now, settings);
+        if self.settings.schedule != self.pool.settings().schedule {
+            self.turns.clear();
+        }
         self.settings = self.pool.settings().clone();
         let slots = self.slots();
         let free = |worker: &&Worker| worker.state == State::Ready && worker.batches.len() < slots;
-        self.turns = self.workers.iter().filter(free).map(|worker| worker.id).collect();
-        self.turns.sort_by_key(|id| id.index());
+        let mut free: Vec<_> = self.workers.iter().filter(free).map(|worker| worker.id).collect();
+        free.sort_by_key(|id| id.index());
+        // Who has a turn keeps it; others come behind.
+        self.turns.retain(|id| free.contains(id));
+        free.retain(|id| !self.turns.contains(id));
+        self.turns.extend(free);
         self.trim();
     }
 

@@ -11,7 +11,7 @@ use crate::{Ask, Control, Hand, HealthState, WorkerView};
 
 /// A request that says what it wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Wish {
+pub(super) struct Wish {
     id: u64,
     key: Option<&'static str>,
     named: Option<u64>,
@@ -30,28 +30,28 @@ impl Payload for Wish {
 }
 
 /// Servers of one slot each, or of as many as are said.
-fn servers(names: &[&str], slots: u32) -> Settings {
+pub(super) fn servers(names: &[&str], slots: u32) -> Settings {
     let members = names.iter().map(|name| Member::new(name)).collect();
     Settings { members, slots, ..Settings::default() }
 }
 
-fn sticky(settings: Settings, gone: Gone) -> Settings {
+pub(super) fn sticky(settings: Settings, gone: Gone) -> Settings {
     Settings { sticky: Some(Sticky { limits: AffinityLimits::default(), gone }), ..settings }
 }
 
-struct Port {
+pub(super) struct Port {
     pool: Pool<Wish>,
     now: Instant,
     /// Place of the worker and number of each dispatch.
-    given: Vec<(usize, u64)>,
+    pub(super) given: Vec<(usize, u64)>,
     refused: Vec<(u64, Cause)>,
     /// Workers told to stop.
-    stopped: Vec<WorkerId>,
+    pub(super) stopped: Vec<WorkerId>,
 }
 
 impl Port {
     /// A pool whose workers are all ready.
-    fn new(settings: Settings) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         let now = start();
         let pool = Pool::new(settings, now, 1);
         let mut port =
@@ -82,11 +82,11 @@ impl Port {
     }
 
     /// A request of the client with this key.
-    fn of(&mut self, id: u64, key: &'static str) -> Result<(), Cause> {
+    pub(super) fn of(&mut self, id: u64, key: &'static str) -> Result<(), Cause> {
         self.ask(Wish { id, key: Some(key), ..Wish::default() })
     }
 
-    fn plain(&mut self, id: u64) -> Result<(), Cause> {
+    pub(super) fn plain(&mut self, id: u64) -> Result<(), Cause> {
         self.ask(Wish { id, ..Wish::default() })
     }
 
@@ -98,7 +98,7 @@ impl Port {
         self.pool.workers().nth(place).expect("a place")
     }
 
-    fn release(&mut self, place: usize) {
+    pub(super) fn release(&mut self, place: usize) {
         let worker = self.worker(place);
         self.pool.handle_released(self.now, worker);
         self.follow();
@@ -122,12 +122,12 @@ impl Port {
         self.follow();
     }
 
-    fn control(&mut self, name: &str, control: Control) {
+    pub(super) fn control(&mut self, name: &str, control: Control) {
         assert!(self.pool.handle_control(self.now, name, control));
         self.follow();
     }
 
-    fn settings(&mut self, settings: Settings) {
+    pub(super) fn settings(&mut self, settings: Settings) {
         self.pool.handle_settings(self.now, settings);
         self.follow();
     }
@@ -137,7 +137,7 @@ impl Port {
         self.follow();
     }
 
-    fn pass(&mut self, time: Duration) {
+    pub(super) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.pool.handle_time(self.now);
         self.follow();
