@@ -66,36 +66,42 @@ impl Block {
     }
 
     /// Bytes that fit in all, filled or not.
+    #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.bytes.len()
     }
 
     /// Bytes that are filled.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.filled
     }
 
     /// True when nothing has been filled yet.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.filled == 0
     }
 
     /// Bytes that still fit.
+    #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.filled
     }
 
     /// The bytes filled so far.
+    #[inline]
     #[must_use]
     pub fn filled(&self) -> &[u8] {
         &self.bytes[..self.filled]
     }
 
     /// The room behind the filled bytes. What is written here counts after [`Self::advance`].
+    #[inline]
     pub fn spare(&mut self) -> &mut [u8] {
         let filled = self.filled;
         &mut self.unique()[filled..]
@@ -105,12 +111,14 @@ impl Block {
     ///
     /// # Panics
     /// When `count` exceeds what remained: the caller counted bytes that are not there.
+    #[inline]
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.remaining(), "a block cannot be filled beyond its capacity");
         self.filled += count;
     }
 
     /// Copies as much of `bytes` as fits and returns how many that were.
+    #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.remaining());
         self.spare()[..count].copy_from_slice(&bytes[..count]);
@@ -130,6 +138,7 @@ impl Block {
     }
 
     /// Forgets the filled bytes and keeps the memory.
+    #[inline]
     pub fn clear(&mut self) {
         self.filled = 0;
     }
@@ -141,6 +150,7 @@ impl Block {
         Slice::of_block(bytes, self.filled)
     }
 
+    #[inline]
     fn unique(&mut self) -> &mut [u8] {
         Arc::get_mut(&mut self.bytes).expect("a block has one owner until it is frozen")
     }

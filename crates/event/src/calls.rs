@@ -31,6 +31,7 @@ impl fmt::Debug for Calls<'_> {
 }
 
 impl<'a> Calls<'a> {
+    #[inline]
     pub(crate) const fn new(state: &'a mut State) -> Self {
         Self { state }
     }
@@ -160,6 +161,7 @@ impl Calls<'_> {
     }
 
     /// As [`Self::send`], with a copy of the bytes.
+    #[inline]
     pub fn send_bytes(&mut self, stream: StreamId, bytes: &[u8]) -> usize {
         self.state.queue(stream, |output| output.push_bytes(bytes))
     }

@@ -1,6 +1,6 @@
 //! Received bytes on loan to the owner.
 
-use block::{Block, Slice};
+use block::{Block, CAPACITY_POOLED_MAX, Slice};
 
 /// Received bytes. What is neither consumed nor taken stays with the stream and is offered again.
 #[derive(Debug)]
@@ -9,6 +9,7 @@ pub struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
+    #[inline]
     pub(crate) const fn new(lent: &'a mut Lent) -> Self {
         Self { lent }
     }
@@ -26,7 +27,7 @@ impl<'a> Data<'a> {
     /// When there are fewer.
     #[inline]
     pub fn consume(&mut self, count: usize) {
-        assert!(count <= self.bytes().len(), "only bytes that are there can be consumed");
+        assert!(count <= self.lent.left(), "only bytes that are there can be consumed");
         self.lent.start += count;
     }
 
@@ -81,12 +82,64 @@ impl Lent {
         Self { body: Body::Own(block), start: 0, last }
     }
 
+    /// No bytes, and no memory.
+    pub(crate) fn nothing() -> Self {
+        Self { body: Body::Shared(Slice::default()), start: 0, last: false }
+    }
+
+    /// The block, empty: the one that was lent before, or a new one when that was taken along.
+    #[inline]
+    pub(crate) fn refill(&mut self) -> &mut Block {
+        self.start = 0;
+        self.last = false;
+        if let Body::Shared(_) = self.body {
+            self.body = Body::Own(Block::with_capacity(CAPACITY_POOLED_MAX));
+        }
+        let Body::Own(block) = &mut self.body else { unreachable!("it was just made") };
+        block.clear();
+        block
+    }
+
+    /// Counts what was received behind the filled bytes.
+    #[inline]
+    pub(crate) fn advance(&mut self, count: usize) {
+        if let Body::Own(block) = &mut self.body {
+            block.advance(count);
+        }
+    }
+
+    /// Whether nothing is left of it, and it can be filled anew.
+    #[inline]
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.is_own() && self.left() == 0
+    }
+
+    /// Bytes that are neither consumed nor taken yet.
+    #[inline]
+    pub(crate) fn left(&self) -> usize {
+        let filled = match &self.body {
+            Body::Own(block) => block.len(),
+            Body::Shared(slice) => slice.len(),
+        };
+        filled - self.start
+    }
+
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.body {
             Body::Own(block) => &block.filled()[self.start..],
             Body::Shared(slice) => &slice[self.start..],
         }
+    }
+
+    /// Whether it is ours alone.
+    #[inline]
+    pub(crate) const fn is_own(&self) -> bool {
+        matches!(self.body, Body::Own(_))
+    }
+
+    pub(crate) const fn is_last(&self) -> bool {
+        self.last
     }
 
     /// Bytes that were consumed or taken.

@@ -78,7 +78,8 @@ impl Kernel for Epoll {
         }
         happened.extend(self.reports.iter().map(|report| {
             let (data, flags) = (report.data, report.flags);
-            Happened { token: Token::of_number(data.u64()), readiness: readiness(flags) }
+            let readiness = Readiness::of_poll(flags.bits());
+            Happened { token: Token::of_number(data.u64()), readiness }
         }));
         Ok(())
     }
@@ -119,10 +120,12 @@ impl Kernel for Epoll {
         system::prepare(fd)
     }
 
+    #[inline]
     fn receive(&mut self, fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
         system::receive(fd, medium, room)
     }
 
+    #[inline]
     fn send(&mut self, fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         system::send(fd, medium, parts)
     }
@@ -158,20 +161,4 @@ impl Kernel for Epoll {
     fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
         system::send_datagram(fd, to, bytes)
     }
-}
-
-fn readiness(flags: EventFlags) -> Readiness {
-    let mut readiness = Readiness::NONE;
-    for (flag, ready) in [
-        (EventFlags::IN, Readiness::READ),
-        (EventFlags::OUT, Readiness::WRITE),
-        (EventFlags::RDHUP, Readiness::READ_END),
-        (EventFlags::HUP, Readiness::HANGUP),
-        (EventFlags::ERR, Readiness::ERROR),
-    ] {
-        if flags.contains(flag) {
-            readiness |= ready;
-        }
-    }
-    readiness
 }

@@ -87,6 +87,7 @@ impl TryFrom<Fd> for OwnedFd {
 impl AsFd for Fd {
     /// # Panics
     /// When the descriptor is simulated: only its own kernel may use it.
+    #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.0 {
             Kind::Real(fd) => fd.as_fd(),

@@ -156,12 +156,14 @@ impl Token {
     pub const WAKER: Self = Self(u64::MAX);
 
     /// The token as one number.
+    #[inline]
     #[must_use]
     pub const fn number(self) -> u64 {
         self.0
     }
 
     /// The token of this number.
+    #[inline]
     #[must_use]
     pub const fn of_number(number: u64) -> Self {
         Self(number)
@@ -179,13 +181,17 @@ impl Token {
         Self((generation as u64) << 32 | 2 << KIND_SHIFT | index as u64)
     }
 
+    #[inline]
     pub(crate) fn target(self) -> Target {
         let [a, b, c, d, e, f, g, h] = self.0.to_be_bytes();
         let generation = u32::from_be_bytes([a, b, c, d]);
         let word = u32::from_be_bytes([e, f, g, h]);
+        // Nearly always.
+        if word <= PLACE_MASK {
+            return Target::Stream { index: word, generation };
+        }
         let index = word & PLACE_MASK;
         match word >> KIND_SHIFT {
-            0 => Target::Stream { index, generation },
             1 => Target::Listener { index, generation },
             2 => Target::Datagrams { index, generation },
             _ => Target::Waker,
@@ -211,7 +217,8 @@ pub struct Happened {
     pub readiness: Readiness,
 }
 
-/// What can be done, or has come to an end.
+/// What can be done, or has come to an end. Its bits are those of poll(2), but for `READ_END`, which
+/// a byte has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readiness(u8);
 
@@ -220,16 +227,26 @@ impl Readiness {
     pub const NONE: Self = Self(0);
     /// There is something to receive or to accept.
     pub const READ: Self = Self(1);
-    /// There is room to send.
-    pub const WRITE: Self = Self(2);
     /// The peer sends no more: receive until 0.
-    pub const READ_END: Self = Self(4);
-    /// Both directions have ended, or for a pipe, its other end is gone.
-    pub const HANGUP: Self = Self(8);
+    pub const READ_END: Self = Self(2);
+    /// There is room to send.
+    pub const WRITE: Self = Self(4);
     /// An error waits to be received.
-    pub const ERROR: Self = Self(16);
+    pub const ERROR: Self = Self(8);
+    /// Both directions have ended, or for a pipe, its other end is gone.
+    pub const HANGUP: Self = Self(16);
+
+    /// What poll(2) or epoll_wait(2) says by these bits.
+    #[inline]
+    pub(crate) const fn of_poll(bits: u32) -> Self {
+        let [low, high, ..] = bits.to_le_bytes();
+        let same = Self::READ.0 | Self::WRITE.0 | Self::ERROR.0 | Self::HANGUP.0;
+        // POLLRDHUP is 0x2000.
+        Self(low & same | high >> 4 & Self::READ_END.0)
+    }
 
     /// True when any of `other` is in it.
+    #[inline]
     #[must_use]
     pub const fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -245,6 +262,7 @@ impl Readiness {
 impl BitOr for Readiness {
     type Output = Self;
 
+    #[inline]
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -270,5 +288,23 @@ mod tests {
         let datagrams = Token::datagrams(3, 9).target();
         assert_eq!(datagrams, Target::Datagrams { index: 3, generation: 9 });
         assert_eq!(Token::WAKER.target(), Target::Waker);
+    }
+
+    #[test]
+    fn what_poll_says_is_what_is_ready() {
+        use rustix::event::epoll::EventFlags;
+        let table = [
+            (EventFlags::IN, Readiness::READ),
+            (EventFlags::OUT, Readiness::WRITE),
+            (EventFlags::RDHUP, Readiness::READ_END),
+            (EventFlags::HUP, Readiness::HANGUP),
+            (EventFlags::ERR, Readiness::ERROR),
+            (EventFlags::PRI, Readiness::NONE),
+        ];
+        for (flag, ready) in table {
+            assert_eq!(Readiness::of_poll(flag.bits()), ready, "{flag:?}");
+        }
+        let all = table.iter().fold(Readiness::NONE, |all, (_, ready)| all | *ready);
+        assert_eq!(Readiness::of_poll(u32::MAX), all);
     }
 }

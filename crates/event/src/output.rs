@@ -42,26 +42,30 @@ const SPARES_MAX: usize = 256;
 pub(crate) struct Spares(Vec<Box<Output>>);
 
 impl Spares {
+    #[inline]
     pub(crate) fn take(&mut self) -> Box<Output> {
         self.0.pop().unwrap_or_default()
     }
 
+    #[inline(always)]
     pub(crate) fn give(&mut self, mut output: Box<Output>) {
+        if output.bytes > 0 {
+            output.clear();
+        }
         if self.0.len() < SPARES_MAX {
-            if output.bytes > 0 {
-                output.clear();
-            }
             self.0.push(output);
         }
     }
 }
 
 impl Output {
+    #[inline]
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Bytes of memory that wait with it, filled or not.
+    #[inline]
     pub(crate) fn held(&self) -> usize {
         self.sliced + self.tail.as_ref().map_or(0, Block::capacity)
     }
@@ -69,7 +73,6 @@ impl Output {
     /// Whether no more memory than so many bytes (and the smallest block) waits with it, if need be
     /// after what waits was copied together. That is not tried when it would save little, so that
     /// it costs no more than a few copies a byte.
-    #[inline]
     pub(crate) fn fits(&mut self, held_max: usize) -> bool {
         let held_max = held_max.saturating_add(CAPACITY_MIN);
         if self.held() > held_max && self.held() - self.bytes > self.bytes / 8 {
@@ -119,12 +122,21 @@ impl Output {
         self.keep(slice);
     }
 
+    #[inline(always)]
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();
         match &mut self.tail {
             Some(tail) if tail.remaining() >= bytes.len() => {
                 tail.push(bytes);
             }
+            _ => self.push_beyond(bytes),
+        }
+    }
+
+    /// Bytes for which the tail has no room.
+    #[inline(never)]
+    fn push_beyond(&mut self, bytes: &[u8]) {
+        match &mut self.tail {
             // What is long does not begin in a spare tail, it would be cut there.
             Some(tail) if tail.is_empty() => {
                 self.tail = None;
@@ -190,11 +202,18 @@ impl Output {
     }
 
     /// Forgets the first `count` bytes: the kernel has them.
+    #[inline]
     pub(crate) fn sent(&mut self, count: usize) {
-        assert!(count <= self.bytes, "the kernel takes no more than it was given");
         if count == self.bytes {
-            return self.clear();
+            self.clear();
+        } else {
+            self.sent_some(count);
         }
+    }
+
+    #[inline(never)]
+    fn sent_some(&mut self, count: usize) {
+        assert!(count <= self.bytes, "the kernel takes no more than it was given");
         self.bytes -= count;
         let mut rest = count;
         while rest > 0 {
@@ -222,18 +241,23 @@ impl Output {
 
     /// Forgets everything and gives the blocks back, but for the smallest tail: the next who sends
     /// needs one.
+    #[inline]
     pub(crate) fn clear(&mut self) {
-        if !self.slices.is_empty() {
-            self.slices.clear();
-        }
         self.tail_sent = 0;
         self.bytes = 0;
-        self.sliced = 0;
         match &mut self.tail {
             Some(tail) if tail.capacity() <= TAIL_MIN => tail.clear(),
-            Some(_) => self.tail = None,
-            None => {}
+            _ => self.tail = None,
         }
+        if !self.slices.is_empty() {
+            self.clear_slices();
+        }
+    }
+
+    #[inline(never)]
+    fn clear_slices(&mut self) {
+        self.slices.clear();
+        self.sliced = 0;
     }
 }
 

@@ -46,12 +46,14 @@ impl<T> Slab<T> {
     }
 
     /// The value of this id, unless it was taken out.
+    #[inline]
     pub(crate) fn get(&self, index: u32, generation: u32) -> Option<&T> {
         let place = self.places.get(index as usize)?;
         if place.generation == generation { place.value.as_ref() } else { None }
     }
 
     /// The value of this id, unless it was taken out.
+    #[inline]
     pub(crate) fn get_mut(&mut self, index: u32, generation: u32) -> Option<&mut T> {
         let place = self.places.get_mut(index as usize)?;
         if place.generation == generation { place.value.as_mut() } else { None }

@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use block::Block;
-
 use crate::datagram::Datagrams;
 use crate::listener::Listener;
 use crate::output::{Output, Spares};
@@ -27,8 +25,6 @@ pub(crate) struct State {
     pub(crate) wheel: Wheel<Key>,
     pub(crate) clock: Clock,
     pub(crate) work: Work,
-    /// The block into which all streams receive that hold nothing.
-    pub(crate) hot: Option<Block>,
     pub(crate) outputs: Spares,
     pub(crate) settings: LoopSettings,
     pub(crate) counts: Counts,
@@ -178,7 +174,6 @@ impl State {
             wheel: Wheel::new(),
             clock: Clock::new(now),
             work: Work::default(),
-            hot: None,
             outputs: Spares::default(),
             settings,
             counts: Counts::default(),
@@ -252,6 +247,13 @@ impl State {
         }
     }
 
+    /// Whether a stream is there and does not rest.
+    #[inline]
+    pub(crate) fn wants_step(&self, id: StreamId) -> bool {
+        let stream = self.streams.get(id.index, id.generation);
+        stream.is_some_and(|stream| stream.step() != Step::Rest)
+    }
+
     /// Puts a stream on the list of this turn when it wants a step.
     pub(crate) fn wake(&mut self, id: StreamId) {
         let Some(stream) = self.streams.get_mut(id.index, id.generation) else { return };
@@ -297,20 +299,22 @@ impl State {
         let output = stream.output.get_or_insert_with(|| spares.take());
         push(output);
         let (queued, send_max) = (output.bytes(), stream.limits.send_max);
-        // What counts is the memory, which what waits is made to fill before it is too much.
-        let fits = output.fits(send_max);
-        if queued > send_max || !fits {
+        // What counts is the memory, which what waits is made to fill before it is too much; it is
+        // never less than what waits.
+        if output.held() > send_max && (queued > send_max || !output.fits(send_max)) {
             self.end(id, Reason::Overrun);
-        } else if queued == 0 {
+            return queued;
+        }
+        if queued == 0 {
             stream.output = None;
-        } else {
-            if queued > stream.limits.send_high {
-                stream.marks.set(Marks::HIGH);
-            }
-            // While the kernel has no room, its report will bring the stream back.
-            if stream.marks.has(Marks::WRITABLE) && stream.marks.put(Marks::DIRTY) {
-                self.work.dirty.push(id);
-            }
+            return 0;
+        }
+        if queued > stream.limits.send_high {
+            stream.marks.set(Marks::HIGH);
+        }
+        // While the kernel has no room, its report will bring the stream back.
+        if stream.marks.has(Marks::WRITABLE) && stream.marks.put(Marks::DIRTY) {
+            self.work.dirty.push(id);
         }
         queued
     }

@@ -194,22 +194,28 @@ impl Stream {
     }
 
     /// Bytes that wait to be sent.
+    #[inline]
     pub(crate) fn queued(&self) -> usize {
         self.output.as_ref().map_or(0, |output| output.bytes())
     }
 
     /// Whether the owner may still send.
+    #[inline]
     pub(crate) fn takes_output(&self) -> bool {
         let open = matches!(self.phase, Phase::Open | Phase::Connecting { finish: false });
         open && self.direction != Direction::In && !self.marks.has(Marks::SEND_ENDS)
     }
 
-    /// Whether nothing follows when all of the output has left.
-    pub(crate) fn has_plain_output(&self) -> bool {
-        matches!(self.phase, Phase::Open) && !self.marks.has(Marks::HIGH.or(Marks::SEND_ENDS))
+    /// Whether the stream can send, and rests when all of its output has left.
+    #[inline]
+    pub(crate) fn sends_and_rests(&self) -> bool {
+        let follows = SELDOM.or(Marks::READABLE).or(Marks::HIGH).or(Marks::SEND_ENDS);
+        let open = matches!(self.phase, Phase::Open) && self.relay.is_none();
+        open && self.marks.0 & follows.or(Marks::WRITABLE).0 == Marks::WRITABLE.0
     }
 
     /// Whether an end of our direction was asked for and is still to be made.
+    #[inline]
     pub(crate) fn ends_sending(&self) -> bool {
         let asked = self.marks.has(Marks::SEND_ENDS) && !self.marks.has(Marks::SEND_ENDED);
         match self.phase {
@@ -219,21 +225,35 @@ impl Stream {
         }
     }
 
+    /// Whether there is something to send, or an end of our direction to make.
+    #[inline]
+    pub(crate) fn sends(&self) -> bool {
+        self.queued() > 0 || self.ends_sending()
+    }
+
     /// Takes note of what the kernel reported. A stream that still connects is asked elsewhere.
+    #[inline]
     pub(crate) fn note(&mut self, readiness: Readiness) {
-        let gone = Readiness::HANGUP | Readiness::ERROR;
-        if readiness.any(gone | Readiness::READ_END) {
-            self.marks.set(Marks::TO_THE_END);
-        }
-        if readiness.any(gone | Readiness::READ_END | Readiness::READ) {
+        if readiness.any(Readiness::READ) {
             self.marks.set(Marks::READABLE);
         }
-        if readiness.any(gone | Readiness::WRITE) {
+        if readiness.any(Readiness::WRITE) {
             self.marks.set(Marks::WRITABLE);
         }
-        if !readiness.any(gone) {
+        if readiness.any(Readiness::READ_END | Readiness::HANGUP | Readiness::ERROR) {
+            self.note_end(readiness);
+        }
+    }
+
+    /// The peer's end or an error was reported.
+    #[inline(never)]
+    fn note_end(&mut self, readiness: Readiness) {
+        self.marks.set(Marks::TO_THE_END);
+        self.marks.set(Marks::READABLE);
+        if !readiness.any(Readiness::HANGUP | Readiness::ERROR) {
             return;
         }
+        self.marks.set(Marks::WRITABLE);
         match self.direction {
             // A pipe's reader has gone; there is nothing to receive that would tell.
             Direction::Out => self.break_off(Reason::Reset),

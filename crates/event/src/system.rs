@@ -94,14 +94,17 @@ pub(crate) fn prepare(fd: &Fd) -> io::Result<Medium> {
 }
 
 /// Receives, from a socket or a file.
+#[inline]
 pub(crate) fn receive(fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
-    let result = again(|| match medium {
-        Medium::Socket => {
-            rustix::net::recv(fd, &mut *room, RecvFlags::empty()).map(|(count, _)| count)
-        }
-        Medium::Pipe | Medium::Other => rustix::io::read(fd, &mut *room),
-    });
-    match result {
+    if medium != Medium::Socket {
+        return read(fd, medium, room);
+    }
+    Ok(again(|| rustix::net::recv(fd, &mut *room, RecvFlags::empty()).map(|(count, _)| count))?)
+}
+
+#[inline(never)]
+fn read(fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<usize> {
+    match again(|| rustix::io::read(fd, &mut *room)) {
         // What a terminal says at its master's end once the last program has closed its own.
         Err(Errno::IO) if medium == Medium::Other && rustix::termios::isatty(fd) => Ok(0),
         result => Ok(result?),
@@ -109,9 +112,17 @@ pub(crate) fn receive(fd: &Fd, medium: Medium, room: &mut [u8]) -> io::Result<us
 }
 
 /// Sends, to a socket or a file, without a signal when nobody reads.
+#[inline]
 pub(crate) fn send(fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    match (medium, parts) {
+        (Medium::Socket, [part]) => Ok(again(|| rustix::net::send(fd, part, SendFlags::NOSIGNAL))?),
+        _ => send_otherwise(fd, medium, parts),
+    }
+}
+
+#[inline(never)]
+fn send_otherwise(fd: &Fd, medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
     Ok(again(|| match (medium, parts) {
-        (Medium::Socket, [part]) => rustix::net::send(fd, part, SendFlags::NOSIGNAL),
         (Medium::Socket, parts) => {
             let mut control = SendAncillaryBuffer::default();
             rustix::net::sendmsg(fd, parts, &mut control, SendFlags::NOSIGNAL)
@@ -196,6 +207,7 @@ pub(crate) fn shut(fd: &Fd) -> io::Result<()> {
 }
 
 /// Calls until no signal interrupts.
+#[inline]
 fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match call() {

@@ -8,7 +8,7 @@ use super::receive::reason_of;
 use crate::kernel::{Interest, Kernel, Medium, Token};
 use crate::output::{Output, PARTS_MAX};
 use crate::state::{Counts, Opening, State};
-use crate::stream::{LINGER, Marks, Phase, Step, Stream};
+use crate::stream::{LINGER, Marks, Phase, Stream};
 use crate::{Direction, Fd, ListenerId, Reason, StreamId};
 
 /// Bytes sent for one stream in one turn, so that a reader who keeps up cannot keep the loop.
@@ -102,30 +102,55 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Sends what a stream has queued, as far as the kernel takes it, and ends its direction when
     /// that was asked for.
+    #[inline]
     fn transmit(&mut self, id: StreamId) {
-        let State { streams, counts, outputs, .. } = &mut self.state;
+        let State { streams, counts, outputs, relays, .. } = &mut self.state;
         let Some(stream) = streams.get_mut(id.index, id.generation) else { return };
         stream.marks.clear(Marks::DIRTY);
+        // Nearly always all leaves at once, and nothing follows from it.
+        if stream.sends_and_rests() && relays.is_empty() {
+            let sent = send(&mut self.kernel, stream, counts);
+            if stream.queued() == 0 && sent.is_ok() {
+                if let Some(output) = stream.output.take() {
+                    outputs.give(output);
+                }
+                return;
+            }
+            return self.transmit_on(id, sent);
+        }
+        self.transmit_on(id, Ok(0));
+    }
+
+    /// Sends until all has left, the kernel takes no more, or the budget is used up, beginning with
+    /// what came of a first call.
+    #[inline(never)]
+    fn transmit_on(&mut self, id: StreamId, first: io::Result<usize>) {
+        let State { streams, counts, outputs, .. } = &mut self.state;
+        let Some(stream) = streams.get_mut(id.index, id.generation) else { return };
         if !matches!(stream.phase, Phase::Open | Phase::Flushing) {
             return;
         }
         let before = stream.queued();
-        let outcome = send(&mut self.kernel, stream, counts);
-        let all_sent = stream.queued() == 0;
-        if all_sent && let Some(output) = stream.output.take() {
+        let (mut budget, mut sent) = (SEND_BUDGET, first);
+        while let Ok(count) = sent {
+            budget = budget.saturating_sub(count.max(1));
+            if stream.queued() == 0 || budget == 0 || !stream.marks.has(Marks::WRITABLE) {
+                break;
+            }
+            sent = send(&mut self.kernel, stream, counts);
+        }
+        let left = stream.queued() > 0 && stream.marks.has(Marks::WRITABLE);
+        if stream.queued() == 0
+            && let Some(output) = stream.output.take()
+        {
             outputs.give(output);
         }
-        match outcome {
+        match sent {
             Err(error) => stream.break_off(reason_of(&error)),
-            // Nearly always: nothing follows from it.
-            Ok(Sent::AsMuchAsGoes) if all_sent && stream.has_plain_output() => {
-                if stream.step() == Step::Rest {
-                    return self.state.feed(id, false);
+            Ok(_) => {
+                if left {
+                    self.state.mark_dirty(id);
                 }
-            }
-            Ok(Sent::AsMuchAsGoes) => self.after_sending(id, before),
-            Ok(Sent::Budget) => {
-                self.state.mark_dirty(id);
                 self.after_sending(id, before);
             }
         }
@@ -188,45 +213,34 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 }
 
-/// How sending ended that did not fail.
-enum Sent {
-    /// All left, or the kernel has no room for more.
-    AsMuchAsGoes,
-    /// The budget of this turn is used up.
-    Budget,
-}
-
-/// Sends until all has left, the kernel takes no more, or the budget is used up.
-fn send(kernel: &mut impl Kernel, stream: &mut Stream, counts: &mut Counts) -> io::Result<Sent> {
-    let mut budget = SEND_BUDGET;
-    let (Some(fd), Some(output)) = (&stream.fd, &mut stream.output) else {
-        return Ok(Sent::AsMuchAsGoes);
-    };
-    while output.bytes() > 0 && stream.marks.has(Marks::WRITABLE) {
-        if budget == 0 {
-            return Ok(Sent::Budget);
-        }
-        counts.sends += 1;
-        let sent = match output.only_part() {
-            Some(part) => kernel.send(fd, stream.medium, &[IoSlice::new(part)]),
-            None => send_parts(kernel, fd, stream.medium, output),
-        };
-        match sent {
-            Ok(sent) => {
-                output.sent(sent);
-                counts.sent += sent as u64;
-                budget = budget.saturating_sub(sent.max(1));
-            }
-            // The report that there is room again comes as an edge.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                stream.marks.clear(Marks::WRITABLE);
-            }
-            Err(error) => return Err(error),
-        }
+/// Sends what is queued by one call and returns how much the kernel took: nothing, when it has no room.
+#[inline(always)]
+fn send(kernel: &mut impl Kernel, stream: &mut Stream, counts: &mut Counts) -> io::Result<usize> {
+    let (Some(fd), Some(output)) = (&stream.fd, &mut stream.output) else { return Ok(0) };
+    if output.bytes() == 0 || !stream.marks.has(Marks::WRITABLE) {
+        return Ok(0);
     }
-    Ok(Sent::AsMuchAsGoes)
+    counts.sends += 1;
+    let sent = match output.only_part() {
+        Some(part) => kernel.send(fd, stream.medium, &[IoSlice::new(part)]),
+        None => send_parts(kernel, fd, stream.medium, output),
+    };
+    match sent {
+        Ok(sent) => {
+            output.sent(sent);
+            counts.sent += sent as u64;
+            Ok(sent)
+        }
+        // The report that there is room again comes as an edge.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            stream.marks.clear(Marks::WRITABLE);
+            Ok(0)
+        }
+        Err(error) => Err(error),
+    }
 }
 
+#[inline(never)]
 fn send_parts(
     kernel: &mut impl Kernel,
     fd: &Fd,

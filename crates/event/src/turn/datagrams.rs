@@ -5,7 +5,8 @@ use std::io;
 use block::Block;
 
 use super::Loop;
-use super::receive::{OFFER_COST_MIN, hot_block};
+use super::receive::OFFER_COST_MIN;
+use crate::data::Lent;
 use crate::kernel::{Kernel, Readiness, Token};
 use crate::{Direction, Event, Interest, Owner, SocketId};
 
@@ -51,8 +52,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             if budget == 0 {
                 return self.state.postpone_socket(id);
             }
-            let mut block = hot_block(&mut self.state.hot);
-            match self.receive_datagram(id, &mut block) {
+            let mut lent = std::mem::replace(&mut self.hot, Lent::nothing());
+            let block = lent.refill();
+            match self.receive_datagram(id, block) {
                 Received::Datagram(length, from) => {
                     block.advance(length);
                     let event = Event::Datagram { socket: id, from: &from, bytes: block.filled() };
@@ -62,7 +64,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 Received::Lost => budget = budget.saturating_sub(OFFER_COST_MIN),
                 Received::NoMore => {}
             }
-            self.state.hot = Some(block);
+            self.hot = lent;
         }
     }
 

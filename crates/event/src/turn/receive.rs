@@ -5,8 +5,10 @@ use std::io;
 use block::{Block, CAPACITY_POOLED_MAX};
 
 use super::Loop;
+use crate::calls::Calls;
 use crate::data::{Data, Lent};
 use crate::kernel::{Kernel, Medium};
+use crate::state::{Counts, State};
 use crate::stream::{Marks, Phase, Step, Stream};
 use crate::{Direction, Event, Owner, Reason, StreamId};
 
@@ -19,57 +21,91 @@ pub(super) const OFFER_COST_MIN: usize = 512;
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Takes the steps of a stream until it rests or has used up its budget of this turn.
-    pub(super) fn step<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
-        let mut budget = self.state.settings.read_budget;
+    /// `received`: what it has received in this turn already.
+    #[inline(never)]
+    pub(super) fn step<O: Owner<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        id: StreamId,
+        received: usize,
+    ) {
+        let mut budget = self.state.settings.read_budget.saturating_sub(cost_of(received));
         while let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
-            let step = stream.step();
-            let cost = match step {
+            let cost = match stream.step() {
                 Step::Rest => return,
-                Step::Receive | Step::Discard | Step::Relay | Step::Offer { .. } if budget == 0 => {
-                    return self.state.postpone(id);
+                Step::Receive if budget > 0 && stream.hold.is_none() => {
+                    cost_of(self.receive(owner, id))
                 }
-                Step::TellConnected => {
-                    stream.marks.clear(Marks::CONNECTED);
-                    self.tell(owner, Event::Connected { stream: id });
-                    0
-                }
-                Step::TellDrained => {
-                    stream.marks.clear(Marks::DRAINED);
-                    self.tell(owner, Event::Drained { stream: id });
-                    0
-                }
-                Step::TellHangup => {
-                    stream.marks.clear(Marks::HANGUP);
-                    self.tell(owner, Event::Hangup { stream: id });
-                    0
-                }
-                Step::Offer { last } => {
-                    let held = stream.hold.take().expect("only what is held is offered again");
-                    self.offer(owner, id, held, last);
-                    OFFER_COST_MIN
-                }
-                Step::Receive => self.receive(owner, id),
-                Step::Discard => self.discard(id),
-                Step::Relay => self.relay(id),
-                Step::TellRelayed => {
-                    self.tell_relayed(owner, id);
-                    0
-                }
-                Step::TellEof => {
-                    self.tell_eof(owner, id);
-                    0
-                }
-                Step::Close(reason) => {
-                    let unsent = self.state.stream(id).map_or(0, |stream| stream.queued());
-                    self.state.remove_stream(id);
-                    self.state.unsent = Some((id, unsent));
-                    self.tell(owner, Event::Closed { stream: id, reason });
-                    self.state.unsent = None;
-                    return;
-                }
+                step => match self.seldom_step(owner, id, step, budget) {
+                    Some(cost) => cost,
+                    None => return,
+                },
             };
             budget = budget.saturating_sub(cost);
         }
+    }
+
+    /// Takes a step and returns what it costs, or none when it was the last of this turn.
+    #[inline(never)]
+    fn seldom_step<O: Owner<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        id: StreamId,
+        step: Step,
+        budget: usize,
+    ) -> Option<usize> {
+        let stream = self.state.streams.get_mut(id.index, id.generation)?;
+        let cost = match step {
+            Step::Rest => return None,
+            Step::Receive | Step::Discard | Step::Relay | Step::Offer { .. } if budget == 0 => {
+                self.state.postpone(id);
+                return None;
+            }
+            Step::Receive => self.receive_more(owner, id),
+            Step::Discard => self.discard(id),
+            Step::Relay => self.relay(id),
+            Step::Offer { last } => {
+                let held = stream.hold.take().expect("only what is held is offered again");
+                self.offer(owner, id, Lent::new(held, last));
+                OFFER_COST_MIN
+            }
+            Step::TellConnected => {
+                stream.marks.clear(Marks::CONNECTED);
+                self.tell(owner, Event::Connected { stream: id });
+                0
+            }
+            Step::TellDrained => {
+                stream.marks.clear(Marks::DRAINED);
+                self.tell(owner, Event::Drained { stream: id });
+                0
+            }
+            Step::TellHangup => {
+                stream.marks.clear(Marks::HANGUP);
+                self.tell(owner, Event::Hangup { stream: id });
+                0
+            }
+            Step::TellRelayed => {
+                self.tell_relayed(owner, id);
+                0
+            }
+            Step::TellEof => {
+                self.tell_eof(owner, id);
+                0
+            }
+            Step::Close(reason) => {
+                self.tell_closed(owner, id, reason);
+                return None;
+            }
+        };
+        Some(cost)
+    }
+
+    fn tell_closed<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, reason: Reason) {
+        let unsent = self.state.stream(id).map_or(0, |stream| stream.queued());
+        self.state.remove_stream(id);
+        self.state.unsent = Some((id, unsent));
+        self.tell(owner, Event::Closed { stream: id, reason });
+        self.state.unsent = None;
     }
 
     fn tell_eof<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
@@ -81,21 +117,48 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         self.tell(owner, Event::Eof { stream: id });
     }
 
-    /// Receives once and offers what came. Returns what it costs of the budget.
+    /// Receives once into the hot block, for a stream that holds nothing, and offers what came.
+    /// Returns how much that was.
     fn receive<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
+        let State { streams, counts, .. } = &mut self.state;
+        let Some(stream) = streams.get_mut(id.index, id.generation) else { return 0 };
+        let Self { kernel, hot, .. } = self;
+        let received = receive(kernel, stream, hot, counts);
+        if received > 0 {
+            self.offer_hot(owner, id);
+        }
+        received
+    }
+
+    /// Offers what is in the hot block, and keeps what is left of it.
+    #[inline]
+    pub(super) fn offer_hot<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+        let data = Data::new(&mut self.hot);
+        owner.handle(&mut Calls::new(&mut self.state), Event::Data { stream: id, data });
+        if !self.hot.is_used_up() {
+            let lent = std::mem::replace(&mut self.hot, Lent::nothing());
+            self.keep(id, lent);
+        }
+    }
+
+    /// Receives once behind what is held, and offers all. Returns what it costs of the budget.
+    fn receive_more<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
         let held = stream.hold.as_ref().map_or(0, Block::len);
-        let mut block = if held > HOLD_COPIED_MAX {
-            grown(stream.hold.take().expect("it holds something"), stream.limits.hold_max)
+        let hold_max = stream.limits.hold_max;
+        let mut grown_hold = None;
+        let block = if held > HOLD_COPIED_MAX {
+            let hold = stream.hold.take().expect("it holds something");
+            grown_hold.insert(grown(hold, hold_max))
         } else {
-            let mut hot = hot_block(&mut self.state.hot);
+            let hot = self.hot.refill();
             if let Some(hold) = &stream.hold {
                 hot.push(hold.filled());
             }
             hot
         };
         // What could be held in the end is not more than `hold_max`, whatever the owner does.
-        let room_max = stream.limits.hold_max.saturating_sub(held).max(1);
+        let room_max = hold_max.saturating_sub(held).max(1);
         let room = block.spare();
         let room_length = room.len().min(room_max);
         self.state.counts.receives += 1;
@@ -106,15 +169,17 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 self.state.counts.received += count as u64;
                 stream.hold = None;
                 block.advance(count);
-                self.offer(owner, id, block, false);
+                let lent = match grown_hold {
+                    Some(block) => Lent::new(block, false),
+                    None => std::mem::replace(&mut self.hot, Lent::nothing()),
+                };
+                self.offer(owner, id, lent);
                 count.max(OFFER_COST_MIN)
             }
             result => {
                 note_end(stream, result);
-                if held > HOLD_COPIED_MAX {
+                if let Some(block) = grown_hold {
                     stream.hold = Some(block);
-                } else {
-                    self.state.hot = Some(block);
                 }
                 0
             }
@@ -124,14 +189,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Receives once and forgets what came.
     fn discard(&mut self, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
-        let mut block = hot_block(&mut self.state.hot);
-        let room = block.spare();
+        let room = self.hot.refill().spare();
         let room_length = room.len();
         let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
         self.state.counts.receives += 1;
-        let result = self.kernel.receive(fd, stream.medium, room);
-        self.state.hot = Some(block);
-        match result {
+        match self.kernel.receive(fd, stream.medium, room) {
             Ok(count) if count > 0 => {
                 note_received(stream, count, room_length);
                 self.state.counts.received += count as u64;
@@ -145,18 +207,18 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     /// Lends a block to the owner and keeps what is left of it.
-    fn offer<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, block: Block, last: bool) {
+    fn offer<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, mut lent: Lent) {
         if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
             stream.marks.clear(Marks::OFFER);
         }
-        let mut lent = Lent::new(block, last);
         self.tell(owner, Event::Data { stream: id, data: Data::new(&mut lent) });
-        self.keep(id, lent, last);
+        self.keep(id, lent);
     }
 
     /// Keeps what was not consumed, where the stream may still hold it.
-    fn keep(&mut self, id: StreamId, lent: Lent, last: bool) {
-        let rest = lent.bytes().len();
+    #[inline(never)]
+    fn keep(&mut self, id: StreamId, lent: Lent) {
+        let rest = lent.left();
         if rest == 0 {
             return self.recycle(lent);
         }
@@ -166,7 +228,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         };
         let paused = stream.marks.has(Marks::PAUSED);
         let open = matches!(stream.phase, Phase::Open | Phase::Broken(_));
-        if !open || (last && !paused) {
+        if !open || (lent.is_last() && !paused) {
             return self.recycle(lent);
         }
         if untouched && !paused && rest >= stream.limits.hold_max {
@@ -193,20 +255,42 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Makes a block hot again when there is none.
     fn recycle(&mut self, lent: Lent) {
-        if self.state.hot.is_none()
-            && let Ok((block, _)) = lent.into_block()
-            && block.capacity() == CAPACITY_POOLED_MAX
-        {
-            self.state.hot = Some(block);
+        if self.hot.capacity() == 0 && lent.is_own() && lent.capacity() == CAPACITY_POOLED_MAX {
+            self.hot = lent;
         }
     }
 }
 
-/// The block into which everybody receives: it stays in the cache.
-pub(super) fn hot_block(hot: &mut Option<Block>) -> Block {
-    let mut block = hot.take().unwrap_or_else(|| Block::with_capacity(CAPACITY_POOLED_MAX));
-    block.clear();
-    block
+/// What it costs of the budget to receive so much and to offer it.
+fn cost_of(received: usize) -> usize {
+    if received == 0 { 0 } else { received.max(OFFER_COST_MIN) }
+}
+
+/// Receives once into the hot block, for a stream that holds nothing, and returns how much came.
+#[inline(always)]
+pub(super) fn receive(
+    kernel: &mut impl Kernel,
+    stream: &mut Stream,
+    hot: &mut Lent,
+    counts: &mut Counts,
+) -> usize {
+    let room = hot.refill().spare();
+    let room_length = room.len().min(stream.limits.hold_max.max(1));
+    let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
+    counts.receives += 1;
+    match kernel.receive(fd, stream.medium, &mut room[..room_length]) {
+        Ok(count) if count > 0 => {
+            note_received(stream, count, room_length);
+            stream.marks.clear(Marks::OFFER);
+            counts.received += count as u64;
+            hot.advance(count);
+            count
+        }
+        result => {
+            note_end(stream, result);
+            0
+        }
+    }
 }
 
 /// A copy in a block of its size class, or of its very length where the class exceeds what may be held.
@@ -230,6 +314,7 @@ fn grown(hold: Block, hold_max: usize) -> Block {
 
 /// A short read means that the kernel has no more, unless an end is behind what came: then one has
 /// to read until it shows, for no edge will come again.
+#[inline]
 pub(super) fn note_received(stream: &mut Stream, count: usize, room: usize) {
     let short = count < room && stream.medium != Medium::Other;
     if short && !stream.marks.has(Marks::TO_THE_END) {
@@ -238,6 +323,7 @@ pub(super) fn note_received(stream: &mut Stream, count: usize, room: usize) {
 }
 
 /// Nothing was received: the end, an error, or nothing yet.
+#[inline(never)]
 pub(super) fn note_end(stream: &mut Stream, result: io::Result<usize>) {
     match result {
         // After a reset was already noticed by a write, recv returns 0 and not the error: that is

@@ -13,7 +13,8 @@ use std::io;
 use block::{Block, CAPACITY_POOLED_MAX};
 
 use super::Loop;
-use super::receive::{hot_block, note_end, note_received, reason_of};
+use super::receive::{note_end, note_received, reason_of};
+use crate::data::Data;
 use crate::kernel::{Conduit, Kernel, Medium};
 use crate::stream::{Marks, Stream};
 use crate::{Event, Owner, StreamId};
@@ -121,7 +122,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     fn relay_copy(&mut self, id: StreamId, relay: &mut Relay) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
-        let mut block = hot_block(&mut self.state.hot);
+        let block = self.hot.refill();
         let room = block.spare();
         let length = room.len().min(usize::try_from(relay.left).unwrap_or(usize::MAX));
         let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
@@ -133,16 +134,16 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 block.advance(count);
                 self.sent_off(relay, count);
                 if count * 2 >= CAPACITY_POOLED_MAX {
-                    self.state.queue(relay.to, |output| output.push(block.freeze()));
+                    let part = Data::new(&mut self.hot).take(count);
+                    self.state.queue(relay.to, |output| output.push(part));
                 } else {
-                    self.state.queue(relay.to, |output| output.push_bytes(block.filled()));
-                    self.state.hot = Some(block);
+                    let bytes = self.hot.bytes();
+                    self.state.queue(relay.to, |output| output.push_bytes(bytes));
                 }
                 count
             }
             result => {
                 note_end(stream, result);
-                self.state.hot = Some(block);
                 0
             }
         }
