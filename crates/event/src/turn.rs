@@ -108,7 +108,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// One turn. Waits no longer than `wait_max`, and returns false once the loop was stopped.
     ///
     /// # Errors
-    /// When the kernel cannot be waited for.
+    /// When the kernel cannot be waited for. Nothing is lost by that: the turn may be begun again.
     pub fn turn<O: Owner<Mail = M>>(
         &mut self,
         owner: &mut O,

@@ -40,7 +40,8 @@ impl World {
     }
 
     pub(crate) fn ask(&mut self, number: usize) {
-        if self.mailbox.is_none() {
+        let home = self.scenario.home;
+        if self.loops[home].is_gone() {
             return;
         }
         self.note("asks from within: request", number, 0);
@@ -52,6 +53,6 @@ impl World {
         };
         let line = Slice::from(&ask.line[..]);
         let pool = ask.pool.to_owned();
-        self.post(Mail::Ask { pool, line, reply: Box::new(reply) });
+        self.post(home, Mail::Ask { pool, line, reply: Box::new(reply) });
     }
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::flow::Party;
-use crate::net::{Connection, ConnectionId, DescriptorId, Kind};
+use crate::net::{Connection, ConnectionId, Kind, PortId};
 use crate::world::{Happening, Moment, World};
 
 /// How often somebody looks whether a client still waits, and how long it may.
@@ -304,7 +304,7 @@ impl World {
         let (ours, theirs) = (Party::Gateway(descriptor), Party::Client(number));
         let up = self.net.add_flow(theirs, ours, receives);
         let down = self.net.add_flow(ours, theirs, sends);
-        let listener = Some(DescriptorId(self.clients[number].listener));
+        let listener = Some(PortId(self.clients[number].listener));
         self.net.connections.push(Connection { listener, far: theirs, descriptor, up, down });
         let client = &mut self.clients[number];
         client.connection = Some(id);

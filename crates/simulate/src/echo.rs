@@ -5,7 +5,7 @@
 //! deadlines, pauses while its output is above the high mark, closes or waits at a hang-up. The law
 //! of the order of events is held at every one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use event::{
@@ -17,7 +17,8 @@ use crate::chance::Chance;
 use crate::check::Ends;
 use crate::clients::{Client, End, Leaving, Reading};
 use crate::kernel::Simulated;
-use crate::net::{DescriptorId, Kind};
+use crate::loops::{self, Next};
+use crate::net::DescriptorId;
 use crate::world::{Shared, World};
 
 /// When a stream goes on that rests; when one is given up that nobody uses.
@@ -170,13 +171,12 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         read_budget,
         ..LoopSettings::default()
     };
-    let mut turning =
-        Loop::new(Simulated::new(shared.clone()), settings).map_err(|error| error.to_string())?;
+    let mut turning = Loop::new(Simulated::new(shared.clone(), 0), settings)
+        .map_err(|error| error.to_string())?;
     let (listener, socket) = {
         let mut world = shared.lock();
-        world.mailbox = Some(turning.mailbox());
-        let listener = world.net.add_descriptor(Kind::Listener { backlog: VecDeque::new() });
-        world.net.descriptor(listener).owned = true;
+        world.add_mailbox(0, turning.mailbox());
+        let listener = world.net.add_port(1)[0];
         for _ in 0..world.scenario.clients {
             let after = world.chance.time(Duration::from_micros(100), Duration::from_secs(5));
             let client = world.add_client(0, after, false);
@@ -194,11 +194,13 @@ pub(crate) fn run(shared: &Shared, seed: u64, turns: &mut u64) -> Result<(), Str
         violations: Vec::new(),
         given_up: 0,
     };
+    loops::fall_asleep(&mut turning, &mut owner)?;
     loop {
         *turns += 1;
-        turning
-            .turn(&mut owner, Some(Duration::from_secs(1)))
-            .map_err(|error| error.to_string())?;
+        let until = shared.lock().now + Duration::from_secs(1);
+        if let Next::Turn(_) = loops::next(shared, Some(until)) {
+            loops::turn(shared, 0, &mut turning, &mut owner)?;
+        }
         let streams = turning.calls().streams();
         let mut world = shared.lock();
         for text in owner.violations.drain(..) {

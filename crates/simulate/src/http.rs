@@ -21,7 +21,7 @@ use event::{Address, Fd};
 
 use crate::clients::End;
 use crate::flow::Party;
-use crate::net::{Connecting, Connection, ConnectionId, Edge, Kind};
+use crate::net::{Connecting, Connection, ConnectionId, Edge, Kind, PortId};
 use crate::world::{Happening, Moment, World};
 use servers::{Fault, Link, Mode, Server};
 use visitors::Visitor;
@@ -108,7 +108,7 @@ impl World {
         let (ours, far) = (Party::Gateway(descriptor), Party::Speaker(number));
         let up = self.net.add_flow(far, ours, receives);
         let down = self.net.add_flow(ours, far, sends);
-        let listener = listens.then_some(crate::net::DescriptorId(0));
+        let listener = listens.then_some(PortId(0));
         self.net.connections.push(Connection { listener, far, descriptor, up, down });
         self.http.speakers.push(Speaker {
             role,
@@ -146,7 +146,7 @@ impl World {
     }
 
     /// The gateway begins to connect to a server.
-    pub(crate) fn connect(&mut self, to: &Address) -> io::Result<Fd> {
+    pub(crate) fn connect(&mut self, shard: usize, to: &Address) -> io::Result<Fd> {
         if self.fault(3) {
             self.http.starved = true;
             return Err(io::ErrorKind::QuotaExceeded.into());
@@ -156,7 +156,7 @@ impl World {
         let number = self.add_speaker(Role::Server(Link::new(server)), false);
         let connection = self.connection_of_speaker(number);
         let descriptor = self.net.descriptor(connection.descriptor);
-        descriptor.owned = true;
+        (descriptor.owned, descriptor.shard) = (true, shard);
         descriptor.connecting = Some(Connecting::Waits);
         self.note("the gateway connects: descriptor, server", connection.descriptor.0, server);
         let delay = self.latency();

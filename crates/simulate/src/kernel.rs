@@ -10,61 +10,22 @@ use event::{Address, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token
 
 use crate::flow::Party;
 use crate::net::{Connecting, DescriptorId, Kind};
-use crate::plants::Plant;
-use crate::threads;
-use crate::world::{Happening, Moment, Shared, World};
+use crate::world::{Happening, Shared, World};
 
-/// Calls of `wait` without any progress of time after which a loop is said to spin.
-const SPINS_MAX: u32 = 100_000;
+/// How often one of the loops may ask for a descriptor in the second in which none is left: two
+/// listeners, each tried again ten times a second.
+const ASKED_MAX: usize = 40;
 
-/// How often a loop may ask for a descriptor in the second in which none is left: two listeners,
-/// each tried again ten times a second.
-const ASKED_MAX: u32 = 40;
-
-/// A simulated kernel.
+/// A simulated kernel, as one of the gateway's loops sees it.
 #[derive(Debug)]
 pub(crate) struct Simulated {
     shared: Shared,
-    spins: u32,
+    shard: usize,
 }
 
 impl Simulated {
-    pub(crate) const fn new(shared: Shared) -> Self {
-        Self { shared, spins: 0 }
-    }
-
-    /// Lets the world go on until something is to be told, or `deadline` has come.
-    fn go_on(&mut self, deadline: Option<Moment>) {
-        let bell = self.shared.bell();
-        loop {
-            threads::settle(&self.shared);
-            let mut world = self.shared.lock();
-            let present = world.now;
-            let told = bell.is_rung() || world.has_reports();
-            let over = deadline.is_some_and(|deadline| deadline <= present);
-            // What is due has happened before anybody looks; what comes next only if nobody does.
-            let until = if told || over { Some(present) } else { deadline };
-            if !told && !over && world.mail_waiting() > 0 {
-                world.violation("the loop sleeps though mail waits for it".to_owned());
-                world.at_rest = true;
-                return;
-            }
-            match world.next(until) {
-                Some(Happening::Thread(thread)) => {
-                    drop(world);
-                    threads::go_on(&self.shared, thread);
-                }
-                Some(happening) => world.happen(happening),
-                None if told || over => return,
-                None => match deadline {
-                    Some(deadline) => world.now = deadline,
-                    None => {
-                        world.at_rest = true;
-                        return;
-                    }
-                },
-            }
-        }
+    pub(crate) const fn new(shared: Shared, shard: usize) -> Self {
+        Self { shared, shard }
     }
 
     fn with<R>(&self, fd: &Fd, act: impl FnOnce(&mut World, DescriptorId) -> R) -> R {
@@ -95,56 +56,13 @@ impl Kernel for Simulated {
         events_max: usize,
         happened: &mut Vec<Happened>,
     ) -> io::Result<()> {
-        let deadline = {
-            let mut world = self.shared.lock();
-            // What the loop did since it last asked took some time.
-            let busy = world.chance.time(Duration::from_nanos(200), Duration::from_micros(40));
-            world.now += busy;
-            if world.planted.plant == Some(Plant::LostWake)
-                && timeout != Some(Duration::ZERO)
-                && world.planted.strikes(Plant::LostWake)
-            {
-                world.note("PLANT: the next wake-up is lost", 0, 0);
-                self.shared.bell().lose_next();
-            }
-            let late = match timeout {
-                Some(timeout) if !timeout.is_zero() && world.chance.in_1000(100) => {
-                    world.chance.time(Duration::from_micros(1), Duration::from_millis(3))
-                }
-                _ => Duration::ZERO,
-            };
-            timeout.map(|timeout| world.now + timeout + late)
-        };
-        if timeout == Some(Duration::ZERO) {
-            self.look();
-        } else {
-            self.go_on(deadline);
-        }
-        let mut world = self.shared.lock();
-        // A loop that is slow to come back finds more than one thing.
-        let slow = timeout != Some(Duration::ZERO) && world.chance.in_1000(400);
-        if slow {
-            let pause = world.chance.time(Duration::from_micros(1), Duration::from_micros(800));
-            let until = world.now + pause;
-            drop(world);
-            self.pass(until);
-            world = self.shared.lock();
-        }
-        self.shared.bell().take();
-        let reports = world.reports(events_max);
-        self.spins = if timeout == Some(Duration::ZERO) { self.spins + 1 } else { 0 };
-        if self.spins == SPINS_MAX {
-            world.violation("the loop turns without end and never sleeps".to_owned());
-            world.at_rest = true;
-        }
-        for (token, readiness) in reports {
-            happened.push(Happened { token, readiness });
-        }
-        Ok(())
+        // Whoever is not called falls asleep, and its turn begins again when it is.
+        let called = self.shared.lock().wait(self.shard, timeout, events_max, happened);
+        if called { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
-        self.shared.bell()
+        self.shared.lock().bell(self.shard)
     }
 
     fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()> {
@@ -153,7 +71,7 @@ impl Kernel for Simulated {
                 return Err(world.cannot_watch(id));
             }
             world.note("watched: descriptor", id.0, 0);
-            world.watch(id, token, interest);
+            world.watch(self.shard, id, token, interest);
             Ok(())
         })
     }
@@ -164,11 +82,11 @@ impl Kernel for Simulated {
     }
 
     fn accept(&mut self, listener: &Fd) -> io::Result<(Fd, Peer)> {
-        self.with(listener, |world, id| world.accept(id))
+        self.with(listener, |world, id| world.accept(self.shard, id))
     }
 
     fn connect(&mut self, to: &Address) -> io::Result<Fd> {
-        self.shared.lock().connect(to)
+        self.shared.lock().connect(self.shard, to)
     }
 
     fn connected(&mut self, fd: &Fd) -> io::Result<()> {
@@ -180,9 +98,10 @@ impl Kernel for Simulated {
 
     fn prepare(&mut self, fd: &Fd) -> io::Result<Medium> {
         Ok(self.with(fd, |world, id| {
-            world.net.descriptor(id).owned = true;
+            let descriptor = world.net.descriptor(id);
+            (descriptor.owned, descriptor.shard) = (true, self.shard);
             match world.net.descriptor(id).kind {
-                Kind::Listener { .. } | Kind::Socket(_) => Medium::Socket,
+                Kind::Listener(_) | Kind::Socket(_) => Medium::Socket,
                 Kind::PipeIn(_) | Kind::PipeOut(_) => Medium::Pipe,
                 Kind::Datagrams => Medium::Other,
             }
@@ -225,45 +144,6 @@ impl Kernel for Simulated {
     }
 }
 
-impl Simulated {
-    /// What is due happens, but no thread goes on: the loop is awake, and who sends it mail would
-    /// not ring.
-    fn look(&self) {
-        threads::settle(&self.shared);
-        let mut world = self.shared.lock();
-        let mut threads = Vec::new();
-        let present = world.now;
-        while let Some(happening) = world.next(Some(present)) {
-            match happening {
-                Happening::Thread(_) => threads.push(happening),
-                happening => world.happen(happening),
-            }
-        }
-        for thread in threads {
-            world.after(Duration::ZERO, thread);
-        }
-    }
-
-    /// Time passes until `until`, and what happens by then happens.
-    fn pass(&self, until: Moment) {
-        loop {
-            threads::settle(&self.shared);
-            let mut world = self.shared.lock();
-            match world.next(Some(until)) {
-                Some(Happening::Thread(thread)) => {
-                    drop(world);
-                    threads::go_on(&self.shared, thread);
-                }
-                Some(happening) => world.happen(happening),
-                None => {
-                    world.now = world.now.max(until);
-                    return;
-                }
-            }
-        }
-    }
-}
-
 impl World {
     /// The system cannot watch one more.
     fn cannot_watch(&mut self, id: DescriptorId) -> io::Error {
@@ -274,7 +154,7 @@ impl World {
                 self.excuse(far, "its connection could not be watched");
             }
             Kind::Datagrams => self.excuse_datagrams(),
-            Kind::Listener { .. } | Kind::PipeIn(_) | Kind::PipeOut(_) => {}
+            Kind::Listener(_) | Kind::PipeIn(_) | Kind::PipeOut(_) => {}
         }
         io::ErrorKind::StorageFull.into()
     }
@@ -288,7 +168,7 @@ impl World {
         }
     }
 
-    fn accept(&mut self, id: DescriptorId) -> io::Result<(Fd, Peer)> {
+    fn accept(&mut self, shard: usize, id: DescriptorId) -> io::Result<(Fd, Peer)> {
         if self.fault(4) {
             let lasts = self.chance.time(Duration::from_millis(1), Duration::from_secs(1));
             self.net.shortage = (self.now + lasts, 0);
@@ -296,15 +176,15 @@ impl World {
         if self.net.shortage.0 > self.now {
             self.net.shortage.1 += 1;
             self.note("no descriptor is left: listener", id.0, 0);
-            if self.net.shortage.1 == ASKED_MAX {
+            if self.net.shortage.1 == ASKED_MAX * self.loops.len() {
                 self.violation("the loop does not rest though no descriptor is left".to_owned());
             }
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
-        let Kind::Listener { backlog } = &mut self.net.descriptor(id).kind else {
+        let Kind::Listener(port) = self.net.descriptor(id).kind else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let Some(connection) = backlog.pop_front() else {
+        let Some(connection) = self.net.take_from_backlog(port) else {
             return Err(io::ErrorKind::WouldBlock.into());
         };
         let connection = self.net.connection(connection);
@@ -316,7 +196,8 @@ impl World {
             self.after(Duration::from_micros(20), Happening::ResetAt(connection.far));
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
-        self.net.descriptor(place).owned = true;
+        let descriptor = self.net.descriptor(place);
+        (descriptor.owned, descriptor.shard) = (true, shard);
         let client = connection.far.number();
         self.note("accepted: descriptor, client", place.0, client);
         let number = u32::try_from(place.0).expect("a world has few descriptors");

@@ -1,7 +1,8 @@
 //! The gateway in a world of its own.
 //!
-//! What it is: a simulated kernel, spawner, threads, clients, programs, servers and database under the real
-//! [`gateway::Shard`] on the real [`event::Loop`]; everything that happens follows from one seed.
+//! What it is: a simulated kernel, spawner, threads, clients, programs, servers and database under real
+//! [`gateway::Shard`]s, one or several, each on a real [`event::Loop`]; everything that happens follows
+//! from one seed.
 //! What it knows: how each of them may misbehave, and what a client may hold the gateway to. What
 //! it must never know: a real clock, a real socket, anything that another run would do otherwise.
 //!
@@ -9,7 +10,7 @@
 //! who, and the one command that tells all that happened in that world:
 //!
 //! ```text
-//! SIMULATE_SEED=26 cargo test -p roadstead-simulate -- --nocapture replay
+//! SIMULATE_SEED=26 SIMULATE_SHARDS=2 cargo test -p roadstead-simulate -- --nocapture replay
 //! ```
 //!
 //! The seams are those of the real house: [`event::Kernel`], [`spawn::Spawn`], [`gateway::Runner`]
@@ -18,7 +19,7 @@
 //! of programs, which the gateway must be able to own.
 //!
 //! ```
-//! let options = simulate::Options { seed: 7, plant: None, told: false };
+//! let options = simulate::Options { seed: 7, shards: 2, plant: None, told: false };
 //! let job = simulate::Job::Gateway;
 //! let (one, other) = (job.run(options), job.run(options));
 //! assert!(one.violations.is_empty());
@@ -31,11 +32,13 @@ mod asks;
 mod chance;
 mod check;
 mod clients;
+mod crew;
 mod datagrams;
 mod echo;
 mod flow;
 mod http;
 mod kernel;
+mod loops;
 mod net;
 mod plants;
 mod programs;

@@ -19,6 +19,10 @@ use crate::world::{Happening, Moment, World};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DescriptorId(pub(crate) usize);
 
+/// A place that connections come to. Each loop that listens there has a descriptor of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PortId(pub(crate) usize);
+
 /// A connection of the gateway with somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId(pub(crate) usize);
@@ -26,7 +30,7 @@ pub(crate) struct ConnectionId(pub(crate) usize);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
     /// Who listens for it. Nobody when the gateway itself connects.
-    pub(crate) listener: Option<DescriptorId>,
+    pub(crate) listener: Option<PortId>,
     /// Who has the other end.
     pub(crate) far: Party,
     /// The gateway's end of it.
@@ -38,9 +42,7 @@ pub(crate) struct Connection {
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Listener {
-        backlog: VecDeque<ConnectionId>,
-    },
+    Listener(PortId),
     Socket(ConnectionId),
     /// The gateway reads it.
     PipeIn(FlowId),
@@ -56,6 +58,8 @@ pub(crate) struct Descriptor {
     pub(crate) open: bool,
     /// The gateway has had it in its hands.
     pub(crate) owned: bool,
+    /// Which of its loops has.
+    pub(crate) shard: usize,
     pub(crate) watch: Option<(Token, Interest)>,
     read_armed: bool,
     pub(crate) write_armed: bool,
@@ -91,21 +95,26 @@ pub(crate) enum Edge {
 #[derive(Debug)]
 pub(crate) struct Net {
     flows: Vec<Flow>,
+    /// Connections that nobody has accepted, by the port that they came to.
+    backlogs: Vec<VecDeque<ConnectionId>>,
+    listeners: Vec<DescriptorId>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) descriptors: Vec<Descriptor>,
     /// Real descriptors that stand for simulated ones, by their number.
     pub(crate) placeholders: BTreeMap<i32, DescriptorId>,
     reports: Vec<DescriptorId>,
-    /// Reports about what is no longer watched, under their old tokens.
-    stale: Vec<Token>,
+    /// Reports about what is no longer watched, under their old tokens, by the loop that had it.
+    stale: Vec<(usize, Token)>,
     /// No descriptor is to be had until then, and how often one was asked for meanwhile.
-    pub(crate) shortage: (Moment, u32),
+    pub(crate) shortage: (Moment, usize),
 }
 
 impl Net {
     pub(crate) const fn new() -> Self {
         Self {
             flows: Vec::new(),
+            backlogs: Vec::new(),
+            listeners: Vec::new(),
             connections: Vec::new(),
             descriptors: Vec::new(),
             placeholders: BTreeMap::new(),
@@ -133,6 +142,7 @@ impl Net {
             kind,
             open: true,
             owned: false,
+            shard: 0,
             watch: None,
             read_armed: true,
             write_armed: true,
@@ -146,6 +156,47 @@ impl Net {
         DescriptorId(self.descriptors.len() - 1)
     }
 
+    /// A report of what a loop watches no longer, to be told later.
+    pub(crate) fn add_stale(&mut self, shard: usize, token: Token) {
+        self.stale.push((shard, token));
+    }
+
+    /// A port, with a descriptor for each of so many loops.
+    pub(crate) fn add_port(&mut self, loops: usize) -> Vec<DescriptorId> {
+        let port = PortId(self.backlogs.len());
+        self.backlogs.push(VecDeque::new());
+        let descriptors = (0..loops).map(|shard| {
+            let id = self.add_descriptor(Kind::Listener(port));
+            let descriptor = self.descriptor(id);
+            (descriptor.owned, descriptor.shard) = (true, shard);
+            self.listeners.push(id);
+            id
+        });
+        descriptors.collect()
+    }
+
+    /// The next connection that waits at a port.
+    pub(crate) fn take_from_backlog(&mut self, port: PortId) -> Option<ConnectionId> {
+        self.backlogs[port.0].pop_front()
+    }
+
+    /// Whether anybody listens at a port.
+    fn is_listened_to(&self, port: PortId) -> bool {
+        self.listeners.iter().any(|id| {
+            let descriptor = &self.descriptors[id.0];
+            descriptor.open && matches!(descriptor.kind, Kind::Listener(it) if it == port)
+        })
+    }
+
+    /// Whether a listener of this loop has somebody to accept.
+    fn is_knocked_at(&self, shard: usize) -> bool {
+        self.listeners.iter().any(|id| {
+            let descriptor = &self.descriptors[id.0];
+            let mine = descriptor.watch.is_some() && descriptor.shard == shard;
+            mine && self.readiness(*id) != Readiness::NONE
+        })
+    }
+
     pub(crate) fn connection(&self, id: ConnectionId) -> Connection {
         self.connections[id.0]
     }
@@ -153,7 +204,7 @@ impl Net {
     /// The flows that the gateway reads and writes through a descriptor.
     pub(crate) fn flows_of(&self, id: DescriptorId) -> (Option<FlowId>, Option<FlowId>) {
         match self.descriptors[id.0].kind {
-            Kind::Listener { .. } | Kind::Datagrams => (None, None),
+            Kind::Listener(_) | Kind::Datagrams => (None, None),
             Kind::Socket(connection) => {
                 let connection = self.connections[connection.0];
                 (Some(connection.up), Some(connection.down))
@@ -187,8 +238,8 @@ impl Net {
         let socket = matches!(descriptor.kind, Kind::Socket(_));
         let input = input.map(|flow| &self.flows[flow.0]);
         let output = output.map(|flow| &self.flows[flow.0]);
-        if let Kind::Listener { backlog } = &descriptor.kind
-            && !backlog.is_empty()
+        if let Kind::Listener(port) = descriptor.kind
+            && !self.backlogs[port.0].is_empty()
         {
             ready |= Readiness::READ;
         }
@@ -220,10 +271,10 @@ impl Net {
         ready
     }
 
-    /// Whether somebody has opened it and not closed it.
-    pub(crate) fn open_at_gateway(&self) -> Vec<DescriptorId> {
+    /// What a loop has opened and not closed.
+    pub(crate) fn open_at(&self, shard: usize) -> Vec<DescriptorId> {
         let descriptors = self.descriptors.iter().enumerate();
-        let open = descriptors.filter(|(_, descriptor)| descriptor.open && descriptor.owned);
+        let open = descriptors.filter(|(_, it)| it.open && it.owned && it.shard == shard);
         open.map(|(place, _)| DescriptorId(place)).collect()
     }
 }
@@ -279,28 +330,35 @@ impl World {
     }
 
     /// Reports from now on, and at once what is there already.
-    pub(crate) fn watch(&mut self, id: DescriptorId, token: Token, interest: Interest) {
+    pub(crate) fn watch(
+        &mut self,
+        shard: usize,
+        id: DescriptorId,
+        token: Token,
+        interest: Interest,
+    ) {
         let descriptor = self.net.descriptor(id);
         descriptor.watch = Some((token, interest));
+        descriptor.shard = shard;
         (descriptor.read_armed, descriptor.write_armed) = (true, true);
         if matches!(interest, Interest::Stream(_)) && self.readiness(id) != Readiness::NONE {
             self.edge(id, Edge::End);
         }
-        self.replant_stale_token(token);
+        self.replant_stale_token(shard, token);
     }
 
-    /// Whether there is something to report.
-    pub(crate) fn has_reports(&self) -> bool {
-        let listener = |descriptor: &Descriptor| match &descriptor.kind {
-            Kind::Listener { backlog } => descriptor.watch.is_some() && !backlog.is_empty(),
-            _ => false,
-        };
-        !self.net.reports.is_empty() || self.net.descriptors.iter().take(4).any(listener)
+    /// Whether there is something to report to a loop.
+    pub(crate) fn has_reports(&self, shard: usize) -> bool {
+        let mine = |id: &DescriptorId| self.net.descriptors[id.0].shard == shard;
+        self.net.reports.iter().any(mine) || self.net.is_knocked_at(shard)
     }
 
-    /// Gives what is to be reported, in any order, and sometimes not all at once.
-    pub(crate) fn reports(&mut self, most: usize) -> Vec<(Token, Readiness)> {
-        let mut list = std::mem::take(&mut self.net.reports);
+    /// Gives what is to be reported to a loop, in any order, and sometimes not all at once.
+    pub(crate) fn reports(&mut self, shard: usize, most: usize) -> Vec<(Token, Readiness)> {
+        let reports = std::mem::take(&mut self.net.reports);
+        let (mut list, others): (Vec<_>, Vec<_>) =
+            reports.into_iter().partition(|id| self.net.descriptors[id.0].shard == shard);
+        self.net.reports = others;
         self.chance.shuffle(&mut list);
         let mut left = list.len().saturating_sub(most);
         if list.len() > 1 && self.chance.in_1000(200) {
@@ -308,16 +366,13 @@ impl World {
         }
         let later = list.split_off(list.len() - left);
         self.net.reports.extend(later);
-        for place in 0..self.net.descriptors.len().min(4) {
-            if matches!(self.net.descriptors[place].kind, Kind::Listener { .. }) {
-                list.push(DescriptorId(place));
-            }
-        }
+        let listeners = self.net.listeners.iter();
+        list.extend(listeners.filter(|id| self.net.descriptors[id.0].shard == shard));
         let mut reports: Vec<_> = list.into_iter().filter_map(|id| self.report(id)).collect();
-        for token in std::mem::take(&mut self.net.stale) {
+        for (owner, token) in std::mem::take(&mut self.net.stale) {
             // Late ones may find somebody else in their place.
-            if self.chance.in_1000(800) {
-                self.net.stale.push(token);
+            if owner != shard || self.chance.in_1000(800) {
+                self.net.stale.push((owner, token));
             } else {
                 reports.push((token, Readiness::READ | Readiness::READ_END | Readiness::HANGUP));
             }
@@ -420,16 +475,13 @@ impl World {
     /// A connection reaches its listener, or nobody.
     pub(crate) fn knock(&mut self, id: ConnectionId) {
         let connection = self.net.connection(id);
-        let listener = connection.listener.expect("who knocks does so somewhere");
-        let listener = self.net.descriptor(listener);
-        if !listener.open {
+        let port = connection.listener.expect("who knocks does so somewhere");
+        if !self.net.is_listened_to(port) {
             self.note("nobody listens any more: client", connection.far.number(), 0);
             self.net.descriptor(connection.descriptor).open = false;
             return self.after(Duration::from_micros(50), Happening::ResetAt(connection.far));
         }
-        if let Kind::Listener { backlog } = &mut listener.kind {
-            backlog.push_back(id);
-        }
+        self.net.backlogs[port.0].push_back(id);
     }
 
     /// The gateway learns of a reset.
@@ -460,18 +512,15 @@ impl World {
         let watch = descriptor.watch.take();
         // Nobody is at the other end of what never came to be.
         let broken = descriptor.broken || descriptor.connecting.is_some();
+        let shard = descriptor.shard;
         if let (Some((token, Interest::Stream(_))), true) = (watch, stale) {
-            self.net.stale.push(token);
+            self.net.add_stale(shard, token);
         }
-        self.forget_stale_token(watch.map(|(token, _)| token));
+        self.forget_stale_token(shard, watch.map(|(token, _)| token));
         match &mut self.net.descriptor(id).kind {
-            Kind::Listener { backlog } => {
-                for connection in std::mem::take(backlog) {
-                    let connection = self.net.connection(connection);
-                    self.net.descriptor(connection.descriptor).open = false;
-                    let delay = self.latency();
-                    self.after(delay, Happening::ResetAt(connection.far));
-                }
+            Kind::Listener(port) => {
+                let port = *port;
+                self.close_port(port);
             }
             Kind::Socket(connection) => {
                 let connection = *connection;
@@ -489,6 +538,19 @@ impl World {
                 self.end_flow(flow);
             }
             Kind::Datagrams => {}
+        }
+    }
+
+    /// One who listened at a port is gone. With the last goes who still waits there.
+    fn close_port(&mut self, port: PortId) {
+        if self.net.is_listened_to(port) {
+            return;
+        }
+        while let Some(connection) = self.net.take_from_backlog(port) {
+            let connection = self.net.connection(connection);
+            self.net.descriptor(connection.descriptor).open = false;
+            let delay = self.latency();
+            self.after(delay, Happening::ResetAt(connection.far));
         }
     }
 
@@ -524,22 +586,5 @@ impl World {
         let at = self.now + delay;
         let at = self.net.flow(id).put(bytes, at);
         self.at(at, Happening::Arrive(id));
-    }
-
-    /// The planted bug: a report of what was closed is told of what has its place now.
-    fn replant_stale_token(&mut self, token: Token) {
-        let place = token.number() & u64::from(u32::MAX);
-        if self.planted.old_places.contains(&place) && self.planted.strikes(Plant::StaleToken) {
-            self.note("PLANT: an old report is told of a new stream", 0, 0);
-            self.net.stale.push(token);
-        }
-    }
-
-    fn forget_stale_token(&mut self, token: Option<Token>) {
-        if let Some(token) = token
-            && self.planted.plant == Some(Plant::StaleToken)
-        {
-            self.planted.old_places.insert(token.number() & u64::from(u32::MAX));
-        }
     }
 }

@@ -97,6 +97,8 @@ enum Act {
 
 #[derive(Debug)]
 pub(crate) struct Program {
+    /// The shard that started it, and the name that it has there.
+    shard: usize,
     token: u64,
     nature: Nature,
     life: Life,
@@ -135,13 +137,15 @@ impl Program {
 #[derive(Debug)]
 pub(crate) struct Cradle {
     shared: Shared,
+    /// Whose programs it starts.
+    shard: usize,
     /// A descriptor of the system; its copies stand for the simulated pipes.
     placeholder: OwnedFd,
 }
 
 impl Cradle {
-    pub(crate) fn new(shared: Shared) -> std::io::Result<Self> {
-        Ok(Self { shared, placeholder: File::open("/dev/null")?.into() })
+    pub(crate) fn new(shared: Shared, shard: usize) -> std::io::Result<Self> {
+        Ok(Self { shared, shard, placeholder: File::open("/dev/null")?.into() })
     }
 
     fn stand_in(&self, world: &mut World, kind: Kind) -> Option<(OwnedFd, DescriptorId)> {
@@ -187,6 +191,7 @@ impl Spawn for Cradle {
         world.note("a program is started: program", number, 0);
         world.tell(|| format!("program {number} will be {nature:?} after {patience} lines"));
         world.programs.push(Program {
+            shard: self.shard,
             token,
             nature,
             life: Life::Starting,
@@ -216,7 +221,8 @@ impl Spawn for Cradle {
 
     fn stop(&mut self, token: u64, how: Stop) {
         let mut world = self.shared.lock();
-        let found = world.programs.iter().rposition(|program| program.token == token);
+        let mine = |it: &Program| it.shard == self.shard && it.token == token;
+        let found = world.programs.iter().rposition(mine);
         if let Some(number) = found {
             let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(2));
             world.after(delay, Happening::Signal(number, how));
@@ -234,13 +240,13 @@ impl World {
     pub(crate) fn program_starts(&mut self, number: usize) {
         let fails = self.fault(40);
         let program = &mut self.programs[number];
-        let token = program.token;
+        let (shard, token) = (program.shard, program.token);
         let pipes = program.pipes.take();
         let Some(pipes) = pipes.filter(|_| !fails) else {
             program.life = Life::Reported;
             self.note("a program cannot be started: program", number, 0);
             let error = StartError::NotFound { program: "worker".to_owned(), path: None };
-            return self.post(Mail::Program(Report::StartFailed { token, error }));
+            return self.post(shard, Mail::Program(Report::StartFailed { token, error }));
         };
         program.life = Life::Running;
         let killed = program.killed_early;
@@ -248,7 +254,7 @@ impl World {
         let chatty = program.nature == Nature::Chatty && program.patience.is_multiple_of(2);
         self.note("a program runs: program", number, 0);
         let pid = u32::try_from(1000 + number).unwrap_or(u32::MAX);
-        self.post(Mail::Program(Report::Started { token, pid, pipes }));
+        self.post(shard, Mail::Program(Report::Started { token, pid, pipes }));
         if killed {
             return self.exit(number, Status::Signal(9));
         }
@@ -513,17 +519,18 @@ impl World {
             return;
         }
         program.life = Life::Reported;
-        let (token, status) = (program.token, program.status);
+        let (shard, token, status) = (program.shard, program.token, program.status);
         let exit =
             Exit { status, core: false, user: Duration::ZERO, system: Duration::ZERO, rss_max: 0 };
         self.note("the end of a program is reported: program", number, 0);
-        self.post(Mail::Program(Report::Exited { token, exit }));
+        self.post(shard, Mail::Program(Report::Exited { token, exit }));
     }
 
     /// The keeper is lost, and all programs with it.
     pub(crate) fn lose_keeper(&mut self) {
         self.note("the keeper is lost", 0, 0);
-        self.post(Mail::Program(Report::KeeperLost));
+        // The first shard counts it; each hears of its own programs.
+        self.post(0, Mail::Program(Report::KeeperLost));
         for number in 0..self.programs.len() {
             match self.programs[number].life {
                 Life::Running => self.exit(number, Status::Lost),
@@ -532,7 +539,7 @@ impl World {
             }
             self.report_exit(number);
         }
-        self.post(Mail::Program(Report::KeeperBack));
+        self.post(0, Mail::Program(Report::KeeperBack));
     }
 
     /// The kernel took bytes of the gateway for a program.

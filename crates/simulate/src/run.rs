@@ -2,26 +2,20 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use event::{Fd, Loop, LoopSettings};
-use gateway::metrics::Metrics;
-use gateway::{Fleet, Mail, Parts, Shard, Status};
-use settings::{Configuration, Source};
+use gateway::Status;
 
 use crate::check::{self, Ends};
+use crate::crew::{Crew, Left};
 use crate::echo;
 use crate::http;
-use crate::kernel::Simulated;
-use crate::net::Kind;
 use crate::plants::{Plant, Planted};
-use crate::programs::Cradle;
 use crate::scenario::{Finish, Scenario};
-use crate::store::Tables;
-use crate::threads::{self, Lockstep};
+use crate::threads;
 use crate::world::{Happening, Moment, Shared, World};
 
-/// Turns of a loop in one run at most.
+/// Turns of the loops in one run at most, of each.
 const TURNS_MAX: u64 = 400_000;
 /// How long the work may take, in the world's time.
 const WORK_MAX: Duration = Duration::from_secs(900);
@@ -38,6 +32,8 @@ const END_MAX: Duration = Duration::from_secs(25);
 pub struct Options {
     /// Everything follows from it.
     pub seed: u64,
+    /// Loops of the gateway, at least one. An echo has one.
+    pub shards: usize,
     /// A defect under the loop.
     pub plant: Option<Plant>,
     /// Tell on standard output what happens.
@@ -55,7 +51,7 @@ pub struct Report {
     pub violations: Vec<String>,
     /// How requests ended.
     pub ends: Ends,
-    /// Turns of the loop.
+    /// Turns of all loops.
     pub turns: u64,
     /// How long the run took in the world.
     pub lasted: Duration,
@@ -116,7 +112,7 @@ fn run_with(
     go: impl FnOnce(&Shared, &mut u64) -> Result<(), String>,
     check: fn(&mut World) -> Ends,
 ) -> Report {
-    let scenario = Scenario::new(options.seed);
+    let scenario = Scenario::new(options.seed, options.shards);
     let planted = Planted {
         plant: options.plant,
         chances: usize::try_from(options.seed % 23).unwrap_or_default(),
@@ -151,63 +147,16 @@ fn run_with(
 
 struct Run {
     shared: Shared,
-    turning: Loop<Simulated, Mail>,
-    shard: Option<Shard>,
-    stopped: bool,
+    crew: Crew,
     turns: u64,
+    turns_max: u64,
 }
 
 impl Run {
     fn new(shared: &Shared, seed: u64) -> Result<Self, String> {
-        let (text, budgets) = {
-            let world = shared.lock();
-            world.tell(|| format!("{:#?}", world.scenario));
-            (world.scenario.text.clone(), world.scenario.budgets)
-        };
-        let configuration = configuration(text)?;
-        let [events_max, accept_budget, mail_budget, read_budget] = budgets;
-        let settings = LoopSettings {
-            events_max,
-            accept_budget,
-            mail_budget,
-            read_budget,
-            ..LoopSettings::default()
-        };
-        let turning = Loop::new(Simulated::new(shared.clone()), settings);
-        let mut turning = turning.map_err(|error| error.to_string())?;
-        let mailbox = turning.mailbox();
-        let mut sockets = Vec::new();
-        let origin = {
-            let mut world = shared.lock();
-            world.mailbox = Some(mailbox.clone());
-            for listener in &configuration.listeners {
-                let kind = Kind::Listener { backlog: std::collections::VecDeque::new() };
-                let id = world.net.add_descriptor(kind);
-                world.net.descriptor(id).owned = true;
-                let number = u32::try_from(id.0).unwrap_or_default();
-                sockets.push((listener.name.clone(), Fd::simulated(number)));
-            }
-            world.origin
-        };
-        let fleet = Fleet::new(vec![mailbox], &configuration);
-        let mut shard = Shard::new(Parts {
-            metrics: Arc::new(Metrics::new(&configuration)),
-            configuration,
-            sockets,
-            workshop: Arc::new(Tables(shared.clone())),
-            spawner: Box::new(Cradle::new(shared.clone()).map_err(|error| error.to_string())?),
-            runner: Box::new(Lockstep(shared.clone())),
-            fleet,
-            shard: 0,
-            started: (origin, UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
-            seed,
-            admission: None,
-            access_log: None,
-        })
-        .map_err(|error| error.to_string())?;
-        shard.start(&mut turning.calls());
-        let shared = shared.clone();
-        Ok(Self { shared, turning, shard: Some(shard), stopped: false, turns: 0 })
+        let crew = Crew::new(shared, seed)?;
+        let turns_max = TURNS_MAX * shared.lock().scenario.shards as u64;
+        Ok(Self { shared: shared.clone(), crew, turns: 0, turns_max })
     }
 
     fn go(mut self, turns: &mut u64) -> Result<(), String> {
@@ -285,16 +234,14 @@ impl Run {
         }
     }
 
-    /// One turn, and a sweep behind it.
+    /// One turn of a shard, or so much time without any.
     fn turn(&mut self, wait_max: Option<Duration>) -> Result<(), String> {
         self.turns += 1;
-        if self.turns > TURNS_MAX {
-            return Err(format!("more than {TURNS_MAX} turns"));
+        if self.turns > self.turns_max {
+            return Err(format!("more than {} turns", self.turns_max));
         }
-        let Some(shard) = &mut self.shard else { return Ok(()) };
-        let going = self.turning.turn(shard, wait_max).map_err(|error| error.to_string())?;
-        self.stopped |= !going;
-        shard.check();
+        let until = wait_max.map(|wait_max| self.now() + wait_max);
+        self.crew.turn(until)?;
         let world = self.shared.lock();
         if world.at_rest && !world.violations.is_empty() {
             return Err("the run cannot go on".to_owned());
@@ -307,7 +254,7 @@ impl Run {
     }
 
     fn turn_until(&mut self, at: Moment) -> Result<(), String> {
-        while self.now() < at && !self.stopped {
+        while self.now() < at && !self.crew.has_ended() {
             let left = at - self.now();
             self.turn(Some(left))?;
         }
@@ -359,7 +306,7 @@ impl Run {
         let reply = move |status| {
             *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(status);
         };
-        self.shared.lock().post(Mail::Status(Box::new(reply)));
+        self.crew.access.status(reply);
         for _ in 0..10_000 {
             self.turn(Some(Duration::from_millis(1)))?;
             if let Some(status) = place.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -408,13 +355,13 @@ impl Run {
             }
             world.scenario.drain
         };
-        while !self.stopped {
+        while !self.crew.has_ended() {
             if self.now() - begun > within + Duration::from_secs(30) {
                 return Err(format!("not at its end {:?} after the drain", self.now() - begun));
             }
             self.turn(None)?;
-            if self.shared.lock().at_rest && !self.stopped {
-                return Err("the loop sleeps for ever in its drain".to_owned());
+            if self.shared.lock().at_rest && !self.crew.has_ended() {
+                return Err("a loop sleeps for ever in its drain".to_owned());
             }
         }
         // The loop's clock is read once a turn, and its ticks are of a millisecond.
@@ -424,12 +371,8 @@ impl Run {
             !world.calm && world.scenario.drain_again.is_some()
         };
         let in_time = !again && self.now() - begun + Duration::from_millis(10) < within;
-        let Some(shard) = self.shard.take() else { return Ok(()) };
-        let cut = shard.result().cut;
-        let streams = self.turning.calls().streams();
-        drop(shard);
         if in_time {
-            self.expect_nothing(cut, streams)?;
+            self.expect_nothing(self.crew.left)?;
         }
         let took = self.now() - begun;
         let calm = self.shared.lock().calm;
@@ -440,11 +383,11 @@ impl Run {
         Ok(())
     }
 
-    fn expect_nothing(&self, cut: usize, streams: usize) -> Result<(), String> {
+    fn expect_nothing(&self, Left { cut, streams }: Left) -> Result<(), String> {
         let world = self.shared.lock();
         let alive = world.programs.iter().filter(|program| program.is_alive()).count();
         let threads = world.threads.running();
-        let open = world.net.open_at_gateway().len();
+        let open = world.open_at_gateway().len();
         // A connection that is refused is not waited for.
         let refuses = world.scenario.listeners.iter().any(|it| it.connections_max < 100);
         let left = if refuses { 0 } else { streams + open };
@@ -461,7 +404,7 @@ impl Run {
     fn crash(&mut self) -> Result<(), String> {
         self.shared.lock().note("the daemon crashes", 0, 0);
         self.shared.crash();
-        drop(self.shard.take());
+        self.crew.vanish();
         threads::end_all(&self.shared);
         self.fade();
         Ok(())
@@ -470,31 +413,27 @@ impl Run {
     /// The process has ended: its descriptors are closed, and what is on its way arrives.
     fn fade(&self) {
         let mut world = self.shared.lock();
-        world.mailbox = None;
-        for id in world.net.open_at_gateway() {
+        world.end_loops();
+        for id in world.open_at_gateway() {
             world.close(id);
         }
         let until = world.now + Duration::from_secs(60);
         while let Some(happening) = world.next(Some(until)) {
             match happening {
-                Happening::Thread(_) => {}
+                Happening::Thread(_) | Happening::Turn(_) => {}
                 happening => world.happen(happening),
             }
         }
     }
 }
 
-fn configuration(text: String) -> Result<Configuration, String> {
-    let source = Source { name: "simulated.toml".to_owned(), text };
-    settings::parse(&source, &|_| None).map_err(|faults| format!("{faults:?}"))
-}
-
 /// What stands on the command line to see a run again.
 #[must_use]
-pub fn replay(seed: u64, plant: Option<Plant>, job: Job) -> String {
+pub fn replay(Options { seed, shards, plant, .. }: Options, job: Job) -> String {
     let plant = plant.map_or_else(String::new, |plant| format!("SIMULATE_PLANT={} ", plant.word()));
     let job = job.variable().map_or_else(String::new, |name| format!("{name}=1 "));
+    let shards = if shards == 1 { String::new() } else { format!("SIMULATE_SHARDS={shards} ") };
     format!(
-        "SIMULATE_SEED={seed} {job}{plant}cargo test -p roadstead-simulate -- --nocapture replay"
+        "SIMULATE_SEED={seed} {shards}{job}{plant}cargo test -p roadstead-simulate -- --nocapture replay"
     )
 }

@@ -50,6 +50,10 @@ pub(crate) struct ListenerFacts {
 /// Everything that is decided before a world begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
+    /// Loops of the gateway.
+    pub(crate) shards: usize,
+    /// The shard that its pools are at home on.
+    pub(crate) home: usize,
     pub(crate) job: Job,
     pub(crate) finish: Finish,
     pub(crate) text: String,
@@ -86,7 +90,7 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, shards: usize) -> Self {
         let chance = &mut Chance::new(seed);
         let job = chance.pick(&[Job::Programs, Job::Main, Job::Main, Job::Rows]);
         let trouble = chance.pick(&[0, 1, 5, 10]);
@@ -103,6 +107,8 @@ impl Scenario {
         let reply_max = line_max * 2 + 100;
         let drain = chance.time(Duration::from_millis(200), Duration::from_secs(60));
         let mut scenario = Self {
+            shards,
+            home: 0,
             job,
             finish,
             text: String::new(),
@@ -157,6 +163,7 @@ impl Scenario {
             scenario.socket_receive = scenario.socket_receive.max(1000);
             scenario.socket_send = scenario.socket_send.max(1000);
         }
+        scenario.home = chance.below(shards);
         scenario.text = scenario.configuration(chance);
         scenario
     }
@@ -169,6 +176,7 @@ impl Scenario {
             Job::Rows => self.store(chance),
         };
         let first = self.job.first_pool();
+        let job = self.aside() + &job;
         let mut text = format!("[daemon]\ndrain = \"{}ms\"\n", self.drain.as_millis());
         for (place, facts) in self.listeners.iter().enumerate() {
             text += &format!(
@@ -192,6 +200,13 @@ impl Scenario {
             );
         }
         text + &job
+    }
+
+    /// Pools that nobody asks, so that the others are at home on the shard that they should be.
+    pub(crate) fn aside(&self) -> String {
+        (0..self.home)
+            .map(|place| format!("\n[pool.aside{place}]\nprogram = [\"idler\"]\nworkers = 1\n"))
+            .collect()
     }
 
     fn programs(&self, chance: &mut Chance, then: Option<&str>) -> String {

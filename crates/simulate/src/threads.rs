@@ -72,6 +72,8 @@ impl Baton {
 #[derive(Debug)]
 struct Thread {
     name: String,
+    /// The shard that started it and hears of it.
+    shard: usize,
     baton: Arc<Baton>,
     handle: Option<JoinHandle<()>>,
     /// Something was put where it finds it.
@@ -98,6 +100,7 @@ thread_local! {
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub(crate) shared: Shared,
+    shard: usize,
     baton: Arc<Baton>,
 }
 
@@ -133,7 +136,7 @@ impl Seat {
 
     /// It sends so many messages more and then rests.
     pub(crate) fn rest(&self, messages: usize) {
-        let mail = self.shared.lock().mail_waiting() + messages;
+        let mail = self.shared.lock().loops[self.shard].mail_waiting() + messages;
         self.baton.set(Place::Resting { mail });
     }
 
@@ -143,20 +146,24 @@ impl Seat {
     }
 }
 
-/// Starts threads into a world.
+/// Starts the threads of one shard into a world.
 #[derive(Debug)]
-pub(crate) struct Lockstep(pub(crate) Shared);
+pub(crate) struct Lockstep {
+    pub(crate) shared: Shared,
+    pub(crate) shard: usize,
+}
 
 impl Runner for Lockstep {
     fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
-        let mut world = self.0.lock();
+        let mut world = self.shared.lock();
         if world.fault(20) {
             world.note("no thread is to be had", 0, 0);
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let place = Place::Waiting(Duration::ZERO);
         let baton = Arc::new(Baton { place: Mutex::new(place), moved: Condvar::new() });
-        let seat = Seat { shared: self.0.clone(), baton: Arc::clone(&baton) };
+        let shard = self.shard;
+        let seat = Seat { shared: self.shared.clone(), shard, baton: Arc::clone(&baton) };
         let handle = std::thread::Builder::new().name(name.clone()).spawn(move || {
             let shared = seat.shared.clone();
             let baton = Arc::clone(&seat.baton);
@@ -167,7 +174,8 @@ impl Runner for Lockstep {
             }
             baton.set(Place::Ended);
         })?;
-        world.threads.0.push(Thread { name, baton, handle: Some(handle), handed: false });
+        let thread = Thread { name, shard, baton, handle: Some(handle), handed: false };
+        world.threads.0.push(thread);
         let number = world.threads.0.len() - 1;
         let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(5));
         world.note("a thread starts: thread", number, 0);
@@ -176,8 +184,9 @@ impl Runner for Lockstep {
     }
 
     fn handed(&mut self, name: &str) {
-        let mut world = self.0.lock();
-        let found = world.threads.0.iter_mut().rev().find(|thread| thread.name == name);
+        let mut world = self.shared.lock();
+        let mut threads = world.threads.0.iter_mut().rev();
+        let found = threads.find(|it| it.shard == self.shard && it.name == name);
         if let Some(thread) = found {
             thread.handed = true;
         }
@@ -205,21 +214,27 @@ pub(crate) fn settle(shared: &Shared) {
     }
 }
 
-/// Gives a thread the baton and waits until it comes back. The loop must be asleep.
+/// Gives a thread the baton and waits until it comes back. No loop may have its turn meanwhile. One
+/// whose shard has ended does nothing more.
 pub(crate) fn go_on(shared: &Shared, number: usize) {
-    let baton = {
+    let (baton, shard, bell) = {
         let mut world = shared.lock();
+        let shard = world.threads.0[number].shard;
+        if world.loops[shard].is_gone() {
+            return;
+        }
         world.note("a thread goes on: thread", number, 0);
-        Arc::clone(&world.threads.0[number].baton)
+        let baton = Arc::clone(&world.threads.0[number].baton);
+        (baton, shard, world.loops[shard].bell_of_next())
     };
     baton.set(Place::Running);
     match baton.wait_while(|place| place == Place::Running) {
         Place::Waiting(time) => shared.lock().after(time, Happening::Thread(number)),
         Place::Resting { mail } => {
-            let bell = shared.bell();
             let mut looked = 0;
-            // The loop sleeps, so the first of the messages rings; if it does not, that is seen.
-            while shared.lock().mail_waiting() < mail || !bell.is_settled() {
+            let settled = || bell.as_ref().is_none_or(|bell| bell.is_settled());
+            // To a loop that sleeps the first of the messages rings; if it does not, that is seen.
+            while shared.lock().loops[shard].mail_waiting() < mail || !settled() {
                 looked += 1;
                 if looked > LOOKS_MAX {
                     break;

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use event::{Mailbox, Wake};
 use gateway::Mail;
 
 use crate::asks::Ask;
@@ -19,6 +18,7 @@ use crate::clients::Client;
 use crate::datagrams::Datagrams;
 use crate::flow::{FlowId, Party};
 use crate::http::Http;
+use crate::loops::Sleeper;
 use crate::net::{ConnectionId, DescriptorId, Net};
 use crate::plants::Planted;
 use crate::programs::Program;
@@ -70,51 +70,14 @@ pub(crate) enum Happening {
     Ask(usize),
     /// A handler's thread goes on.
     Thread(usize),
+    /// A loop has its turn, if there still is a reason for it.
+    Turn(usize),
     /// The keeper of the programs is lost.
     KeeperLost,
     /// A plug is pulled: a connection is cut, whoever's it is.
     Cut,
     /// Somebody orders the gateway to end in good order.
     Drain,
-}
-
-/// What a wake-up from another thread sets.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    rung: AtomicBool,
-    deaf: AtomicBool,
-    /// A ring was lost: no other comes for what is in the mailbox.
-    lost: AtomicBool,
-}
-
-impl Bell {
-    pub(crate) fn take(&self) -> bool {
-        self.rung.swap(false, Ordering::SeqCst)
-    }
-
-    pub(crate) fn is_rung(&self) -> bool {
-        self.rung.load(Ordering::SeqCst)
-    }
-
-    /// Whether nothing of the last message is still under way: who sends one rings behind it.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.is_rung() || self.lost.load(Ordering::SeqCst)
-    }
-
-    /// A planted bug: from now on the next ring is lost.
-    pub(crate) fn lose_next(&self) {
-        self.deaf.store(true, Ordering::SeqCst);
-    }
-}
-
-impl Wake for Bell {
-    fn wake(&self) {
-        if self.deaf.swap(false, Ordering::SeqCst) {
-            self.lost.store(true, Ordering::SeqCst);
-        } else {
-            self.rung.store(true, Ordering::SeqCst);
-        }
-    }
 }
 
 /// A world, shared by everything that stands in for a piece of the real one.
@@ -124,23 +87,17 @@ pub(crate) struct Shared(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     world: Mutex<World>,
-    bell: Arc<Bell>,
     crashed: AtomicBool,
 }
 
 impl Shared {
     pub(crate) fn new(world: World) -> Self {
-        let bell = Arc::new(Bell::default());
-        Self(Arc::new(Inner { world: Mutex::new(world), bell, crashed: AtomicBool::new(false) }))
+        Self(Arc::new(Inner { world: Mutex::new(world), crashed: AtomicBool::new(false) }))
     }
 
     /// A panic of a sweep ends the run, but not before the trace was told.
     pub(crate) fn lock(&self) -> MutexGuard<'_, World> {
         self.0.world.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn bell(&self) -> Arc<Bell> {
-        Arc::clone(&self.0.bell)
     }
 
     pub(crate) fn crashed(&self) -> bool {
@@ -168,13 +125,14 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) http: Http,
     pub(crate) datagrams: Datagrams,
-    pub(crate) mailbox: Option<Mailbox<Mail>>,
+    /// The loops of the gateway, by their shards.
+    pub(crate) loops: Vec<Sleeper>,
     pub(crate) planted: Planted,
     /// When the end was ordered.
     pub(crate) drain_at: Option<Moment>,
     /// No more faults are made.
     pub(crate) calm: bool,
-    /// The gateway sleeps and nothing will ever happen again.
+    /// All of the gateway sleeps and nothing will ever happen again, or the run cannot go on.
     pub(crate) at_rest: bool,
     /// What was seen that must not be.
     pub(crate) violations: Vec<String>,
@@ -206,7 +164,7 @@ impl World {
             store: Store::default(),
             http: Http::default(),
             datagrams: Datagrams::default(),
-            mailbox: None,
+            loops: (0..scenario.shards).map(|_| Sleeper::new()).collect(),
             planted,
             drain_at: None,
             calm: false,
@@ -290,18 +248,6 @@ impl World {
         self.chance.in_1000(in_1000) && !self.calm
     }
 
-    /// Mail to the gateway, from a thread that the world stands in for.
-    pub(crate) fn post(&self, mail: Mail) {
-        if let Some(mailbox) = &self.mailbox {
-            mailbox.post(mail);
-        }
-    }
-
-    /// Mail that nobody has read.
-    pub(crate) fn mail_waiting(&self) -> usize {
-        self.mailbox.as_ref().map_or(0, Mailbox::waiting)
-    }
-
     /// What is due in a flow arrives, and its reader learns of it.
     pub(crate) fn arrive(&mut self, id: FlowId) {
         let now = self.now;
@@ -351,9 +297,11 @@ impl World {
             Happening::Drain => {
                 self.note("somebody orders the end", 0, 0);
                 self.drain_at.get_or_insert(self.now);
-                self.post(Mail::Drain);
+                (0..self.loops.len()).for_each(|shard| self.post(shard, Mail::Drain));
             }
-            Happening::Thread(_) => unreachable!("threads go on outside of the lock"),
+            Happening::Thread(_) | Happening::Turn(_) => {
+                unreachable!("threads and loops go on outside of the lock")
+            }
         }
     }
 }

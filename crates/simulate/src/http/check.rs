@@ -95,8 +95,9 @@ impl Account {
             || http.starved
             || self.unknown
             || wrong.spoilt
-            // The rest of its body was asked for a server that then took nothing.
-            || (wrong.given == 0 && ask.length > 0 && self.lost_links > 0)
+            // The rest of its body was asked for a server that then took nothing; of chunks at least
+            // the last is a rest.
+            || (wrong.given == 0 && (ask.length > 0 || ask.chunked) && self.lost_links > 0)
             || (wrong.lost > 0 && (ask.is_post || often))
     }
 }

@@ -20,10 +20,11 @@ impl World {
         let addresses: Vec<String> = (0..servers)
             .map(|place| format!("\"127.0.0.1:{}\"", usize::from(FIRST_PORT) + place))
             .collect();
+        let aside = self.scenario.aside();
         self.scenario.text = format!(
             "[daemon]\ndrain = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
              protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"60s\"\nwrite_stall = \"60s\"\n\
-             send_max = {}\n\n[pool.web]\nservers = [{}]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
+             send_max = {}\n{aside}\n[pool.web]\nservers = [{}]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
              between = \"20s\"\nkeep = \"{}\"\nqueue = {{ length = 10000, wait = \"90s\" }}\n\
              schedule = \"{}\"\n",
             self.chance.pick(&[64 << 10, 1 << 20]),

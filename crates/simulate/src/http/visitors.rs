@@ -13,7 +13,7 @@ pub(super) struct Ask {
     pub(super) id: u64,
     pub(super) is_post: bool,
     pub(super) length: usize,
-    chunked: bool,
+    pub(super) chunked: bool,
 }
 
 #[derive(Debug)]

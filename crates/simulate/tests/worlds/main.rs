@@ -5,6 +5,7 @@
 //! | `SIMULATE_SEED` | `replay_of_a_seed` tells all that happens in the world of that seed |
 //! | `SIMULATE_FROM`, `SIMULATE_COUNT` | other seeds, and how many |
 //! | `SIMULATE_PLANT` | a defect under the loop |
+//! | `SIMULATE_SHARDS` | loops of the gateway, where it is replayed |
 //! | `SIMULATE_ECHO` | `replay_of_a_seed` runs the loop alone |
 //! | `SIMULATE_HTTP` | `replay_of_a_seed` runs the gateway before servers |
 //! | `SIMULATE_FIRST` | stop at the first world in which somebody is wronged |
@@ -51,12 +52,24 @@ fn plant() -> Option<Plant> {
     Some(Plant::of_word(&word).expect("SIMULATE_PLANT names no plant"))
 }
 
+/// Seeds from `SIMULATE_FROM` and as many as `SIMULATE_COUNT`, where they are given.
+fn seeds(usual: &Range<u64>) -> Range<u64> {
+    let from = number("SIMULATE_FROM").unwrap_or(usual.start);
+    from..from + number("SIMULATE_COUNT").unwrap_or(usual.end - usual.start)
+}
+
 fn number(name: &str) -> Option<u64> {
     Some(std::env::var(name).ok()?.parse().expect("a number is expected"))
 }
 
 /// Runs seeds on all cores; each world stands alone. Stops soon after the first failure if asked.
-fn run_all(seeds: Range<u64>, plant: Option<Plant>, stop_at_first: bool, job: Job) -> Vec<Report> {
+fn run_all(
+    seeds: Range<u64>,
+    shards: usize,
+    plant: Option<Plant>,
+    stop_at_first: bool,
+    job: Job,
+) -> Vec<Report> {
     let next = AtomicU64::new(seeds.start);
     let failed = AtomicU64::new(0);
     let reports = Mutex::new(Vec::new());
@@ -70,7 +83,7 @@ fn run_all(seeds: Range<u64>, plant: Option<Plant>, stop_at_first: bool, job: Jo
                     if seed >= seeds.end || stop {
                         return;
                     }
-                    let report = job.run(Options { seed, plant, told: false });
+                    let report = job.run(Options { seed, shards, plant, told: false });
                     failed.fetch_add(u64::from(!report.violations.is_empty()), Ordering::Relaxed);
                     reports.lock().unwrap().push(report);
                 }
@@ -85,11 +98,10 @@ fn run_all(seeds: Range<u64>, plant: Option<Plant>, stop_at_first: bool, job: Jo
 #[test]
 fn nobody_is_wronged_in_any_world() {
     let plant = plant();
-    let from = number("SIMULATE_FROM").unwrap_or(SEEDS.start);
-    let count = number("SIMULATE_COUNT").unwrap_or(SEEDS.end - SEEDS.start);
+    let seeds = seeds(&SEEDS);
     let begun = Instant::now();
-    let reports =
-        run_all(from..from + count, plant, std::env::var("SIMULATE_FIRST").is_ok(), Job::Gateway);
+    let first = std::env::var("SIMULATE_FIRST").is_ok();
+    let reports = run_all(seeds.clone(), 1, plant, first, Job::Gateway);
     let took = begun.elapsed();
     let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
     for report in &reports {
@@ -106,8 +118,8 @@ fn nobody_is_wronged_in_any_world() {
         reports.len() as f64 / took.as_secs_f64()
     );
     println!("requests ended: {ends:?}");
-    let failed = tell(&reports, plant, Job::Gateway);
-    if count >= SEEDS.end - SEEDS.start && plant.is_none() && failed.is_empty() {
+    let failed = tell(&reports, 1, plant, Job::Gateway);
+    if seeds == SEEDS && plant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ENDS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
     }
@@ -117,10 +129,8 @@ fn nobody_is_wronged_in_any_world() {
 #[test]
 fn an_echo_gives_everything_back_in_any_world() {
     let plant = plant();
-    let from = number("SIMULATE_FROM").unwrap_or(SEEDS.start);
-    let count = number("SIMULATE_COUNT").unwrap_or(SEEDS.end - SEEDS.start);
-    let reports = run_all(from..from + count, plant, false, Job::Echo);
-    let failed = tell(&reports, plant, Job::Echo);
+    let reports = run_all(seeds(&SEEDS), 1, plant, false, Job::Echo);
+    let failed = tell(&reports, 1, plant, Job::Echo);
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
 
@@ -132,33 +142,63 @@ const HTTP_SEEDS: Range<u64> = 0..1500;
 #[test]
 fn nobody_gets_another_body_or_fails_without_need_in_any_world() {
     let plant = plant();
-    let from = number("SIMULATE_FROM").unwrap_or(HTTP_SEEDS.start);
-    let count = number("SIMULATE_COUNT").unwrap_or(HTTP_SEEDS.end - HTTP_SEEDS.start);
+    let seeds = seeds(&HTTP_SEEDS);
     let begun = Instant::now();
     let first = std::env::var("SIMULATE_FIRST").is_ok();
-    let reports = run_all(from..from + count, plant, first, Job::Http);
+    let reports = run_all(seeds.clone(), 1, plant, first, Job::Http);
     let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
     for (end, count) in reports.iter().flat_map(|report| &report.ends) {
         *ends.entry(end).or_default() += count;
     }
     println!("{} worlds with servers in {:.1?}: {ends:?}", reports.len(), begun.elapsed());
-    let failed = tell(&reports, plant, Job::Http);
-    if count >= HTTP_SEEDS.end - HTTP_SEEDS.start && plant.is_none() && failed.is_empty() {
+    let failed = tell(&reports, 1, plant, Job::Http);
+    if seeds == HTTP_SEEDS && plant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ANSWERS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
     }
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
 
+/// Of each number of shards and each job.
+const SHARD_SEEDS: Range<u64> = 0..400;
+
+#[test]
+fn nobody_is_wronged_by_several_shards_in_any_world() {
+    several_shards(Job::Gateway);
+}
+
+#[test]
+fn nobody_is_wronged_by_several_shards_before_servers_in_any_world() {
+    several_shards(Job::Http);
+}
+
+fn several_shards(job: Job) {
+    let (plant, first) = (plant(), std::env::var("SIMULATE_FIRST").is_ok());
+    let mut failed = Vec::new();
+    for shards in [2, 4] {
+        let begun = Instant::now();
+        let reports = run_all(seeds(&SHARD_SEEDS), shards, plant, first, job);
+        let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
+        for (end, count) in reports.iter().flat_map(|report| &report.ends) {
+            *ends.entry(end).or_default() += count;
+        }
+        let (worlds, took) = (reports.len(), begun.elapsed());
+        println!("{worlds} worlds of {shards} shards in {took:.1?}: {ends:?}");
+        failed.extend(tell(&reports, shards, plant, job).into_iter().map(|seed| (shards, seed)));
+    }
+    assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
+}
+
 /// Says what went wrong, and gives the seeds in which it did.
-fn tell(reports: &[Report], plant: Option<Plant>, job: Job) -> Vec<u64> {
+fn tell(reports: &[Report], shards: usize, plant: Option<Plant>, job: Job) -> Vec<u64> {
     let failed: Vec<_> = reports.iter().filter(|report| !report.violations.is_empty()).collect();
     for report in failed.iter().take(SHOWN_MAX) {
         println!("\nseed {}:", report.seed);
         for text in &report.violations {
             println!("  {text}");
         }
-        println!("  {}", replay(report.seed, plant, job));
+        let options = Options { seed: report.seed, shards, plant, told: true };
+        println!("  {}", replay(options, job));
     }
     failed.iter().map(|report| report.seed).collect()
 }
@@ -169,7 +209,9 @@ fn replay_of_a_seed() {
     let Some(seed) = number("SIMULATE_SEED") else { return };
     let job =
         Job::ALL.iter().find(|job| job.variable().is_some_and(|it| std::env::var(it).is_ok()));
-    let report = job.unwrap_or(&Job::Gateway).run(Options { seed, plant: plant(), told: true });
+    let shards = number("SIMULATE_SHARDS").map_or(1, |it| usize::try_from(it).unwrap());
+    let options = Options { seed, shards, plant: plant(), told: true };
+    let report = job.unwrap_or(&Job::Gateway).run(options);
     println!("seed {seed}: {report:#?}");
     assert!(report.violations.is_empty(), "somebody is wronged");
 }
@@ -177,7 +219,8 @@ fn replay_of_a_seed() {
 #[test]
 fn the_same_seed_gives_the_same_world() {
     for seed in 0..200 {
-        let options = Options { seed: seed * 31, plant: None, told: false };
+        let shards = if seed % 2 == 0 { 1 } else { 3 };
+        let options = Options { seed: seed * 31, shards, plant: None, told: false };
         for job in Job::ALL {
             let (one, other) = (job.run(options), job.run(options));
             assert_eq!(one.digest, other.digest, "{job:?}, seed {}", options.seed);

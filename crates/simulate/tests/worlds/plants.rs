@@ -17,19 +17,30 @@
 
 use std::process::Command;
 
-use simulate::{Job, Plant, replay};
+use simulate::{Job, Options, Plant, replay};
 
 use super::{SEEDS, run_all};
 
 #[test]
 fn defects_under_the_loop_are_found() {
     for plant in Plant::ALL {
-        let reports = run_all(SEEDS, Some(*plant), true, Job::Gateway);
-        let found = reports.iter().find(|report| !report.violations.is_empty());
-        let found = found.unwrap_or_else(|| panic!("{plant:?} went unnoticed by {SEEDS:?}"));
-        println!("{:<18} seed {:>4}: {}", plant.word(), found.seed, found.violations[0]);
-        println!("{:<18} {}", "", replay(found.seed, Some(*plant), Job::Gateway));
+        found(*plant, 1);
     }
+}
+
+/// Nobody else wakes a shard that has only mail of another.
+#[test]
+fn a_lost_wake_up_between_shards_is_found() {
+    found(Plant::LostWake, 2);
+}
+
+fn found(plant: Plant, shards: usize) {
+    let reports = run_all(SEEDS, shards, Some(plant), true, Job::Gateway);
+    let found = reports.iter().find(|report| !report.violations.is_empty());
+    let found = found.unwrap_or_else(|| panic!("{plant:?} went unnoticed by {SEEDS:?}"));
+    println!("{:<18} seed {:>4}: {}", plant.word(), found.seed, found.violations[0]);
+    let options = Options { seed: found.seed, shards, plant: Some(plant), told: true };
+    println!("{:<18} {}", "", replay(options, Job::Gateway));
 }
 
 /// These are chosen for a whole process, so each is looked for by one of its own.
@@ -40,7 +51,15 @@ fn defects_of_the_data_plane_are_found() {
     let gateway = gateway.map(|plant| (plant, "nobody_is_wronged_in_any_world"));
     let http =
         http.map(|plant| (plant, "nobody_gets_another_body_or_fails_without_need_in_any_world"));
-    for (plant, worlds) in gateway.chain(http) {
+    // Replies that come from another shard.
+    let several = [
+        (&exchange::plant::Plant::StaleId, "nobody_is_wronged_by_several_shards_in_any_world"),
+        (
+            &exchange::plant::Plant::KeptLink,
+            "nobody_is_wronged_by_several_shards_before_servers_in_any_world",
+        ),
+    ];
+    for (plant, worlds) in gateway.chain(http).chain(several) {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", worlds, "--nocapture"])
             .env("ROADSTEAD_PLANT", plant.word())

@@ -1,0 +1,156 @@
+//! The loops of a gateway with their shards, turned one at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use event::{Fd, Loop, LoopSettings};
+use gateway::metrics::Metrics;
+use gateway::{Access, Fleet, Mail, Parts, Shard};
+use settings::{Configuration, Source};
+
+use crate::kernel::Simulated;
+use crate::loops::{self, Next};
+use crate::programs::Cradle;
+use crate::store::Tables;
+use crate::threads::Lockstep;
+use crate::world::{Moment, Shared};
+
+/// All shards of a gateway that have not ended.
+pub(crate) struct Crew {
+    shared: Shared,
+    members: Vec<Option<Member>>,
+    pub(crate) access: Access,
+    /// What those that have ended left.
+    pub(crate) left: Left,
+}
+
+struct Member {
+    turning: Loop<Simulated, Mail>,
+    shard: Shard,
+}
+
+/// What is left of shards at their ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Left {
+    /// Requests.
+    pub(crate) cut: usize,
+    pub(crate) streams: usize,
+}
+
+impl Crew {
+    pub(crate) fn new(shared: &Shared, seed: u64) -> Result<Self, String> {
+        let (text, budgets, count) = {
+            let world = shared.lock();
+            world.tell(|| format!("{:#?}", world.scenario));
+            (world.scenario.text.clone(), world.scenario.budgets, world.scenario.shards)
+        };
+        let configuration = configuration(text)?;
+        let [events_max, accept_budget, mail_budget, read_budget] = budgets;
+        let settings = LoopSettings {
+            events_max,
+            accept_budget,
+            mail_budget,
+            read_budget,
+            ..LoopSettings::default()
+        };
+        let turning = (0..count).map(|shard| {
+            let turning = Loop::new(Simulated::new(shared.clone(), shard), settings);
+            let turning = turning.map_err(|error| error.to_string())?;
+            shared.lock().add_mailbox(shard, turning.mailbox());
+            Ok(turning)
+        });
+        let turning = turning.collect::<Result<Vec<_>, String>>()?;
+        let fleet = Fleet::new(turning.iter().map(Loop::mailbox).collect(), &configuration);
+        let sockets = sockets(shared, &configuration, &fleet);
+        let (mut members, mut metrics) = (Vec::new(), Vec::new());
+        for ((number, turning), sockets) in turning.into_iter().enumerate().zip(sockets) {
+            let numbers = Arc::new(Metrics::new(&configuration));
+            metrics.push(Arc::clone(&numbers));
+            let spawner = Cradle::new(shared.clone(), number).map_err(|error| error.to_string())?;
+            let shard = Shard::new(Parts {
+                configuration: configuration.clone(),
+                sockets,
+                workshop: Arc::new(Tables(shared.clone())),
+                spawner: Box::new(spawner),
+                runner: Box::new(Lockstep { shared: shared.clone(), shard: number }),
+                fleet: Arc::clone(&fleet),
+                shard: u32::try_from(number).expect("a world has few shards"),
+                metrics: numbers,
+                started: (shared.lock().origin, UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
+                seed: seed.wrapping_add((number as u64) << 32),
+                admission: None,
+                access_log: None,
+            })
+            .map_err(|error| error.to_string())?;
+            members.push(Some(Member { turning, shard }));
+        }
+        let access = Access::new(fleet, metrics);
+        let mut crew = Self { shared: shared.clone(), members, access, left: Left::default() };
+        crew.start()?;
+        Ok(crew)
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        for Member { turning, shard } in self.members.iter_mut().flatten() {
+            shard.start(&mut turning.calls());
+        }
+        for Member { turning, shard } in self.members.iter_mut().flatten() {
+            loops::fall_asleep(turning, shard)?;
+        }
+        Ok(())
+    }
+
+    /// The next turn of a shard, with a sweep behind it, or the moment before which none has one.
+    pub(crate) fn turn(&mut self, until: Option<Moment>) -> Result<(), String> {
+        let Next::Turn(number) = loops::next(&self.shared, until) else { return Ok(()) };
+        let Some(Member { turning, shard }) = &mut self.members[number] else { return Ok(()) };
+        let going = loops::turn(&self.shared, number, turning, shard)?;
+        shard.check();
+        if going {
+            return Ok(());
+        }
+        let Some(Member { mut turning, shard }) = self.members[number].take() else {
+            return Ok(());
+        };
+        self.left.cut += shard.result().cut;
+        self.left.streams += turning.calls().streams();
+        Ok(())
+    }
+
+    /// Whether all shards have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.members.iter().all(Option::is_none)
+    }
+
+    /// They are no more, all at once.
+    pub(crate) fn vanish(&mut self) {
+        self.members.clear();
+    }
+}
+
+/// The listening sockets of each shard: those that it shares, and those that only it has.
+fn sockets(
+    shared: &Shared,
+    configuration: &Configuration,
+    fleet: &Fleet,
+) -> Vec<Vec<(String, Fd)>> {
+    let mut sockets: Vec<Vec<(String, Fd)>> = (0..fleet.length()).map(|_| Vec::new()).collect();
+    let mut world = shared.lock();
+    for listener in &configuration.listeners {
+        let descriptors = world.net.add_port(fleet.length());
+        for ((id, sockets), shard) in descriptors.into_iter().zip(&mut sockets).zip(0..) {
+            if fleet.listens(shard, &listener.name) {
+                let number = u32::try_from(id.0).expect("a world has few descriptors");
+                sockets.push((listener.name.clone(), Fd::simulated(number)));
+            } else {
+                world.net.descriptor(id).open = false;
+            }
+        }
+    }
+    sockets
+}
+
+fn configuration(text: String) -> Result<Configuration, String> {
+    let source = Source { name: "simulated.toml".to_owned(), text };
+    settings::parse(&source, &|_| None).map_err(|faults| format!("{faults:?}"))
+}
