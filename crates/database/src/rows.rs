@@ -1,16 +1,17 @@
 //! The rows of one batch, read from its requests before the database is touched.
 //!
-//! A record is indexed in its block by one set of [`Fields`], used again for each; what the
-//! statement and the acknowledgement need of it is copied once, into the [`Cells`] of the batch,
-//! and the acknowledgement into one buffer for all. Everything is kept from batch to batch, so a
-//! row costs no allocation.
+//! What the statement and the acknowledgement need of a record is copied once, into the [`Cells`]
+//! of the batch: straight where it is plain JSON, else by way of one set of [`Fields`] that indexes it
+//! in its block and is used again for each. The acknowledgements lie in one buffer. Everything is kept
+//! from batch to batch, so a row costs no allocation.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use block::Slice;
 use exchange::{Batch, Cause, Outcome, Phase, Request};
-use fields::{Case, Fields, RowError, Rows as Cells, Schema, Value, json, logfmt, tsv};
+use fields::json::{self, Plain};
+use fields::{Case, Fields, RowError, Rows as Cells, Schema, Value, logfmt, tsv};
 
 use crate::ack::Piece;
 use crate::fault::Fault;
@@ -32,6 +33,8 @@ pub(crate) struct Shape {
     pub(crate) record: Record,
     /// What each record must have: the columns of a batch.
     pub(crate) members: Schema,
+    /// Reads records that are plain; the others are read by way of [`Fields`].
+    plain: Option<Plain>,
     /// Which of the members a line of TSV has, in their order there.
     pub(crate) columns: Vec<Box<str>>,
     /// One for each parameter of the statement, in its order.
@@ -57,7 +60,8 @@ impl Shape {
             return Err(DatabaseError::NotInRecord { name: name.to_owned(), columns });
         }
         let members = Schema::new(members.iter(), Case::Exact);
-        Ok(Self { record: job.record, members, columns, parameters, ack })
+        let plain = Plain::new(&members).filter(|_| job.record == Record::Json);
+        Ok(Self { record: job.record, members, plain, columns, parameters, ack })
     }
 
     /// The name of a member, for people.
@@ -147,12 +151,11 @@ impl Rows {
         index: usize,
         request: &Request,
     ) -> Result<(), Outcome> {
-        self.decode(shape, &request.body)?;
         let (row, acks) = (self.cells.len(), self.acks.len());
-        let pushed = self.cells.push_record(&self.record);
-        // Lets the block go, which would else be held until the next record.
-        self.record.clear();
-        pushed.map_err(|error| not_a_row(shape, error))?;
+        let is_plain = |plain: &Plain| plain.push(&mut self.cells, &request.body);
+        if !shape.plain.as_ref().is_some_and(is_plain) {
+            self.read_any(shape, &request.body)?;
+        }
         if let Err(outcome) = self.render(shape, row, request) {
             self.cells.truncate(row);
             self.acks.truncate(acks);
@@ -161,6 +164,15 @@ impl Rows {
         let ack = acks..self.acks.len();
         self.rows.push(Row { request: index, ack, refusal: None });
         Ok(())
+    }
+
+    /// Reads a record, whatever it is like, as one more row of cells.
+    fn read_any(&mut self, shape: &Shape, body: &Slice) -> Result<(), Outcome> {
+        self.decode(shape, body)?;
+        let pushed = self.cells.push_record(&self.record);
+        // Lets the block go, which would else be held until the next record.
+        self.record.clear();
+        pushed.map(drop).map_err(|error| not_a_row(shape, error))
     }
 
     /// Indexes a record where it lies.

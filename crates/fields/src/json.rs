@@ -10,6 +10,8 @@
 //!
 //! A name that occurs twice is an error: which of the two was meant cannot be known.
 
+mod plain;
+
 use std::cell::RefCell;
 use std::fmt;
 
@@ -22,6 +24,8 @@ use serde_json::value::RawValue;
 use crate::codec::whole;
 use crate::set::Filling;
 use crate::{FieldError, Fields, Lookup, Unfit, UnfitReason, Value};
+
+pub use plain::Plain;
 
 /// Members of one object at most. Looking for duplicates costs the square of them.
 pub const MEMBERS_MAX: usize = 1000;

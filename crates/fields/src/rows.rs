@@ -55,6 +55,12 @@ impl Schema {
         self.0.field(column).map(|field| field.name)
     }
 
+    /// How names are compared.
+    #[must_use]
+    pub fn case(&self) -> Case {
+        self.0.case()
+    }
+
     /// The number of the first column of that name.
     #[must_use]
     pub fn position(&self, name: &(impl AsName + ?Sized)) -> Option<usize> {

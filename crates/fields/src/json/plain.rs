@@ -1,0 +1,251 @@
+//! Records as plain as most are, read straight into rows: one object with a member for each column,
+//! in any order, and no other; nothing escaped, nothing nested. What is less plain is for
+//! [`adopt`](super::adopt) and [`Rows::push_record`], which also say what is wrong with it.
+
+use crate::{Case, Rows, Schema, Value};
+
+/// Columns that are read straight at most: what was found of each has a place on the stack.
+const COLUMNS_MAX: usize = 32;
+
+/// Bytes of a record that is read straight at most, within what every set takes.
+const BYTES_MAX: usize = 16 * 1024;
+
+/// A reader of plain records into rows of one shape.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    /// The names in their quotes.
+    names: Box<[Box<[u8]>]>,
+}
+
+impl Plain {
+    /// One for rows of this shape, unless their columns are too many, compared without case, not all
+    /// different, or have names that JSON would escape.
+    #[must_use]
+    pub fn new(schema: &Schema) -> Option<Self> {
+        let names: Vec<&[u8]> = schema.names().collect();
+        let escaped = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
+        let differs = |(index, name): (usize, &&[u8])| {
+            !names[..index].contains(name) && !name.iter().any(escaped)
+        };
+        let fits = schema.case() == Case::Exact && names.len() <= COLUMNS_MAX;
+        if !fits || !names.iter().enumerate().all(differs) {
+            return None;
+        }
+        let quoted = |name: &&[u8]| [b"\"", *name, b"\""].concat().into_boxed_slice();
+        Some(Self { names: names.iter().map(quoted).collect() })
+    }
+
+    /// Adds the record `text` as a row to `rows`, which must be of the shape that this was made for.
+    /// False when it is not plain, or is no record: `rows` is then as it was.
+    ///
+    /// ```
+    /// use fields::{Case, Rows, Schema, Value, json::Plain};
+    ///
+    /// let schema = Schema::new(["at", "path"], Case::Exact);
+    /// let plain = Plain::new(&schema).unwrap();
+    /// let mut rows = Rows::new(schema);
+    /// assert!(plain.push(&mut rows, br#"{"path":"/","at":17}"#));
+    /// assert_eq!(rows.value(0, 0), Some(Value::Number(b"17")));
+    /// assert!(!plain.push(&mut rows, br#"{"path":"\u002f","at":17}"#));
+    /// ```
+    pub fn push(&self, rows: &mut Rows, text: &[u8]) -> bool {
+        let mut found = [Value::Null; COLUMNS_MAX];
+        let fits = text.len() <= BYTES_MAX && std::str::from_utf8(text).is_ok();
+        if !fits || self.read(text, &mut found).is_none() {
+            return false;
+        }
+        rows.push(found[..self.names.len()].iter().copied()).is_ok()
+    }
+
+    /// Finds the value of each column. None when that is not all there is to `text`.
+    fn read<'t>(&self, text: &'t [u8], found: &mut [Value<'t>; COLUMNS_MAX]) -> Option<()> {
+        let mut rest = behind(text, b'{')?;
+        let mut seen = 0_u32;
+        for next in 0..self.names.len() {
+            if next > 0 {
+                rest = behind(rest, b',')?;
+            }
+            rest = blanks(rest);
+            let column = self.column(rest, next)?;
+            if seen & 1 << column != 0 {
+                return None;
+            }
+            seen |= 1 << column;
+            rest = behind(&rest[self.names[column].len()..], b':')?;
+            (found[column], rest) = value(blanks(rest))?;
+        }
+        blanks(behind(rest, b'}')?).is_empty().then_some(())
+    }
+
+    /// Which column's name `text` begins with: most often that behind the one before.
+    fn column(&self, text: &[u8], next: usize) -> Option<usize> {
+        let is_named = |name: &[u8]| text.starts_with(name);
+        if is_named(&self.names[next]) {
+            return Some(next);
+        }
+        self.names.iter().position(|name| is_named(name))
+    }
+}
+
+/// What is behind blanks and this byte.
+fn behind(text: &[u8], byte: u8) -> Option<&[u8]> {
+    blanks(text).split_first().filter(|(first, _)| **first == byte).map(|(_, rest)| rest)
+}
+
+/// What is behind blanks.
+fn blanks(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = text {
+        text = rest;
+    }
+    text
+}
+
+/// The value at the beginning of `text`, if it is plain, and what is behind it.
+fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
+    match text {
+        [b'"', inner @ ..] => {
+            let end = inner.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
+            (inner[end] == b'"').then(|| (Value::Bytes(&inner[..end]), &inner[end + 1..]))
+        }
+        [b'-' | b'0'..=b'9', ..] => {
+            let (number, rest) = text.split_at(number(text)?);
+            Some((Value::Number(number), rest))
+        }
+        [b'n', b'u', b'l', b'l', rest @ ..] => Some((Value::Null, rest)),
+        [b't', b'r', b'u', b'e', rest @ ..] => Some((Value::Number(b"1"), rest)),
+        [b'f', b'a', b'l', b's', b'e', rest @ ..] => Some((Value::Number(b"0"), rest)),
+        _ => None,
+    }
+}
+
+/// Bytes of the number at the beginning of `text` (RFC 8259, section 6).
+fn number(text: &[u8]) -> Option<usize> {
+    let digits = |from: usize| text[from..].iter().take_while(|it| it.is_ascii_digit()).count();
+    let at_least_one = |from: usize| Some(digits(from)).filter(|count| *count > 0);
+    let mut at = usize::from(text.first() == Some(&b'-'));
+    at += if text.get(at) == Some(&b'0') { 1 } else { at_least_one(at)? };
+    if text.get(at) == Some(&b'.') {
+        at += 1 + at_least_one(at + 1)?;
+    }
+    if let Some(b'e' | b'E') = text.get(at) {
+        at += 1 + usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
+        at += at_least_one(at)?;
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Fields, json};
+    use proptest::prelude::*;
+
+    const NAMES: [&str; 3] = ["id", "path", "p"];
+
+    fn plain() -> (Plain, Rows) {
+        let schema = Schema::new(NAMES, Case::Exact);
+        (Plain::new(&schema).unwrap(), Rows::new(schema))
+    }
+
+    fn shown(rows: &Rows) -> String {
+        format!("{:?}", rows.iter().collect::<Vec<_>>())
+    }
+
+    /// What the way for all records makes of it.
+    fn general(text: &[u8]) -> Option<String> {
+        let (_, mut rows) = plain();
+        let mut record = Fields::new();
+        json::decode(&mut record, text).ok()?;
+        rows.push_record(&record).ok().map(|_| shown(&rows))
+    }
+
+    fn straight(text: &str) -> Option<String> {
+        let (plain, mut rows) = plain();
+        plain.push(&mut rows, text.as_bytes()).then(|| shown(&rows))
+    }
+
+    #[test]
+    fn plain_records_are_read_as_by_the_way_for_all() {
+        for text in [
+            r#"{"id":1,"path":"/a","p":null}"#,
+            r#"{"p":true,"path":"","id":-0.5e+10}"#,
+            "\t{ \"path\" : \"\u{e4}\u{7f}\" ,\n\"p\":false,\r\"id\":0 } ",
+            r#"{"id":1E5,"path":"'; drop table hits; --","p":123456789012345678901234567890}"#,
+        ] {
+            assert_eq!(straight(text), general(text.as_bytes()), "{text}");
+            assert!(straight(text).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_less_plain_is_left_alone() {
+        for text in [
+            "",
+            "{}",
+            r#"{"id":1,"path":"/a"}"#,
+            r#"{"id":1,"path":"/a","p":1,"more":1}"#,
+            r#"{"id":1,"id":1,"path":"/a","p":1}"#,
+            r#"{"id":1,"path":"/a","path":"/b"}"#,
+            r#"{"id":1,"path":"\n","p":1}"#,
+            "{\"id\":1,\"path\":\"\n\",\"p\":1}",
+            r#"{"id":1,"path":[],"p":1}"#,
+            r#"{"id":1,"path":{},"p":1}"#,
+            r#"{"id":1,"path":"/a","p":1},"#,
+            r#"{"id":1,"path":"/a","p":1"#,
+            r#"{"id":1,"path":"/a" "p":1}"#,
+            r#"{"id":1,"path":"/a","p":1,}"#,
+            r#"{"id":01,"path":"/a","p":1}"#,
+            r#"{"id":1.,"path":"/a","p":1}"#,
+            r#"{"id":1e,"path":"/a","p":1}"#,
+            r#"{"id":-,"path":"/a","p":1}"#,
+            r#"{"id":.1,"path":"/a","p":1}"#,
+            r#"{"id":nul,"path":"/a","p":1}"#,
+            r#"{"id":trues,"path":"/a","p":1}"#,
+            r#"{"id":1,"path":"/a,"p":1}"#,
+            r#"{"ID":1,"path":"/a","p":1}"#,
+        ] {
+            assert_eq!(straight(text), None, "{text}");
+        }
+        let (plain, mut rows) = plain();
+        assert!(!plain.push(&mut rows, b"{\"id\":1,\"path\":\"\xff\",\"p\":1}"));
+        assert!(rows.is_empty());
+    }
+
+    #[test]
+    fn columns_that_json_would_write_otherwise_have_no_plain_records() {
+        let none = |names: &[&str], case| Plain::new(&Schema::new(names, case)).is_none();
+        assert!(none(&["a\"b"], Case::Exact) && none(&["a\\"], Case::Exact));
+        assert!(none(&["a", "b", "a"], Case::Exact) && none(&["a"], Case::Ignored));
+        let many: Vec<String> = (0..=COLUMNS_MAX).map(|it| it.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(none(&many, Case::Exact) && !none(&many[1..], Case::Exact));
+        let nothing = Schema::new([""; 0], Case::Exact);
+        let mut rows = Rows::new(nothing.clone());
+        assert!(Plain::new(&nothing).unwrap().push(&mut rows, b" { } "));
+        assert_eq!(rows.len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_straight_is_what_the_way_for_all_reads(
+            values in proptest::collection::vec(
+                r#"(null|true|false|-?[0-9]{1,3}(\.[0-9]{0,2})?([eE][+-]?[0-9]?)?|"[a-z \\\\"\u{e4}]{0,4}"|\[\])"#,
+                3..5,
+            ),
+            names in proptest::sample::subsequence(vec!["id", "path", "p", "id", "x"], 2..5).prop_shuffle(),
+            blank in "[ \t\n]{0,2}",
+            cut in 0_usize..80,
+            put in proptest::option::of("[{}\",:0-9a]"),
+        ) {
+            let members = names.iter().zip(&values).map(|(name, value)| format!("{blank}\"{name}\":{value}"));
+            let mut text = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
+            if let Some(put) = put {
+                let at = (0..=cut.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+                text.insert_str(at, &put);
+            }
+            if let Some(row) = straight(&text) {
+                prop_assert_eq!(Some(row), general(text.as_bytes()));
+            }
+        }
+    }
+}
