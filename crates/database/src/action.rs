@@ -100,9 +100,9 @@ impl Query {
 pub enum Format {
     /// One line: a JSON array with an object for each row.
     Json,
-    /// A line of JSON for each row, with line feeds between them.
+    /// A line of JSON for each row, with its end.
     Lines,
-    /// A line of TSV for each row, without the names, with line feeds between them.
+    /// A line of TSV for each row, with its end and without the names.
     Tsv,
 }
 

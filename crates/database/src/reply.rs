@@ -70,16 +70,15 @@ impl Writer {
                 json::encode(&row, &mut self.out)
             }
             Format::Lines | Format::Tsv => {
-                if behind_another {
-                    self.out.push(b'\n');
-                }
-                match self.format {
+                let written = match self.format {
                     Format::Lines => json::encode(&row, &mut self.out),
                     _ => {
                         tsv::encode(&row, &mut self.out);
                         Ok(())
                     }
-                }
+                };
+                self.out.push(b'\n');
+                written
             }
         };
         written.map_or_else(ControlFlow::Break, ControlFlow::Continue)
@@ -146,9 +145,9 @@ mod tests {
         assert_eq!(written(Format::Json), r#"[{"id":1,"path":"/a\t\"\n"},{"id":2,"path":null}]"#);
         assert_eq!(
             written(Format::Lines),
-            "{\"id\":1,\"path\":\"/a\\t\\\"\\n\"}\n{\"id\":2,\"path\":null}"
+            "{\"id\":1,\"path\":\"/a\\t\\\"\\n\"}\n{\"id\":2,\"path\":null}\n"
         );
-        assert_eq!(written(Format::Tsv), "1\t/a\\t\"\\n\n2\t\\N");
+        assert_eq!(written(Format::Tsv), "1\t/a\\t\"\\n\n2\t\\N\n");
         assert_eq!(Writer::new(Format::Json, 1, 1).finish(), b"[]");
         assert_eq!(Writer::new(Format::Tsv, 1, 1).finish(), b"");
     }
@@ -169,7 +168,7 @@ mod tests {
         writer.write(&mut rows()).unwrap();
         assert!(!writer.is_begun());
         let length = writer.len();
-        assert_eq!(&*writer.take(), b"1\t/a\\t\"\\n\n2\t\\N");
+        assert_eq!(&*writer.take(), b"1\t/a\\t\"\\n\n2\t\\N\n");
         assert!(writer.is_begun() && writer.len() == 0 && length > 10);
         assert!(writer.write(&mut rows()).is_err());
         assert_eq!(writer.over(), Some("more than 20 bytes"));

@@ -209,6 +209,16 @@ impl Core {
         self.pools[place].takes.clone()
     }
 
+    /// Whether a pool's reply, or that of the last which its reply goes on to, is lines.
+    pub(crate) fn replies_lines(&self, place: usize) -> bool {
+        let served = &self.pools[place];
+        match (served.then, &served.takes) {
+            (Some(then), _) => self.replies_lines(then),
+            (None, Takes::Records(question)) => question.lines,
+            (None, _) => false,
+        }
+    }
+
     /// Takes a request and returns its id. Its outcome comes through [`Self::finished`], for a
     /// refusal in the same turn.
     pub(crate) fn submit(

@@ -13,6 +13,8 @@ pub(crate) struct Question {
     path: Option<Vec<Segment>>,
     /// What its replies are.
     pub(crate) content_type: &'static str,
+    /// A reply is lines, each with its end.
+    pub(crate) lines: bool,
 }
 
 /// What stands between two slashes.
@@ -56,14 +58,14 @@ impl NoQuestion {
 
 impl Question {
     /// `path` is a pattern such as `/hits/{id}`. The settings have checked it.
-    pub(crate) fn new(path: Option<&str>, content_type: &'static str) -> Self {
+    pub(crate) fn new(path: Option<&str>, content_type: &'static str, lines: bool) -> Self {
         let segment = |text: &str| match text.strip_prefix('{').and_then(|it| it.strip_suffix('}'))
         {
             Some(name) => Segment::Named(name.into()),
             None => Segment::Text(text.into()),
         };
         let path = path.map(|path| path.split('/').skip(1).map(segment).collect());
-        Self { path, content_type }
+        Self { path, content_type, lines }
     }
 
     /// Writes the record of a request into `out`: what its path and its query name, as texts. A name
@@ -171,7 +173,7 @@ mod tests {
             None => (target, None),
         };
         let mut out = Vec::new();
-        let question = Question::new(pattern, "text/plain");
+        let question = Question::new(pattern, "text/plain", true);
         let record = question.record(Method::Get, path.as_bytes(), query, &mut out);
         record.map_err(|why| why.status()).map(|()| String::from_utf8(out).unwrap())
     }
@@ -209,7 +211,7 @@ mod tests {
             assert_eq!(asked(None, bad), Err(400), "{bad}");
         }
         assert_eq!(asked(Some("/{id}"), "/%g0"), Err(400));
-        let question = Question::new(None, "text/plain");
+        let question = Question::new(None, "text/plain", true);
         for method in [Method::Post, Method::Put, Method::Delete, Method::Options] {
             let mut out = Vec::new();
             assert_eq!(question.record(method, b"/", None, &mut out), Err(NoQuestion::Method));

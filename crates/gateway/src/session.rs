@@ -56,7 +56,7 @@ impl Session {
     ) -> Self {
         let front = match &listener.front {
             FrontPlan::Frames(plan) => {
-                Front::Frames(Frames::new(id, listener.pool, Arc::clone(plan)))
+                Front::Frames(Frames::new(id, listener.pool, Arc::clone(plan), core))
             }
             // Of datagrams there are no sessions.
             FrontPlan::Connect | FrontPlan::Datagrams => {

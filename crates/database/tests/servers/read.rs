@@ -35,9 +35,9 @@ fn rows_leave_as_json_lines_or_tsv(place: &Place) {
     let two = r#"{"id":1,"path":"/a","status":200},{"id":2,"path":"/b\"","status":null}"#;
     assert_eq!(serve(&mut json, [body, r#"{"most":0}"#]), [format!("[{two}]"), "[]".to_owned()]);
     let mut lines = place.handler(job(with(Format::Lines)));
-    assert_eq!(serve(&mut lines, [body]), [two.replace("},{", "}\n{")]);
+    assert_eq!(serve(&mut lines, [body]), [two.replace("},{", "}\n{") + "\n"]);
     let mut tsv = place.handler(Job { record: Record::Tsv, ..job(with(Format::Tsv)) });
-    assert_eq!(serve(&mut tsv, ["2"]), ["1\t/a\t200\n2\t/b\"\t\\N"]);
+    assert_eq!(serve(&mut tsv, ["2"]), ["1\t/a\t200\n2\t/b\"\t\\N\n"]);
 }
 
 fn parameters_are_data(place: &Place) {

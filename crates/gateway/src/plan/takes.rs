@@ -30,7 +30,8 @@ impl Takes {
                         RowFormat::Lines => "application/x-ndjson",
                         RowFormat::Tsv => "text/tab-separated-values; charset=utf-8",
                     };
-                    let question = Question::new(query.path.as_deref(), content_type);
+                    let lines = query.rows != RowFormat::Json;
+                    let question = Question::new(query.path.as_deref(), content_type, lines);
                     Self::Records(Arc::new(question))
                 }
                 _ => Self::Messages,

@@ -4,6 +4,9 @@
 //! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
 //! client with `in_flight_max` requests owed is paused, not refused. One that does not take its
 //! output is paused too, and cut when it takes nothing for `write_stall`.
+//!
+//! Where replies are the rows of a query, a line each, every row is a frame, and [`END_OF_ROWS`] is
+//! the one behind the last. A reply that ends as anything else has another last frame.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,13 +14,18 @@ use std::sync::Arc;
 use event::{Calls, Data};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use wire::jsonrpc::{self, Kind, Message};
-use wire::{Decoder, Last, Piece, encode, write_reply};
+use wire::{Decoder, Last, Piece, Unframable, encode, write_reply};
 
 use super::owed::{Limits, Name, Owed, Ready};
 use crate::core::Core;
 use crate::exchanges::{Client, Delivery, SessionId};
+use crate::form::Form;
 use crate::plan::FramesPlan;
 use crate::transport::Transport;
+
+/// The frame behind the last row, as PostgreSQL's `COPY` writes it. No row is like it: JSON begins
+/// with a brace, and in TSV a backslash is followed by something else.
+const END_OF_ROWS: &[u8] = b"\\.";
 
 /// What is done with what the client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +47,10 @@ pub(super) struct Frames {
     decoder: Decoder,
     input: Input,
     owed: Owed,
+    /// Replies are rows, a line each.
+    rows: bool,
+    /// A row of the reply that is being written could not be, and the client has heard its end.
+    broken: bool,
     /// A worker has answered something.
     answered: bool,
     /// A frame was begun, and its deadline is armed.
@@ -56,10 +68,14 @@ impl FramesPlan {
 }
 
 impl Frames {
-    pub(super) fn new(id: SessionId, pool: usize, plan: Arc<FramesPlan>) -> Self {
+    pub(super) fn new(id: SessionId, pool: usize, plan: Arc<FramesPlan>, core: &Core) -> Self {
+        let in_order = !plan.framing.is_json();
+        let rows = in_order && core.replies_lines(pool);
         Self {
             decoder: Decoder::new(plan.framing, plan.frame_max, plan.over),
-            owed: Owed::new(!plan.framing.is_json()),
+            owed: Owed::new(in_order, rows),
+            rows,
+            broken: false,
             id,
             pool,
             plan,
@@ -178,7 +194,8 @@ impl Frames {
             return self.refuse(transport, outcome, name, core);
         }
         let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
-        let id = core.submit(client, transport.peer(), Slice::copy_of(frame), self.pool);
+        let (peer, form) = (transport.peer(), Form { streams: self.rows, ..Form::default() });
+        let id = core.submit_message(client, peer, Slice::copy_of(frame), form, self.pool);
         self.owed.push(id, name);
     }
 
@@ -324,9 +341,19 @@ impl Frames {
         transport.send_bytes(calls, scratch);
     }
 
-    fn write(&self, ready: Ready, out: &mut Vec<u8>) {
+    fn write(&mut self, ready: Ready, out: &mut Vec<u8>) {
+        if self.broken {
+            self.broken = matches!(ready, Ready::Part(_));
+            return;
+        }
         let (framing, marks) = (self.plan.framing, self.plan.marks);
         let written = match &ready {
+            Ready::Part(part) if self.rows => write_rows(framing, part, out),
+            Ready::End(name, Outcome::Reply(body)) if self.rows => {
+                let end = Outcome::Reply(Slice::copy_of(END_OF_ROWS));
+                write_rows(framing, body, out)
+                    .and_then(|()| write_reply(framing, marks, &end, name.asked(), out))
+            }
             Ready::Part(part) => encode(framing, part, out),
             Ready::End(name, Outcome::Reply(body)) if is_one_line(framing, body) => {
                 let line = Outcome::Reply(body.slice(0..body.len() - 1));
@@ -337,7 +364,10 @@ impl Frames {
         if let Err(refused) = written {
             let name = match ready {
                 Ready::End(name, _) => name,
-                Ready::Part(_) => Name::Unknown,
+                Ready::Part(_) => {
+                    self.broken = self.rows;
+                    Name::Unknown
+                }
             };
             let outcome = Outcome::ended(Cause::Reply, Phase::Reply, refused.text());
             let refused = write_reply(framing, marks, &outcome, name.asked(), out);
@@ -367,6 +397,18 @@ impl Frames {
     pub(super) fn is_owed(&self) -> bool {
         !self.owed.is_empty()
     }
+}
+
+/// Writes lines as frames without their ends.
+fn write_rows(framing: wire::Framing, lines: &[u8], out: &mut Vec<u8>) -> Result<(), Unframable> {
+    let mut lines = lines.split(|&byte| byte == b'\n').peekable();
+    while let Some(line) = lines.next() {
+        // Behind the last line end is nothing.
+        if lines.peek().is_some() || !line.is_empty() {
+            encode(framing, line, out)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a reply is a line with its end, as the whole output of a program often is. On a listener

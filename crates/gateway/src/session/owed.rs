@@ -66,6 +66,8 @@ pub(super) struct Owed {
     /// Bytes that are ready and not written.
     held: usize,
     in_order: bool,
+    /// The end of a reply of parts is for the client, also where it adds nothing to them.
+    tells_ends: bool,
     /// Out of order: numbers of those with something to write.
     changed: VecDeque<u64>,
 }
@@ -80,8 +82,15 @@ pub(super) struct Limits {
 }
 
 impl Owed {
-    pub(super) const fn new(in_order: bool) -> Self {
-        Self { replies: VecDeque::new(), next: 0, held: 0, in_order, changed: VecDeque::new() }
+    pub(super) const fn new(in_order: bool, tells_ends: bool) -> Self {
+        Self {
+            replies: VecDeque::new(),
+            next: 0,
+            held: 0,
+            in_order,
+            tells_ends,
+            changed: VecDeque::new(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -214,8 +223,8 @@ impl Owed {
             };
             self.held -= size(&outcome);
             // What ends a reply of parts without saying more, or answers a notification.
-            let adds_nothing =
-                is_parted && matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
+            let is_empty = matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
+            let adds_nothing = is_parted && is_empty && !self.tells_ends;
             let says_nothing = adds_nothing || matches!(name, Name::Nothing);
             if !says_nothing {
                 return Some(Ready::End(name, outcome));
@@ -287,7 +296,7 @@ mod tests {
     }
 
     fn asked(in_order: bool, requests: u32) -> Owed {
-        let mut owed = Owed::new(in_order);
+        let mut owed = Owed::new(in_order, false);
         for request in 0..requests {
             owed.push(id(request), Name::Unknown);
         }

@@ -13,7 +13,7 @@ const HITS: &str = "create table hits (id bigint, path varchar(20), status integ
     insert into hits values (1, '/a', 200), (2, '/b\"', null), (3, '/a', 404)";
 
 /// A listener of HTTP before a pool with a database of this target.
-fn web(target: &str, pool: &str) -> String {
+pub(crate) fn web(target: &str, pool: &str) -> String {
     format!(
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
          protocol = \"http\"\npool = \"main\"\n[pool.main]\ndatabase = \"{target}\"\n{pool}\n"
@@ -26,19 +26,19 @@ fn sqlite(folder: &Path) -> String {
 }
 
 /// A reply: its status, its head with names in lower case, its body.
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     head: BTreeMap<String, String>,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    fn head(&self, name: &str) -> &str {
+    pub(crate) fn head(&self, name: &str) -> &str {
         self.head.get(name).map_or("", String::as_str)
     }
 }
 
-fn ask(client: &mut Client, line: &str) -> Reply {
+pub(crate) fn ask(client: &mut Client, line: &str) -> Reply {
     client.send(format!("{line}\r\nHost: a\r\n\r\n"));
     reply(client, !line.starts_with("HEAD"))
 }
@@ -47,7 +47,7 @@ fn get(client: &mut Client, target: &str) -> Reply {
     ask(client, &format!("GET {target} HTTP/1.1"))
 }
 
-fn reply(client: &mut Client, has_body: bool) -> Reply {
+pub(crate) fn reply(client: &mut Client, has_body: bool) -> Reply {
     let first = client.line();
     let status = first.split(' ').nth(1).unwrap_or_else(|| panic!("{first:?}")).parse().unwrap();
     let mut head = BTreeMap::new();
@@ -131,11 +131,11 @@ fn what_rows_are_is_said_and_limits_are_the_askers() {
     let folder = folder();
     let target = sqlite(folder.path());
     for (rows, content_type, body) in [
-        ("tsv", "text/tab-separated-values; charset=utf-8", "1\t200\n2\t\\N\n3\t404"),
+        ("tsv", "text/tab-separated-values; charset=utf-8", "1\t200\n2\t\\N\n3\t404\n"),
         (
             "lines",
             "application/x-ndjson",
-            "{\"id\":1,\"status\":200}\n{\"id\":2,\"status\":null}\n{\"id\":3,\"status\":404}",
+            "{\"id\":1,\"status\":200}\n{\"id\":2,\"status\":null}\n{\"id\":3,\"status\":404}\n",
         ),
     ] {
         let pool =

@@ -55,8 +55,8 @@ fn rows_are_read_over_the_lines_protocol() {
         );
         for (rows, replies) in [
             ("json", vec![r#"[{"id":2,"path":"/b"},{"id":3,"path":"/c"}]"#, "[]"]),
-            // A line carries one line; two rows of TSV are two.
-            ("tsv", vec!["!unknown reply it holds a line feed, which a line cannot carry", ""]),
+            // A line each, and one behind the last.
+            ("tsv", vec!["2\t/b", "3\t/c", "\\.", "\\."]),
         ] {
             let folder = folder();
             let pool = format!("{pool}rows = \"{rows}\"\nworkers = 2\n");

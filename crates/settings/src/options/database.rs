@@ -168,13 +168,13 @@ const ROWS: &[Word] = &[
     word(
         "lines",
         Choice::RowFormat(RowFormat::Lines),
-        "A line with an object for each row; several of them need a framing that carries line feeds.",
+        "A line with an object for each row; where clients speak in frames a frame each, sent on as they come, \
+         and `\\.` behind the last.",
     ),
     word(
         "tsv",
         Choice::RowFormat(RowFormat::Tsv),
-        "A line of values with tabs between for each row, `\\N` for NULL; several of them need a framing that \
-         carries line feeds.",
+        "A line of values with tabs between for each row, `\\N` for NULL; framed and ended as `lines` is.",
     ),
 ];
 
