@@ -13,6 +13,8 @@ pub(crate) enum Takes {
     Messages,
     /// A record of its parameters.
     Records(Arc<Question>),
+    /// A record, which is its body.
+    Bodies,
     /// One JSON object, and their answer is another, or a text.
     Objects,
 }
@@ -34,7 +36,7 @@ impl Takes {
                     let question = Question::new(query.path.as_deref(), content_type, lines);
                     Self::Records(Arc::new(question))
                 }
-                _ => Self::Messages,
+                Action::Insert { .. } | Action::Statement(_) => Self::Bodies,
             },
         }
     }

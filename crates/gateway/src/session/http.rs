@@ -26,13 +26,15 @@ mod answers;
 mod asking;
 mod objects;
 mod refusing;
+mod storing;
+mod told;
 
 use std::sync::Arc;
 
 use event::{Calls, Data};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
 use wire::http1::{
-    Answer, Body, BodyKind, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via,
+    Body, BodyKind, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via,
     write_answer,
 };
 
@@ -40,12 +42,12 @@ use crate::core::Core;
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::{Expects, Form};
 use crate::plan::{HttpPlan, Page, Takes};
-use crate::question::Question;
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
 use crate::upward::Head;
 use asking::Asking;
 use objects::{Course, Gathering};
+use told::{TEXT, Told, write_outcome};
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
 /// given to another server.
@@ -91,8 +93,8 @@ struct Asked {
     page: Option<Arc<Page>>,
     /// Where the reply comes in chunks and the client knows none: where in them it is.
     chunks: Option<Box<Body>>,
-    /// Where it is a question.
-    question: Option<Arc<Question>>,
+    /// What a reply without a head of its own is.
+    told: Told,
 }
 
 #[derive(Debug)]
@@ -115,7 +117,7 @@ pub(super) struct Http {
 impl HttpPlan {
     /// Writes the refusal of a connection.
     pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
-        write_outcome(outcome, TEXT, Method::Get, Version::Http11, false, out);
+        write_outcome(outcome, Told::TEXT, Method::Get, Version::Http11, false, out);
     }
 }
 
@@ -248,6 +250,10 @@ impl Http {
                 core.ways = ways;
                 return;
             }
+            Takes::Bodies => {
+                core.ways = ways;
+                return self.ask_to_store(pool, plan, transport, calls, head, core);
+            }
         }
         let via = via(plan, transport.peer());
         let (method, version) = (head.method(), head.version);
@@ -299,7 +305,7 @@ impl Http {
             holding: false,
             page: None,
             chunks: None,
-            question: None,
+            told: Told::TEXT,
         });
     }
 
@@ -443,8 +449,7 @@ impl Http {
                         write_answer(&page.answer(asked.keep), method, version, &mut out);
                     }
                     None => {
-                        let reply = asked.question.as_ref().map_or(TEXT, |it| it.content_type);
-                        write_outcome(outcome, reply, method, version, asked.keep, &mut out);
+                        write_outcome(outcome, asked.told, method, version, asked.keep, &mut out);
                     }
                 }
                 transport.send_bytes(calls, &out);
@@ -534,37 +539,6 @@ fn take_held(
         data.consume(run.pass + run.drop);
     }
     Ok(())
-}
-
-/// What our own words are.
-const TEXT: &str = "text/plain; charset=utf-8";
-
-/// Writes an outcome as a reply of ours. `reply` is what a worker's reply is.
-fn write_outcome(
-    outcome: &Outcome,
-    reply: &str,
-    method: Method,
-    version: Version,
-    keep_alive: bool,
-    out: &mut Vec<u8>,
-) {
-    let (status, body) = match outcome {
-        Outcome::Reply(body) => (200, body.to_vec()),
-        Outcome::Sorry(_, body) => (503, body.to_vec()),
-        Outcome::Ended(end, text) => {
-            // What was found out about workers is for the log and not for clients.
-            let said: &[u8] = match end.cause {
-                Cause::Worker | Cause::Record | Cause::Row | Cause::Rows => text,
-                cause => cause.meaning().as_bytes(),
-            };
-            let word = end.cause.word().as_bytes();
-            (status_of(*end), [word, b": ", said, b"\n"].concat())
-        }
-    };
-    let lines: &[u8] = if matches!(status, 429 | 503) { b"Retry-After: 1\r\n" } else { b"" };
-    let content_type = if matches!(outcome, Outcome::Reply(_)) { reply } else { TEXT };
-    let answer = Answer { status, content_type, lines, body: &body, keep_alive };
-    write_answer(&answer, method, version, out);
 }
 
 /// The status that tells of an end.

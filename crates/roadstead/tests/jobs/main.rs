@@ -30,6 +30,7 @@ mod parameters;
 mod plants;
 mod programs;
 mod questions;
+mod records;
 mod rows;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/server.rs"]

@@ -17,7 +17,7 @@ pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Who speaks HTTP is answered by servers, a query or programs, and servers answer nobody else.
+/// Who speaks HTTP is answered by servers, databases or programs, and servers answer nobody else.
 pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let protocol = listener.group.value("protocol");
     let http = matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Http))));
@@ -26,11 +26,11 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
         let Some(pool) = pools.iter().find(|pool| pool.name == *name) else { continue };
         let servers = pool.worker == Some(Of::Servers);
         let program = pool.worker == Some(Of::Program);
-        let answers = servers || program || pool.group.key("query").is_some();
+        let answers = servers || program || pool.worker == Some(Of::Database);
         let (Some(place), Some(_)) = (group.place("pool"), pool.worker) else { continue };
         if http && !answers {
             let message = format!(
-                "a listener of HTTP needs `servers`, a `query` or a `program`, and \
+                "a listener of HTTP needs `servers`, a `database` or a `program`, and \
                  `[pool.{name}]` has none of them"
             );
             faults.push(

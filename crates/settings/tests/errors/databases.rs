@@ -41,11 +41,14 @@ fn the_path_of_a_query_is_one_of_http() {
         assert_eq!(at(&format!("/hits/{bad}")), message);
     }
     assert_eq!(at("/{a}/{a}"), "`{a}` is no part of a path, or is there twice");
+}
+
+#[test]
+fn a_listener_of_http_needs_a_pool_that_answers_it() {
     let web = "[listener.web]\nlisten = \":1\"\nprotocol = \"http\"\npool = \"store\"\n";
-    let insert = "insert = { table = \"t\", columns = [\"c\"] }\n";
     assert_eq!(
-        only(&format!("{web}{STORE}{insert}")).message,
-        "a listener of HTTP needs `servers`, a `query` or a `program`, and `[pool.store]` has none of them"
+        only(&format!("{web}[pool.store]\nhandler = \"own\"\n")).message,
+        "a listener of HTTP needs `servers`, a `database` or a `program`, and `[pool.store]` has none of them"
     );
 }
 

@@ -11,7 +11,7 @@ use wire::http1::{
     Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_answer, write_open_answer,
 };
 
-use super::{Asked, Http, Input, Output, Sending};
+use super::{Asked, Http, Input, Output, Sending, Told};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -70,7 +70,7 @@ impl Http {
             holding: false,
             page: None,
             chunks: None,
-            question: Some(question),
+            told: Told { status: 200, content_type: question.content_type },
         };
         match read {
             Ok(()) => {
@@ -126,11 +126,10 @@ impl Asked {
         calls: &mut Calls<'_>,
         core: &mut Core,
     ) {
-        let Some(question) = &self.question else { return };
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
         let sending =
-            write_open_answer(question.content_type, self.version, &mut self.keep, &mut out);
+            write_open_answer(self.told.content_type, self.version, &mut self.keep, &mut out);
         transport.send_bytes(calls, &out);
         core.scratch = out;
         self.output = Output::Begun(sending);

@@ -1,10 +1,11 @@
-//! Requests to programs, which get one object each: the body is taken whole before that.
+//! Requests whose body is taken whole before they are submitted: to programs, which get one object
+//! each, and to what stores records.
 
 use event::{Calls, Data};
 use exchange::{Peer, Slice};
 use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 
-use super::{Asked, Http, Input, Output, via};
+use super::{Asked, Http, Input, Output, Told, via};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -24,8 +25,8 @@ pub(super) struct Gathering {
     method: Method,
     version: Version,
     keep: bool,
-    /// The object, up to the body.
-    object: Vec<u8>,
+    /// The object, up to the body; without one the body goes alone.
+    object: Option<Vec<u8>>,
     body: Body,
     /// What has come of it.
     held: Vec<u8>,
@@ -62,8 +63,17 @@ impl Gathering {
         object::open(&head, target, via.client, &mut object);
         head.recycle();
         let (pool, route) = (course.pool, course.route);
-        let held = Vec::new();
+        let (object, held) = (Some(object), Vec::new());
         Self { pool, route, method, version, keep, object, body, held, trail: None }
+    }
+
+    /// One whose body is all that its pool gets.
+    pub(super) fn of_record(pool: usize, plan: &HttpPlan, head: RequestHead) -> Self {
+        let body = Body::new(head.body, &plan.limits);
+        let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
+        head.recycle();
+        let (route, held) = (RouteId::REST, Vec::new());
+        Self { pool, route, method, version, keep, object: None, body, held, trail: None }
     }
 
     /// Takes what is there of the body. True when that was all of it.
@@ -91,7 +101,19 @@ impl Http {
         core: &mut Core,
     ) {
         let waits = head.expects_continue;
-        let mut gathering = Gathering::new(course, plan, transport.peer(), head);
+        let gathering = Gathering::new(course, plan, transport.peer(), head);
+        self.begin_gathering(gathering, waits, transport, calls, core);
+    }
+
+    /// Takes the body before anything else is done. A client that waits to be told so is.
+    pub(super) fn begin_gathering(
+        &mut self,
+        mut gathering: Gathering,
+        waits: bool,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
         gathering.trail = core.logbook.take_pending();
         if waits {
             transport.send_bytes(calls, CONTINUE);
@@ -115,7 +137,7 @@ impl Http {
             Ok(true) => {
                 self.unwatch(transport, calls);
                 if let Input::Gathering(whole) = std::mem::replace(&mut self.input, Input::Whole) {
-                    self.submit_object(*whole, transport.peer(), core);
+                    self.submit_gathered(*whole, transport.peer(), core);
                 }
                 true
             }
@@ -140,19 +162,23 @@ impl Http {
         }
     }
 
-    fn submit_object(&mut self, whole: Gathering, peer: Peer, core: &mut Core) {
-        let Gathering { pool, route, method, version, keep, mut object, body: _, held, trail } =
-            whole;
-        object::close(&held, &mut object);
+    fn submit_gathered(&mut self, whole: Gathering, peer: Peer, core: &mut Core) {
+        let Gathering { pool, route, method, version, keep, object, body: _, held, trail } = whole;
+        let (body, form, told) = match object {
+            Some(mut object) => {
+                object::close(&held, &mut object);
+                let form = Form { method: Some(method), ..Form::default() };
+                (Slice::from(&object[..]), form, Told::TEXT)
+            }
+            None => (Slice::from(record(&held)), Form::default(), Told::STORED),
+        };
         core.logbook.put_back(trail);
         if let Some(trail) = core.logbook.pending() {
             trail.bytes_in = held.len() as u64;
         }
         self.number += 1;
         let client = Client::Session { session: self.id, sequence: self.number };
-        let object = Slice::from(&object[..]);
-        let form = Form { method: Some(method), ..Form::default() };
-        let request = core.submit_message(client, peer, object, form, pool);
+        let request = core.submit_message(client, peer, body, form, pool);
         self.asked = Some(Asked {
             request,
             method,
@@ -164,7 +190,13 @@ impl Http {
             holding: false,
             page: None,
             chunks: None,
-            question: None,
+            told,
         });
     }
+}
+
+/// A body without the line end that it may have behind its record.
+fn record(body: &[u8]) -> &[u8] {
+    let line = body.strip_suffix(b"\n").unwrap_or(body);
+    if line.len() < body.len() { line.strip_suffix(b"\r").unwrap_or(line) } else { line }
 }

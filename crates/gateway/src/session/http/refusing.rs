@@ -4,7 +4,7 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, BodyKind, Method, Refusal, RequestHead, Version, write_answer};
 
-use super::{Http, Input, Output, TEXT, write_outcome};
+use super::{Http, Input, Output, Told, write_outcome};
 use crate::core::Core;
 use crate::transport::Transport;
 
@@ -23,7 +23,7 @@ impl Http {
         let keep = head.connection.keep_alive && whole && !self.refusing;
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
-        write_outcome(outcome, TEXT, head.method(), head.version, keep, &mut out);
+        write_outcome(outcome, Told::TEXT, head.method(), head.version, keep, &mut out);
         transport.send_bytes(calls, &out);
         core.scratch = out;
         head.recycle();
