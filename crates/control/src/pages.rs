@@ -77,7 +77,7 @@ async fn ask(State(access): State<Access>, Path(pool): Path<String>, body: Bytes
         return (StatusCode::BAD_REQUEST, "a request is one line\n").into_response();
     }
     let (reply, answer) = oneshot::channel();
-    access.ask(pool, line, move |answer| {
+    access.ask(&pool, line, move |answer| {
         let _ = reply.send(answer);
     });
     match timeout(ASK_WAIT, answer).await {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use exchange::{Cause, Phase, Slice, Verdict};
+use exchange::{Cause, Outcome, Phase, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
 use crate::balance::Order;
@@ -16,6 +16,27 @@ use crate::status::{Lately, Status, Told, Why};
 pub struct Access {
     fleet: Arc<Fleet>,
     metrics: Vec<Arc<Metrics>>,
+}
+
+/// A handle to one pool.
+#[derive(Clone, Debug)]
+pub struct PoolAccess {
+    fleet: Arc<Fleet>,
+    place: usize,
+    home: u32,
+}
+
+impl PoolAccess {
+    /// Gives it one request. `reply` is called once, on the shard's thread or, when that has as
+    /// much mail as it may, before this returns; it must not block.
+    pub fn ask(&self, line: &[u8], reply: impl FnOnce(Outcome) + Send + 'static) {
+        let (line, reply) = (Slice::from(line), Box::new(reply));
+        let mail = Mail::Ask { pool: self.place, line, reply };
+        if let Err(Mail::Ask { reply, .. }) = self.fleet.mailbox(self.home).try_send(mail) {
+            let text = "the shard has as much mail as it may";
+            reply(Outcome::ended(Cause::Full, Phase::Receive, text));
+        }
+    }
 }
 
 /// The answer to a request from within this process.
@@ -58,19 +79,28 @@ impl Access {
         });
     }
 
-    /// Gives a pool one request. `reply` is called once, on the shard's thread, and must not block.
-    pub fn ask(&self, pool: String, line: &[u8], reply: impl FnOnce(Answer) + Send + 'static) {
-        let told = move |outcome: exchange::Outcome| {
+    /// Gives a pool one request. `reply` is called once, on the shard's thread or before this
+    /// returns, and must not block.
+    pub fn ask(&self, pool: &str, line: &[u8], reply: impl FnOnce(Answer) + Send + 'static) {
+        let told = move |outcome: Outcome| {
             let mut line = Vec::new();
             write_reply(&mut line, Marks::Plain, &outcome);
             reply(Answer { verdict: outcome.end().cause.verdict(), line });
         };
-        let to = self.home(&pool);
-        let mail = Mail::Ask { pool, line: Slice::from(line), reply: Box::new(told) };
-        if let Err(Mail::Ask { reply, .. }) = to.try_send(mail) {
-            let text = "the shard has as much mail as it may";
-            reply(exchange::Outcome::ended(Cause::Full, Phase::Receive, text));
+        match self.pool(pool) {
+            Some(pool) => pool.ask(line, told),
+            None => {
+                let text = format!("there is no pool {pool}");
+                told(Outcome::ended(Cause::NoPool, Phase::Receive, &text));
+            }
         }
+    }
+
+    /// The pool of this name, for whoever asks it again and again.
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<PoolAccess> {
+        let (place, home) = self.fleet.find(name)?;
+        Some(PoolAccess { fleet: Arc::clone(&self.fleet), place, home })
     }
 
     /// Replaces every worker of a pool, each once another is ready in its place. `reply` is told how

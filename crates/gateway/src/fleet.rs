@@ -102,6 +102,12 @@ impl Fleet {
         self.pools.iter().find(|(name, _)| name == pool).map_or(0, |(_, home)| *home)
     }
 
+    /// The place of the pool of this name, and its home.
+    pub(crate) fn find(&self, pool: &str) -> Option<(usize, u32)> {
+        let place = self.pools.iter().position(|(name, _)| name == pool)?;
+        Some((place, self.pools[place].1))
+    }
+
     /// The homes of all pools, by their places.
     pub(crate) fn homes(&self) -> impl Iterator<Item = u32> + '_ {
         self.pools.iter().map(|(_, home)| *home)

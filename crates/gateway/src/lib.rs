@@ -48,11 +48,11 @@ mod upward;
 mod wish;
 mod workers;
 
-pub use access::{Access, Answer};
+pub use access::{Access, Answer, PoolAccess};
 pub use balance::Order;
 pub use crossing::Crossings;
 pub use drain::DrainResult;
-pub use exchange::Verdict;
+pub use exchange::{Outcome, Verdict};
 pub use fleet::Fleet;
 pub use logbook::{LogBatch, LogSink};
 pub use mail::{HandlerReport, Mail};

@@ -23,8 +23,8 @@ pub enum Mail {
     },
     /// A request from within this process.
     Ask {
-        /// The pool's name.
-        pool: String,
+        /// The place of its pool in the configuration.
+        pool: usize,
         /// The request, without a line end.
         line: Slice,
         /// Called once, on the shard's thread; must not block.

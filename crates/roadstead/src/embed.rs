@@ -249,7 +249,7 @@ impl Running {
     #[must_use]
     pub fn ask(&self, pool: &str, request: &[u8]) -> Option<Answer> {
         let (tell, told) = channel();
-        self.access.ask(pool.to_owned(), request, move |answer| {
+        self.access.ask(pool, request, move |answer| {
             let _ = tell.send(answer);
         });
         told.recv().ok()

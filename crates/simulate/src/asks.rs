@@ -52,7 +52,8 @@ impl World {
             outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
         };
         let line = Slice::from(&ask.line[..]);
-        let pool = ask.pool.to_owned();
+        // The pool that clients ask stands first.
+        let pool = if ask.pool == NOWHERE { usize::MAX } else { 0 };
         self.post(home, Mail::Ask { pool, line, reply: Box::new(reply) });
     }
 }

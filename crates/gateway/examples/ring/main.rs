@@ -1,8 +1,8 @@
 //! A ring of `cat`s: a token goes from program to program, one less at each, until it is 0.
 //!
 //! `ring MODE PROGRAMS HOPS RINGS`, where MODE is `bare` (an epoll loop with nothing around it),
-//! `event` (the loop and the spawner alone) or `gateway` (the shipped gateway and its pools, by the
-//! client within the process). Writes a line for each ring that is set up, and one at the end.
+//! `event` (the loop and the spawner alone), `gateway` (the shipped gateway and its pools, by the
+//! client within the process) or `unkept` (the same without a keeper, for valgrind). Writes a line for each ring that is set up, and one at the end.
 //! What `cargo xtask bench ring` runs; the peer is `xtask/peers/ring.erl`.
 
 use std::process::ExitCode;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 mod bare;
 mod looped;
 mod through;
+mod unkept;
 
 /// What is run.
 #[derive(Clone, Copy)]
@@ -21,14 +22,15 @@ struct Plan {
 }
 
 fn main() -> ExitCode {
-    if let Err(error) = spawn::init() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let kept = words.first().is_none_or(|mode| mode != "unkept");
+    if kept && let Err(error) = spawn::init() {
         eprintln!("{error}");
         return ExitCode::FAILURE;
     }
-    let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
     let (Some(programs), Some(hops), Some(rings)) = (number(1), number(2), number(3)) else {
-        eprintln!("usage: ring bare|event|gateway PROGRAMS HOPS RINGS");
+        eprintln!("usage: ring bare|event|gateway|unkept PROGRAMS HOPS RINGS");
         return ExitCode::from(2);
     };
     let size = |number: u64| usize::try_from(number).expect("a few programs");
@@ -36,7 +38,7 @@ fn main() -> ExitCode {
     let took = match words[0].as_str() {
         "bare" => bare::run(plan),
         "event" => looped::run(plan),
-        _ => through::run(plan),
+        _ => through::run(plan, kept),
     };
     match took {
         Ok(took) => {

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use event::{Epoll, Loop, LoopSettings};
 use gateway::metrics::Metrics;
-use gateway::{Access, Fleet, Mail, Parts, Shard, Threads, Workshop};
+use gateway::{Access, Fleet, Mail, Outcome, Parts, PoolAccess, Shard, Threads, Workshop};
 use settings::{Configuration, Source};
+use spawn::Spawn;
 
+use crate::unkept::Unkept;
 use crate::{Plan, set_up, token};
 
 /// There are no handlers in a ring of programs.
@@ -23,26 +25,33 @@ impl Workshop for None {
 
 struct Ring {
     access: Access,
+    pools: Vec<PoolAccess>,
+    kept: bool,
     plan: Plan,
     left: AtomicUsize,
     ready: AtomicUsize,
     begun: Mutex<(Instant, Duration)>,
 }
 
-pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
+/// With a keeper, as the daemon does, or without: see [`crate::unkept`].
+pub(crate) fn run(plan: Plan, kept: bool) -> io::Result<Duration> {
     let configuration = configuration(plan)?;
     let metrics = Arc::new(Metrics::new(&configuration));
     let mut turning: Loop<Epoll, Mail> = Loop::new(Epoll::new()?, LoopSettings::default())?;
     let reports = turning.mailbox();
     let fleet = Fleet::new(vec![turning.mailbox()], &configuration);
-    let spawner = spawn::Spawner::new(Box::new(move |report| reports.post(Mail::Program(report))))
-        .map_err(io::Error::other)?;
+    let spawner: Box<dyn Spawn> = if kept {
+        let report = Box::new(move |report| reports.post(Mail::Program(report)));
+        Box::new(spawn::Spawner::new(report).map_err(io::Error::other)?)
+    } else {
+        Box::new(Unkept::new(reports))
+    };
     let began = Instant::now();
     let mut shard = Shard::new(Parts {
         configuration,
         sockets: Vec::new(),
         workshop: Arc::new(None),
-        spawner: Box::new(spawner),
+        spawner,
         runner: Box::new(Threads),
         admission: Option::None,
         access_log: Option::None,
@@ -54,9 +63,12 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
     })
     .map_err(io::Error::other)?;
     shard.start(&mut turning.calls());
+    let access = Access::new(fleet, vec![metrics]);
     let ring = Arc::new(Ring {
-        access: Access::new(fleet, vec![metrics]),
+        pools: (0..plan.rings).filter_map(|number| access.pool(&pool(number))).collect(),
+        access,
         plan,
+        kept,
         left: AtomicUsize::new(plan.rings),
         ready: AtomicUsize::new(0),
         begun: Mutex::new((began, Duration::ZERO)),
@@ -66,8 +78,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Duration> {
         let warm = Arc::new(AtomicUsize::new(plan.programs));
         for _ in 0..plan.programs {
             let (ring, warm) = (Arc::clone(&ring), Arc::clone(&warm));
-            let access = ring.access.clone();
-            access.ask(pool(number), b"0", move |_| {
+            ring.clone().pools[number].ask(b"0", move |_| {
                 if warm.fetch_sub(1, Ordering::Relaxed) == 1 {
                     set_up(number, ring.plan, began);
                     if ring.ready.fetch_add(1, Ordering::Relaxed) + 1 == ring.plan.rings {
@@ -90,10 +101,10 @@ fn begin(ring: &Arc<Ring>) {
 /// The token goes to the ring's next program, which is that of its pool whose turn it is.
 fn hop(ring: &Arc<Ring>, number: usize, left: u64) {
     let next = Arc::clone(ring);
-    ring.access.ask(pool(number), left.to_string().as_bytes(), move |answer| {
-        let line = answer.line.strip_suffix(b"\n").unwrap_or(&answer.line);
+    ring.pools[number].ask(left.to_string().as_bytes(), move |outcome| {
+        let Outcome::Reply(line) = outcome else { panic!("{outcome:?}") };
         assert!(line.iter().all(u8::is_ascii_digit), "{}", line.escape_ascii());
-        match token(line) {
+        match token(&line) {
             0 | 1 => end(&next),
             left => hop(&next, number, left - 1),
         }
@@ -105,6 +116,10 @@ fn end(ring: &Ring) {
         let mut begun = ring.begun.lock().unwrap_or_else(PoisonError::into_inner);
         begun.1 = begun.0.elapsed();
         ring.access.drain();
+        if !ring.kept {
+            // Nobody would report the ends of the programs.
+            ring.access.drain();
+        }
     }
 }
 

@@ -25,7 +25,7 @@ impl Shard {
                     }
                 });
             }
-            Mail::Ask { pool, line, reply } => self.ask(&pool, line, reply),
+            Mail::Ask { pool, line, reply } => self.ask(pool, line, reply),
             Mail::Order { pool, order, reply } => reply(self.core.order(&pool, &order)),
             Mail::Why { id, reply } => reply(self.core.why(id)),
             Mail::Lately { pool, count, reply } => reply(self.core.lately(&pool, count)),
@@ -111,15 +111,15 @@ impl Shard {
         });
     }
 
-    fn ask(&mut self, pool: &str, line: Slice, reply: Box<dyn FnOnce(Outcome) + Send>) {
+    fn ask(&mut self, place: usize, line: Slice, reply: Box<dyn FnOnce(Outcome) + Send>) {
         if self.drain.stage != Stage::Running {
             let text = "the daemon is about to end";
             return reply(Outcome::ended(Cause::Draining, Phase::Receive, text));
         }
-        let Some(place) = self.core.pools.iter().position(|served| served.name == pool) else {
-            let text = format!("there is no pool {pool}");
-            return reply(Outcome::ended(Cause::NoPool, Phase::Receive, &text));
-        };
+        if place >= self.core.pools.len() {
+            let text = "there is no such pool";
+            return reply(Outcome::ended(Cause::NoPool, Phase::Receive, text));
+        }
         self.core.submit(Client::Inside(reply), Peer::Inside, line, place);
     }
 
