@@ -104,6 +104,10 @@ impl Policy {
     /// Other numbers from now on. How long workers have not been needed is remembered.
     pub fn handle_sizing(&mut self, sizing: Sizing) {
         self.sizing = sizing.within_limits();
+        if self.sizing.is_fixed_at(self.sizing.max) {
+            // Nobody is surplus, and it may not be asked until that changes.
+            self.surplus.clear();
+        }
         self.step = self.step.min(self.sizing.grow_step_max);
     }
 

@@ -72,6 +72,12 @@ impl Sizing {
         self.max
     }
 
+    /// Whether so many are all that there are ever to be.
+    #[must_use]
+    pub const fn is_fixed_at(&self, count: u32) -> bool {
+        self.min == count && self.max == count
+    }
+
     /// The same with every number inside its range: `max` and `grow_step_max` are at least 1, and
     /// `min` is at most `max`.
     #[must_use]

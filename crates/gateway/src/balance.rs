@@ -163,7 +163,7 @@ impl Core {
         if let Some(key) = decision.key {
             text.push_str(&format!("; key {key:016x}"));
         }
-        for out in decision.out.iter() {
+        for out in decision.out() {
             let name = out.name.clone().unwrap_or_else(|| out.place.to_string());
             text.push_str(&format!("; out: {name} {}", out.why));
         }

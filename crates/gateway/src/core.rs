@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
-use pool::{Payload, Pool};
+use pool::{Entry, Payload, Pool};
 
 use crate::bindings::{Slot, Way};
 use crate::checks::Checks;
@@ -24,8 +24,8 @@ use crate::journal::Journal;
 use crate::logbook::Logbook;
 use crate::metrics::{Metrics, PoolCounts, Rejects};
 use crate::plan::{BalancePlan, PoolPlan, Takes};
-use crate::upward::{Head, Upward};
-use crate::wish::Wish;
+use crate::upward::{Carried, Upward};
+use crate::wish::{Wish, Wishes};
 use crate::workers::Workers;
 
 mod account;
@@ -55,17 +55,24 @@ pub(crate) struct Waiting {
     pub(crate) peer: Peer,
     pub(crate) at_us: i64,
     pub(crate) body: Slice,
-    pub(crate) wish: Wish,
     pub(crate) form: Form,
+}
+
+impl Waiting {
+    /// What its pool is to know of it.
+    fn entry(&self, now: Instant, wishes: &Wishes, named: Option<u64>) -> Entry {
+        if named.is_none() && wishes.is_none() {
+            let ask = pool::Ask { id: self.id.as_u64(), ..pool::Ask::default() };
+            return Entry::new(now, &ask, self.bytes());
+        }
+        let wish = Wish::of(wishes, self.peer, &self.body, named);
+        Entry::new(now, &wish.ask(self.id, &self.body), self.bytes())
+    }
 }
 
 impl Payload for Waiting {
     fn bytes(&self) -> usize {
         self.body.held() + WAITING_OVERHEAD
-    }
-
-    fn ask(&self) -> pool::Ask<'_> {
-        self.wish.ask(self.id, &self.body)
     }
 }
 
@@ -121,6 +128,8 @@ pub(crate) struct Core {
     /// When the present turn began.
     pub(crate) now: Instant,
     epoch: Epoch,
+    /// The last moment that was asked for on the calendar. One turn is one moment.
+    dated: (Instant, i64),
     upward: Vec<Upward>,
     /// Requests that never reached their worker, by pool, the oldest first. They go back when all
     /// that the pools had decided before is carried out, so that they keep their order.
@@ -194,6 +203,7 @@ impl Core {
             finished: Vec::new(),
             now,
             epoch,
+            dated: (epoch.instant, epoch.unix_us),
             upward: Vec::new(),
             returned: Vec::new(),
             told: VecDeque::new(),
@@ -245,11 +255,20 @@ impl Core {
         id
     }
 
+    /// Now on the calendar, in microseconds since the Unix epoch.
+    fn at_us(&mut self) -> i64 {
+        if self.dated.0 != self.now {
+            self.dated = (self.now, self.epoch.at_us(self.now));
+        }
+        self.dated.1
+    }
+
     fn insert(&mut self, client: Client, peer: Peer, pool: usize, named: Option<u64>) -> RequestId {
+        let at_us = self.at_us();
         self.exchanges.insert(Exchange {
             client,
             peer,
-            at_us: self.epoch.at_us(self.now),
+            at_us,
             stamps: Stamps::received(self.now),
             trail: self.logbook.take_pending(),
             parts: Vec::new(),
@@ -273,8 +292,7 @@ impl Core {
         if let Some(cookies) = &served.cookies {
             body = cookies.ask(body, exchange);
         }
-        let wish = Wish::of(&served.balance.wishes, peer, &body, exchange.named);
-        let waiting = Waiting { id, peer, at_us, body, form, wish };
+        let waiting = Waiting { id, peer, at_us, body, form };
         served.dirty = true;
         served.counts.requests += 1;
         match served.way(&exchange.client) {
@@ -282,7 +300,8 @@ impl Core {
             Way::Worker(worker) => return self.direct.push_back((place, worker, waiting)),
             Way::Lost => return self.end(id, lost()),
         }
-        match served.pool.handle_request(self.now, waiting) {
+        let entry = waiting.entry(self.now, &served.balance.wishes, exchange.named);
+        match served.pool.handle_entry(self.now, waiting, entry) {
             Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
             Err(refused) => self.refuse(id, place, refused),
         }
@@ -317,16 +336,17 @@ impl Core {
     }
 
     /// The head of a worker's answer goes to its client; a caller in this process wants none.
-    fn head(&mut self, place: usize, id: RequestId, mut head: Head) {
+    fn head(&mut self, place: usize, id: RequestId, mut head: Carried) {
         let Some(exchange) = self.exchanges.get_mut(id) else {
             self.pools[place].counts.discarded += 1;
             return head.recycle();
         };
         exchange.stamps.first_byte.get_or_insert(self.now);
-        if let Some(trail) = exchange.trail.as_mut().filter(|_| !head.is_interim()) {
-            trail.status = head.status;
+        let told = head.head();
+        if let Some(trail) = exchange.trail.as_mut().filter(|_| !told.is_interim()) {
+            trail.status = told.status;
         }
-        self.pools[place].bind_by(exchange, &mut head, self.now);
+        self.pools[place].bind_by(exchange, told, self.now);
         match exchange.client.streamed() {
             Some(client) => self.finished.push((client, Delivery::Head(head))),
             None => head.recycle(),
@@ -512,10 +532,10 @@ impl Core {
         }
     }
 
-    pub(crate) fn next_time(&self) -> Option<Instant> {
+    pub(crate) fn next_time(&mut self) -> Option<Instant> {
         let checks = |served: &ServedPool| served.checks.as_ref()?.next_time();
-        let next = |served: &ServedPool| [served.pool.next_time(), checks(served)];
-        self.pools.iter().flat_map(next).flatten().min()
+        let next = |served: &mut ServedPool| [served.pool.next_time(), checks(served)];
+        self.pools.iter_mut().flat_map(next).flatten().min()
     }
 
     /// Lets pools end their workers once nothing can reach them any more: a pool after those that

@@ -76,7 +76,7 @@ impl Client {
 #[derive(Debug)]
 pub(crate) enum Delivery {
     /// The head of its reply, before the parts.
-    Head(crate::upward::Head),
+    Head(crate::upward::Carried),
     /// How the outcome behind it is told over HTTP.
     Page(Arc<Page>),
     /// Whether more of its body is wanted now.

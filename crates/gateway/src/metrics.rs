@@ -51,14 +51,20 @@ const BOUNDS_US: [u64; 14] = [
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Histogram {
     buckets: [u64; BOUNDS_US.len() + 1],
+    /// Buckets that were not published since they changed, a bit each.
+    changed: u16,
     sum_us: u64,
 }
 
+const _: () = assert!(BOUNDS_US.len() < 16, "a bit for each bucket");
+
 impl Histogram {
     pub(crate) fn record(&mut self, took: Duration) {
-        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let us = u64::from(took.subsec_micros())
+            .saturating_add(took.as_secs().saturating_mul(1_000_000));
         let bucket = BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(BOUNDS_US.len());
         self.buckets[bucket] += 1;
+        self.changed |= 1 << bucket;
         self.sum_us = self.sum_us.saturating_add(us);
     }
 }
@@ -70,9 +76,12 @@ struct PublishedHistogram {
 }
 
 impl PublishedHistogram {
-    fn set(&self, histogram: &Histogram) {
-        for (place, &count) in self.buckets.iter().zip(&histogram.buckets) {
-            place.set(count);
+    fn set(&self, histogram: &mut Histogram) {
+        let mut changed = std::mem::take(&mut histogram.changed);
+        while changed != 0 {
+            let bucket = changed.trailing_zeros() as usize;
+            changed &= changed - 1;
+            self.buckets[bucket].set(histogram.buckets[bucket]);
         }
         self.sum_us.set(histogram.sum_us);
     }
@@ -227,8 +236,8 @@ impl PoolCounts {
         to.stderr_dropped.set(self.stderr_dropped);
         to.sorry.set(self.sorry);
         to.passed_on.set(self.passed_on);
-        to.request_time.set(&self.request_time);
-        to.queue_time.set(&self.queue_time);
+        to.request_time.set(&mut self.request_time);
+        to.queue_time.set(&mut self.queue_time);
     }
 }
 

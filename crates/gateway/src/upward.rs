@@ -1,11 +1,54 @@
 //! What workers report to their pool and to the exchanges.
 
+use std::cell::RefCell;
+
 use exchange::{Outcome, RequestId, Slice, WorkerId};
 
 use crate::form::Form;
 
 /// The head of a reply, before its parts.
 pub(crate) use wire::http1::ReplyHead as Head;
+
+/// A head on its way, in a place that is used again: it is several times as large as anything else
+/// that is reported, and would make every report as large.
+#[derive(Debug)]
+pub(crate) struct Carried(Box<Option<Head>>);
+
+/// Places that a thread keeps.
+const PLACES_MAX: usize = 64;
+
+thread_local! {
+    static PLACES: RefCell<Vec<Carried>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Carried {
+    pub(crate) fn new(head: Head) -> Self {
+        let place = PLACES.with_borrow_mut(Vec::pop);
+        let mut place = place.unwrap_or_else(|| Self(Box::default()));
+        *place.0 = Some(head);
+        place
+    }
+
+    pub(crate) fn head(&mut self) -> &mut Head {
+        self.0.as_mut().as_mut().expect("a place has its head until that is taken")
+    }
+
+    /// The head itself; its place is kept.
+    pub(crate) fn into_head(mut self) -> Head {
+        let head = self.0.take().expect("a place has its head until that is taken");
+        PLACES.with_borrow_mut(|places| {
+            if places.len() < PLACES_MAX {
+                places.push(self);
+            }
+        });
+        head
+    }
+
+    /// Nobody wants it.
+    pub(crate) fn recycle(self) {
+        self.into_head().recycle();
+    }
+}
 
 /// One report.
 #[derive(Debug)]
@@ -21,7 +64,7 @@ pub(crate) enum Upward {
     /// The head of a reply, before its parts.
     Head {
         id: RequestId,
-        head: Head,
+        head: Carried,
     },
     /// The connection that it was given to is made.
     Linked {

@@ -28,6 +28,14 @@ pub(crate) struct Wishes {
     pub(crate) priority: Option<Key>,
 }
 
+impl Wishes {
+    /// Whether nothing is looked for.
+    pub(crate) const fn is_none(&self) -> bool {
+        let Self { sticky, hash, fair, priority } = self;
+        sticky.is_none() && hash.is_none() && fair.is_none() && priority.is_none()
+    }
+}
+
 /// What was found in one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {

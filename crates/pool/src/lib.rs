@@ -53,7 +53,7 @@ pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, sp
 pub use effect::{Effect, Refused};
 pub use guard::{Guard, GuardSettings, Over, Place, Rate};
 pub use health::{HealthRecord, HealthSettings, HealthState};
-pub use queue::Ticket;
+pub use queue::{Entry, Ticket};
 pub use roster::Hand;
 pub use schedule::Choice;
 pub use settings::{
@@ -77,7 +77,8 @@ pub trait Payload {
     /// is used of it. The same number at every call.
     fn bytes(&self) -> usize;
 
-    /// What it asks for besides a free worker. Nothing, unless it is said.
+    /// What it asks for besides a free worker. Nothing, unless it is said. An [`Entry`] says it
+    /// without the payload.
     fn ask(&self) -> Ask<'_> {
         Ask::default()
     }

@@ -24,7 +24,7 @@ use crate::affinity::Affinity;
 use crate::backoff::Backoff;
 use crate::effect::{Effect, Refused};
 use crate::health::Ejected;
-use crate::queue::{Queue, Ticket};
+use crate::queue::{Entry, Lane, Queue, Ticket};
 use crate::random::{Random, mix};
 use crate::recycle::Recycle;
 use crate::roster::Roster;
@@ -76,6 +76,9 @@ pub struct Pool<P> {
     recycle: Recycle,
     effects: VecDeque<Effect<P>>,
     counts: Counts,
+    /// Something has happened since the next time was looked for.
+    is_changed: bool,
+    next_time: Option<Instant>,
 }
 
 fn measure(settings: &Settings) -> Measure {
@@ -110,6 +113,8 @@ impl<P: Payload> Pool<P> {
             recycle: Recycle::new(settings.recycle, seed),
             effects: VecDeque::new(),
             counts: Counts::default(),
+            is_changed: true,
+            next_time: None,
             settings,
         };
         pool.declare();
@@ -131,7 +136,8 @@ impl<P: Payload> Pool<P> {
         self.turn();
     }
 
-    /// A request arrives. It is dispatched if a slot is free for it, and waits otherwise.
+    /// A request arrives. It is dispatched if a slot is free for it, and waits otherwise; the
+    /// ticket of one that was dispatched names nothing.
     ///
     /// # Errors
     /// Gives the payload back when the queue holds as much as it may ([`Cause::Full`]), when the
@@ -140,19 +146,39 @@ impl<P: Payload> Pool<P> {
     /// one that is gone ([`Cause::Gone`]), or after [`handle_drain`](Self::handle_drain)
     /// ([`Cause::Draining`]).
     pub fn handle_request(&mut self, now: Instant, payload: P) -> Result<Ticket, Refused<P>> {
+        let entry = Entry::of(&payload, now);
+        self.handle_entry(now, payload, entry)
+    }
+
+    /// The same for a payload whose wishes are known already: it is not asked.
+    ///
+    /// # Errors
+    /// As of [`handle_request`](Self::handle_request).
+    pub fn handle_entry(
+        &mut self,
+        now: Instant,
+        payload: P,
+        mut entry: Entry,
+    ) -> Result<Ticket, Refused<P>> {
         self.begin(now);
-        let (bytes, asked) = self.asked(&payload);
+        entry.facts.since = self.now;
         let lane = if self.phase > Phase::Serving {
             Err(Cause::Draining)
         } else if let Some((reason, _)) = self.sorry.state() {
             Err(reason.cause())
         } else {
-            self.lane_with_room(bytes, &asked)
+            self.lane_with_room(entry.bytes, &entry.facts)
         };
         match lane {
+            Ok(Lane::Common) if self.goes_at_once(entry.bytes) => {
+                self.counts.admitted += 1;
+                self.give_at_once(payload, &entry.facts);
+                self.turn();
+                Ok(Ticket::SPENT)
+            }
             Ok(lane) => {
                 self.counts.admitted += 1;
-                let ticket = self.queue.push(payload, lane, self.now);
+                let ticket = self.queue.push(payload, entry, lane);
                 self.call(lane);
                 self.turn();
                 Ok(ticket)
@@ -161,9 +187,9 @@ impl<P: Payload> Pool<P> {
                 self.counts.refused += 1;
                 if self.sorry.state().is_some() {
                     // That it is sorry is no reason to stay so.
-                    self.note_refused(&asked, cause);
+                    self.note_refused(&entry.facts, cause);
                 } else {
-                    self.note_refusal(&asked, cause);
+                    self.note_refusal(&entry.facts, cause);
                 }
                 // Time may have passed, and with it something become due.
                 self.turn();
@@ -190,12 +216,18 @@ impl<P: Payload> Pool<P> {
     /// Its age starts anew, but it is never younger than who stands behind it. Gives the ticket
     /// under which it waits.
     pub fn handle_returned(&mut self, now: Instant, payload: P) -> Ticket {
+        let entry = Entry::of(&payload, now);
+        self.handle_returned_entry(now, payload, entry)
+    }
+
+    /// The same for a payload whose wishes are known already: it is not asked.
+    pub fn handle_returned_entry(&mut self, now: Instant, payload: P, mut entry: Entry) -> Ticket {
         self.begin(now);
+        entry.facts.since = self.now;
         self.counts.returned += 1;
-        let (_, asked) = self.asked(&payload);
-        self.note_return(&asked);
-        let lane = self.lane_of_returned(&asked);
-        let ticket = self.queue.push_back_in(payload, lane, self.now);
+        self.note_return(&entry.facts);
+        let lane = self.lane_of_returned(&entry.facts);
+        let ticket = self.queue.push_back_in(payload, entry, lane);
         self.call(lane);
         ticket
     }
@@ -234,7 +266,7 @@ impl<P: Payload> Pool<P> {
             place.and_then(|place| Some((place, self.workers.release(place)?)))
         {
             match self.workers.at(place).state {
-                State::Ready => self.refresh(place),
+                State::Ready => self.refresh_slots(place, in_use),
                 State::Leaving if in_use == 0 => self.stop(place),
                 _ => {}
             }

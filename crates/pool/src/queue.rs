@@ -25,6 +25,11 @@ pub struct Ticket {
     generation: u32,
 }
 
+impl Ticket {
+    /// Of a request that went to its worker without waiting. No queue has that many places.
+    pub(crate) const SPENT: Self = Self { place: u32::MAX, generation: 0 };
+}
+
 /// Where a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
@@ -46,13 +51,34 @@ pub(crate) struct Facts {
     pub(crate) since: Instant,
 }
 
+/// What a pool keeps of a request besides its payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Bytes of memory that it holds.
+    pub(crate) bytes: usize,
+    pub(crate) facts: Facts,
+    priority: u8,
+    share: Option<u64>,
+}
+
+impl Entry {
+    /// Of a request that asks this at `now` and holds so many [`bytes`](Payload::bytes).
+    #[must_use]
+    pub fn new(now: Instant, ask: &Ask<'_>, bytes: usize) -> Self {
+        let &Ask { id, key, hash, named, priority, share } = ask;
+        let facts = Facts { id, key: key.map(Key::new), hash, named, since: now };
+        Self { bytes, facts, priority: priority.min(PRIORITIES - 1), share }
+    }
+
+    pub(crate) fn of(payload: &impl Payload, now: Instant) -> Self {
+        Self::new(now, &payload.ask(), payload.bytes())
+    }
+}
+
 #[derive(Debug)]
 struct Waiting<P> {
     payload: P,
-    bytes: usize,
-    facts: Facts,
-    priority: u8,
-    share: Option<u64>,
+    entry: Entry,
     lane: Lane,
     /// Its flow in the common lane.
     flow: u32,
@@ -123,25 +149,33 @@ impl<P: Payload> Queue<P> {
 
     /// Since when the oldest request waits.
     pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.order.first().map(|place| self.at(place).facts.since)
+        self.order.first().map(|place| self.at(place).entry.facts.since)
     }
 
     /// What the next of a lane is, and its bytes.
     pub(crate) fn next(&self, lane: Lane) -> Option<(Facts, usize)> {
         let waiting = self.at(self.first(lane)?);
-        Some((waiting.facts, waiting.bytes))
+        Some((waiting.entry.facts, waiting.entry.bytes))
+    }
+
+    /// Bytes of the next of a lane, if any worker may be given it together with others. Whoever has
+    /// a key may belong to another worker.
+    pub(crate) fn next_joins(&self, lane: Lane) -> Option<usize> {
+        let Entry { bytes, facts, .. } = &self.at(self.first(lane)?).entry;
+        let free = facts.key.is_none() && facts.named.is_none() && facts.hash.is_none();
+        (lane != Lane::Common || free).then_some(*bytes)
     }
 
     fn first(&self, lane: Lane) -> Option<u32> {
         match lane {
-            Lane::Common => self.common.first(|place| self.at(place).facts.since),
+            Lane::Common => self.common.first(|place| self.at(place).entry.facts.since),
             Lane::Bound(worker) => self.bound.get(worker as usize)?.first(),
         }
     }
 
     /// Takes in a request behind all others of its lane.
-    pub(crate) fn push(&mut self, payload: P, lane: Lane, now: Instant) -> Ticket {
-        let place = self.fill(payload, now);
+    pub(crate) fn push(&mut self, payload: P, entry: Entry, lane: Lane) -> Ticket {
+        let place = self.fill(payload, entry);
         self.order.push_last(&mut self.links, place);
         self.enter(place, lane, false);
         self.ticket(place)
@@ -149,9 +183,9 @@ impl<P: Payload> Queue<P> {
 
     /// Puts a request back before all others. It is older than they are: it counts as waiting
     /// since the oldest of them does, so that ages fall from head to tail.
-    pub(crate) fn push_back_in(&mut self, payload: P, lane: Lane, now: Instant) -> Ticket {
-        let since = self.oldest().unwrap_or(now);
-        let place = self.fill(payload, since);
+    pub(crate) fn push_back_in(&mut self, payload: P, mut entry: Entry, lane: Lane) -> Ticket {
+        entry.facts.since = self.oldest().unwrap_or(entry.facts.since);
+        let place = self.fill(payload, entry);
         self.order.push_first(&mut self.links, place);
         self.enter(place, lane, true);
         self.ticket(place)
@@ -208,14 +242,9 @@ impl<P: Payload> Queue<P> {
         Ticket { place, generation: self.places[place as usize].generation }
     }
 
-    fn fill(&mut self, payload: P, since: Instant) -> u32 {
-        let bytes = payload.bytes();
-        self.bytes += bytes;
-        let Ask { id, key, hash, named, priority, share } = payload.ask();
-        let facts = Facts { id, key: key.map(Key::new), hash, named, since };
-        let priority = priority.min(PRIORITIES - 1);
-        let lane = Lane::Common;
-        let waiting = Some(Waiting { payload, bytes, facts, priority, share, lane, flow: 0 });
+    fn fill(&mut self, payload: P, entry: Entry) -> u32 {
+        self.bytes += entry.bytes;
+        let waiting = Some(Waiting { payload, entry, lane: Lane::Common, flow: 0 });
         if let Some(place) = self.vacant.pop() {
             self.places[place as usize].waiting = waiting;
             return place;
@@ -231,7 +260,8 @@ impl<P: Payload> Queue<P> {
         let (priority, share, bytes) = {
             let waiting = self.at_mut(place);
             waiting.lane = lane;
-            (waiting.priority, waiting.share, waiting.bytes)
+            let Entry { priority, share, bytes, .. } = waiting.entry;
+            (priority, share, bytes)
         };
         match lane {
             Lane::Common => {
@@ -254,7 +284,7 @@ impl<P: Payload> Queue<P> {
     }
 
     fn leave(&mut self, place: u32) {
-        let &Waiting { lane, bytes, flow, .. } = self.at(place);
+        let &Waiting { lane, flow, entry: Entry { bytes, .. }, .. } = self.at(place);
         match lane {
             Lane::Common => {
                 self.common_bytes -= bytes;
@@ -271,8 +301,8 @@ impl<P: Payload> Queue<P> {
         taken.generation = taken.generation.wrapping_add(1);
         let waiting = taken.waiting.take().expect("a place in the order is taken");
         self.vacant.push(place);
-        self.bytes -= waiting.bytes;
-        (waiting.payload, waiting.facts)
+        self.bytes -= waiting.entry.bytes;
+        (waiting.payload, waiting.entry.facts)
     }
 
     /// Places that there is room for.
@@ -287,14 +317,15 @@ impl<P: Payload> Queue<P> {
         let (mut common, mut common_bytes) = (0, 0);
         for place in self.order.iter(&self.links) {
             let waiting = self.at(place);
-            assert!(since <= Some(waiting.facts.since), "the head is the oldest");
-            assert_eq!(waiting.bytes, waiting.payload.bytes(), "a payload's size never changes");
-            since = Some(waiting.facts.since);
-            bytes += waiting.bytes;
+            let Entry { bytes: held, facts, .. } = &waiting.entry;
+            assert!(since <= Some(facts.since), "the head is the oldest");
+            assert_eq!(*held, waiting.payload.bytes(), "a payload's size never changes");
+            since = Some(facts.since);
+            bytes += held;
             count += 1;
             if waiting.lane == Lane::Common {
                 common += 1;
-                common_bytes += waiting.bytes;
+                common_bytes += held;
             }
         }
         assert_eq!(count, self.order.length(), "the order is as long as it says");

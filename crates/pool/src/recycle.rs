@@ -168,6 +168,11 @@ impl Recycle {
         self.next_age
     }
 
+    /// Whether anybody is due.
+    pub(crate) fn has_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
     /// Whether another may be started in place of one that is due.
     pub(crate) fn wants_replacement(&self, ready: u32) -> bool {
         let starting = self.replacements.len();

@@ -197,6 +197,11 @@ impl Roster {
         }
     }
 
+    /// Whether anybody warms up.
+    pub(crate) const fn is_warming(&self) -> bool {
+        !self.warming.is_empty()
+    }
+
     /// Places whose share may have changed; those that are warm are let go.
     pub(crate) fn warmed(&mut self, now: Instant, slow_start: Duration) -> Vec<u32> {
         let all = self.warming.clone();
@@ -214,8 +219,10 @@ impl Roster {
 
     /// When somebody's share changes next.
     pub(crate) fn warms_at(&self, now: Instant, slow_start: Duration) -> Option<Instant> {
-        let step = (slow_start / WARM_STEPS).max(Duration::from_millis(1));
-        (!self.warming.is_empty()).then(|| now.checked_add(step)).flatten()
+        if self.warming.is_empty() {
+            return None;
+        }
+        now.checked_add((slow_start / WARM_STEPS).max(Duration::from_millis(1)))
     }
 
     /// How a schedule sees the worker at this place.

@@ -60,8 +60,15 @@ pub struct Decision {
     pub free: u64,
     /// Whether it had a key, as a digest: keys may be secret.
     pub key: Option<u64>,
+    pub(crate) out: Option<Arc<[Out]>>,
+}
+
+impl Decision {
     /// Who was out.
-    pub out: Arc<[Out]>,
+    #[must_use]
+    pub fn out(&self) -> &[Out] {
+        self.out.as_deref().unwrap_or_default()
+    }
 }
 
 /// The last decisions.
@@ -69,8 +76,9 @@ pub struct Decision {
 pub(crate) struct Decisions {
     kept: VecDeque<Decision>,
     max: usize,
-    /// Who is out, until somebody's state changes.
-    pub(crate) out: Option<Arc<[Out]>>,
+    /// Who is out, until somebody's state changes. Most often nobody is, and then it is nothing that
+    /// decisions would have to share and count.
+    pub(crate) out: Option<Option<Arc<[Out]>>>,
 }
 
 impl Decisions {

@@ -6,6 +6,7 @@ use wire::http1::object;
 
 use super::Core;
 use crate::plan::Takes;
+use crate::upward::Carried;
 
 impl Core {
     /// The last answer of a request.
@@ -21,7 +22,7 @@ impl Core {
         };
         match object::read(body, method) {
             Ok((head, body)) => {
-                self.head(place, id, head);
+                self.head(place, id, Carried::new(head));
                 self.end(id, Outcome::Reply(body));
             }
             Err(refusal) => {

@@ -9,7 +9,6 @@ use crate::crossing::{Crossing, Window};
 use crate::exchanges::{Client, Exchange, SessionId, State};
 use crate::form::Form;
 use crate::plan::OwnPlan;
-use crate::wish::Wish;
 
 /// Programs that are a connection's own.
 pub(super) struct Own {
@@ -150,7 +149,7 @@ impl Core {
     pub(super) fn give_up(&mut self, place: usize, worker: WorkerId) {
         let reset = self.pools[place].own.as_ref().and_then(|own| own.reset.clone());
         let Some(body) = reset else { return self.used_up.push_back((place, worker)) };
-        let (at_us, peer) = (self.epoch.at_us(self.now), Peer::Inside);
+        let (at_us, peer) = (self.at_us(), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
             named: None,
             knows: None,
@@ -165,7 +164,7 @@ impl Core {
             pool: place,
             state: State::Received,
         });
-        let (form, wish) = (Form::default(), Wish::default());
-        self.direct.push_back((place, worker, Waiting { id, peer, at_us, body, form, wish }));
+        let form = Form::default();
+        self.direct.push_back((place, worker, Waiting { id, peer, at_us, body, form }));
     }
 }

@@ -10,7 +10,6 @@ use super::{Core, Waiting};
 use crate::exchanges::Move;
 use crate::outside::Outside;
 use crate::upward::Upward;
-use crate::wish::Wish;
 use crate::workers::{Given, Workers};
 
 impl Core {
@@ -84,7 +83,7 @@ impl Core {
         payload: Waiting,
         last: bool,
     ) {
-        let Waiting { id, peer, at_us, body, form, wish: _ } = payload;
+        let Waiting { id, peer, at_us, body, form } = payload;
         let served = &mut self.pools[place];
         match self.exchanges.get_mut(id) {
             Some(exchange) => {
@@ -123,10 +122,10 @@ impl Core {
                 continue;
             }
             let (peer, at_us) = (exchange.peer, exchange.at_us);
-            let named = exchange.named;
-            let wish = Wish::of(&self.pools[place].balance.wishes, peer, &body, named);
-            let waiting = Waiting { id, peer, at_us, body, form, wish };
-            let ticket = self.pools[place].pool.handle_returned(self.now, waiting);
+            let waiting = Waiting { id, peer, at_us, body, form };
+            let served = &mut self.pools[place];
+            let entry = waiting.entry(self.now, &served.balance.wishes, exchange.named);
+            let ticket = served.pool.handle_returned_entry(self.now, waiting, entry);
             exchange.step(Move::GiveBack(ticket), self.now);
             if let Some(trail) = &mut exchange.trail {
                 trail.retries += 1;

@@ -262,7 +262,7 @@ mod tests {
             histogram.record(Duration::from_micros(us));
         }
         let published = PublishedHistogram::default();
-        published.set(&histogram);
+        published.set(&mut histogram);
         let mut page = Page::default();
         page.histogram("h", "p", &published);
         assert!(page.0.contains("le=\"0.00025\"} 2\n"));

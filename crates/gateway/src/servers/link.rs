@@ -8,7 +8,7 @@ use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, ReplyHead};
 
 use super::retry::Reached;
 use crate::form::{Expects, Form};
-use crate::upward::Upward;
+use crate::upward::{Carried, Upward};
 
 /// Why a link is of no use any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Link {
                         if flight.interim > limits.interim {
                             return Step::Fault(Fault::Broken(Refusal::Interim));
                         }
-                        up.push(Upward::Head { id: flight.id, head });
+                        up.push(Upward::Head { id: flight.id, head: Carried::new(head) });
                     }
                     Ok(Some(head)) => {
                         flight.keep = head.connection.keep_alive;
@@ -192,7 +192,7 @@ impl Link {
                         } else {
                             Reply::Body(Body::new(head.body, limits))
                         };
-                        up.push(Upward::Head { id: flight.id, head });
+                        up.push(Upward::Head { id: flight.id, head: Carried::new(head) });
                     }
                 },
                 Reply::Body(body) if body.is_done() => return Step::Whole { keep: flight.keep },

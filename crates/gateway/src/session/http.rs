@@ -44,7 +44,7 @@ use crate::form::{Expects, Form};
 use crate::plan::{HttpPlan, Page, Takes};
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
-use crate::upward::Head;
+use crate::upward::Carried;
 use asking::Asking;
 use objects::{Course, Gathering};
 use told::{TEXT, Told, write_outcome};
@@ -385,13 +385,14 @@ impl Http {
         plan: &HttpPlan,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        mut head: Head,
+        mut carried: Carried,
         core: &mut Core,
     ) {
-        let Some(asked) = &mut self.asked else { return };
+        let Some(asked) = &mut self.asked else { return carried.recycle() };
+        let head = carried.head();
         if head.is_interim() && asked.version == Version::Http10 {
             // It would not know what to do with it.
-            return head.recycle();
+            return carried.recycle();
         }
         let sending = head.prepare(asked.version);
         if !head.is_interim() {
@@ -414,7 +415,7 @@ impl Http {
             self.input = Input::Switched;
             transport.resume(calls);
         }
-        head.recycle();
+        carried.recycle();
         transport.send_bytes(calls, &out);
         core.scratch = out;
     }

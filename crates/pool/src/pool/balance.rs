@@ -175,6 +175,9 @@ impl<P: Payload> Pool<P> {
         while let Some(place) = self.ejected.due(self.now) {
             self.fitness(place, |health, now| health.handle_time(&settings, now));
         }
+        if !self.roster.is_warming() {
+            return;
+        }
         for place in self.roster.warmed(self.now, self.settings.slow_start) {
             if !self.workers.is_vacant(place) {
                 self.refresh(place);

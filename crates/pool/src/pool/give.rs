@@ -6,8 +6,7 @@ use exchange::{Cause, WorkerId};
 
 use super::Pool;
 use crate::Payload;
-use crate::affinity::{Berth, Key};
-use crate::ask::Ask;
+use crate::affinity::Berth;
 use crate::effect::Effect;
 use crate::queue::{Facts, Lane};
 use crate::schedule::Choice;
@@ -24,6 +23,15 @@ struct Seat {
     out_since: Option<Instant>,
     /// It is in `callers`.
     calls: bool,
+}
+
+/// A slot that a batch is given.
+struct Gift {
+    place: u32,
+    worker: WorkerId,
+    choice: Choice,
+    /// Free slots of the first places when it was chosen.
+    was_free: u64,
 }
 
 /// All places.
@@ -93,12 +101,6 @@ impl Seats {
 }
 
 impl<P: Payload> Pool<P> {
-    /// What a payload asks, and its bytes.
-    pub(super) fn asked(&self, payload: &P) -> (usize, Facts) {
-        let Ask { id, key, hash, named, priority: _, share: _ } = payload.ask();
-        (payload.bytes(), Facts { id, key: key.map(Key::new), hash, named, since: self.now })
-    }
-
     /// The worker at a place changed: brings all sets that know of it in line.
     pub(super) fn refresh(&mut self, place: u32) {
         let worker = *self.workers.at(place);
@@ -126,6 +128,18 @@ impl<P: Payload> Pool<P> {
             } else if !self.seats.held.contains(&place) {
                 self.seats.held.push(place);
             }
+        }
+    }
+
+    /// A slot of a ready worker is free again; nothing else of it has changed.
+    pub(super) fn refresh_slots(&mut self, place: u32, in_use: u32) {
+        let standing = self.roster.standing(place, in_use, self.now, &self.settings);
+        if self.roster.at(place).is_open() {
+            self.free.offer(place, &standing);
+        }
+        self.seats.note_free(place, in_use < self.seats.slots(place));
+        if self.queue.bound(place) > 0 {
+            self.call(Lane::Bound(place));
         }
     }
 
@@ -221,6 +235,9 @@ impl<P: Payload> Pool<P> {
 
     /// Those whose worker does not come back in time wait for any, or are refused.
     pub(super) fn give_up_on_workers(&mut self) {
+        if self.seats.held.is_empty() {
+            return;
+        }
         let mut held = std::mem::take(&mut self.seats.held);
         held.retain(|place| {
             let waits = self.queue.bound(*place) > 0 && self.seats.slots(*place) == 0;
@@ -294,11 +311,7 @@ impl<P: Payload> Pool<P> {
             self.call(Lane::Bound(place));
             return;
         }
-        let hashes = self.settings.schedule == Schedule::Hash;
-        let of_key = || facts.key.filter(|_| hashes).map(|key| key.hash());
-        let hash = facts.hash.or_else(of_key);
-        let next = self.free.next(&mut self.random, hash);
-        let (place, choice) = next.expect("the caller has seen a free slot");
+        let (place, choice) = self.next_for(&facts);
         match self.queue.next(Lane::Bound(place)) {
             Some((bound, _)) if bound.since < facts.since => {
                 self.give(place, Lane::Bound(place), Choice::Bound);
@@ -307,8 +320,34 @@ impl<P: Payload> Pool<P> {
         }
     }
 
-    /// Gives the next of a lane to a worker that has a free slot.
-    fn give(&mut self, place: u32, lane: Lane, choice: Choice) {
+    /// Whose turn it is for this request. Somebody's: a slot is free.
+    fn next_for(&mut self, facts: &Facts) -> (u32, Choice) {
+        let hashes = self.settings.schedule == Schedule::Hash;
+        let of_key = || facts.key.filter(|_| hashes).map(|key| key.hash());
+        let hash = facts.hash.or_else(of_key);
+        self.free.next(&mut self.random, hash).expect("the caller has seen a free slot")
+    }
+
+    /// Whether a request of so many bytes, for which there is room in the common lane, need not
+    /// wait: nobody else does, a slot is free, and its batch is not to grow.
+    pub(super) fn goes_at_once(&self, bytes: usize) -> bool {
+        let (batch, limits) = (&self.settings.batch, &self.settings.queue);
+        let is_due = batch.wait.is_zero()
+            || batch.rows.min(limits.length) <= 1
+            || bytes >= batch.bytes.min(limits.bytes);
+        is_due && self.queue.is_empty() && self.any_free()
+    }
+
+    /// Gives a request that need not wait to the worker whose turn it is.
+    pub(super) fn give_at_once(&mut self, payload: P, facts: &Facts) {
+        let (place, choice) = self.next_for(facts);
+        let gift = self.begin_batch(place, choice);
+        self.hand_over(&gift, payload, facts, true);
+        self.recycle.handle_dispatched(place, 1);
+    }
+
+    /// Takes a free slot of a worker for a batch.
+    fn begin_batch(&mut self, place: u32, choice: Choice) -> Gift {
         let in_use = self.workers.occupy(place);
         let standing = self.roster.standing(place, in_use, self.now, &self.settings);
         self.free.given(place, &standing);
@@ -316,29 +355,37 @@ impl<P: Payload> Pool<P> {
         let was_free = self.seats.free;
         self.seats.note_free(place, in_use < standing.slots);
         self.counts.batches += 1;
+        Gift { place, worker, choice, was_free }
+    }
+
+    /// Gives the next of a lane to a worker that has a free slot.
+    fn give(&mut self, place: u32, lane: Lane, choice: Choice) {
+        let gift = self.begin_batch(place, choice);
         let batch = self.settings.batch;
         let (mut rows, mut bytes) = (0, 0_usize);
-        while let Some((_, more)) = self.queue.next(lane) {
+        let mut next = self.queue.next(lane).map(|(_, bytes)| bytes);
+        while let Some(more) = next {
             let (payload, facts) = self.queue.pop(lane).expect("the lane has a next request");
-            self.bind(&facts, place, worker);
-            self.note_given(&facts, worker, choice, was_free);
             rows += 1;
             bytes = bytes.saturating_add(more);
-            // Whoever has a key goes alone: it may belong to another worker.
-            let fits = |(facts, next): (Facts, usize)| {
-                bytes.saturating_add(next) <= batch.bytes
-                    && (lane != Lane::Common
-                        || (facts.key.is_none() && facts.named.is_none() && facts.hash.is_none()))
-            };
-            let last = rows == batch.rows || !self.queue.next(lane).is_some_and(fits);
-            self.counts.dispatched += 1;
-            self.counts.bound += u64::from(choice == Choice::Bound);
-            self.effects.push_back(Effect::Dispatch { worker, payload, last });
-            if last {
-                break;
+            let fits = |next: &usize| bytes.saturating_add(*next) <= batch.bytes;
+            next = None;
+            if rows < batch.rows {
+                next = self.queue.next_joins(lane).filter(fits);
             }
+            self.hand_over(&gift, payload, &facts, next.is_none());
         }
         self.recycle.handle_dispatched(place, u64::from(rows));
+    }
+
+    /// A request goes to its worker.
+    fn hand_over(&mut self, gift: &Gift, payload: P, facts: &Facts, last: bool) {
+        let Gift { place, worker, choice, was_free } = *gift;
+        self.bind(facts, place, worker);
+        self.note_given(facts, worker, choice, was_free);
+        self.counts.dispatched += 1;
+        self.counts.bound += u64::from(choice == Choice::Bound);
+        self.effects.push_back(Effect::Dispatch { worker, payload, last });
     }
 
     /// Its client is bound to this worker from now on.

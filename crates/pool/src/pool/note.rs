@@ -1,6 +1,5 @@
 //! Keeps the reason of every decision.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::{Cause, WorkerId};
@@ -41,10 +40,11 @@ impl<P: Payload> Pool<P> {
             return;
         }
         let out = match &self.decisions.out {
-            Some(out) => Arc::clone(out),
+            Some(out) => out.clone(),
             None => {
-                let out: Arc<[Out]> = self.outs().into();
-                Arc::clone(self.decisions.out.insert(out))
+                let outs = self.outs();
+                let out = (!outs.is_empty()).then(|| outs.into());
+                self.decisions.out.insert(out).clone()
             }
         };
         self.decisions.push(Decision {

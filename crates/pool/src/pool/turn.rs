@@ -15,14 +15,22 @@ impl<P: Payload> Pool<P> {
     /// The time moves on to `now`: what has waited too long is refused before anything else.
     pub(super) fn begin(&mut self, now: Instant) {
         self.now = self.now.max(now);
+        self.is_changed = true;
         self.expire();
-        self.backoff.handle_time(self.now, self.pending());
+        self.forgive();
         self.balance();
+    }
+
+    /// Failures are forgiven when it is time to.
+    fn forgive(&mut self) {
+        if self.backoff.in_trouble() {
+            self.backoff.handle_time(self.now, self.pending());
+        }
     }
 
     /// Does everything that is to be done now.
     pub(super) fn turn(&mut self) {
-        self.backoff.handle_time(self.now, self.pending());
+        self.forgive();
         self.note_fitness();
         self.give_up_on_workers();
         if self.is_open() {
@@ -34,7 +42,9 @@ impl<P: Payload> Pool<P> {
         self.expire();
         self.recycle.handle_time(self.now);
         if self.is_sized() {
-            self.size();
+            if !self.is_settled() {
+                self.size();
+            }
             self.replace();
         }
         if self.phase == Phase::Stopping {
@@ -122,8 +132,15 @@ impl<P: Payload> Pool<P> {
         self.effects.push_back(Effect::Refuse { payload, cause });
     }
 
+    /// There are as many workers as there are ever to be, and none that ends: whatever the load, the
+    /// policy has nothing to say.
+    pub(super) fn is_settled(&self) -> bool {
+        let coming = self.workers.ready() + self.workers.starting();
+        self.workers.ending() == 0 && self.policy.sizing().is_fixed_at(coming)
+    }
+
     /// What the policy has to know.
-    pub(super) fn load(&self) -> Load {
+    fn load(&self) -> Load {
         let open = self.is_open();
         // A free slot with requests waiting means a batch that is not due. Those that are bound,
         // or that the pool's own limit holds back, would not be served by another worker.
@@ -152,6 +169,15 @@ impl<P: Payload> Pool<P> {
         batches.min(length).div_ceil(self.settings.slots)
     }
 
+    /// When the policy is to be asked again, and when another worker may be started.
+    pub(super) fn sized_at(&self) -> [Option<Instant>; 2] {
+        if !self.is_sized() {
+            return [None; 2];
+        }
+        let advised_at = if self.is_settled() { None } else { self.policy.next_time(&self.load()) };
+        [advised_at, self.backoff.next_time(self.now, self.pending())]
+    }
+
     /// Follows the policy.
     fn size(&mut self) {
         loop {
@@ -170,7 +196,8 @@ impl<P: Payload> Pool<P> {
     /// many as are replaced at once.
     fn replace(&mut self) {
         // Servers are who they are.
-        while !self.roster.is_named()
+        while self.recycle.has_due()
+            && !self.roster.is_named()
             && self.recycle.wants_replacement(self.workers.ready())
             && self.backoff.room(self.now, self.pending(), self.is_open()) > 0
         {

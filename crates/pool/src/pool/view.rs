@@ -16,28 +16,33 @@ use crate::workers::State;
 impl<P: Payload> Pool<P> {
     /// When to call [`handle_time`](Self::handle_time) though nothing has happened. Always later
     /// than the last event.
-    #[must_use]
-    pub fn next_time(&self) -> Option<Instant> {
-        let oldest = self.queue.oldest();
-        let refused_at = oldest.and_then(|oldest| oldest.checked_add(self.settings.queue.wait));
-        let batch_at = oldest
-            .filter(|_| self.any_free() && self.queue.common().0 > 0)
-            .and_then(|oldest| oldest.checked_add(self.settings.batch.wait));
-        let (sized_at, started_at) = if self.is_sized() {
-            let started_at = self.backoff.next_time(self.now, self.pending());
-            (self.policy.next_time(&self.load()), started_at)
-        } else {
-            (None, None)
-        };
-        let held = self.seats.held.iter().filter(|place| self.queue.bound(**place) > 0);
-        let held_until = held.filter_map(|place| self.held_until(*place)).min();
-        let unfit_until = self.unfit_until().filter(|_| self.queue.common().0 > 0);
+    pub fn next_time(&mut self) -> Option<Instant> {
+        if std::mem::take(&mut self.is_changed) {
+            self.next_time = self.find_next_time();
+        }
+        self.next_time
+    }
+
+    fn find_next_time(&self) -> Option<Instant> {
+        let [advised_at, started_at] = self.sized_at();
+        let mut next = sooner(self.recycle.next_time(), sooner(advised_at, started_at));
+        if let Some(oldest) = self.queue.oldest() {
+            next = sooner(next, oldest.checked_add(self.settings.queue.wait));
+            if self.queue.common().0 > 0 {
+                next = sooner(next, self.unfit_until());
+                if self.any_free() {
+                    next = sooner(next, oldest.checked_add(self.settings.batch.wait));
+                }
+            }
+        }
+        for &place in &self.seats.held {
+            if self.queue.bound(place) > 0 {
+                next = sooner(next, self.held_until(place));
+            }
+        }
         let warms_at = self.roster.warms_at(self.now, self.settings.slow_start);
-        let balanced =
-            [self.ejected.next_time(), self.sorry.next_time(), held_until, unfit_until, warms_at];
-        let aged_at = self.recycle.next_time();
-        let all = [refused_at, batch_at, sized_at, started_at, aged_at].into_iter().chain(balanced);
-        all.flatten().min()
+        next = sooner(next, warms_at);
+        sooner(next, sooner(self.ejected.next_time(), self.sorry.next_time()))
     }
 
     /// Whether workers are started and stopped by need.
@@ -166,8 +171,18 @@ impl<P: Payload> Pool<P> {
         self.affinity.iter().for_each(Affinity::check);
         let ready = |place| self.workers.at(place).state == State::Ready;
         self.recycle.check(ready);
-        let next_time = self.next_time();
+        let next_time = self.find_next_time();
+        let is_known = self.is_changed || self.next_time == next_time;
+        assert!(is_known, "the next time changes with events only");
         assert!(next_time.is_none_or(|at| at > self.now), "nothing due is left undone");
         assert!(!self.is_open() || self.queue.is_empty(), "nobody waits at an open circuit");
+    }
+}
+
+/// The earlier of two moments, where there are two.
+fn sooner(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }

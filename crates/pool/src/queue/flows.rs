@@ -30,6 +30,8 @@ pub(super) struct Flows {
     /// What a level is worth in waiting time.
     step: Duration,
     levels: [Level; PRIORITIES as usize],
+    /// Levels in which somebody waits, a bit each.
+    used: u16,
     each: Vec<Flow>,
     vacant: Vec<u32>,
     /// Flows that share, by level and share.
@@ -43,6 +45,7 @@ impl Flows {
         Self {
             step,
             levels: [Level::default(); PRIORITIES as usize],
+            used: 0,
             each: Vec::new(),
             vacant: Vec::new(),
             shared: HashTable::new(),
@@ -61,14 +64,16 @@ impl Flows {
 
     /// Whose turn it is; `since` says how long a request has waited.
     pub(super) fn first(&self, since: impl Fn(u32) -> Instant) -> Option<u32> {
+        let mut used = self.used;
+        if used.is_power_of_two() {
+            // Most often: all are as urgent, and time changes nothing between them.
+            return Some(self.head(used.trailing_zeros()));
+        }
         let mut best: Option<(Option<Instant>, u32)> = None;
-        for (number, level) in (0..).zip(&self.levels) {
-            let Some(flow) = level.ring.first() else { continue };
-            let head =
-                self.each[flow as usize].list.first().expect("a flow in a ring is not empty");
-            if self.length == 1 {
-                return Some(head);
-            }
+        while used != 0 {
+            let number = used.trailing_zeros();
+            used &= used - 1;
+            let head = self.head(number);
             // An instant beyond the end of time comes last.
             let due = since(head).checked_add(self.step.saturating_mul(number));
             let sooner = match (&best, due) {
@@ -83,6 +88,13 @@ impl Flows {
         best.map(|(_, head)| head)
     }
 
+    /// Whose turn it is in a level in which somebody waits.
+    fn head(&self, level: u32) -> u32 {
+        let flow = self.levels[level as usize].ring.first();
+        let flow = flow.expect("a level in use has a flow");
+        self.each[flow as usize].list.first().expect("a flow in a ring is not empty")
+    }
+
     /// Puts a request in; gives its flow.
     pub(super) fn enter(
         &mut self,
@@ -94,6 +106,7 @@ impl Flows {
     ) -> u32 {
         let flow = self.flow(level, share);
         self.length += 1;
+        self.used |= 1 << level;
         let ring = &mut self.levels[usize::from(level)].ring;
         let list = &mut self.each[flow as usize].list;
         if list.is_empty() {
@@ -124,6 +137,9 @@ impl Flows {
         let Level { ring, plain } = &mut self.levels[usize::from(*level)];
         if list.is_empty() {
             ring.remove(&mut self.rings, flow);
+            if ring.is_empty() {
+                self.used &= !(1 << *level);
+            }
             match *share {
                 None => *plain = None,
                 Some(share) => {
@@ -183,6 +199,7 @@ impl Flows {
         let mut length = 0;
         let mut flows = 0;
         for (number, level) in (0..).zip(&self.levels) {
+            assert_eq!(self.used & 1 << number != 0, !level.ring.is_empty(), "levels in use");
             for flow in level.ring.iter(&self.rings) {
                 let flow = &self.each[flow as usize];
                 assert!(!flow.list.is_empty() && flow.level == number, "a flow is in its level");
