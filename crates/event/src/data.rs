@@ -1,6 +1,6 @@
 //! Received bytes on loan to the owner.
 
-use block::{Block, CAPACITY_POOLED_MAX, Slice};
+use block::{Block, Slice};
 
 /// Received bytes. What is neither consumed nor taken stays with the stream and is offered again.
 #[derive(Debug)]
@@ -87,13 +87,14 @@ impl Lent {
         Self { body: Body::Shared(Slice::default()), start: 0, last: false }
     }
 
-    /// The block, empty: the one that was lent before, or a new one when that was taken along.
+    /// The block, empty, with room for so many bytes: the one that was lent before, or a new one when
+    /// that is smaller or was taken along.
     #[inline]
-    pub(crate) fn refill(&mut self) -> &mut Block {
+    pub(crate) fn refill(&mut self, capacity: usize) -> &mut Block {
         self.start = 0;
         self.last = false;
-        if let Body::Shared(_) = self.body {
-            self.body = Body::Own(Block::with_capacity(CAPACITY_POOLED_MAX));
+        if !matches!(&self.body, Body::Own(block) if block.capacity() >= capacity) {
+            self.body = Body::Own(Block::with_capacity(capacity));
         }
         let Body::Own(block) = &mut self.body else { unreachable!("it was just made") };
         block.clear();

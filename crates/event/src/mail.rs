@@ -2,10 +2,12 @@
 //!
 //! One wake-up a sleeping reader: the sleeper says so under the same lock that guards the queue, so
 //! a message is either seen before the sleep or its sender sees the sleeper. No order of memory
-//! accesses has to be argued for.
+//! accesses has to be argued for: that a reader who is awake looks at a count first, and takes the
+//! lock only when there is mail, can make a message wait for the next turn and no longer.
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::kernel::Wake;
@@ -15,6 +17,8 @@ pub struct Mailbox<M>(Arc<Shared<M>>);
 
 struct Shared<M> {
     queue: Mutex<Queue<M>>,
+    /// Messages in the queue; written under its lock, read without.
+    waiting: AtomicUsize,
     waker: Arc<dyn Wake>,
     /// Messages beyond which `try_send` gives back.
     mail_max: usize,
@@ -65,6 +69,7 @@ impl<M> Shared<M> {
 
     fn push(&self, mut queue: MutexGuard<'_, Queue<M>>, mail: M) {
         queue.mail.push_back(mail);
+        self.waiting.store(queue.mail.len(), Ordering::Relaxed);
         let sleeping = std::mem::take(&mut queue.sleeping);
         drop(queue);
         if sleeping {
@@ -90,41 +95,60 @@ impl<M> fmt::Debug for Mailbox<M> {
 }
 
 /// The loop's own end of its mailbox.
-pub(crate) struct Inbox<M>(Mailbox<M>);
+pub(crate) struct Inbox<M> {
+    mailbox: Mailbox<M>,
+    /// A sleep was announced and not ended.
+    sleeping: bool,
+}
 
 impl<M> Inbox<M> {
     pub(crate) fn new(waker: Arc<dyn Wake>, mail_max: usize) -> Self {
         let queue = Queue { mail: VecDeque::new(), sleeping: false, gone: false };
-        Self(Mailbox(Arc::new(Shared { queue: Mutex::new(queue), waker, mail_max })))
+        let (queue, waiting) = (Mutex::new(queue), AtomicUsize::new(0));
+        Self {
+            mailbox: Mailbox(Arc::new(Shared { queue, waiting, waker, mail_max })),
+            sleeping: false,
+        }
     }
 
     pub(crate) fn mailbox(&self) -> Mailbox<M> {
-        self.0.clone()
+        self.mailbox.clone()
     }
 
     /// Announces a sleep, unless there is mail: then it is to be read instead.
-    pub(crate) fn may_sleep(&self) -> bool {
-        let mut queue = self.0.0.lock();
+    pub(crate) fn may_sleep(&mut self) -> bool {
+        let mut queue = self.mailbox.0.lock();
         queue.sleeping = queue.mail.is_empty();
-        queue.sleeping
+        self.sleeping = queue.sleeping;
+        self.sleeping
     }
 
     /// Ends the sleep and takes up to `budget` messages.
-    pub(crate) fn take(&self, budget: usize, batch: &mut VecDeque<M>) {
-        let mut queue = self.0.0.lock();
+    #[inline]
+    pub(crate) fn take(&mut self, budget: usize, batch: &mut VecDeque<M>) {
+        if self.sleeping || self.mailbox.0.waiting.load(Ordering::Relaxed) > 0 {
+            self.take_some(budget, batch);
+        }
+    }
+
+    #[inline(never)]
+    fn take_some(&mut self, budget: usize, batch: &mut VecDeque<M>) {
+        let mut queue = self.mailbox.0.lock();
         queue.sleeping = false;
+        self.sleeping = false;
         if queue.mail.len() <= budget && batch.is_empty() {
             std::mem::swap(&mut queue.mail, batch);
         } else {
             let count = queue.mail.len().min(budget);
             batch.extend(queue.mail.drain(..count));
         }
+        self.mailbox.0.waiting.store(queue.mail.len(), Ordering::Relaxed);
     }
 }
 
 impl<M> Drop for Inbox<M> {
     fn drop(&mut self) {
-        let mut queue = self.0.0.lock();
+        let mut queue = self.mailbox.0.lock();
         queue.gone = true;
         // Dropped outside the lock: a message may own a mailbox of its own.
         let mail = std::mem::take(&mut queue.mail);
@@ -155,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_full_mailbox_gives_payload_back_and_still_takes_control() {
-        let (_, inbox) = boxes(2);
+        let (_, mut inbox) = boxes(2);
         let mailbox = inbox.mailbox();
         assert_eq!(mailbox.try_send(1), Ok(()));
         assert_eq!(mailbox.try_send(2), Ok(()));
@@ -170,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_woken_once_and_one_who_is_awake_never() {
-        let (count, inbox) = boxes(10);
+        let (count, mut inbox) = boxes(10);
         let mailbox = inbox.mailbox();
         mailbox.post(1);
         assert!(!inbox.may_sleep(), "there is mail");

@@ -107,13 +107,15 @@ pub struct Counts {
 pub(crate) struct Clock {
     origin: Instant,
     now: Instant,
+    /// From the origin until now.
+    since: Duration,
     /// The first tick that is not before now.
     now_tick: u64,
 }
 
 impl Clock {
     pub(crate) const fn new(now: Instant) -> Self {
-        Self { origin: now, now, now_tick: 0 }
+        Self { origin: now, now, since: Duration::ZERO, now_tick: 0 }
     }
 
     pub(crate) const fn now(&self) -> Instant {
@@ -122,7 +124,8 @@ impl Clock {
 
     pub(crate) fn set(&mut self, now: Instant) {
         self.now = now;
-        self.now_tick = self.tick_after(now);
+        self.since = now.saturating_duration_since(self.origin);
+        self.now_tick = ceiling_ms(self.since);
     }
 
     /// A tick at which so long has passed since now.
@@ -139,13 +142,12 @@ impl Clock {
 
     /// The tick that has passed now.
     pub(crate) fn tick(&self) -> u64 {
-        whole_ms(self.now.saturating_duration_since(self.origin))
+        whole_ms(self.since)
     }
 
     /// From now until a tick.
     pub(crate) fn until(&self, tick: u64) -> Duration {
-        let since = self.now.saturating_duration_since(self.origin);
-        Duration::from_millis(tick).saturating_sub(since)
+        Duration::from_millis(tick).saturating_sub(self.since)
     }
 }
 

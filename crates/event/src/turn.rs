@@ -30,6 +30,10 @@ use crate::{
     SocketId, StreamId, StreamLimits, Token,
 };
 
+/// The hot block begins with room for as much as most messages need, and is as large as blocks are
+/// once a stream has filled it.
+const HOT_CAPACITY_MIN: usize = 4096;
+
 /// One loop, on one thread: it waits for the kernel and tells its [`Owner`] what happened.
 pub struct Loop<K: Kernel, M> {
     kernel: K,
@@ -40,6 +44,8 @@ pub struct Loop<K: Kernel, M> {
     rung: Vec<Alarm>,
     /// The block into which everybody receives: it stays in the cache.
     hot: Lent,
+    /// Bytes that it is to have room for when nothing is held before them.
+    hot_capacity: usize,
     /// The list of ready streams that is being worked off.
     stepping: Vec<StreamId>,
 }
@@ -74,6 +80,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             happened: Vec::new(),
             rung: Vec::new(),
             hot: Lent::nothing(),
+            hot_capacity: HOT_CAPACITY_MIN,
             stepping: Vec::new(),
         })
     }
@@ -206,7 +213,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         // Nearly always: an open stream has bytes, and nothing else is to be done for it.
         let receives = stream.step() == Step::Receive && stream.hold.is_none();
         if receives && !stream.sends() && relays.is_empty() {
-            let received = receive::receive(&mut self.kernel, stream, &mut self.hot, counts);
+            let (kernel, hot) = (&mut self.kernel, &mut self.hot);
+            let received = receive::receive(kernel, stream, hot, &mut self.hot_capacity, counts);
             if received > 0 {
                 self.offer_hot(owner, id);
             }
@@ -289,9 +297,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Tells up to `budget` messages, and returns how many there were.
     fn read_mail<O: Owner<Mail = M>>(&mut self, owner: &mut O, budget: usize) -> usize {
+        self.inbox.take(budget, &mut self.batch);
+        let count = self.batch.len();
+        if count == 0 {
+            return 0;
+        }
         let mut batch = std::mem::take(&mut self.batch);
-        self.inbox.take(budget, &mut batch);
-        let count = batch.len();
         self.state.counts.mail += count as u64;
         for mail in batch.drain(..) {
             self.tell(owner, Event::Mail(mail));
@@ -301,8 +312,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn ring<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        self.state.wheel.advance(self.state.clock.tick(), &mut self.rung);
+        if self.rung.is_empty() {
+            return;
+        }
         let mut rung = std::mem::take(&mut self.rung);
-        self.state.wheel.advance(self.state.clock.tick(), &mut rung);
         for alarm in rung.drain(..) {
             match self.state.wheel.collect(alarm) {
                 None => {}
@@ -326,6 +340,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Steps the streams that wait for a step. Those that join meanwhile have their turn next.
     fn step_ready<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
+        if self.state.work.ready.is_empty() && self.state.work.later.is_empty() {
+            return;
+        }
         let mut stepping = std::mem::take(&mut self.stepping);
         std::mem::swap(&mut stepping, &mut self.state.work.ready);
         for id in stepping.drain(..) {

@@ -135,8 +135,14 @@ impl<K: Copy> Wheel<K> {
 
     /// Moves the present to `now` and adds what rings to `rung`; each is to be collected by
     /// [`Self::collect`], which tells whether it is still to be heard.
+    #[inline]
     pub(crate) fn advance(&mut self, now: u64, rung: &mut Vec<Alarm>) {
-        let now = now.max(self.elapsed);
+        if now > self.elapsed || self.heads[DUE as usize] != NONE {
+            self.advance_to(now.max(self.elapsed), rung);
+        }
+    }
+
+    fn advance_to(&mut self, now: u64, rung: &mut Vec<Alarm>) {
         self.empty(DUE, now, rung);
         while let Some((tick, list)) = self.next_slot() {
             if tick > now {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use block::Block;
+use block::{Block, CAPACITY_POOLED_MAX};
 
 use super::Loop;
 use super::receive::OFFER_COST_MIN;
@@ -53,7 +53,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 return self.state.postpone_socket(id);
             }
             let mut lent = std::mem::replace(&mut self.hot, Lent::nothing());
-            let block = lent.refill();
+            let block = lent.refill(CAPACITY_POOLED_MAX);
             match self.receive_datagram(id, block) {
                 Received::Datagram(length, from) => {
                     block.advance(length);
@@ -111,6 +111,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     pub(super) fn carry_out_datagrams(&mut self) {
+        let work = &self.state.work;
+        if work.sockets_opening.is_empty() && work.sockets_dirty.is_empty() {
+            return;
+        }
         for id in std::mem::take(&mut self.state.work.sockets_opening) {
             let Some(socket) = self.state.sockets.get(id.index, id.generation) else { continue };
             let token = Token::datagrams(id.index, id.generation);

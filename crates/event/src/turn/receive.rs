@@ -122,8 +122,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     fn receive<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) -> usize {
         let State { streams, counts, .. } = &mut self.state;
         let Some(stream) = streams.get_mut(id.index, id.generation) else { return 0 };
-        let Self { kernel, hot, .. } = self;
-        let received = receive(kernel, stream, hot, counts);
+        let Self { kernel, hot, hot_capacity, .. } = self;
+        let received = receive(kernel, stream, hot, hot_capacity, counts);
         if received > 0 {
             self.offer_hot(owner, id);
         }
@@ -151,7 +151,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             let hold = stream.hold.take().expect("it holds something");
             grown_hold.insert(grown(hold, hold_max))
         } else {
-            let hot = self.hot.refill();
+            let hot = self.hot.refill(CAPACITY_POOLED_MAX);
             if let Some(hold) = &stream.hold {
                 hot.push(hold.filled());
             }
@@ -189,7 +189,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Receives once and forgets what came.
     fn discard(&mut self, id: StreamId) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
-        let room = self.hot.refill().spare();
+        let room = self.hot.refill(CAPACITY_POOLED_MAX).spare();
         let room_length = room.len();
         let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
         self.state.counts.receives += 1;
@@ -255,7 +255,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Makes a block hot again when there is none.
     fn recycle(&mut self, lent: Lent) {
-        if self.hot.capacity() == 0 && lent.is_own() && lent.capacity() == CAPACITY_POOLED_MAX {
+        let fits = (self.hot_capacity..=CAPACITY_POOLED_MAX).contains(&lent.capacity());
+        if self.hot.capacity() == 0 && lent.is_own() && fits {
             self.hot = lent;
         }
     }
@@ -272,9 +273,10 @@ pub(super) fn receive(
     kernel: &mut impl Kernel,
     stream: &mut Stream,
     hot: &mut Lent,
+    hot_capacity: &mut usize,
     counts: &mut Counts,
 ) -> usize {
-    let room = hot.refill().spare();
+    let room = hot.refill(*hot_capacity).spare();
     let room_length = room.len().min(stream.limits.hold_max.max(1));
     let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
     counts.receives += 1;
@@ -284,6 +286,9 @@ pub(super) fn receive(
             stream.marks.clear(Marks::OFFER);
             counts.received += count as u64;
             hot.advance(count);
+            if count == room_length {
+                *hot_capacity = CAPACITY_POOLED_MAX;
+            }
             count
         }
         result => {

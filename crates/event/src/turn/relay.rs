@@ -122,7 +122,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     fn relay_copy(&mut self, id: StreamId, relay: &mut Relay) -> usize {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return 0 };
-        let block = self.hot.refill();
+        let block = self.hot.refill(CAPACITY_POOLED_MAX);
         let room = block.spare();
         let length = room.len().min(usize::try_from(relay.left).unwrap_or(usize::MAX));
         let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
