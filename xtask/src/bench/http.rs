@@ -43,12 +43,15 @@ pub(super) struct HttpArguments {
 }
 
 /// What can be measured by itself.
-const PARTS: [&str; 8] = ["128", "9000", "16k", "1m", "paced", "memory", "calls", "instructions"];
+const PARTS: [&str; 9] =
+    ["128", "few", "9000", "16k", "1m", "paced", "memory", "calls", "instructions"];
 
 /// Connections, active ones, bytes of a reply.
 type Shape = (usize, usize, usize);
 
 const SMALL: &[Shape] = &[(1, 1, 128), (64, 64, 128), (1000, 1000, 128)];
+/// Few of many are active.
+const FEW: &[Shape] = &[(1000, 16, 128), (9000, 64, 128)];
 const MANY: &[Shape] = &[(9000, 9000, 128)];
 const MIDDLE: &[Shape] = &[(1, 1, 16 << 10), (64, 64, 16 << 10), (1000, 1000, 16 << 10)];
 const LARGE: &[Shape] = &[(1, 1, 1 << 20), (64, 64, 1 << 20)];
@@ -99,6 +102,8 @@ fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, F
     eprintln!("building as released");
     shell::run(workspace.cargo(["build", "--release", "-p", "xtask", "--examples"]))?;
     shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
+    let plain = ["build", "--release", "-p", "roadstead", "--example", "serve_file"];
+    shell::run(workspace.cargo(plain))?;
     let folder = workspace.target.join("bench/http");
     fs::create_dir_all(&folder)
         .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
@@ -121,6 +126,7 @@ fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, F
 fn measure(ground: &Ground, part: &str) -> Result<Value, Failure> {
     match part {
         "128" => windows::shapes(ground, SMALL),
+        "few" => windows::shapes(ground, FEW),
         "9000" => windows::shapes(ground, MANY),
         "16k" => windows::shapes(ground, MIDDLE),
         "1m" => windows::shapes(ground, LARGE),

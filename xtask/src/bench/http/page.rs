@@ -61,9 +61,11 @@ pub(super) fn part(name: &str, measured: &Value) -> String {
 }
 
 fn shape(shape: &Value) -> String {
-    let (connections, size) = (&shape["connections"], &shape["size"]);
+    let (connections, size, active) = (&shape["connections"], &shape["size"], &shape["active"]);
+    let active =
+        if active == connections { String::new() } else { format!(", {active} of them active") };
     let mut text = format!(
-        "### {size} bytes, {connections} connections\n\n\
+        "### {size} bytes, {connections} connections{active}\n\n\
          | Proxy | CPU µs a request | of it user | × bare relay | × HAProxy | × nginx | requests/s |\n\
          |---|---|---|---|---|---|---|\n"
     );

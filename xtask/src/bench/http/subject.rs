@@ -20,6 +20,8 @@ pub(super) struct Subject {
     words: Vec<String>,
     /// The text of a configuration, and where it is written.
     config: Option<(String, String)>,
+    /// What runs in place of the command below a tool that cannot run that, with the same last word.
+    plain: Option<String>,
 }
 
 /// The subjects that are always there, ours last.
@@ -33,14 +35,20 @@ pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, 
         let file = folder.join(file).display().to_string();
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         words.push(file.clone());
-        Subject { name: name.to_owned(), words, config: Some((text, file)) }
+        Subject { name: name.to_owned(), words, config: Some((text, file)), plain: None }
     };
     let haproxy = config("haproxy.cfg")?;
     let roadstead = workspace.built("release", "roadstead").display().to_string();
     let relay = example("http_relay").display().to_string();
     let relay = [&relay, "@PORT@", "127.0.0.1:@SERVER@"].map(str::to_owned).to_vec();
+    let mut ours =
+        with("Roadstead", &[&roadstead, "serve"], config("roadstead-http.toml")?, "roadstead.toml");
+    // Valgrind knows neither `pidfd_open`, by which the keeper is watched, nor how to start it. This
+    // is the same data plane without a keeper.
+    let plain = workspace.built("release", "examples/serve_file");
+    ours.plain = Some(plain.display().to_string());
     Ok(vec![
-        Subject { name: "bare relay".to_owned(), words: relay, config: None },
+        Subject { name: "bare relay".to_owned(), words: relay, config: None, plain: None },
         with("HAProxy", &["haproxy", "-f"], haproxy.replace("    @SPLICE@\n", ""), "haproxy.cfg"),
         with(
             "HAProxy, splice",
@@ -49,7 +57,7 @@ pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, 
             "haproxy-splice.cfg",
         ),
         with("nginx", &["nginx", "-c"], config("nginx.conf")?, "nginx.conf"),
-        with("Roadstead", &[&roadstead, "serve"], config("roadstead-http.toml")?, "roadstead.toml"),
+        ours,
     ])
 }
 
@@ -60,7 +68,15 @@ impl Subject {
             .split_once('=')
             .ok_or_else(|| Failure::new("--subject takes NAME=COMMAND with @PORT@ and @SERVER@"))?;
         let words = command.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { name: name.to_owned(), words, config: None })
+        Ok(Self { name: name.to_owned(), words, config: None, plain: None })
+    }
+
+    /// Its command, or what runs in its place below a tool.
+    fn command(&self, below_tool: bool) -> Vec<&str> {
+        match (&self.plain, self.words.last()) {
+            (Some(plain), Some(last)) if below_tool => vec![plain, last],
+            _ => self.words.iter().map(String::as_str).collect(),
+        }
     }
 }
 
@@ -100,7 +116,7 @@ impl Running {
         let log = ground.folder.join("proxy.log");
         let mut command = Command::new("taskset");
         command.args(["-c", "0"]).args(below);
-        command.args(subject.words.iter().map(|word| fill(word)));
+        command.args(subject.command(!below.is_empty()).into_iter().map(fill));
         let proxy = command
             .current_dir(&ground.root)
             .stdin(Stdio::null())

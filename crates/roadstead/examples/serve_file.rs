@@ -1,0 +1,21 @@
+//! Serves a configuration file without the daemon around it: no keeper, no admin address, no
+//! access log. For pools of servers, and for tools that cannot look into a process with a keeper,
+//! as valgrind.
+//!
+//! ```text
+//! cargo run --release --example serve_file -- FILE
+//! ```
+
+use roadstead::embed::Embed;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let file = std::env::args().nth(1).ok_or("usage: serve_file FILE")?;
+    let server = Embed::from_text(&std::fs::read_to_string(file)?)
+        .map_err(|diagnostics| diagnostics.to_string())?
+        .start()?;
+    let address = server.address("main").ok_or("it has a listener named main")?;
+    println!("ready {{\"listeners\":{{\"main\":\"{address}\"}}}}");
+    loop {
+        std::thread::park();
+    }
+}
