@@ -3,8 +3,8 @@
 
 use exchange::Slice;
 use wire::http1::{
-    Asked, Body, Forwarded, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead, Run,
-    Version, Via,
+    Asked, Body, BodyKind, Forwarded, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead,
+    Run, Version, Via, object,
 };
 
 const VIA: Via = Via { fields: Forwarded::Nothing, trusted: false, client: None, secure: false };
@@ -30,6 +30,41 @@ pub(crate) fn replies(bytes: &[u8]) {
     let (second, refusal) = session(&first, usize::MAX, read_reply);
     assert_eq!(refusal, None, "{}", first.escape_ascii());
     assert_eq!(first.escape_ascii().to_string(), second.escape_ascii().to_string());
+}
+
+/// What programs answer as an object: what is taken becomes a reply that is read again, whose length
+/// is that of its body, and which says nothing that only we say.
+pub(crate) fn objects(bytes: &[u8]) {
+    for method in [Method::Get, Method::Head] {
+        let Ok((mut head, body)) = object::read(bytes, method) else { continue };
+        assert!((200..=599).contains(&head.status));
+        let length = match head.body {
+            BodyKind::Length(length) => length,
+            BodyKind::None => 0,
+            other => panic!("an object has no body like {other:?}"),
+        };
+        assert!(method == Method::Head || length == body.len() as u64, "{length}");
+        for ours in ["connection", "transfer-encoding", "upgrade", "trailer", "keep-alive"] {
+            let is_ours = |name: &[u8]| name.eq_ignore_ascii_case(ours.as_bytes());
+            assert!(!head.fields.iter().any(|field| is_ours(field.name)), "{ours}");
+        }
+        let sending = head.prepare(Version::Http11);
+        let mut out = Vec::new();
+        head.encode(sending, Version::Http11, true, &mut out);
+        head.recycle();
+        let read = read_reply(&mut HeadScan::default(), &out);
+        assert!(matches!(read, Ok(Some((length, ..))) if length == out.len()), "{read:?}");
+    }
+}
+
+/// The object of a request is one, whatever is in the request.
+fn like_object(head: &RequestHead, body: &[u8]) {
+    let mut out = Vec::new();
+    object::open(head, head.path_and_query(), None, &mut out);
+    object::close(body, &mut out);
+    let read: serde_json::Value = serde_json::from_slice(&out).expect("it is JSON");
+    assert_eq!(read["method"].as_str().map(str::as_bytes), Some(head.method_bytes()));
+    assert!(read["path"].is_string() && read["headers"].is_object() && read["body"].is_string());
 }
 
 /// A head that was read, as it goes on, with its body.
@@ -81,6 +116,7 @@ fn read_request(scan: &mut HeadScan, bytes: &[u8]) -> Read {
     let mut head = RequestHead::read(head, &found, &limits)?;
     let length = found.head.end;
     like_httparse(&head, &bytes[found.head]);
+    like_object(&head, &bytes[length..]);
     head.prepare(&VIA);
     let mut out = Vec::new();
     head.encode(None, b"server", &VIA, &mut out);

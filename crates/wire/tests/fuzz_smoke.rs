@@ -6,7 +6,7 @@ mod entries;
 const ROUNDS: u64 = 20_000;
 
 /// What messages look like, to be broken.
-const SAMPLES: [&[u8]; 9] = [
+const SAMPLES: [&[u8]; 11] = [
     b"GET /a?b HTTP/1.1\r\nHost: example.org\r\nAccept:*/*\r\n\r\n",
     b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde",
     b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nabcde\r\n0\r\nA: b\r\n\r\n",
@@ -15,6 +15,8 @@ const SAMPLES: [&[u8]; 9] = [
     b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
     b"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nServer-Timing: a\r\n\r\n",
     b"HTTP/1.0 404 Not Found\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+    b"{\"status\":200,\"headers\":{\"A\":\"b\",\"c\":[1,\"x\"]},\"body\":\"aGk=\",\"base64\":true}",
+    b"{\"status\":404,\"body\":\"a\\n\\u00e9\"}",
     b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
 ];
 
@@ -72,6 +74,23 @@ fn smoke(seed: u64, entry: fn(&[u8])) {
 #[test]
 fn requests() {
     smoke(1, entries::requests);
+}
+
+#[test]
+fn objects() {
+    smoke(3, entries::objects);
+    // Answers stand alone; most of what the loop makes is none.
+    let mut random = Random(4);
+    for sample in SAMPLES.iter().filter(|sample| sample.starts_with(b"{")) {
+        for _ in 0..ROUNDS {
+            let mut bytes = sample.to_vec();
+            for _ in 0..=random.below(3) {
+                let place = random.below(bytes.len());
+                bytes[place] = random.byte();
+            }
+            entries::objects(&bytes);
+        }
+    }
 }
 
 #[test]
