@@ -42,6 +42,12 @@ impl<'a> Calls<'a> {
         self.state.clock.now()
     }
 
+    /// Whole milliseconds from the loop's start to this turn, rounded up: the unit of deadlines.
+    #[must_use]
+    pub const fn tick(&self) -> u64 {
+        self.state.clock.now_tick()
+    }
+
     /// What the loop has done so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
@@ -110,6 +116,7 @@ impl Calls<'_> {
     /// Connects. `Connected` or `Closed(ConnectFailed)` follows; how long that may take is for a
     /// deadline to say. What is sent before is queued.
     pub fn connect(&mut self, to: &Address, limits: StreamLimits) -> StreamId {
+        let limits = self.state.shared_limits(limits);
         let id = self.state.add_stream(Stream::new(None, Direction::Both, limits));
         self.state.work.opening.push((id, Opening::Connect(to.clone())));
         id
@@ -118,6 +125,7 @@ impl Calls<'_> {
     /// Takes over a pipe, a socket or a terminal, and makes it non-blocking. Regular files cannot
     /// be waited for and end with `Closed(Failed)`.
     pub fn adopt(&mut self, fd: Fd, direction: Direction, limits: StreamLimits) -> StreamId {
+        let limits = self.state.shared_limits(limits);
         let mut stream = Stream::new(Some(fd), direction, limits);
         // Not before it is watched: until then nothing is known of it.
         stream.marks.clear(Marks::WRITABLE);
@@ -128,6 +136,7 @@ impl Calls<'_> {
 
     /// Gives a stream other limits. They count from its next bytes on.
     pub fn limits(&mut self, stream: StreamId, limits: StreamLimits) {
+        let limits = self.state.shared_limits(limits);
         if let Some(stream) = self.state.stream(stream) {
             stream.limits = limits;
         }
@@ -151,6 +160,14 @@ impl Calls<'_> {
         self.state.relays.insert(to, from);
         self.state.wake(from);
         true
+    }
+
+    /// Whether the relay from this stream waits for the other side to take what came. False as well
+    /// when it waits for bytes, and when there is none.
+    #[must_use]
+    pub fn relay_waits(&self, from: StreamId) -> bool {
+        let stream = self.state.streams.get(from.index, from.generation);
+        stream.and_then(|stream| stream.relay.as_ref()).is_some_and(|relay| relay.waits_to_send())
     }
 
     /// Queues bytes and returns all that is queued now. Above `send_high` the owner should pause

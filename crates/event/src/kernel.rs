@@ -116,6 +116,8 @@ pub trait Kernel {
 pub struct Conduit {
     pub(crate) reader: OwnedFd,
     pub(crate) writer: OwnedFd,
+    /// Counts those of its kernel that are there.
+    pub(crate) _alive: Arc<()>,
 }
 
 /// Wakes a loop from another thread.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::datagram::Datagrams;
@@ -12,11 +13,15 @@ use crate::output::{Output, Spares};
 use crate::slab::Slab;
 use crate::stream::{Marks, Step, Stream};
 use crate::wheel::{Alarm, TICK_MAX, Wheel};
-use crate::{Address, Fd, ListenerId, LoopSettings, Reason, SocketId, StreamId, TimerId};
+use crate::{
+    Address, Fd, ListenerId, LoopSettings, Reason, SocketId, StreamId, StreamLimits, TimerId,
+};
 
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) streams: Slab<Stream>,
+    /// The few kinds of limits that streams have.
+    limits: Vec<Arc<StreamLimits>>,
     pub(crate) listeners: Slab<Listener>,
     pub(crate) sockets: Slab<Datagrams>,
     /// For each stream that is relayed to, the one that its bytes come from.
@@ -122,6 +127,10 @@ impl Clock {
         self.now
     }
 
+    pub(crate) const fn now_tick(&self) -> u64 {
+        self.now_tick
+    }
+
     pub(crate) fn set(&mut self, now: Instant) {
         self.now = now;
         self.since = now.saturating_duration_since(self.origin);
@@ -169,6 +178,7 @@ impl State {
     pub(crate) fn new(now: Instant, settings: LoopSettings) -> Self {
         Self {
             streams: Slab::new(),
+            limits: Vec::new(),
             listeners: Slab::new(),
             sockets: Slab::new(),
             relays: BTreeMap::new(),
@@ -182,6 +192,17 @@ impl State {
             stopped: false,
             unsent: None,
         }
+    }
+
+    /// The same limits, in one place for all streams that have them.
+    pub(crate) fn shared_limits(&mut self, limits: StreamLimits) -> Arc<StreamLimits> {
+        if let Some(found) = self.limits.iter().find(|it| ***it == limits) {
+            return Arc::clone(found);
+        }
+        self.limits.retain(|it| Arc::strong_count(it) > 1);
+        let shared = Arc::new(limits);
+        self.limits.push(Arc::clone(&shared));
+        shared
     }
 
     pub(crate) fn add_stream(&mut self, stream: Stream) -> StreamId {
@@ -418,6 +439,6 @@ mod tests {
 
     #[test]
     fn an_idle_stream_owns_no_more_than_its_place() {
-        assert!(size_of::<Stream>() <= 192, "{} bytes", size_of::<Stream>());
+        assert!(size_of::<Stream>() <= 104, "{} bytes", size_of::<Stream>());
     }
 }

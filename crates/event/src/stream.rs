@@ -13,6 +13,8 @@
 //!
 //! A stream without a peer's direction (`Out`) goes from Flushing straight to its end.
 
+use std::sync::Arc;
+
 use block::Block;
 
 use crate::kernel::{Medium, Readiness};
@@ -40,7 +42,8 @@ pub(crate) struct Stream {
     pub(crate) output: Option<Box<Output>>,
     /// Where its bytes go unread. None when the owner reads them.
     pub(crate) relay: Option<Box<Relay>>,
-    pub(crate) limits: StreamLimits,
+    /// Shared by all streams that have the same.
+    pub(crate) limits: Arc<StreamLimits>,
     pub(crate) alarms: [Alarm; ALARMS],
     /// How long `finish` waits, in milliseconds.
     pub(crate) linger_ms: u32,
@@ -174,7 +177,7 @@ pub(crate) enum Step {
 }
 
 impl Stream {
-    pub(crate) fn new(fd: Option<Fd>, direction: Direction, limits: StreamLimits) -> Self {
+    pub(crate) fn new(fd: Option<Fd>, direction: Direction, limits: Arc<StreamLimits>) -> Self {
         let phase = if fd.is_some() { Phase::Open } else { Phase::Connecting { finish: false } };
         let mut marks = Marks::default();
         marks.set(Marks::WRITABLE);

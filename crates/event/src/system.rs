@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -166,25 +167,37 @@ fn origin(from: SocketAddrAny) -> Origin {
 
 /// Pipes that wait for the next relay.
 #[derive(Debug, Default)]
-pub(crate) struct Conduits(Vec<Conduit>);
+pub(crate) struct Conduits {
+    spare: Vec<Conduit>,
+    alive: Arc<()>,
+}
 
-/// Spare pipes are kept up to this: an unprivileged user has room for about a thousand in all
-/// (`pipe-user-pages-soft`).
-const CONDUITS_MAX: usize = 16;
+/// Spare pipes are kept up to this.
+const CONDUITS_SPARE_MAX: usize = 16;
+/// Pipes at once, in relays whose other side takes nothing at the moment for the most; who finds none
+/// copies. An unprivileged user has room for 64 MiB in pipes (`pipe-user-pages-soft`).
+const CONDUITS_MAX: usize = 128;
+/// Bytes that a pipe holds, where the system allows it.
+const CONDUIT_BYTES: usize = 256 << 10;
 
 impl Conduits {
     pub(crate) fn take(&mut self) -> io::Result<Conduit> {
-        if let Some(conduit) = self.0.pop() {
+        if let Some(conduit) = self.spare.pop() {
             return Ok(conduit);
+        }
+        if Arc::strong_count(&self.alive) > CONDUITS_MAX {
+            return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let flags = PipeFlags::NONBLOCK | PipeFlags::CLOEXEC;
         let (reader, writer) = rustix::pipe::pipe_with(flags)?;
-        Ok(Conduit { reader, writer })
+        // One that stays smaller only takes more calls.
+        let _ = rustix::pipe::fcntl_setpipe_size(&writer, CONDUIT_BYTES);
+        Ok(Conduit { reader, writer, _alive: Arc::clone(&self.alive) })
     }
 
     pub(crate) fn keep(&mut self, conduit: Conduit) {
-        if self.0.len() < CONDUITS_MAX {
-            self.0.push(conduit);
+        if self.spare.len() < CONDUITS_SPARE_MAX {
+            self.spare.push(conduit);
         }
     }
 }

@@ -256,7 +256,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn add_accepted(&mut self, fd: crate::Fd, peer: Peer) -> io::Result<(StreamId, Peer)> {
-        let stream = Stream::new(Some(fd), Direction::Both, StreamLimits::default());
+        let limits = self.state.shared_limits(StreamLimits::default());
+        let stream = Stream::new(Some(fd), Direction::Both, limits);
         let id = self.state.add_stream(stream);
         let watched = self.watch_stream(id);
         if watched.is_err() {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use event::StreamId;
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
 use pool::{Entry, Payload, Pool};
 
@@ -37,6 +38,7 @@ mod ending;
 mod outcomes;
 mod own;
 mod pump;
+mod unseen;
 
 pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};
@@ -142,6 +144,8 @@ pub(crate) struct Core {
     used_up: VecDeque<(usize, WorkerId)>,
     /// For whoever looks for the way of a request.
     pub(crate) ways: crate::routing::Scratch,
+    /// For clients of HTTP who begin to ask.
+    pub(crate) dialogues: crate::session::Dialogues,
     /// For whoever writes something that is sent at once.
     pub(crate) scratch: Vec<u8>,
 }
@@ -159,6 +163,8 @@ pub(crate) enum Word {
     More(Slice),
     /// All of its body was given.
     Whole,
+    /// What its client takes as it lies goes to this stream.
+    Unseen(StreamId),
 }
 
 impl Core {
@@ -210,6 +216,7 @@ impl Core {
             direct: VecDeque::new(),
             used_up: VecDeque::new(),
             ways: crate::routing::Scratch::default(),
+            dialogues: crate::session::Dialogues::default(),
             scratch: Vec::new(),
         }
     }
@@ -473,6 +480,8 @@ impl Core {
             Upward::Broken { refusal } => self.rejects.count_reply(refusal),
             Upward::Flow { id, wanted } => self.flow(id, wanted),
             Upward::Part { id, part } => self.part(place, id, part),
+            Upward::Long { id, from } => self.long(id, from),
+            Upward::Relayed { id, count, done } => self.relayed(id, count, done),
             Upward::Discarded => served.counts.discarded += 1,
             Upward::Released { worker } => match served.slot(worker) {
                 Slot::Kept => {}

@@ -15,8 +15,8 @@ use settings::Addresses;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The listener's place.
-    listener: usize,
-    place: Place,
+    pub(crate) listener: usize,
+    pub(crate) place: Place,
 }
 
 /// The door of one listener.

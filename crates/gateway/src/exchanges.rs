@@ -18,6 +18,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use event::StreamId;
 use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 use pool::Ticket;
 
@@ -81,6 +82,10 @@ pub(crate) enum Delivery {
     Page(Arc<Page>),
     /// Whether more of its body is wanted now.
     Flow(bool),
+    /// Much of its reply is still to come on this stream. It may say that it takes that unseen.
+    Long(StreamId),
+    /// So many bytes of that went to it, and whether no more will.
+    Relayed(u64, bool),
     /// A part of its reply; more comes.
     Part(Slice),
     /// The outcome. An empty reply behind parts adds nothing to them.

@@ -194,7 +194,7 @@ impl Handlers {
             Word::GoOn => flow.hold(false),
             Word::Abandoned => serving.interrupt(),
             // A frame has no body.
-            Word::More(_) | Word::Whole => {}
+            Word::More(_) | Word::Whole | Word::Unseen(_) => {}
         }
     }
 

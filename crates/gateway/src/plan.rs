@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::StreamLimits;
-use settings::{Configuration, FrameOver, HalfClose, LastLine, Protocol, ReplyStyle, Worker};
+use settings::{Configuration, Worker};
 use wire::Marks;
 
 mod balance;
 mod check;
 mod cookie;
+mod listener;
 mod page;
 mod program;
 mod routes;
@@ -24,6 +25,7 @@ mod terms;
 pub(crate) use balance::BalancePlan;
 pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
 pub(crate) use cookie::CookiePlan;
+pub(crate) use listener::listener;
 pub(crate) use page::{Page, SorryPlan};
 pub(crate) use program::{ProgramPlan, StreamPlan, TimesPlan};
 pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
@@ -89,6 +91,7 @@ impl std::error::Error for PlanError {}
 #[derive(Debug)]
 pub(crate) struct ListenerPlan {
     pub(crate) name: String,
+    pub(crate) place: usize,
     /// The place of its pool; where routes alone say who answers, of the first that one names.
     pub(crate) pool: usize,
     pub(crate) keeps_half_closed: bool,
@@ -219,122 +222,6 @@ pub(crate) fn places(configuration: &Configuration) -> BTreeMap<String, usize> {
     configuration.pools.iter().enumerate().map(|(place, pool)| (pool.name.clone(), place)).collect()
 }
 
-pub(crate) fn listener(
-    listener: settings::Listener,
-    places: &BTreeMap<String, usize>,
-) -> Result<ListenerPlan, PlanError> {
-    let settings::Listener {
-        name,
-        listen: _,  // bound by whoever starts the shard
-        backlog: _, // the same
-        reuse_address: _,
-        protocol,
-        pool,
-        reply,
-        half_close,
-        last_line,
-        connections_max,
-        frame_max,
-        frame_over,
-        in_flight_max,
-        reply_held_max,
-        send_max,
-        idle,
-        read,
-        write_stall,
-        access_log,
-        addresses,
-        http,
-    } = listener;
-    let place =
-        |pool: &str| places.get(pool).copied().ok_or_else(|| PlanError::NoPool(pool.to_owned()));
-    let rest = pool.as_deref().map(place).transpose()?;
-    let first = http.routes.iter().find_map(settings::Route::pool).map(place).transpose()?;
-    let pool = rest.or(first).unwrap_or_default();
-    let frames = |framing| FramesPlan {
-        framing,
-        over: match frame_over {
-            FrameOver::Skip => wire::Over::Skip,
-            FrameOver::End => wire::Over::End,
-        },
-        marks: match reply {
-            ReplyStyle::Plain => Marks::Plain,
-            ReplyStyle::Status => Marks::Status,
-        },
-        accepts_last: last_line == LastLine::Accept,
-        frame_max,
-        in_flight_max: in_flight_max as usize,
-        reply_held_max,
-        send_max,
-        read: unless_zero(read),
-    };
-    let (hold_max, front) = match protocol {
-        Protocol::Frames(framing) => {
-            let framing = program::wire_framing(framing);
-            (framing.hold_max(frame_max), FrontPlan::Frames(Arc::new(frames(framing))))
-        }
-        Protocol::Connect => (0, FrontPlan::Connect),
-        Protocol::Datagrams => (0, FrontPlan::Datagrams),
-        Protocol::Http => {
-            (0, FrontPlan::Http(Arc::new(http_plan(http, &name, unless_zero(read), rest, places)?)))
-        }
-    };
-    Ok(ListenerPlan {
-        name,
-        pool,
-        // Who speaks HTTP and ends its direction with a reply owed has left (contract 8).
-        keeps_half_closed: half_close == HalfClose::Keep && protocol != Protocol::Http,
-        connections_max,
-        datagram_max: frame_max,
-        idle: unless_zero(idle),
-        write_stall: unless_zero(write_stall),
-        limits: StreamLimits {
-            // A frame that is still coming, and what one read may bring behind it.
-            hold_max: hold_max.saturating_add(HOLD_SLACK),
-            send_high: send_max / 4,
-            send_low: send_max / 16,
-            // A reply of that size may go out behind what is no reason yet to wait.
-            send_max: send_max.saturating_add(send_max / 4).saturating_add(MARKS_SLACK),
-        },
-        front,
-        addresses,
-        is_logged: access_log,
-    })
-}
-
-fn http_plan(
-    http: settings::HttpListener,
-    name: &str,
-    read: Option<Duration>,
-    pool: Option<usize>,
-    places: &BTreeMap<String, usize>,
-) -> Result<HttpPlan, PlanError> {
-    let settings::HttpListener {
-        head_max,
-        body_max,
-        forwarded,
-        trusted,
-        routes,
-        authenticate,
-        request,
-        reply,
-    } = http;
-    let ways = routes::Ways { routes, authenticate, request, reply };
-    let routing = ways.routing(name, pool, places)?;
-    let limits = wire::http1::Limits {
-        head: head_max,
-        line: wire::http1::Limits::REQUEST.line.min(head_max),
-        body: body_max as u64,
-        ..wire::http1::Limits::REQUEST
-    };
-    let forwarded = match forwarded {
-        settings::Forwarded::Nothing => wire::http1::Forwarded::Nothing,
-        settings::Forwarded::Legacy => wire::http1::Forwarded::Legacy,
-        settings::Forwarded::Standard => wire::http1::Forwarded::Standard,
-    };
-    Ok(HttpPlan { limits, forwarded, trusted, host: name.to_owned(), read, routing })
-}
-
 fn servers_plan(servers: settings::Servers, deadline: Duration, checked: bool) -> ServersPlan {
     let settings::Servers { servers, requests_max: _, connect, between, total, keep } = servers;
     let address = |settings::Server { address, weight: _, backup: _ }| {
@@ -366,10 +253,6 @@ fn member(server: &settings::Server) -> pool::Member {
     pool::Member { weight, backup, ..pool::Member::new(&address.to_string()) }
 }
 
-/// Bytes that a frame adds to the reply in it, at most.
-const MARKS_SLACK: usize = 256;
-/// Received bytes that may wait beyond one line: what comes in one turn behind it.
-const HOLD_SLACK: usize = 512 << 10;
 /// Workers started in one step of growth at most.
 const GROW_STEP_MAX: u32 = 16;
 /// The first pause after a worker that ended too soon, and the longest.

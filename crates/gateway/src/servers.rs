@@ -342,6 +342,21 @@ impl Servers {
         self.lose(calls, id, fault, up);
     }
 
+    /// A part of a reply went to its client without being looked at.
+    pub(crate) fn handle_relayed(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        (count, done): (u64, bool),
+        up: &mut Vec<Upward>,
+    ) {
+        let between = self.plan.between;
+        if let Some(link) = self.link(id) {
+            link.relayed(count, done, up);
+            calls.deadline_in(link.stream, LINK, between);
+        }
+    }
+
     /// It takes output again.
     pub(crate) fn handle_drained(&mut self, id: LinkId, up: &mut Vec<Upward>) {
         if let Some(flight) = self.link(id).and_then(|link| link.flight.as_ref())
@@ -363,7 +378,12 @@ impl Servers {
         match &link.flight {
             None => self.close(calls, id),
             // It waits for its client, not for the server.
-            Some(flight) if name == LINK && (flight.held || flight.waits_for_client()) => {
+            Some(flight)
+                if name == LINK
+                    && (flight.held
+                        || flight.waits_for_client()
+                        || calls.relay_waits(link.stream)) =>
+            {
                 calls.deadline_in(link.stream, LINK, between);
             }
             Some(_) => {
@@ -404,6 +424,7 @@ impl Servers {
                     flight.form.more = false;
                 }
             }
+            Word::Unseen(to) => link.relay(calls, to),
             Word::Abandoned => {
                 // A reply that nobody wants cannot be taken back: its link goes with it.
                 link.flight = None;

@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use event::{
     Calls, Data, DeadlineName, Event, Fd, ListenerId, Owner, Reason, SocketId, StreamId, TimerId,
 };
-use exchange::{Cause, Peer, WorkerId};
+use exchange::{Cause, Peer};
 use settings::Configuration;
 use spawn::Spawn;
 
@@ -25,8 +25,7 @@ use crate::mail::Mail;
 use crate::metrics::Metrics;
 use crate::outside::{Outside, Runner};
 use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Workshop};
-use crate::programs::Pipe;
-use crate::servers::{LinkId, Servers};
+use crate::servers::Servers;
 use crate::session::Session;
 use crate::table::Table;
 use crate::upward::Upward;
@@ -36,6 +35,9 @@ mod clients;
 mod datagrams;
 mod ending;
 mod mail;
+mod roles;
+
+use roles::{Role, Roles};
 
 /// What a shard is made of.
 pub struct Parts {
@@ -76,29 +78,6 @@ impl std::fmt::Debug for Parts {
     }
 }
 
-/// Whose a stream is.
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    Nobody,
-    Session(SessionId),
-    /// Of a client over the limit, until it has read that.
-    Refused,
-    Server {
-        place: usize,
-        link: LinkId,
-    },
-    Program {
-        place: usize,
-        worker: WorkerId,
-        pipe: Pipe,
-    },
-    /// Of a check of the worker at the place `target`.
-    Check {
-        place: usize,
-        target: usize,
-    },
-}
-
 struct Listener {
     id: Option<ListenerId>,
     /// Of datagrams, in place of the one above.
@@ -121,7 +100,7 @@ pub struct Shard {
     fleet: Arc<Fleet>,
     listeners: Vec<Listener>,
     sessions: Table<Session>,
-    roles: Vec<Role>,
+    roles: Roles,
     dirty: Vec<SessionId>,
     /// Streams of the role `Refused`.
     refusing: usize,
@@ -166,8 +145,8 @@ impl Shard {
             true => plan::pool(pool, &places, workshop.as_ref()),
             false => plan::elsewhere(pool),
         });
-        let listeners = listeners.into_iter().map(|listener| {
-            let plan = plan::listener(listener, &places)?;
+        let listeners = listeners.into_iter().enumerate().map(|(place, listener)| {
+            let plan = plan::listener(listener, place, &places)?;
             let found = sockets.iter().position(|(name, _)| *name == plan.name);
             let socket = found.map(|found| sockets.swap_remove(found).1);
             if socket.is_none() && fleet.listens(shard, &plan.name) {
@@ -199,7 +178,7 @@ impl Shard {
             },
             fleet,
             sessions: Table::default(),
-            roles: Vec::new(),
+            roles: Roles::of_shard(shard),
             dirty: Vec::new(),
             refusing: 0,
             scratch: Vec::new(),
@@ -246,14 +225,11 @@ impl Shard {
     }
 
     fn set_role(&mut self, stream: StreamId, role: Role) {
-        if self.roles.len() <= stream.index() {
-            self.roles.resize(stream.index() + 1, Role::Nobody);
-        }
-        self.roles[stream.index()] = role;
+        self.roles.set(stream.index(), role);
     }
 
     fn role(&self, stream: StreamId) -> Role {
-        self.roles.get(stream.index()).copied().unwrap_or(Role::Nobody)
+        self.roles.get(stream.index())
     }
 
     fn session(&mut self, id: SessionId) -> Option<&mut Session> {
@@ -263,7 +239,7 @@ impl Shard {
     /// The session is flushed at the end of the turn.
     fn touch(&mut self, id: SessionId) {
         if let Some(session) = self.session(id)
-            && !std::mem::replace(&mut session.dirty, true)
+            && !session.set_dirty(true)
         {
             self.dirty.push(id);
         }
@@ -534,6 +510,13 @@ impl Owner for Shard {
                 }
                 _ => {}
             },
+            Event::Relayed { stream, count, done } => {
+                if let Role::Server { place, link } = self.role(stream) {
+                    self.with_servers(place, |servers, up| {
+                        servers.handle_relayed(calls, link, (count, done), up);
+                    });
+                }
+            }
             Event::Connected { stream } => match self.role(stream) {
                 Role::Server { place, link } => self.with_servers(place, |servers, up| {
                     servers.handle_connected(calls, link, up);
@@ -556,8 +539,6 @@ impl Owner for Shard {
             Event::Deadline { stream, name } => self.deadline(calls, stream, name),
             Event::Timer { timer } => self.timer(calls, timer),
             Event::Mail(mail) => self.mail(calls, mail),
-            // What a shard does not ask for, it is not told.
-            _ => {}
         }
     }
 

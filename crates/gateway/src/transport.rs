@@ -3,41 +3,78 @@
 //! What it is: sending with back-pressure, pausing, the deadlines of an idle client and of one that
 //! does not take its output, and the ways to end. What it must never know: a message.
 
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, DeadlineName, StreamId};
 use exchange::{Peer, Slice};
+use pool::Place;
 
 use crate::door::Entry;
 use crate::plan::ListenerPlan;
 
-/// The deadlines of a client's stream. A front has [`READ`] for what it waits for.
-pub(crate) const IDLE: DeadlineName = DeadlineName(0);
+/// The deadlines of a client's stream: when it is looked whether the client is idle, or takes its
+/// output. A front has [`READ`] for what it waits for.
+pub(crate) const LOOK: DeadlineName = DeadlineName(0);
 pub(crate) const READ: DeadlineName = DeadlineName(1);
-pub(crate) const WRITE: DeadlineName = DeadlineName(2);
 
+/// The longest time for which output is watched: half of what [`Transport::watched`] can tell.
+pub(crate) const STALL_MAX: Duration = Duration::from_millis(1 << 31);
+
+/// Times are ticks of the loop: what happens at every request only writes them down, and the
+/// deadline is moved when it has come.
 #[derive(Debug)]
 pub(crate) struct Transport {
     stream: StreamId,
-    peer: Peer,
-    /// Where its address is known, if that is limited.
-    entry: Option<Entry>,
     listener: Arc<ListenerPlan>,
+    peer: Address,
+    /// Where its address is known, if that is limited.
+    place: Option<Place>,
+    /// When something happened last.
+    rested: u64,
+    /// Bytes given to the stream in all.
+    offered: u64,
+    /// Those that the kernel had accepted at `watched`.
+    accepted: u64,
+    /// Since when it is watched whether it takes output: the lower half of the tick.
+    watched: u32,
+    watching: bool,
     paused: bool,
     /// Nothing more is read or owed; it ends once its output is sent.
     closing: bool,
-    stall: Stall,
+    /// Its session is in the shard's list of those to flush.
+    pub(crate) dirty: bool,
 }
 
-/// Whether a client takes its output.
-#[derive(Debug, Default)]
-struct Stall {
-    armed: bool,
-    /// Bytes given to the stream in all.
-    offered: u64,
-    /// Those that the kernel had accepted when the deadline was armed.
-    accepted: u64,
+/// A peer's address in half the space, for most.
+#[derive(Debug)]
+enum Address {
+    V4(Ipv4Addr, u16),
+    V6(Box<SocketAddrV6>),
+    Local,
+    Inside,
+}
+
+impl From<Peer> for Address {
+    fn from(peer: Peer) -> Self {
+        match peer {
+            Peer::Internet(SocketAddr::V4(address)) => Self::V4(*address.ip(), address.port()),
+            Peer::Internet(SocketAddr::V6(address)) => Self::V6(Box::new(address)),
+            Peer::Local => Self::Local,
+            Peer::Inside => Self::Inside,
+        }
+    }
+}
+
+/// What a look at a client shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Fine,
+    /// Nothing has happened for the time that a client may be idle.
+    Idle,
+    /// It has taken nothing for the time that it may take nothing.
+    Stalled,
 }
 
 impl Transport {
@@ -49,23 +86,40 @@ impl Transport {
         listener: Arc<ListenerPlan>,
     ) -> Self {
         calls.limits(stream, listener.limits);
-        let stall = Stall::default();
-        let transport =
-            Self { stream, peer, entry, listener, paused: false, closing: false, stall };
-        transport.rest(calls);
-        transport
+        if let Some(idle) = listener.idle {
+            calls.deadline_in(stream, LOOK, idle);
+        }
+        Self {
+            stream,
+            listener,
+            peer: peer.into(),
+            place: entry.map(|entry| entry.place),
+            rested: calls.tick(),
+            offered: 0,
+            accepted: 0,
+            watched: 0,
+            watching: false,
+            paused: false,
+            closing: false,
+            dirty: false,
+        }
     }
 
     pub(crate) const fn stream(&self) -> StreamId {
         self.stream
     }
 
-    pub(crate) const fn peer(&self) -> Peer {
-        self.peer
+    pub(crate) fn peer(&self) -> Peer {
+        match &self.peer {
+            Address::V4(ip, port) => Peer::Internet(SocketAddrV4::new(*ip, *port).into()),
+            Address::V6(address) => Peer::Internet(SocketAddr::V6(**address)),
+            Address::Local => Peer::Local,
+            Address::Inside => Peer::Inside,
+        }
     }
 
-    pub(crate) const fn entry(&self) -> Option<Entry> {
-        self.entry
+    pub(crate) fn entry(&self) -> Option<Entry> {
+        self.place.map(|place| Entry { listener: self.listener.place, place })
     }
 
     pub(crate) const fn listener(&self) -> &Arc<ListenerPlan> {
@@ -119,16 +173,14 @@ impl Transport {
     }
 
     fn sent(&mut self, calls: &mut Calls<'_>, length: usize) {
-        self.stall.offered += length as u64;
-        self.watch_output(calls);
+        self.offered += length as u64;
         self.rest(calls);
+        self.watch_output(calls);
     }
 
     /// Something happened: the idle time begins anew.
-    pub(crate) fn rest(&self, calls: &mut Calls<'_>) {
-        if let Some(idle) = self.listener.idle {
-            calls.deadline_in(self.stream, IDLE, idle);
-        }
+    pub(crate) fn rest(&mut self, calls: &Calls<'_>) {
+        self.rested = calls.tick();
     }
 
     /// What was begun must come to its end within `after`.
@@ -141,29 +193,66 @@ impl Transport {
     }
 
     fn watch_output(&mut self, calls: &mut Calls<'_>) {
-        if let (Some(stall), false) = (self.listener.write_stall, self.stall.armed) {
-            self.stall.armed = true;
-            self.stall.accepted = self.accepted(calls);
-            calls.deadline_in(self.stream, WRITE, stall);
+        if let (Some(stall), false) = (self.listener.write_stall, self.watching) {
+            self.watching = true;
+            self.watch_anew(calls);
+            let idle = self.listener.idle.unwrap_or(stall);
+            calls.deadline_in(self.stream, LOOK, stall.min(idle));
         }
     }
 
-    fn accepted(&self, calls: &Calls<'_>) -> u64 {
-        self.stall.offered - calls.queued(self.stream) as u64
+    fn watch_anew(&mut self, calls: &Calls<'_>) {
+        self.watched = lower_half(calls.tick());
+        self.accepted = self.accepted_by_kernel(calls);
     }
 
-    /// The time to look whether the client takes its output has come. True when it took nothing.
-    pub(crate) fn handle_write_deadline(&mut self, calls: &mut Calls<'_>) -> bool {
-        self.stall.armed = false;
-        let accepted = self.accepted(calls);
-        if accepted == self.stall.offered {
-            return false;
+    fn accepted_by_kernel(&self, calls: &Calls<'_>) -> u64 {
+        self.offered - calls.queued(self.stream) as u64
+    }
+
+    /// Output is to come that does not pass here.
+    pub(crate) fn expect(&mut self, calls: &mut Calls<'_>) {
+        self.watch_output(calls);
+    }
+
+    /// So much of that was taken.
+    pub(crate) fn relayed(&mut self, calls: &mut Calls<'_>, count: u64) {
+        self.offered += count;
+        self.rest(calls);
+        self.watch_output(calls);
+    }
+
+    /// The time to look at the client has come. `waited_for`: output waits for it that does not pass
+    /// here.
+    pub(crate) fn look(&mut self, calls: &mut Calls<'_>, waited_for: bool) -> Look {
+        let now = calls.tick();
+        let since = Duration::from_millis(lower_half(now).wrapping_sub(self.watched).into());
+        if self.watching && self.listener.write_stall.is_some_and(|stall| since >= stall) {
+            if self.queued(calls) == 0 && !waited_for {
+                self.watching = false;
+            } else if self.accepted_by_kernel(calls) == self.accepted {
+                return Look::Stalled;
+            } else {
+                self.watch_anew(calls);
+            }
         }
-        let stalled = accepted == self.stall.accepted;
-        if !stalled {
-            self.watch_output(calls);
+        let rested = Duration::from_millis(now - self.rested);
+        if self.listener.idle.is_some_and(|idle| rested >= idle) {
+            return Look::Idle;
         }
-        stalled
+        self.arm_look(calls);
+        Look::Fine
+    }
+
+    /// The next look is when the client has been idle for long enough, or has stalled.
+    pub(crate) fn arm_look(&self, calls: &mut Calls<'_>) {
+        let now = calls.tick();
+        let idle = self.listener.idle.map(|idle| left(idle, now - self.rested));
+        let stall = self.listener.write_stall.filter(|_| self.watching);
+        let stall = stall.map(|stall| left(stall, lower_half(now).wrapping_sub(self.watched)));
+        if let Some(next) = [idle, stall].into_iter().flatten().min() {
+            calls.deadline_in(self.stream, LOOK, next);
+        }
     }
 
     /// Ends the stream once its output is sent, and waits for the client's end for `linger` at
@@ -173,4 +262,14 @@ impl Transport {
             calls.finish(self.stream, linger);
         }
     }
+}
+
+/// What is left of a time of which so many milliseconds have passed.
+fn left(of: Duration, passed: impl Into<u64>) -> Duration {
+    of.saturating_sub(Duration::from_millis(passed.into()))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "differences of lower halves are right")]
+const fn lower_half(tick: u64) -> u32 {
+    tick as u32
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use event::StreamId;
 use exchange::{Outcome, RequestId, Slice, WorkerId};
 
 use crate::form::Form;
@@ -78,6 +79,17 @@ pub(crate) enum Upward {
     Flow {
         id: RequestId,
         wanted: bool,
+    },
+    /// Much of a reply is still to come, which goes on as it lies: whoever takes it need not look.
+    Long {
+        id: RequestId,
+        from: StreamId,
+    },
+    /// So many bytes of it went on without being looked at, and whether that was all that does.
+    Relayed {
+        id: RequestId,
+        count: u64,
+        done: bool,
     },
     /// A part of a reply; more comes.
     Part {

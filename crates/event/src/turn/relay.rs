@@ -19,8 +19,8 @@ use crate::kernel::{Conduit, Kernel, Medium};
 use crate::stream::{Marks, Stream};
 use crate::{Event, Owner, StreamId};
 
-/// Bytes spliced at once: what a pipe holds.
-const SPLICE_MAX: usize = 64 << 10;
+/// Bytes spliced at once.
+const SPLICE_MAX: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Relay {
@@ -54,6 +54,11 @@ impl Relay {
     /// Bytes are in the conduit, to be spliced on.
     pub(crate) fn flies(&self) -> bool {
         matches!(self.way, Way::Splice(_)) && self.flying > 0
+    }
+
+    /// What came has not left: the other side is waited for.
+    pub(crate) fn waits_to_send(&self) -> bool {
+        self.waits || self.flying > 0
     }
 }
 
@@ -174,8 +179,18 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             result => {
                 note_end(stream, result);
+                self.release_conduit(relay);
                 0
             }
+        }
+    }
+
+    /// An empty pipe is for whoever splices next: a relay that waits for its bytes holds none.
+    fn release_conduit(&mut self, relay: &mut Relay) {
+        if relay.flying == 0
+            && let Way::Splice(conduit) = std::mem::replace(&mut relay.way, Way::Untried)
+        {
+            self.kernel.keep_conduit(conduit);
         }
     }
 
@@ -195,6 +210,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 self.state.counts.sent += count as u64;
                 relay.flying -= count;
                 relay.accepted += count as u64;
+                self.release_conduit(relay);
                 0
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -226,11 +242,6 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         if let Some(relay) = stream.relay.take() {
             self.state.relays.remove(&relay.to);
-            if let Way::Splice(conduit) = relay.way
-                && relay.flying == 0
-            {
-                self.kernel.keep_conduit(conduit);
-            }
         }
     }
 }

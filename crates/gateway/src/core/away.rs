@@ -103,11 +103,13 @@ impl Core {
                 true
             }
             Word::Whole | Word::Abandoned => true,
+            // Streams are of one loop alone.
+            Word::Unseen(_) => false,
         };
         match word {
             Word::More(part) => self.pass(id, part),
             word if told => self.tell(id, word),
-            Word::Hold | Word::GoOn | Word::Whole | Word::Abandoned => {}
+            Word::Hold | Word::GoOn | Word::Whole | Word::Abandoned | Word::Unseen(_) => {}
         }
     }
 
@@ -157,6 +159,7 @@ impl Core {
                 self.part(place, id, part);
             }
             Delivery::End(outcome) => self.deliver_end(id, outcome),
+            Delivery::Long(_) | Delivery::Relayed(..) => {}
         }
     }
 

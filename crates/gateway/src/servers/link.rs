@@ -10,6 +10,10 @@ use super::retry::Reached;
 use crate::form::{Expects, Form};
 use crate::upward::{Carried, Upward};
 
+/// A reply of which so much is still to come goes on without being looked at, where that can be: less
+/// costs more to arrange than it saves.
+const UNSEEN_MIN: u64 = 128 << 10;
+
 /// Why a link is of no use any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -62,6 +66,8 @@ pub(super) struct Flight {
     pub(super) held: bool,
     /// A byte of the reply came.
     begun: bool,
+    /// It was said that much is to come.
+    long: bool,
     reply: Reply,
     interim: u32,
     keep: bool,
@@ -113,6 +119,7 @@ impl Link {
             abandoned: false,
             held: false,
             begun: false,
+            long: false,
             reply: Reply::Head,
             interim: 0,
             keep: false,
@@ -207,6 +214,10 @@ impl Link {
                     }
                     data.consume(run.drop);
                     if run.pass + run.drop == 0 && !body.is_done() {
+                        if body.ahead() >= UNSEEN_MIN && !std::mem::replace(&mut flight.long, true)
+                        {
+                            up.push(Upward::Long { id: flight.id, from: self.stream });
+                        }
                         return Step::More;
                     }
                 }
@@ -219,6 +230,27 @@ impl Link {
                     return Step::More;
                 }
             }
+        }
+    }
+
+    /// What lies ahead of the body goes to this stream, as far as it need not be looked at: the last
+    /// byte comes here, and what the server says behind it.
+    pub(super) fn relay(&mut self, calls: &mut Calls<'_>, to: StreamId) {
+        if let Some(Flight { reply: Reply::Body(body), .. }) = &self.flight
+            && body.ahead() > 1
+        {
+            // Where a stream has gone, its end is told.
+            let _ = calls.relay(self.stream, to, Some(body.ahead() - 1));
+        }
+    }
+
+    /// So much of it has gone.
+    pub(super) fn relayed(&mut self, count: u64, done: bool, up: &mut Vec<Upward>) {
+        if let Some(flight) = &mut self.flight
+            && let Reply::Body(body) = &mut flight.reply
+        {
+            body.passed(count);
+            up.push(Upward::Relayed { id: flight.id, count, done });
         }
     }
 

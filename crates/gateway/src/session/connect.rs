@@ -70,7 +70,11 @@ impl Connect {
             Delivery::End(Outcome::Sorry(_, body)) => body.len(),
             Delivery::End(Outcome::Ended(..)) => 0,
             // Of messages only.
-            Delivery::Head(_) | Delivery::Page(_) | Delivery::Flow(_) => return,
+            Delivery::Head(_)
+            | Delivery::Page(_)
+            | Delivery::Flow(_)
+            | Delivery::Long(_)
+            | Delivery::Relayed(..) => return,
         };
         if self.request.is_none() {
             return;
@@ -98,7 +102,8 @@ impl Connect {
                     ended => ended,
                 });
             }
-            Delivery::Head(_) | Delivery::Page(_) | Delivery::Flow(_) => {}
+            // Those it left above.
+            _ => {}
         }
     }
 

@@ -24,6 +24,7 @@
 
 mod answers;
 mod asking;
+mod client;
 mod objects;
 mod refusing;
 mod storing;
@@ -31,7 +32,7 @@ mod told;
 
 use std::sync::Arc;
 
-use event::{Calls, Data};
+use event::{Calls, Data, StreamId};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
 use wire::http1::{
     Body, BodyKind, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via,
@@ -46,6 +47,8 @@ use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
 use crate::upward::Carried;
 use asking::Asking;
+pub(super) use client::Http;
+pub(crate) use client::Spares;
 use objects::{Course, Gathering};
 use told::{TEXT, Told, write_outcome};
 
@@ -89,6 +92,8 @@ struct Asked {
     wanted: bool,
     /// The worker was asked to wait with parts of the reply.
     holding: bool,
+    /// Where parts of the reply come from that go to the client unseen.
+    relayed_from: Option<StreamId>,
     /// How the answer of a pool that is sorry is told.
     page: Option<Arc<Page>>,
     /// Where the reply comes in chunks and the client knows none: where in them it is.
@@ -97,12 +102,13 @@ struct Asked {
     told: Told,
 }
 
+/// What was begun with a client and has not come to its end. Between two requests there is none.
 #[derive(Debug)]
-pub(super) struct Http {
+pub(crate) struct Dialogue {
     id: SessionId,
-    pool: usize,
-    /// Number of the request on its way, or of the next.
-    number: u64,
+    /// Number of the request on its way, or of the last one. Only the one on its way is compared, so
+    /// it may begin anew.
+    number: u32,
     scan: HeadScan,
     input: Input,
     asked: Option<Asked>,
@@ -121,12 +127,11 @@ impl HttpPlan {
     }
 }
 
-impl Http {
-    pub(super) fn new(id: SessionId, pool: usize) -> Self {
+impl Dialogue {
+    fn new(id: SessionId, number: u32) -> Self {
         Self {
             id,
-            pool,
-            number: 0,
+            number,
             scan: HeadScan::default(),
             input: Input::Head,
             asked: None,
@@ -134,6 +139,12 @@ impl Http {
             ending: false,
             watched: false,
         }
+    }
+
+    /// Whether nothing is begun or to be said.
+    fn is_over(&self) -> bool {
+        let open = matches!(self.input, Input::Head) && !self.scan.is_begun();
+        open && self.asked.is_none() && !self.ending && !self.watched
     }
 
     pub(super) fn handle_data(
@@ -227,7 +238,7 @@ impl Http {
         let mut ways = std::mem::take(&mut core.ways);
         let way = plan.routing.as_ref().map(|routing| routing.way(&head, &mut ways));
         let (pool, route, changes) = match way {
-            None => (self.pool, RouteId::REST, None),
+            None => (transport.listener().pool, RouteId::REST, None),
             Some(Way::Pool { pool, route, plan }) => (pool, route, Some(plan)),
             Some(way) => {
                 self.answer(transport, calls, head, &way, &ways, core);
@@ -291,8 +302,8 @@ impl Http {
             return self.refuse(transport, calls, refusal, core);
         }
         self.input = if body.is_done() { Input::Whole } else { Input::Body(body) };
-        self.number += 1;
-        let client = Client::Session { session: self.id, sequence: self.number };
+        self.number = self.number.wrapping_add(1);
+        let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
         let request = core.submit_message(client, transport.peer(), whole, form, pool);
         self.asked = Some(Asked {
             request,
@@ -303,6 +314,7 @@ impl Http {
             keep,
             wanted: false,
             holding: false,
+            relayed_from: None,
             page: None,
             chunks: None,
             told: Told::TEXT,
@@ -345,7 +357,7 @@ impl Http {
         let text = "a request that was begun did not end in time";
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, text);
         self.begin_refused(transport, 408, core);
-        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         self.refuse_with(transport, calls, 408, text, core);
     }
 
@@ -359,7 +371,9 @@ impl Http {
         delivery: Delivery,
         core: &mut Core,
     ) {
-        let Some(asked) = self.asked.as_mut().filter(|_| sequence == self.number) else { return };
+        let Some(asked) = self.asked.as_mut().filter(|_| sequence == u64::from(self.number)) else {
+            return;
+        };
         match delivery {
             Delivery::Head(head) => self.deliver_head(plan, transport, calls, head, core),
             Delivery::Page(page) => asked.page = Some(page),
@@ -368,6 +382,17 @@ impl Http {
                     asked.begin(transport, calls, core);
                 }
                 asked.send_part(transport, calls, part);
+            }
+            Delivery::Long(from) => {
+                if asked.output == Output::Begun(Sending::Verbatim) {
+                    asked.relayed_from = Some(from);
+                    transport.expect(calls);
+                    core.take_unseen(asked.request, transport.stream());
+                }
+            }
+            Delivery::Relayed(count, done) => {
+                transport.relayed(calls, count);
+                asked.relayed_from.take_if(|_| done);
             }
             Delivery::Flow(wanted) => {
                 asked.wanted = wanted;
@@ -470,21 +495,6 @@ impl Http {
         transport.resume(calls);
     }
 
-    pub(super) fn handle_eof(&mut self) {
-        if self.asked.is_none() {
-            self.input = Input::Ended;
-            self.ending = true;
-        }
-    }
-
-    pub(super) fn refuse_all(&mut self) {
-        self.refusing = true;
-        if self.asked.is_none() {
-            self.input = Input::Ended;
-            self.ending = true;
-        }
-    }
-
     pub(super) fn flush(
         &mut self,
         transport: &mut Transport,
@@ -503,14 +513,6 @@ impl Http {
         } else if matches!(self.input, Input::Head) && !transport.is_clogged(calls) {
             transport.resume(calls);
         }
-    }
-
-    pub(super) fn abandoned(&self) -> Option<RequestId> {
-        self.asked.as_ref().map(|asked| asked.request)
-    }
-
-    pub(super) fn is_owed(&self) -> bool {
-        self.asked.is_some()
     }
 }
 

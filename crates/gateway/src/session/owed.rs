@@ -162,7 +162,11 @@ impl Owed {
             Delivery::Part(part) => (part_size(part), part.len()),
             Delivery::End(outcome) => (size(outcome), length(outcome)),
             // Of messages only; a frame has neither a head nor a body that follows it.
-            Delivery::Head(_) | Delivery::Page(_) | Delivery::Flow(_) => return None,
+            Delivery::Head(_)
+            | Delivery::Page(_)
+            | Delivery::Flow(_)
+            | Delivery::Long(_)
+            | Delivery::Relayed(..) => return None,
         };
         // Beside others, or behind parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.is_parted);
@@ -192,7 +196,8 @@ impl Owed {
                 reply.request = None;
                 reply.outcome = Some(outcome);
             }
-            (None, Delivery::Head(_) | Delivery::Page(_) | Delivery::Flow(_)) => {}
+            // Those it left above.
+            (None, _) => {}
         }
         self.note(number);
         told

@@ -57,7 +57,7 @@ impl Shard {
         let shard = self.core.others.me();
         let (index, generation) = self.sessions.insert_with(|index, generation| {
             let id = SessionId { shard, index, generation };
-            Session::open(calls, id, stream, (peer, entry), plan, place, &mut self.core)
+            Session::open(calls, id, stream, (peer, entry), plan, &mut self.core)
         });
         let id = SessionId { shard, index, generation };
         self.set_role(stream, Role::Session(id));
@@ -103,9 +103,9 @@ impl Shard {
 
     pub(super) fn remove_session(&mut self, id: SessionId, cause: Cause) {
         let Some(session) = self.sessions.remove(id.index as usize, id.generation) else { return };
-        let listener = &mut self.listeners[session.listener_place];
+        let listener = &mut self.listeners[session.listener_place()];
         listener.open -= 1;
-        self.fleet.close(session.listener_place);
+        self.fleet.close(session.listener_place());
         listener.stalled += u64::from(cause == Cause::Stalled);
         for request in session.abandoned() {
             self.core.abandon(request, cause);
@@ -119,7 +119,7 @@ impl Shard {
         for id in dirty.drain(..) {
             let found = self.sessions.get_mut(id.index as usize, id.generation);
             if let Some(session) = found {
-                session.dirty = false;
+                session.set_dirty(false);
                 session.flush(calls, &mut self.core, &mut self.scratch);
             }
         }

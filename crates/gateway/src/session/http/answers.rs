@@ -4,12 +4,12 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, RequestHead, write_answer};
 
-use super::{Http, Input, TEXT};
+use super::{Dialogue, Input, TEXT};
 use crate::core::Core;
 use crate::routing::{Scratch, Way};
 use crate::transport::Transport;
 
-impl Http {
+impl Dialogue {
     /// Answers a request whose way leads to no pool. A body of it is not read: the connection ends
     /// behind the answer.
     pub(super) fn answer(
@@ -41,7 +41,7 @@ impl Http {
         if let Some(trail) = core.logbook.pending() {
             trail.status = status;
         }
-        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let text = text + "\n";
         let (content_type, body) = match way {
             Way::Answer { content_type, body, .. } => (*content_type, *body),

@@ -11,7 +11,7 @@ use wire::http1::{
     Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_answer, write_open_answer,
 };
 
-use super::{Asked, Http, Input, Output, Sending, Told};
+use super::{Asked, Dialogue, Input, Output, Sending, Told};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -27,7 +27,7 @@ pub(super) struct Asking<'a> {
     pub(super) target: Option<&'a [u8]>,
 }
 
-impl Http {
+impl Dialogue {
     /// Submits a question.
     pub(super) fn ask_question(
         &mut self,
@@ -43,7 +43,7 @@ impl Http {
             let text = "a question has no body";
             self.begin_refused(transport, 413, core);
             let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, text);
-            core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+            core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
             return self.refuse_with(transport, calls, 413, text, core);
         }
         let (method, version) = (head.method(), head.version);
@@ -57,7 +57,7 @@ impl Http {
         let record = Slice::copy_of(&out);
         core.scratch = out;
         head.recycle();
-        self.number += 1;
+        self.number = self.number.wrapping_add(1);
         let mut asked = Asked {
             // Nobody's, until it is submitted.
             request: exchange::RequestId::new(0, 0),
@@ -68,6 +68,7 @@ impl Http {
             keep,
             wanted: false,
             holding: false,
+            relayed_from: None,
             page: None,
             chunks: None,
             told: Told { status: 200, content_type: question.content_type },
@@ -75,7 +76,7 @@ impl Http {
         match read {
             Ok(()) => {
                 self.input = Input::Whole;
-                let client = Client::Session { session: self.id, sequence: self.number };
+                let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
                 // Of a reply to HEAD nothing is sent but its length, which takes all of it.
                 let form = Form { streams: method == Method::Get, ..Form::default() };
                 let peer = transport.peer();
@@ -97,7 +98,7 @@ impl Http {
     ) {
         self.begin_refused(transport, why.status(), core);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text());
-        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let body = format!("{}\n", why.text());
         let answer = Answer {
             status: why.status(),

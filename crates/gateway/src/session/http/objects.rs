@@ -5,7 +5,7 @@ use event::{Calls, Data};
 use exchange::{Peer, Slice};
 use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 
-use super::{Asked, Http, Input, Output, Told, via};
+use super::{Asked, Dialogue, Input, Output, Told, via};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -89,7 +89,7 @@ impl Gathering {
     }
 }
 
-impl Http {
+impl Dialogue {
     /// Begins a request to a program.
     pub(super) fn ask_object(
         &mut self,
@@ -176,8 +176,8 @@ impl Http {
         if let Some(trail) = core.logbook.pending() {
             trail.bytes_in = held.len() as u64;
         }
-        self.number += 1;
-        let client = Client::Session { session: self.id, sequence: self.number };
+        self.number = self.number.wrapping_add(1);
+        let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
         let request = core.submit_message(client, peer, body, form, pool);
         self.asked = Some(Asked {
             request,
@@ -188,6 +188,7 @@ impl Http {
             keep: keep && !self.refusing,
             wanted: false,
             holding: false,
+            relayed_from: None,
             page: None,
             chunks: None,
             told,

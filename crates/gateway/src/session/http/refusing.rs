@@ -4,11 +4,11 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, BodyKind, Method, Refusal, RequestHead, Version, write_answer};
 
-use super::{Http, Input, Output, Told, write_outcome};
+use super::{Dialogue, Input, Output, Told, write_outcome};
 use crate::core::Core;
 use crate::transport::Transport;
 
-impl Http {
+impl Dialogue {
     /// A request is answered without a worker. The connection goes on where no body is to come.
     pub(super) fn refuse_whole(
         &mut self,
@@ -18,7 +18,7 @@ impl Http {
         outcome: &Outcome,
         core: &mut Core,
     ) {
-        core.refused_at_receipt(self.pool, transport.peer(), outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.peer(), outcome);
         let whole = matches!(head.body, BodyKind::None);
         let keep = head.connection.keep_alive && whole && !self.refusing;
         let mut out = std::mem::take(&mut core.scratch);
@@ -45,7 +45,7 @@ impl Http {
         self.begin_refused(transport, refusal.status(), core);
         let text = format!("{}: {}", refusal.word(), refusal.text());
         let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, &text);
-        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         self.refuse_with(transport, calls, refusal.status(), &text, core);
     }
 

@@ -7,14 +7,14 @@ use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, Method, RequestHead, write_answer};
 
 use super::objects::Gathering;
-use super::{Http, Input, TEXT};
+use super::{Dialogue, Input, TEXT};
 use crate::core::Core;
 use crate::plan::HttpPlan;
 use crate::transport::Transport;
 
 const NOT_STORED: &str = "only what is POSTed is stored here";
 
-impl Http {
+impl Dialogue {
     /// Takes the record that is to be stored.
     pub(super) fn ask_to_store(
         &mut self,
@@ -43,7 +43,7 @@ impl Http {
     ) {
         self.begin_refused(transport, 405, core);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_STORED);
-        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let body = format!("{NOT_STORED}\n");
         let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.refusing;
         let answer = Answer {

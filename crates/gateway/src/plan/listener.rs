@@ -1,0 +1,137 @@
+//! Listeners made ready.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use event::StreamLimits;
+use settings::{FrameOver, HalfClose, LastLine, Protocol, ReplyStyle};
+use wire::Marks;
+
+use super::{
+    FramesPlan, FrontPlan, HttpPlan, ListenerPlan, PlanError, program, routes, unless_zero,
+};
+use crate::transport::STALL_MAX;
+
+/// Bytes that a frame adds to the reply in it, at most.
+const MARKS_SLACK: usize = 256;
+/// Received bytes that may wait beyond one line: what comes in one turn behind it.
+const HOLD_SLACK: usize = 512 << 10;
+
+pub(crate) fn listener(
+    listener: settings::Listener,
+    listener_place: usize,
+    places: &BTreeMap<String, usize>,
+) -> Result<ListenerPlan, PlanError> {
+    let settings::Listener {
+        name,
+        listen: _,  // bound by whoever starts the shard
+        backlog: _, // the same
+        reuse_address: _,
+        protocol,
+        pool,
+        reply,
+        half_close,
+        last_line,
+        connections_max,
+        frame_max,
+        frame_over,
+        in_flight_max,
+        reply_held_max,
+        send_max,
+        idle,
+        read,
+        write_stall,
+        access_log,
+        addresses,
+        http,
+    } = listener;
+    let place =
+        |pool: &str| places.get(pool).copied().ok_or_else(|| PlanError::NoPool(pool.to_owned()));
+    let rest = pool.as_deref().map(place).transpose()?;
+    let first = http.routes.iter().find_map(settings::Route::pool).map(place).transpose()?;
+    let pool = rest.or(first).unwrap_or_default();
+    let frames = |framing| FramesPlan {
+        framing,
+        over: match frame_over {
+            FrameOver::Skip => wire::Over::Skip,
+            FrameOver::End => wire::Over::End,
+        },
+        marks: match reply {
+            ReplyStyle::Plain => Marks::Plain,
+            ReplyStyle::Status => Marks::Status,
+        },
+        accepts_last: last_line == LastLine::Accept,
+        frame_max,
+        in_flight_max: in_flight_max as usize,
+        reply_held_max,
+        send_max,
+        read: unless_zero(read),
+    };
+    let (hold_max, front) = match protocol {
+        Protocol::Frames(framing) => {
+            let framing = program::wire_framing(framing);
+            (framing.hold_max(frame_max), FrontPlan::Frames(Arc::new(frames(framing))))
+        }
+        Protocol::Connect => (0, FrontPlan::Connect),
+        Protocol::Datagrams => (0, FrontPlan::Datagrams),
+        Protocol::Http => {
+            (0, FrontPlan::Http(Arc::new(http_plan(http, &name, unless_zero(read), rest, places)?)))
+        }
+    };
+    Ok(ListenerPlan {
+        name,
+        place: listener_place,
+        pool,
+        // Who speaks HTTP and ends its direction with a reply owed has left (contract 8).
+        keeps_half_closed: half_close == HalfClose::Keep && protocol != Protocol::Http,
+        connections_max,
+        datagram_max: frame_max,
+        idle: unless_zero(idle),
+        write_stall: unless_zero(write_stall).map(|stall| stall.min(STALL_MAX)),
+        limits: StreamLimits {
+            // A frame that is still coming, and what one read may bring behind it.
+            hold_max: hold_max.saturating_add(HOLD_SLACK),
+            send_high: send_max / 4,
+            send_low: send_max / 16,
+            // A reply of that size may go out behind what is no reason yet to wait.
+            send_max: send_max.saturating_add(send_max / 4).saturating_add(MARKS_SLACK),
+        },
+        front,
+        addresses,
+        is_logged: access_log,
+    })
+}
+
+fn http_plan(
+    http: settings::HttpListener,
+    name: &str,
+    read: Option<Duration>,
+    pool: Option<usize>,
+    places: &BTreeMap<String, usize>,
+) -> Result<HttpPlan, PlanError> {
+    let settings::HttpListener {
+        head_max,
+        body_max,
+        forwarded,
+        trusted,
+        routes,
+        authenticate,
+        request,
+        reply,
+    } = http;
+    let ways = routes::Ways { routes, authenticate, request, reply };
+    let routing = ways.routing(name, pool, places)?;
+    let limits = wire::http1::Limits {
+        head: head_max,
+        line: wire::http1::Limits::REQUEST.line.min(head_max),
+        body: body_max as u64,
+        ..wire::http1::Limits::REQUEST
+    };
+    let forwarded = match forwarded {
+        settings::Forwarded::Nothing => wire::http1::Forwarded::Nothing,
+        settings::Forwarded::Legacy => wire::http1::Forwarded::Legacy,
+        settings::Forwarded::Standard => wire::http1::Forwarded::Standard,
+    };
+    Ok(HttpPlan { limits, forwarded, trusted, host: name.to_owned(), read, routing })
+}

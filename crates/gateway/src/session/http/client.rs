@@ -1,0 +1,149 @@
+//! What a client of HTTP keeps while it is idle: next to nothing. The rest is there from the first
+//! byte of a request to the last of its reply.
+
+use std::sync::Arc;
+
+use event::{Calls, Data};
+use exchange::RequestId;
+
+use super::{Dialogue, Input};
+use crate::core::Core;
+use crate::exchanges::{Delivery, SessionId};
+use crate::plan::HttpPlan;
+use crate::transport::Transport;
+
+/// Dialogues that are kept for the next who asks: of as many clients as are busy in one turn.
+const SPARES_MAX: usize = 256;
+
+/// Dialogues that are over.
+#[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "the boxes move between here and the clients")]
+pub(crate) struct Spares(Vec<Box<Dialogue>>);
+
+impl Spares {
+    fn take(&mut self, client: &Http) -> Box<Dialogue> {
+        let Some(mut dialogue) = self.0.pop() else { return client.begin() };
+        dialogue.id = client.id;
+        dialogue.number = client.number;
+        dialogue
+    }
+
+    /// Takes back one that is over.
+    fn give(&mut self, dialogue: Box<Dialogue>) {
+        if self.0.len() < SPARES_MAX {
+            self.0.push(dialogue);
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::session) struct Http {
+    id: SessionId,
+    /// Number of its last request.
+    number: u32,
+    dialogue: Option<Box<Dialogue>>,
+}
+
+impl Http {
+    pub(in crate::session) const fn new(id: SessionId) -> Self {
+        Self { id, number: 0, dialogue: None }
+    }
+
+    fn begin(&self) -> Box<Dialogue> {
+        Box::new(Dialogue::new(self.id, self.number))
+    }
+
+    pub(in crate::session) fn handle_data(
+        &mut self,
+        plan: &Arc<HttpPlan>,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        data: &mut Data<'_>,
+        core: &mut Core,
+    ) {
+        let mut dialogue = match self.dialogue.take() {
+            Some(dialogue) => dialogue,
+            None => core.dialogues.take(self),
+        };
+        dialogue.handle_data(plan, transport, calls, data, core);
+        self.dialogue = Some(dialogue);
+    }
+
+    /// Something came of the request on its way.
+    pub(in crate::session) fn deliver(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        sequence: u64,
+        delivery: Delivery,
+        core: &mut Core,
+    ) {
+        if let Some(dialogue) = &mut self.dialogue {
+            dialogue.deliver(plan, transport, calls, sequence, delivery, core);
+        }
+    }
+
+    /// Whether a reply waits for the client that is not in its output.
+    pub(in crate::session) fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
+        let asked = self.dialogue.as_ref().and_then(|dialogue| dialogue.asked.as_ref());
+        let from = asked.and_then(|asked| asked.relayed_from);
+        from.is_some_and(|from| calls.relay_waits(from))
+    }
+
+    /// A head or a body did not come in time.
+    pub(in crate::session) fn handle_slow(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        if let Some(dialogue) = &mut self.dialogue {
+            dialogue.handle_slow(transport, calls, core);
+        }
+    }
+
+    pub(in crate::session) fn handle_eof(&mut self) {
+        self.end(|_| {});
+    }
+
+    pub(in crate::session) fn refuse_all(&mut self) {
+        self.end(|dialogue| dialogue.refusing = true);
+    }
+
+    /// No further request is taken. Where none is on its way the client is told the end.
+    fn end(&mut self, also: impl FnOnce(&mut Dialogue)) {
+        let mut dialogue = self.dialogue.take().unwrap_or_else(|| self.begin());
+        also(&mut dialogue);
+        if dialogue.asked.is_none() {
+            dialogue.input = Input::Ended;
+            dialogue.ending = true;
+        }
+        self.dialogue = Some(dialogue);
+    }
+
+    pub(in crate::session) fn flush(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        match &mut self.dialogue {
+            Some(dialogue) => dialogue.flush(transport, calls, core),
+            None if transport.is_clogged(calls) => {}
+            None => transport.resume(calls),
+        }
+        if let Some(dialogue) = self.dialogue.take_if(|dialogue| dialogue.is_over()) {
+            self.number = dialogue.number;
+            core.dialogues.give(dialogue);
+        }
+    }
+
+    pub(in crate::session) fn abandoned(&self) -> Option<RequestId> {
+        Some(self.dialogue.as_ref()?.asked.as_ref()?.request)
+    }
+
+    pub(in crate::session) fn is_owed(&self) -> bool {
+        self.dialogue.as_ref().is_some_and(|dialogue| dialogue.asked.is_some())
+    }
+}

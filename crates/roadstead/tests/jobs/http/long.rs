@@ -1,0 +1,174 @@
+//! Replies so long that they go on without being looked at, and what may happen to them meanwhile.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
+use std::sync::mpsc::channel;
+
+use super::{CLOSE, connect, read_until, rest, serve, serve_pool, status, talk};
+use crate::daemon::{Daemon, until};
+use crate::http_server::{Answer, Server};
+
+const LONG: usize = 8 << 20;
+const GET: &str = "GET /long HTTP/1.1\r\nHost: a\r\n\r\n";
+
+fn body(length: usize) -> Vec<u8> {
+    (0..length).map(|place| (place * 7 + place / 251).to_le_bytes()[0]).collect()
+}
+
+fn long_reply(length: usize, sent: usize) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+    [head.as_bytes(), &body(sent)].concat()
+}
+
+/// Bytes that the daemon has in memory.
+fn memory(daemon: &Daemon) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
+}
+
+#[test]
+fn long_replies_of_every_framing_arrive_whole_one_behind_the_other() {
+    let chunk = [b"400000\r\n", &body(4 << 20)[..], b"\r\n5\r\nhello\r\n0\r\n\r\n"].concat();
+    let chunks = [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &chunk[..]].concat();
+    let until_end = [b"HTTP/1.0 200 OK\r\n\r\n", &body(LONG)[..]].concat();
+    let server = Server::start(&[
+        ("/long", Answer::Bytes(long_reply(LONG, LONG))),
+        ("/chunks", Answer::Bytes(chunks.clone())),
+        ("/end", Answer::Last(until_end.clone())),
+    ]);
+    let (_folder, daemon) = serve(&server, "", "");
+    let mut client = connect(&daemon);
+    for round in 0..3 {
+        for (path, expected) in [("/long", &long_reply(LONG, LONG)), ("/chunks", &chunks)] {
+            write!(client, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            let mut said = vec![0; expected.len()];
+            client.read_exact(&mut said).unwrap();
+            assert!(said == *expected, "{path}, round {round}");
+        }
+        write!(client, "POST /{round} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nmine")
+            .unwrap();
+        assert!(read_until(&mut client, "mine").ends_with("\r\n\r\nmine"));
+    }
+    let mut client = connect(&daemon);
+    client.write_all(b"GET /end HTTP/1.0\r\n\r\n").unwrap();
+    let mut said = Vec::new();
+    client.read_to_end(&mut said).unwrap();
+    assert!(said.ends_with(&body(LONG)), "{} bytes", said.len());
+}
+
+#[test]
+fn a_long_reply_that_is_cut_ends_its_connection_and_harms_no_other() {
+    let evil = [&long_reply(LONG, LONG)[..], b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"];
+    let server = Server::start(&[
+        ("/long", Answer::Last(long_reply(LONG, LONG / 2))),
+        ("/evil", Answer::Bytes(evil.concat())),
+    ]);
+    let (_folder, daemon) = serve(&server, "", "");
+    for _ in 0..5 {
+        let mut client = connect(&daemon);
+        client.write_all(GET.as_bytes()).unwrap();
+        let mut said = Vec::new();
+        // A reset tells it as well.
+        let _ = client.read_to_end(&mut said);
+        assert!(long_reply(LONG, LONG / 2).starts_with(&said), "{} bytes", said.len());
+        let mut client = connect(&daemon);
+        write!(client, "GET /evil HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let mut said = vec![0; long_reply(LONG, LONG).len()];
+        client.read_exact(&mut said).unwrap();
+        let post = format!("POST /fine HTTP/1.1\r\nContent-Length: 4\r\n{CLOSE}mine");
+        assert!(talk(&daemon, &post).ends_with("\r\n\r\nmine"));
+        client.write_all(post.as_bytes()).unwrap();
+        assert!(rest(&mut client).ends_with("\r\n\r\nmine"));
+    }
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_of_a_long_reply_takes_it_along() {
+    let server = Server::start(&[("/long", Answer::Bytes(long_reply(LONG, LONG)))]);
+    let (_folder, daemon) = serve(&server, "", "server_requests_max = 1");
+    for _ in 0..5 {
+        let mut client = connect(&daemon);
+        client.write_all(GET.as_bytes()).unwrap();
+        client.read_exact(&mut [0; 300_000]).unwrap();
+        client.shutdown(Shutdown::Both).unwrap();
+        // The one slot is free again.
+        assert_eq!(status(&talk(&daemon, format!("GET /fine HTTP/1.1\r\n{CLOSE}"))), "200");
+    }
+}
+
+#[test]
+fn slow_readers_of_long_replies_cost_no_more_memory_than_their_limit() {
+    let chunks = [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
+        [b"4000\r\n", &body(0x4000)[..], b"\r\n"].concat().repeat(LONG / 0x4000),
+        b"0\r\n\r\n".to_vec(),
+    ];
+    let replies = [("/long", long_reply(LONG, LONG)), ("/chunks", chunks.concat())];
+    let answers = replies.clone().map(|(path, reply)| (path, Answer::Bytes(reply)));
+    let server = Server::start(&answers);
+    let (_folder, daemon) = serve(&server, "send_max = \"256KiB\"", "");
+    let before = memory(&daemon);
+    let clients: Vec<_> = (0..32)
+        .map(|number| {
+            let (path, reply) = &replies[number % 2];
+            let mut client = connect(&daemon);
+            write!(client, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            let mut first = vec![0; 1000];
+            client.read_exact(&mut first).unwrap();
+            (client, first, reply)
+        })
+        .collect();
+    // Others go on beside them.
+    for _ in 0..20 {
+        assert_eq!(status(&talk(&daemon, format!("GET /fine HTTP/1.1\r\n{CLOSE}"))), "200");
+        let grown = memory(&daemon).saturating_sub(before);
+        assert!(grown < 32 * (256 << 10) * 2, "{grown} bytes");
+    }
+    for (mut client, mut said, reply) in clients {
+        let first = said.len();
+        said.resize(reply.len(), 0);
+        client.read_exact(&mut said[first..]).unwrap();
+        assert!(said == *reply);
+    }
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (go_on, waits) = channel::<()>();
+    // To the first it says half, and the rest when it is told to; to the second all.
+    let serving = std::thread::spawn(move || {
+        let reply = long_reply(LONG, LONG);
+        let (mut first, _) = listener.accept().unwrap();
+        read_until(&mut first, "\r\n\r\n");
+        first.write_all(&reply[..LONG / 2]).unwrap();
+        let (mut second, _) = listener.accept().unwrap();
+        read_until(&mut second, "\r\n\r\n");
+        // Its client is cut in the middle.
+        let _ = second.write_all(&long_reply(LONG * 8, LONG * 8));
+        waits.recv().unwrap();
+        first.write_all(&reply[LONG / 2..]).unwrap();
+        let _ = first.read(&mut [0]);
+    });
+    let pool = format!("servers = [\"127.0.0.1:{port}\"]");
+    let (_folder, daemon) = serve_pool("write_stall = \"300ms\"", &pool);
+    let mut patient = connect(&daemon);
+    patient.write_all(GET.as_bytes()).unwrap();
+    let mut said = vec![0; LONG / 2];
+    patient.read_exact(&mut said).unwrap();
+    let mut lazy = connect(&daemon);
+    lazy.write_all(GET.as_bytes()).unwrap();
+    until("the lazy one to be cut", || {
+        daemon.metric("roadstead_clients_stalled_total", &["main"]) == 1
+    });
+    go_on.send(()).unwrap();
+    let reply = long_reply(LONG, LONG);
+    said.resize(reply.len(), 0);
+    patient.read_exact(&mut said[LONG / 2..]).unwrap();
+    assert!(said == reply);
+    drop((patient, lazy));
+    drop(daemon);
+    serving.join().unwrap();
+}
