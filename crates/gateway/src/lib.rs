@@ -29,6 +29,7 @@ mod exchanges;
 mod fleet;
 mod form;
 mod handlers;
+mod hosted;
 mod journal;
 mod logbook;
 mod mail;

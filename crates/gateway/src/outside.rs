@@ -36,6 +36,15 @@ impl Runner for Threads {
     }
 }
 
+/// What a stream to a worker was opened for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Opened {
+    /// Requests.
+    Link(LinkId),
+    /// To see whether it accepts connections.
+    Trial(WorkerId),
+}
+
 /// What workers need from outside the shard.
 pub(crate) struct Outside {
     pub(crate) spawner: Box<dyn Spawn>,
@@ -44,8 +53,8 @@ pub(crate) struct Outside {
     /// Which worker a report of the spawner is about.
     pub(crate) tokens: BTreeMap<u64, (usize, WorkerId)>,
     pub(crate) token_next: u64,
-    /// Streams of servers that were opened, by pool: the shard is to know whose they are.
-    pub(crate) opened: Vec<(StreamId, usize, LinkId)>,
+    /// Streams to workers that were opened, by pool: the shard is to know whose they are.
+    pub(crate) opened: Vec<(StreamId, usize, Opened)>,
     /// Streams of checks that were opened, by pool and the place of the worker.
     pub(crate) opened_checks: Vec<(StreamId, usize, usize)>,
     /// Which check a report of the spawner is about: its pool and the place of the worker.

@@ -27,7 +27,7 @@ pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
 pub(crate) use cookie::CookiePlan;
 pub(crate) use listener::listener;
 pub(crate) use page::{Page, SorryPlan};
-pub(crate) use program::{ProgramPlan, StreamPlan, TimesPlan};
+pub(crate) use program::{HostedPlan, ProgramPlan, StreamPlan, TimesPlan};
 pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
 pub(crate) use takes::Takes;
 pub(crate) use terms::Terms;
@@ -153,6 +153,8 @@ pub(crate) struct ServersPlan {
     pub(crate) idle: Duration,
     /// Checks say when a server is down; without them it retires when it cannot be connected to.
     pub(crate) checked: bool,
+    /// They are programs of ours.
+    pub(crate) is_hosted: bool,
 }
 
 /// What a front of frames needs to know.
@@ -203,6 +205,8 @@ pub(crate) struct OwnPlan {
 pub(crate) enum WorkersPlan {
     Servers(Box<ServersPlan>),
     Programs(Arc<ProgramPlan>),
+    /// Programs that serve HTTP.
+    Hosted(Box<HostedPlan>),
     Handlers {
         factory: Arc<dyn exchange::Factory>,
         deadline: Duration,
@@ -244,6 +248,7 @@ fn servers_plan(servers: settings::Servers, deadline: Duration, checked: bool) -
         total: unless_zero(total),
         idle: keep,
         checked,
+        is_hosted: false,
     }
 }
 
@@ -297,9 +302,9 @@ pub(crate) fn pool(
     let takes = Takes::of(&worker);
     let (slots, settle, recycle, own, workers_plan) = match worker {
         Worker::Program(program) => {
-            let (plan, aside) = program::program(*program, deadline);
+            let (workers, aside) = program::program(*program, deadline);
             let program::Aside { pipeline, settle, recycle, own } = aside;
-            (pipeline, settle, recycle, own, WorkersPlan::Programs(Arc::new(plan)))
+            (pipeline, settle, recycle, own, workers)
         }
         Worker::Database(_) | Worker::Handler(_) => {
             let factory = workshop

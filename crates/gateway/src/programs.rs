@@ -71,11 +71,22 @@ pub(crate) struct Programs {
     pool: String,
     plan: Arc<ProgramPlan>,
     live: Vec<Option<Program>>,
+    /// How the last one that ended did.
+    pub(crate) epitaph: String,
+}
+
+/// What one program is started with beside what all of its pool are.
+#[derive(Debug, Default)]
+pub(crate) struct Outfit {
+    /// In place of the arguments of all.
+    pub(crate) arguments: Option<Vec<String>>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) socket: Option<spawn::Socket>,
 }
 
 impl Programs {
     pub(crate) fn new(pool: &str, plan: Arc<ProgramPlan>) -> Self {
-        Self { pool: pool.to_owned(), plan, live: Vec::new() }
+        Self { pool: pool.to_owned(), plan, live: Vec::new(), epitaph: String::new() }
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Program> {
@@ -88,6 +99,7 @@ impl Programs {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         place: usize,
+        outfit: Outfit,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
@@ -107,6 +119,7 @@ impl Programs {
             phase: Phase::Empty,
             link: None,
             stderr: Stderr::default(),
+            prints: Stderr::default(),
             exit: None,
             timer: None,
             expected: false,
@@ -116,27 +129,35 @@ impl Programs {
         if is_slot {
             up.push(Upward::Started { worker });
         } else {
-            self.launch(calls, worker, outside);
+            self.launch(calls, worker, outfit, outside);
         }
     }
 
     /// Starts the process of a worker that has none.
-    fn launch(&mut self, calls: &mut Calls<'_>, worker: WorkerId, outside: &mut Outside) {
+    fn launch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outfit: Outfit,
+        outside: &mut Outside,
+    ) {
         let plan = Arc::clone(&self.plan);
         let Some(program) = self.find(worker) else { return };
         program.token = outside.token(program.place, worker);
         program.phase = Phase::Starting;
         program.timer = Some(calls.timer(calls.now() + plan.times.start));
+        let Outfit { arguments, env, socket } = outfit;
         outside.spawner.start(
             program.token,
             spawn::Command {
                 program: plan.program.clone(),
-                arguments: plan.arguments.clone(),
+                arguments: arguments.unwrap_or_else(|| plan.arguments.clone()),
                 cwd: plan.cwd.clone(),
-                env: plan.env.clone(),
+                env: plan.env.iter().cloned().chain(env).collect(),
                 env_clear: plan.terms.env_clear,
                 name: program.name.clone(),
                 wiring: plan.terms.wiring,
+                socket,
                 bounds: plan.terms.bounds(worker.index()),
             },
         );
@@ -157,6 +178,9 @@ impl Programs {
         if program.phase != Phase::Starting {
             // It is to end already: without its pipes, which close here.
             return Vec::new();
+        }
+        if plan.is_hosted {
+            return program.listen_to(calls, pipes);
         }
         let hold_max = plan.framing.hold_max(plan.reply_max).saturating_add(HOLD_SLACK);
         let limits = StreamLimits { hold_max, ..StreamLimits::default() };
@@ -208,7 +232,7 @@ impl Programs {
         };
         if program.phase == Phase::Empty {
             program.pending = Some(request);
-            return self.launch(calls, worker, outside);
+            return self.launch(calls, worker, Outfit::default(), outside);
         }
         match program.link.as_mut() {
             Some(link) => link.send(calls, worker, request, deadline, up),
@@ -260,7 +284,11 @@ impl Programs {
             return;
         };
         let Some(link) = program.link.as_mut().filter(|_| pipe == Pipe::Output) else {
-            program.stderr.handle_data(calls.now(), &program.name, data, up);
+            let words = match pipe {
+                Pipe::Output => &mut program.prints,
+                Pipe::Input | Pipe::Error => &mut program.stderr,
+            };
+            words.handle_data(calls.now(), &program.name, data, up);
             return;
         };
         let before = link.answers;
@@ -307,9 +335,11 @@ impl Programs {
         up: &mut Vec<Upward>,
     ) {
         let (grace, framing) = (self.plan.grace, self.plan.framing);
+        let is_hosted = self.plan.is_hosted;
         let Some(program) = self.find(worker) else { return };
         match pipe {
             Pipe::Error => program.stderr.close(),
+            Pipe::Output if is_hosted => program.prints.close(),
             Pipe::Input | Pipe::Output => {
                 if program.phase == Phase::Serving && !program.is_slot {
                     up.push(Upward::Retired { worker });
@@ -392,18 +422,68 @@ impl Programs {
         self.live.iter().all(Option::is_none)
     }
 
+    /// One that serves HTTP accepts connections.
+    pub(crate) fn accepts(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        let starting = self.find(worker).filter(|program| program.phase == Phase::Starting);
+        if let Some(program) = starting {
+            program.serve(calls, up);
+        }
+    }
+
+    /// Its process is there, whether it serves yet or not.
+    pub(crate) fn runs(&mut self, worker: WorkerId) -> bool {
+        self.find(worker).is_some_and(|program| program.pid.is_some())
+    }
+
+    /// What a program that serves HTTP is called.
+    pub(crate) fn name(&self, worker: WorkerId) -> String {
+        format!("{}/{}", self.pool, worker.index())
+    }
+
+    /// It has answered something.
+    pub(crate) fn look_at_memory(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        outside: &Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.plan.watches_memory
+            && let Some(program) = self.find(worker)
+        {
+            program.look_at_memory(calls.now(), outside, up);
+        }
+    }
+
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
-        let live = self.live.iter().flatten();
-        live.map(|program| WorkerStatus {
-            name: program.name.clone(),
-            pid: program.pid,
-            state: match program.phase {
-                Phase::Starting => "starting",
-                Phase::Serving | Phase::Empty => "serving",
-                Phase::Silent | Phase::Ending | Phase::Told | Phase::Killed => "ending",
-            },
-            in_flight: program.link.as_ref().map_or(0, Link::in_flight),
-            served: program.served,
+        self.status_with(|place| match self.live.get(place).and_then(Option::as_ref) {
+            Some(program) => (program.link.as_ref().map_or(0, Link::in_flight), program.served),
+            None => (0, 0),
+        })
+    }
+
+    /// The same of programs that are asked otherwise: what each has in flight, and has served.
+    pub(crate) fn status_with(&self, load: impl Fn(usize) -> (usize, u64)) -> Vec<WorkerStatus> {
+        let live = self.live.iter().enumerate();
+        let live = live.filter_map(|(place, program)| Some((place, program.as_ref()?)));
+        live.map(|(place, program)| {
+            let (in_flight, served) = load(place);
+            WorkerStatus {
+                name: program.name.clone(),
+                pid: program.pid,
+                state: match program.phase {
+                    Phase::Starting => "starting",
+                    Phase::Serving | Phase::Empty => "serving",
+                    Phase::Silent | Phase::Ending | Phase::Told | Phase::Killed => "ending",
+                },
+                in_flight,
+                served,
+            }
         })
         .collect()
     }

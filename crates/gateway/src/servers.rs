@@ -16,7 +16,7 @@ use exchange::{Cause, Outcome, Phase, Request, RequestId, WorkerId};
 
 use crate::core::Word;
 use crate::form::Form;
-use crate::outside::Outside;
+use crate::outside::{Opened, Outside};
 use crate::plan::ServersPlan;
 use crate::status::WorkerStatus;
 use crate::table::Table;
@@ -85,6 +85,15 @@ impl Servers {
 
     fn link(&mut self, id: LinkId) -> Option<&mut Link> {
         self.links.get_mut(id.index as usize, id.generation)
+    }
+
+    /// Whoever is at this place listens there, and is called so.
+    pub(crate) fn settle_at(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
+        let nowhere = || (event::Address::Unix(std::path::PathBuf::new()), String::new());
+        if self.plan.addresses.len() <= worker.index() {
+            self.plan.addresses.resize_with(worker.index() + 1, nowhere);
+        }
+        self.plan.addresses[worker.index()] = (address, shown.to_owned());
     }
 
     /// A server serves.
@@ -156,7 +165,7 @@ impl Servers {
         calls.deadline_in(stream, LINK, self.plan.connect);
         let (index, generation) = self.links.insert(Link::new(stream, worker));
         let id = LinkId { index, generation };
-        outside.opened.push((stream, self.place, id));
+        outside.opened.push((stream, self.place, Opened::Link(id)));
         id
     }
 
@@ -259,6 +268,9 @@ impl Servers {
         let flight = link.flight.take();
         self.close(calls, id);
         let address = self.address(worker);
+        if self.plan.is_hosted && fault == Fault::Connect(std::io::ErrorKind::WouldBlock) {
+            return self.crowd(worker, flight, up);
+        }
         if matches!(fault, Fault::Connect(_) | Fault::ConnectLate) {
             if self.plan.checked {
                 up.push(Upward::Unreached { worker });
@@ -294,13 +306,65 @@ impl Servers {
         self.release(worker, false, up);
     }
 
+    /// More connections wait to be accepted than the program asked for. It serves, and to try at once
+    /// again would be to try all the time.
+    fn crowd(&mut self, worker: WorkerId, flight: Option<link::Flight>, up: &mut Vec<Upward>) {
+        let text = format!(
+            "{} lets no more connections wait: lower `pipeline`, or raise its backlog",
+            self.address(worker)
+        );
+        if let Some(flight) = flight.filter(|flight| !flight.abandoned) {
+            let outcome = Outcome::ended(Cause::Unreached, Phase::Work, &text);
+            up.push(Upward::Answered { id: flight.id, outcome });
+        }
+        self.release(worker, false, up);
+    }
+
+    /// It gets no further request, and ends once what it has is answered.
+    pub(crate) fn dismiss(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        self.retire(calls, worker, up);
+        self.try_end(worker, false, up);
+    }
+
+    /// It has gone: what it had goes back or ends.
+    pub(crate) fn vanish(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        self.retire(calls, worker, up);
+        for (index, generation) in self.links.ids() {
+            let id = LinkId { index, generation };
+            match self.link(id) {
+                Some(link) if link.worker == worker && link.flight.is_some() => {
+                    self.lose(calls, id, Fault::Ended, up);
+                }
+                Some(link) if link.worker == worker => self.close(calls, id),
+                _ => {}
+            }
+        }
+        self.try_end(worker, false, up);
+    }
+
+    /// Whose a link is.
+    pub(crate) fn worker_of(&mut self, id: LinkId) -> Option<WorkerId> {
+        self.link(id).map(|link| link.worker)
+    }
+
+    /// What whoever is at a place has in its hands, and what it has answered.
+    pub(crate) fn load(&self, place: usize) -> (usize, u64) {
+        let server = self.live.get(place).and_then(Option::as_ref);
+        server.map_or((0, 0), |server| (server.in_flight as usize, server.served))
+    }
+
     fn address(&mut self, worker: WorkerId) -> String {
         let place = self.find(worker).map(|server| server.place);
         place.map_or_else(String::new, |place| self.plan.addresses[place].1.clone())
     }
 
     /// It gets no further request until its pool starts it again.
-    fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub(crate) fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
         let Some(server) = self.find(worker) else { return };
         if server.retired.is_some() {
             return;

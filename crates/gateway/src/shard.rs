@@ -23,12 +23,10 @@ use crate::fleet::Fleet;
 use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::Metrics;
-use crate::outside::{Outside, Runner};
+use crate::outside::{Opened, Outside, Runner};
 use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Workshop};
-use crate::servers::Servers;
 use crate::session::Session;
 use crate::table::Table;
-use crate::upward::Upward;
 use crate::workers::Workers;
 
 mod clients;
@@ -36,6 +34,7 @@ mod datagrams;
 mod ending;
 mod mail;
 mod roles;
+mod workers;
 
 use roles::{Role, Roles};
 
@@ -255,37 +254,30 @@ impl Shard {
                     self.touch(id);
                 }
             }
-            Role::Server { place, link } => self.with_servers(place, |servers, up| {
-                servers.handle_data(calls, link, &mut data, up);
-            }),
+            Role::Server { place, link } => {
+                self.with_servers(calls, place, link, |servers, calls, up| {
+                    servers.handle_data(calls, link, &mut data, up);
+                });
+            }
+            Role::Trial { .. } => data.consume(data.bytes().len()),
             Role::Check { place, target } => {
                 self.core.with_checks(place, |checks, up| {
                     checks.handle_data(calls, target, stream, &mut data, up);
                 });
             }
             Role::Program { place, worker, pipe } => {
-                let outside = &mut self.outside;
-                self.core.with_workers(place, |workers, up| {
-                    if let Workers::Programs(programs) = workers {
-                        programs.handle_data(calls, worker, pipe, &mut data, outside, up);
-                    }
+                self.with_programs(calls, place, |programs, calls, outside, up| {
+                    programs.handle_data(calls, worker, pipe, &mut data, outside, up);
                 });
             }
         }
     }
 
-    /// Runs `act` on the servers of a pool.
-    fn with_servers(&mut self, place: usize, act: impl FnOnce(&mut Servers, &mut Vec<Upward>)) {
-        self.core.with_workers(place, |workers, up| {
-            if let Workers::Servers(servers) = workers {
-                act(servers, up);
-            }
-        });
-    }
-
     fn eof(&mut self, stream: StreamId, calls: &mut Calls<'_>) {
         if let Role::Server { place, link } = self.role(stream) {
-            return self.with_servers(place, |servers, up| servers.handle_eof(calls, link, up));
+            return self.with_servers(calls, place, link, |servers, calls, up| {
+                servers.handle_eof(calls, link, up);
+            });
         }
         if let Role::Check { place, target } = self.role(stream) {
             self.core.with_checks(place, |checks, up| checks.handle_eof(calls, target, stream, up));
@@ -311,8 +303,15 @@ impl Shard {
                 let stalled = reason == Reason::Overrun;
                 self.remove_session(id, if stalled { Cause::Stalled } else { Cause::Left });
             }
-            Role::Server { place, link } => self.with_servers(place, |servers, up| {
-                servers.handle_closed(calls, link, reason, up);
+            Role::Server { place, link } => {
+                self.with_servers(calls, place, link, |servers, calls, up| {
+                    servers.handle_closed(calls, link, reason, up);
+                });
+            }
+            Role::Trial { place, worker } => self.core.with_workers(place, |workers, _| {
+                if let Workers::Hosted(hosted) = workers {
+                    hosted.handle_closed(calls, worker, stream);
+                }
             }),
             Role::Check { place, target } => {
                 let now = calls.now();
@@ -321,11 +320,8 @@ impl Shard {
                 });
             }
             Role::Program { place, worker, pipe } => {
-                let outside = &mut self.outside;
-                self.core.with_workers(place, |workers, up| {
-                    if let Workers::Programs(programs) = workers {
-                        programs.handle_closed(calls, worker, pipe, outside, up);
-                    }
+                self.with_programs(calls, place, |programs, calls, outside, up| {
+                    programs.handle_closed(calls, worker, pipe, outside, up);
                 });
             }
         }
@@ -334,7 +330,7 @@ impl Shard {
 
     fn deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId, name: DeadlineName) {
         match self.role(stream) {
-            Role::Nobody | Role::Refused => {}
+            Role::Nobody | Role::Refused | Role::Trial { .. } => {}
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 let Some(session) = found else { return };
@@ -344,43 +340,20 @@ impl Shard {
                     self.touch(id);
                 }
             }
-            Role::Server { place, link } => self.with_servers(place, |servers, up| {
-                servers.handle_deadline(calls, link, name, up);
-            }),
+            Role::Server { place, link } => {
+                self.with_servers(calls, place, link, |servers, calls, up| {
+                    servers.handle_deadline(calls, link, name, up);
+                });
+            }
             Role::Check { place, target } => {
                 self.core.with_checks(place, |checks, up| {
                     checks.handle_deadline(calls, target, stream, up);
                 });
             }
             Role::Program { place, worker, pipe } => {
-                let outside = &mut self.outside;
-                self.core.with_workers(place, |workers, up| {
-                    if let Workers::Programs(programs) = workers {
-                        programs.handle_deadline(calls, worker, pipe, name, outside, up);
-                    }
+                self.with_programs(calls, place, |programs, calls, outside, up| {
+                    programs.handle_deadline(calls, worker, pipe, name, outside, up);
                 });
-            }
-        }
-    }
-
-    fn timer(&mut self, calls: &mut Calls<'_>, timer: TimerId) {
-        if self.pool_timer.is_some_and(|(it, _)| it == timer) {
-            self.pool_timer = Some((timer, None));
-            return self.core.handle_time();
-        }
-        if self.drain.is_timer(timer) {
-            return self.drain_timer(calls);
-        }
-        for place in 0..self.core.pools.len() {
-            let outside = &mut self.outside;
-            let found = self.core.with_workers(place, |workers, up| match workers {
-                Workers::Programs(programs) => programs.handle_timer(calls, timer, outside, up),
-                Workers::Handlers(handlers) => handlers.handle_timer(timer, up),
-                // Its timers are deadlines of links.
-                Workers::Servers(_) | Workers::Elsewhere => false,
-            });
-            if found {
-                return;
             }
         }
     }
@@ -390,8 +363,12 @@ impl Shard {
         self.core.pump(calls, &mut self.outside);
         // In their order: one that was closed again may have left its place to another.
         let mut opened = std::mem::take(&mut self.outside.opened);
-        for (stream, place, link) in opened.drain(..) {
-            self.set_role(stream, Role::Server { place, link });
+        for (stream, place, opened) in opened.drain(..) {
+            let role = match opened {
+                Opened::Link(link) => Role::Server { place, link },
+                Opened::Trial(worker) => Role::Trial { place, worker },
+            };
+            self.set_role(stream, role);
         }
         self.outside.opened = opened;
         for (stream, place, target) in std::mem::take(&mut self.outside.opened_checks) {
@@ -506,21 +483,33 @@ impl Owner for Shard {
             Event::Drained { stream } => match self.role(stream) {
                 Role::Session(id) => self.touch(id),
                 Role::Server { place, link } => {
-                    self.with_servers(place, |servers, up| servers.handle_drained(link, up));
+                    self.with_servers(calls, place, link, |servers, _, up| {
+                        servers.handle_drained(link, up);
+                    });
                 }
                 _ => {}
             },
             Event::Relayed { stream, count, done } => {
                 if let Role::Server { place, link } = self.role(stream) {
-                    self.with_servers(place, |servers, up| {
+                    self.with_servers(calls, place, link, |servers, calls, up| {
                         servers.handle_relayed(calls, link, (count, done), up);
                     });
                 }
             }
             Event::Connected { stream } => match self.role(stream) {
-                Role::Server { place, link } => self.with_servers(place, |servers, up| {
-                    servers.handle_connected(calls, link, up);
-                }),
+                Role::Server { place, link } => {
+                    self.with_servers(calls, place, link, |servers, calls, up| {
+                        servers.handle_connected(calls, link, up);
+                    });
+                }
+                Role::Trial { place, worker } => {
+                    let outside = &mut self.outside;
+                    self.core.with_workers(place, |workers, up| {
+                        if let Workers::Hosted(hosted) = workers {
+                            hosted.handle_connected(calls, worker, stream, outside, up);
+                        }
+                    });
+                }
                 Role::Check { place, target } => {
                     self.core.with_checks(place, |checks, up| {
                         checks.handle_connected(calls, target, stream, up);

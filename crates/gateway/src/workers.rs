@@ -6,9 +6,10 @@ use exchange::{Request, RequestId, WorkerId};
 use crate::core::Word;
 use crate::form::Form;
 use crate::handlers::Handlers;
+use crate::hosted::Hosted;
 use crate::outside::Outside;
 use crate::plan::WorkersPlan;
-use crate::programs::Programs;
+use crate::programs::{Outfit, Programs};
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -18,6 +19,7 @@ pub(crate) enum Workers {
     Programs(Programs),
     Handlers(Handlers),
     Servers(Box<Servers>),
+    Hosted(Box<Hosted>),
     /// On another shard: none of the calls below is ever made for them.
     Elsewhere,
 }
@@ -35,6 +37,7 @@ impl Workers {
         match plan {
             WorkersPlan::Servers(plan) => Self::Servers(Box::new(Servers::new(pool, *plan))),
             WorkersPlan::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
+            WorkersPlan::Hosted(plan) => Self::Hosted(Box::new(Hosted::new(pool, *plan))),
             WorkersPlan::Handlers { factory, deadline, reads } => {
                 Self::Handlers(Handlers::new(pool, factory, deadline, reads))
             }
@@ -47,7 +50,9 @@ impl Workers {
         use std::fmt::Write;
         let written = match self {
             Self::Servers(servers) => write!(out, "{pool}/{}", servers.shown(worker)),
-            Self::Programs(_) | Self::Handlers(_) => write!(out, "{pool}/{}", worker.index()),
+            Self::Programs(_) | Self::Hosted(_) | Self::Handlers(_) => {
+                write!(out, "{pool}/{}", worker.index())
+            }
             Self::Elsewhere => Ok(()),
         };
         debug_assert!(written.is_ok(), "memory takes all");
@@ -62,7 +67,10 @@ impl Workers {
         up: &mut Vec<Upward>,
     ) {
         match self {
-            Self::Programs(programs) => programs.start(calls, worker, place, outside, up),
+            Self::Programs(programs) => {
+                programs.start(calls, worker, place, Outfit::default(), outside, up);
+            }
+            Self::Hosted(hosted) => hosted.start(calls, worker, place, outside, up),
             Self::Handlers(handlers) => handlers.start(worker, place, outside, up),
             Self::Servers(servers) => servers.start(worker, place, up),
             Self::Elsewhere => {}
@@ -79,6 +87,7 @@ impl Workers {
     ) {
         match self {
             Self::Programs(programs) => programs.stop(calls, worker, outside, up),
+            Self::Hosted(hosted) => hosted.stop(calls, worker, outside, up),
             Self::Handlers(handlers) => handlers.stop(worker, outside),
             Self::Servers(servers) => servers.stop(calls, worker, up),
             Self::Elsewhere => {}
@@ -86,9 +95,16 @@ impl Workers {
     }
 
     /// Ends a worker that has nothing to do and is to serve nobody else.
-    pub(crate) fn retire(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub(crate) fn retire(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
         match self {
             Self::Programs(programs) => programs.retire(calls, worker, up),
+            Self::Hosted(hosted) => hosted.retire(calls, worker, outside, up),
             // Threads and servers keep nothing of their clients.
             Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => {}
         }
@@ -106,6 +122,7 @@ impl Workers {
         match self {
             Self::Programs(programs) => programs.dispatch(calls, worker, request, outside, up),
             Self::Servers(servers) => servers.dispatch(calls, worker, request, form, outside, up),
+            Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, form, outside, up),
             Self::Handlers(handlers) => {
                 handlers.dispatch(calls, worker, Given { request, form, last }, outside, up);
             }
@@ -120,12 +137,14 @@ impl Workers {
         worker: WorkerId,
         id: RequestId,
         word: Word,
+        outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         match self {
             Self::Programs(programs) => programs.tell(calls, worker, id, word, up),
             Self::Handlers(handlers) => handlers.tell(worker, id, &word),
             Self::Servers(servers) => servers.tell(calls, worker, id, word, up),
+            Self::Hosted(hosted) => hosted.tell(calls, worker, id, word, outside, up),
             Self::Elsewhere => {}
         }
     }
@@ -133,6 +152,7 @@ impl Workers {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Programs(programs) => programs.is_empty(),
+            Self::Hosted(hosted) => hosted.is_empty(),
             Self::Handlers(handlers) => handlers.is_empty(),
             Self::Servers(servers) => servers.is_empty(),
             Self::Elsewhere => true,
@@ -142,6 +162,7 @@ impl Workers {
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
         match self {
             Self::Programs(programs) => programs.status(),
+            Self::Hosted(hosted) => hosted.status(),
             Self::Handlers(handlers) => handlers.status(),
             Self::Servers(servers) => servers.status(),
             Self::Elsewhere => Vec::new(),

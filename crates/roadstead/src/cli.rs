@@ -106,10 +106,17 @@ pub struct RunArgs {
     /// (method, path, query, headers, body), and answers with one (status, headers, body) or a text.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["listen", "status"])]
     pub http: Option<String>,
+    /// With --http: the program serves HTTP itself. On a listening socket that it inherits as
+    /// descriptor 3; `=path`: on a Unix socket that it makes at ROADSTEAD_SOCKET, or {socket} in its
+    /// arguments; `=port`: on the port PORT, or {port} in its arguments.
+    #[arg(long, value_name = "inherited|path|port", requires = "http", require_equals = true,
+          num_args = 0..=1, default_missing_value = "inherited")]
+    pub serves: Option<String>,
     /// How many of the program run: MIN..MAX, or one number.
     #[arg(long, value_name = "MIN..MAX", default_value = "1..4")]
     pub workers: String,
-    /// Requests that one program has in its hands at once; it must answer them in order.
+    /// Requests that one program has in its hands at once; it must answer them in order. With --serves:
+    /// connections to it at once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub pipeline: i64,
     /// Where metrics, status and `ask` are served; not at all when it is not given.
@@ -152,6 +159,10 @@ impl RunArgs {
                 shown: format!("--pipeline {}", self.pipeline),
             },
         ];
+        if let Some(socket) = &self.serves {
+            flags.push(text("pool.main.framing", "http", String::new()));
+            flags.push(text("pool.main.socket", socket, format!("--serves={socket}")));
+        }
         if self.status {
             flags.push(text("listener.main.reply", "status", "--status".to_owned()));
         }

@@ -54,6 +54,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         affinity::check(pool, faults);
         health::check(pool, faults);
         frames::feeds_a_session(pool, &pools, faults);
+        http::serving(pool, &pools, faults);
     }
     for section in sections {
         pool_names(&section.group, &pools, faults);

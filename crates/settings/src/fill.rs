@@ -314,6 +314,7 @@ fn program(group: &Group) -> Program {
         },
         bounds: bounds(group),
         recycle: recycle(inner(group, "recycle")),
+        socket: choice!(group, "socket", HttpSocket),
         ready: choice!(group, "ready", Ready),
         start_timeout: time(group, "start_timeout"),
         first_byte: time(group, "first_byte"),

@@ -195,6 +195,7 @@ pub(crate) enum Choice {
     Framing(Framing),
     Io(Io),
     Ready(Ready),
+    HttpSocket(HttpSocket),
     Fds(Fds),
     Unbuffer(Unbuffer),
     Dispatch(Dispatch),

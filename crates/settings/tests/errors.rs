@@ -7,6 +7,8 @@ use settings::{Diagnostic, Diagnostics, Source, parse};
 mod access;
 #[path = "errors/databases.rs"]
 mod databases;
+#[path = "errors/serving.rs"]
+mod serving;
 
 const LISTENER: &str = "[listener.main]\nlisten = \":7000\"\npool = \"echo\"\n";
 const POOL: &str = "[pool.echo]\nprogram = [\"cat\"]\n";

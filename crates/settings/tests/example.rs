@@ -111,6 +111,7 @@ fn programs() -> Pool {
                 cgroup: Cgroup::Auto,
             },
             recycle: Recycle { requests: None, age: None, memory: None, jitter: 15, share: 20 },
+            socket: HttpSocket::Inherited,
             ready: Ready::Start,
             start_timeout: Duration::from_secs(30),
             first_byte: Duration::ZERO,

@@ -193,7 +193,7 @@ fn a_route_says_once_what_becomes_of_its_requests() {
             "pool = \"echo\"",
             "\"echo\"",
             "a program behind HTTP gets an object and gives one answer, and messages are JSON-RPC in `[pool.echo]`",
-            "choose such a `framing` without `stream`, or another `protocol`",
+            "write `protocol = \"jsonrpc\"` or `\"content-length\"`, or have the program serve HTTP itself",
         ),
         (
             "pool = \"mian\"",

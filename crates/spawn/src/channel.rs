@@ -26,7 +26,7 @@ const PACKET_BYTES_MAX: usize = 160 * 1024;
 const PACKET_OVERHEAD: usize = 1024;
 
 /// Descriptors that go with one packet.
-pub(crate) const DESCRIPTORS_MAX: usize = 3;
+pub(crate) const DESCRIPTORS_MAX: usize = 4;
 
 /// What [`Channel::receive`] found.
 pub(crate) enum Received<'a> {

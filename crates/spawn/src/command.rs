@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Bounds, Pipes, StartError, Wiring};
+use crate::{Bounds, Pipes, Socket, StartError, Wiring};
 
 /// Starts and stops programs. Neither call blocks or fails: what comes of it is a [`Report`].
 ///
@@ -41,6 +41,10 @@ pub struct Command {
     pub name: String,
     /// How it is connected to us.
     pub wiring: Wiring,
+    /// A socket that it inherits as descriptor 3 and finds as systemd's socket activation has it:
+    /// `LISTEN_FDS`, `LISTEN_PID`, and `LISTEN_FDNAMES` of `http`. Not with
+    /// [`Numbers::ThreeFour`](crate::Numbers), which has that number itself.
+    pub socket: Option<Socket>,
     /// What it is held to.
     pub bounds: Bounds,
 }

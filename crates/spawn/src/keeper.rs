@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-use crate::channel::{Channel, DESCRIPTORS_MAX, Received};
+use crate::channel::{Channel, Received};
 use crate::command::Stop;
 use crate::error::{StartError, Step};
 use crate::message::{Notice, Order, Start};
@@ -353,12 +353,12 @@ impl Keeper {
         descriptors: Vec<OwnedFd>,
     ) -> Result<(i32, Executing, Option<Group>), StartError> {
         // The kernel hands over fewer where they would exceed our limit.
-        let pipes = <[OwnedFd; DESCRIPTORS_MAX]>::try_from(descriptors)
-            .map_err(|_| StartError::System { step: Step::Pipes, errno: libc::EMFILE })?;
+        let ends = child::Ends::of(descriptors, start.serves)
+            .ok_or(StartError::System { step: Step::Pipes, errno: libc::EMFILE })?;
         let bounds = &start.bounds;
         let group = self.groups.make(&bounds.cgroup, self.marks, bounds.limits.memory)?;
         let limit = self.terms.descriptors;
-        match child::launch(&self.environment, mark, start, pipes, group.as_ref(), limit) {
+        match child::launch(&self.environment, mark, start, ends, group.as_ref(), limit) {
             Ok((pid, executing)) => Ok((pid, executing, group)),
             Err(error) => {
                 group.into_iter().for_each(|group| self.groups.end(group));

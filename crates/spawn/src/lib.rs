@@ -36,6 +36,7 @@ mod keeper;
 mod launch;
 mod message;
 mod place;
+mod socket;
 mod spawner;
 mod system;
 mod wiring;
@@ -45,6 +46,7 @@ pub use command::{Command, Exit, Report, Spawn, Status, Stop};
 pub use error::{SpawnError, StartError, Step};
 pub use launch::{KEEPER, KEEPER_START_MAX, init};
 pub use place::{allowed, stay_here};
+pub use socket::{Port, Socket};
 pub use spawner::Spawner;
 pub use wiring::{Io, Numbers, Pipes, Unbuffer, Wiring};
 

@@ -32,6 +32,8 @@ pub(crate) struct Start {
     pub(crate) three_four: bool,
     /// Output is unbuffered by `libstdbuf`.
     pub(crate) stdbuf: bool,
+    /// A socket comes with its pipes, to be descriptor 3.
+    pub(crate) serves: bool,
     pub(crate) bounds: Bounds,
 }
 
@@ -47,7 +49,7 @@ pub(crate) enum Order {
         /// The soft limit of descriptors that programs get; `None` is no limit.
         descriptors: Option<u64>,
     },
-    /// With the child's ends of its three pipes.
+    /// With the child's ends of its three pipes, and behind them the socket that it serves on.
     Start {
         token: u64,
         start: Box<Start>,
@@ -97,7 +99,7 @@ impl Order {
                 to.optional(start.cwd.as_deref());
                 to.count(start.env.len());
                 start.env.iter().for_each(|(name, value)| _ = to.text(name).text(value));
-                for flag in [start.env_clear, start.three_four, start.stdbuf] {
+                for flag in [start.env_clear, start.three_four, start.stdbuf, start.serves] {
                     to.byte(u8::from(flag));
                 }
                 write_bounds(&mut to, &start.bounds);
@@ -128,6 +130,7 @@ impl Order {
                     env_clear: from.byte()? == 1,
                     three_four: from.byte()? == 1,
                     stdbuf: from.byte()? == 1,
+                    serves: from.byte()? == 1,
                     bounds: read_bounds(&mut from)?,
                 }),
             },

@@ -222,16 +222,19 @@ impl Link {
         if self.programs.contains_key(&token) {
             return Err(StartError::TokenInUse);
         }
-        let wiring = command.wiring;
+        let (wiring, socket) = (command.wiring, command.socket.clone());
         let order = Order::Start { token, start: Box::new(checked(command)?) };
         let bytes = order.encode();
         if bytes.len() > crate::COMMAND_BYTES_MAX {
             return Err(StartError::TooLong { bytes: bytes.len() });
         }
-        let (pipes, theirs) = wiring::make(wiring).map_err(|errno| StartError::System {
-            step: Step::Pipes,
-            errno: errno.raw_os_error(),
-        })?;
+        let no_pipes = |errno| StartError::System { step: Step::Pipes, errno };
+        let (pipes, mut theirs) =
+            wiring::make(wiring).map_err(|errno| no_pipes(errno.raw_os_error()))?;
+        if let Some(socket) = socket {
+            let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EMFILE);
+            theirs.push(socket.duplicate().map_err(|error| no_pipes(errno(error)))?);
+        }
         keeper.channel.send(bytes, theirs);
         self.silence.owe();
         self.programs.insert(token, Program::Starting(pipes));
@@ -369,8 +372,12 @@ impl Silence {
 
 /// The command as the keeper wants it, without a NUL anywhere.
 fn checked(command: Command) -> Result<Start, StartError> {
-    let Command { program, arguments, cwd, env, env_clear, name, wiring, bounds } = command;
+    let Command { program, arguments, cwd, env, env_clear, name, wiring, socket, bounds } = command;
     let name = ("ROADSTEAD_WORKER".to_owned(), name);
+    // Its own number is known to the process alone, which writes it in place of this.
+    let told = [("LISTEN_FDS", "1"), ("LISTEN_PID", "0"), ("LISTEN_FDNAMES", "http")];
+    let told = told.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let told = told.into_iter().filter(|_| socket.is_some());
     let start = Start {
         program: program.into_bytes(),
         arguments: arguments.into_iter().map(String::into_bytes).collect(),
@@ -378,11 +385,13 @@ fn checked(command: Command) -> Result<Start, StartError> {
         env: env
             .into_iter()
             .chain([name])
+            .chain(told)
             .map(|(name, value)| (name.into_bytes(), value.into_bytes()))
             .collect(),
         env_clear,
         three_four: wiring.numbers == Numbers::ThreeFour,
         stdbuf: wiring.unbuffer == Unbuffer::Stdbuf,
+        serves: socket.is_some(),
         bounds,
     };
     let texts = [&start.program].into_iter().chain(&start.arguments).chain(&start.cwd);

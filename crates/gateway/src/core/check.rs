@@ -97,7 +97,8 @@ impl Core {
             _ => tracing::info!(pool, worker = name, "serves again: {said}"),
         }
         // A program that is down would never be asked again; another takes its place.
-        if after == Some(HealthState::Down) && matches!(served.workers, Workers::Programs(_)) {
+        let program = matches!(served.workers, Workers::Programs(_) | Workers::Hosted(_));
+        if after == Some(HealthState::Down) && program {
             self.used_up.push_back((place, worker));
         }
     }

@@ -35,12 +35,14 @@ impl Core {
             for _ in 0..self.used_up.len() {
                 let Some((place, worker)) = self.used_up.pop_front() else { break };
                 idle = false;
-                self.with_workers(place, |workers, up| workers.retire(calls, worker, up));
+                self.with_workers(place, |workers, up| workers.retire(calls, worker, outside, up));
             }
             for _ in 0..self.told.len() {
                 let Some((place, worker, id, word)) = self.told.pop_front() else { break };
                 idle = false;
-                self.with_workers(place, |workers, up| workers.tell(calls, worker, id, word, up));
+                self.with_workers(place, |workers, up| {
+                    workers.tell(calls, worker, id, word, outside, up)
+                });
             }
             if !self.give_back() && idle {
                 return;

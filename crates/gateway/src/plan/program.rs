@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use super::{OwnPlan, Terms, terms, unless_zero};
+use std::sync::Arc;
+
+use event::StreamLimits;
+use settings::HttpSocket;
+
+use super::{OwnPlan, ServersPlan, Terms, WorkersPlan, terms, unless_zero};
 
 /// What the workers of a program pool are started and held to.
 #[derive(Clone, Debug)]
@@ -13,6 +18,8 @@ pub(crate) struct ProgramPlan {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) terms: Box<Terms>,
     pub(crate) framing: wire::Framing,
+    /// It serves HTTP on a socket, and its pipes carry nothing.
+    pub(crate) is_hosted: bool,
     /// Requests go out with tags, and replies come in any order.
     pub(crate) tagged: bool,
     pub(crate) stream: Option<StreamPlan>,
@@ -52,6 +59,17 @@ pub(crate) struct StreamPlan {
     pub(crate) gap: Option<Duration>,
 }
 
+/// Programs that serve HTTP.
+#[derive(Clone, Debug)]
+pub(crate) struct HostedPlan {
+    /// What they are started with.
+    pub(crate) program: Arc<ProgramPlan>,
+    /// How they are asked. They have no address before they start.
+    pub(crate) servers: ServersPlan,
+    /// Where they serve.
+    pub(crate) socket: HttpSocket,
+}
+
 /// What a pool of programs says beside its workers' plan.
 pub(super) struct Aside {
     pub(super) pipeline: u32,
@@ -61,7 +79,7 @@ pub(super) struct Aside {
 }
 
 /// The programs of a pool, each of whose requests is answered within `deadline`.
-pub(super) fn program(program: settings::Program, deadline: Duration) -> (ProgramPlan, Aside) {
+pub(super) fn program(program: settings::Program, deadline: Duration) -> (WorkersPlan, Aside) {
     let settings::Program {
         command,
         framing,
@@ -78,6 +96,7 @@ pub(super) fn program(program: settings::Program, deadline: Duration) -> (Progra
         wiring,
         bounds,
         recycle,
+        socket,
         ready,
         start_timeout,
         first_byte,
@@ -89,6 +108,7 @@ pub(super) fn program(program: settings::Program, deadline: Duration) -> (Progra
         None => (String::new(), Vec::new()),
     };
     let terms = Box::new(Terms::new(wiring, bounds));
+    let is_hosted = framing == settings::Framing::Http;
     let framing = wire_framing(framing);
     let tagged = match dispatch {
         settings::Dispatch::Auto => framing.is_json(),
@@ -103,6 +123,7 @@ pub(super) fn program(program: settings::Program, deadline: Duration) -> (Progra
         env,
         terms,
         framing,
+        is_hosted,
         tagged,
         stream: stream.map(|settings::Stream { until, gap }| StreamPlan {
             until: until.map(String::into_bytes),
@@ -124,8 +145,38 @@ pub(super) fn program(program: settings::Program, deadline: Duration) -> (Progra
         deadline,
     };
     let recycle = terms::recycling(recycle);
-    (plan, Aside { pipeline, settle, recycle, own })
+    let program = Arc::new(plan);
+    let workers = if is_hosted {
+        let servers = asked(deadline);
+        WorkersPlan::Hosted(Box::new(HostedPlan { program, servers, socket }))
+    } else {
+        WorkersPlan::Programs(program)
+    };
+    (workers, Aside { pipeline, settle, recycle, own })
 }
+
+/// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
+fn asked(deadline: Duration) -> ServersPlan {
+    let deadline = unless_zero(deadline).unwrap_or(NEVER);
+    ServersPlan {
+        addresses: Vec::new(),
+        reply: wire::http1::Limits::REPLY,
+        limits: StreamLimits::default(),
+        connect: deadline,
+        deadline,
+        between: deadline,
+        total: None,
+        idle: HOSTED_IDLE,
+        checked: false,
+        is_hosted: true,
+    }
+}
+
+/// As good as never.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// How long a connection to a program is kept that nobody asks on: shorter than servers keep theirs,
+/// so that none is closed just when it is used.
+const HOSTED_IDLE: Duration = Duration::from_secs(1);
 
 /// The codec of a framing.
 pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {
@@ -139,7 +190,8 @@ pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {
         settings::Framing::Netstring => wire::Framing::Netstring,
         settings::Framing::ContentLength => wire::Framing::ContentLength,
         settings::Framing::JsonRpc => wire::Framing::JsonRpc,
-        settings::Framing::Raw => wire::Framing::Raw,
+        // Nothing is decoded of one that serves HTTP.
+        settings::Framing::Raw | settings::Framing::Http => wire::Framing::Raw,
         settings::Framing::Oneshot => wire::Framing::Oneshot,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use settings::{Action, RowFormat, Worker};
+use settings::{Action, Framing, RowFormat, Worker};
 
 use crate::question::Question;
 
@@ -23,6 +23,7 @@ impl Takes {
     /// What such workers take. Where none of it fits, the settings let no listener of HTTP there.
     pub(crate) fn of(worker: &Worker) -> Self {
         match worker {
+            Worker::Program(program) if program.framing == Framing::Http => Self::Messages,
             Worker::Program(_) => Self::Objects,
             Worker::Servers(_) | Worker::Handler(_) => Self::Messages,
             Worker::Database(database) => match &database.action {

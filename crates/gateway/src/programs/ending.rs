@@ -50,6 +50,7 @@ impl Programs {
                     link.close(calls);
                 }
                 program.stderr.abandon(calls);
+                program.prints.abandon(calls);
                 program.fail_flights(calls, Fault::Ended, up);
             }
         }
@@ -88,7 +89,9 @@ impl Programs {
         up: &mut Vec<Upward>,
     ) {
         let Some(program) = self.find(worker) else { return };
-        let read = program.link.as_ref().is_none_or(Link::is_read) && program.stderr.is_closed();
+        let read = program.link.as_ref().is_none_or(Link::is_read)
+            && program.stderr.is_closed()
+            && program.prints.is_closed();
         if program.exit.is_none() || !read {
             return;
         }
@@ -107,6 +110,7 @@ impl Programs {
             tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}");
         }
         program.fail_flights(calls, Fault::Ended, up);
+        let epitaph = program.end_text();
         if let Some(link) = program.link.as_mut() {
             link.close(calls);
         }
@@ -120,6 +124,7 @@ impl Programs {
             return up.push(Upward::Released { worker });
         }
         up.push(Upward::Ended { worker, expected: program.expected });
+        self.epitaph = epitaph;
         self.live[worker.index()] = None;
     }
 
@@ -143,6 +148,25 @@ impl Programs {
             program.phase = Phase::Killed;
         } else {
             program.end(calls, grace);
+        }
+    }
+
+    /// Tells one that serves HTTP and has nothing to do to end; `expected`: because we want it, not
+    /// because of what it did.
+    pub(crate) fn dismiss(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        expected: bool,
+        outside: &mut Outside,
+    ) {
+        let grace = self.plan.grace;
+        let serving = self.find(worker).filter(|program| program.phase == Phase::Serving);
+        if let Some(program) = serving {
+            program.expected = expected;
+            program.phase = Phase::Told;
+            outside.spawner.stop(program.token, spawn::Stop::Term);
+            program.arm(calls, grace);
         }
     }
 

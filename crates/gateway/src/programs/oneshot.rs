@@ -19,6 +19,7 @@ impl Program {
         self.pid = None;
         self.link = None;
         self.stderr = Stderr::default();
+        self.prints = Stderr::default();
         self.exit = None;
     }
 }

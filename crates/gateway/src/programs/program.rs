@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use event::{Calls, TimerId};
+use event::{Calls, Direction, Fd, StreamId, StreamLimits, TimerId};
 use exchange::{Request, WorkerId};
-use spawn::Exit;
+use spawn::{Exit, Pipes};
 
-use super::GRACE_MIN;
 use super::fault::Fault;
 use super::link::Link;
 use super::stderr::Stderr;
+use super::{GRACE_MIN, Pipe};
 use crate::outside::Outside;
 use crate::upward::Upward;
 
@@ -46,6 +46,8 @@ pub(super) struct Program {
     pub(super) phase: Phase,
     pub(super) link: Option<Link>,
     pub(super) stderr: Stderr,
+    /// What one prints that serves HTTP.
+    pub(super) prints: Stderr,
     pub(super) exit: Option<Exit>,
     pub(super) timer: Option<TimerId>,
     /// It was ended because we wanted it, not because of what it did.
@@ -60,6 +62,21 @@ impl Program {
     pub(super) fn serve(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
         self.settle_in(calls);
         up.push(Upward::Started { worker: self.worker });
+    }
+
+    /// Takes what one that serves HTTP says of itself; it is ready when it accepts connections.
+    /// Standard input is at its end from the start.
+    pub(super) fn listen_to(
+        &mut self,
+        calls: &mut Calls<'_>,
+        pipes: Pipes,
+    ) -> Vec<(StreamId, Pipe)> {
+        let Pipes { stdin: _, stdout, stderr } = pipes;
+        let mut adopt = |pipe| calls.adopt(Fd::from(pipe), Direction::In, StreamLimits::default());
+        let (output, error) = (adopt(stdout), adopt(stderr));
+        self.prints.open(output);
+        self.stderr.open(error);
+        vec![(output, Pipe::Output), (error, Pipe::Error)]
     }
 
     /// Its start is over.
@@ -125,12 +142,18 @@ impl Program {
         if !self.link.as_ref().is_some_and(Link::is_owing) {
             return;
         }
-        let mut how = self.exit_text();
-        if let Some(line) = self.stderr.last_line() {
-            how = format!("{how}; it said last: {line}");
-        }
+        let how = self.end_text();
         if let Some(link) = self.link.as_mut() {
             link.fail(calls, fault, &self.name, &how, up);
+        }
+    }
+
+    /// How it ended, and what it said last.
+    pub(super) fn end_text(&mut self) -> String {
+        let how = self.exit_text();
+        match self.stderr.last_line().or_else(|| self.prints.last_line()) {
+            Some(line) => format!("{how}; it said last: {line}"),
+            None => how,
         }
     }
 

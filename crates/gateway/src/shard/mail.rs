@@ -63,9 +63,7 @@ impl Shard {
             return self.check_report(calls, token, report);
         }
         let Some(&(place, worker)) = self.outside.tokens.get(&token) else { return };
-        let outside = &mut self.outside;
-        let streams = self.core.with_workers(place, |workers, up| {
-            let Workers::Programs(programs) = workers else { return Vec::new() };
+        let streams = self.with_programs(calls, place, |programs, calls, outside, up| {
             match report {
                 Report::Started { pid, pipes, .. } => {
                     return programs.handle_started(calls, worker, pid, pipes, up);

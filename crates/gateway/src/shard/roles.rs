@@ -22,6 +22,11 @@ pub(super) enum Role {
         worker: WorkerId,
         pipe: Pipe,
     },
+    /// To see whether a program accepts connections.
+    Trial {
+        place: usize,
+        worker: WorkerId,
+    },
     /// Of a check of the worker at the place `target`.
     Check {
         place: usize,
@@ -37,6 +42,7 @@ enum Kept {
     Refused,
     Server { place: u32, link: LinkId },
     Program { place: u32, worker: WorkerId, pipe: Pipe },
+    Trial { place: u32, worker: WorkerId },
     Check { place: u32, target: u32 },
 }
 
@@ -66,6 +72,7 @@ impl Roles {
             Role::Program { place, worker, pipe } => {
                 Kept::Program { place: narrow(place), worker, pipe }
             }
+            Role::Trial { place, worker } => Kept::Trial { place: narrow(place), worker },
             Role::Check { place, target } => {
                 Kept::Check { place: narrow(place), target: narrow(target) }
             }
@@ -84,6 +91,7 @@ impl Roles {
             Kept::Program { place, worker, pipe } => {
                 Role::Program { place: place as usize, worker, pipe }
             }
+            Kept::Trial { place, worker } => Role::Trial { place: place as usize, worker },
             Kept::Check { place, target } => {
                 Role::Check { place: place as usize, target: target as usize }
             }
@@ -108,6 +116,7 @@ mod tests {
             Role::Session(session),
             Role::Refused,
             Role::Program { place: 1, worker, pipe: Pipe::Error },
+            Role::Trial { place: 4, worker },
             Role::Check { place: 2, target: 3 },
             Role::Nobody,
         ];

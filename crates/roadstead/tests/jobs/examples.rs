@@ -180,6 +180,23 @@ fn programs_of_every_kind_do_what_their_page_says() {
     }
 }
 
+/// The same of those that serve HTTP, whose heads hold dates.
+#[test]
+fn programs_that_serve_http_do_what_their_page_says() {
+    for (name, path, expected) in [
+        ("serve", "/a", "/a from python\n"),
+        ("serve-node", "/a", "/a from node\n"),
+        ("serve-port", "/count.sh", "# Answers each line"),
+    ] {
+        let folder = folder();
+        let daemon = serve(folder.path(), "programs", &format!("{name}.toml"));
+        let said = roadstead::ask::request(daemon.address(), "GET", path, b"").unwrap();
+        let body = String::from_utf8(said.body).unwrap();
+        assert!(said.status == 200 && body.starts_with(expected), "{name}: {body}");
+        assert!(daemon.stop().success(), "{name}");
+    }
+}
+
 /// Where the tools that tests need are installed that no Debian package has; `cargo xtask test`
 /// sees to it.
 fn node_module(name: &str) -> PathBuf {

@@ -9,6 +9,7 @@ use crate::http_server::{Answer, Server};
 
 mod balance;
 mod checks;
+mod hosted;
 mod long;
 mod programs;
 mod routes;

@@ -17,7 +17,9 @@ const OF_HTTP: &[&str] = &["redirect", "status", "type", "retry_after"];
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(worker) = pool.worker else { return };
-    let servers = worker == Of::Servers;
+    // Cookies name servers, which have names from the beginning.
+    let named = worker == Of::Servers;
+    let servers = named || super::http::serves(pool);
     key(&pool.group, "hash", servers, faults);
     if let Some(Value::Group(queue)) = pool.group.value("queue") {
         key(queue, "fair", servers, faults);
@@ -25,11 +27,11 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     }
     if let Some(Value::Group(sticky)) = pool.group.value("sticky") {
         key(sticky, "key", servers, faults);
-        known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), servers, faults);
+        known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), named, faults);
         cookie(sticky, faults);
     }
     if let Some(Value::Group(sorry)) = pool.group.value("sorry") {
-        for name in OF_HTTP.iter().filter(|_| !servers) {
+        for name in OF_HTTP.iter().filter(|_| !named) {
             if let Some(place) = sorry.key(name) {
                 faults.push(
                     Fault::at(place, format!("`{name}` is for clients of HTTP"))

@@ -30,6 +30,15 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     of_another_check(health, kind, faults);
     missing(health, kind, faults);
     of_another_worker(pool, health, kind, faults);
+    if super::http::serves(pool) && kind == CheckKind::Line {
+        let place = health.place("check").unwrap_or(0..0);
+        faults.push(
+            Fault::at(place, "a program that serves HTTP reads no lines")
+                .expected("expected `check = \"program\"`, or none")
+                .mend("remove it: a program that ends, or takes no connection, is replaced"),
+        );
+        return;
+    }
     if kind == CheckKind::Http {
         head(health, faults);
         statuses(health, faults);

@@ -1,9 +1,9 @@
-//! What holds between listeners of HTTP and pools of servers.
+//! What holds between listeners of HTTP and pools of servers, or of programs that serve.
 
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
 use crate::walk::{Section, Value};
-use crate::{Address, Framing, Protocol};
+use crate::{Address, Framing, HttpSocket, Protocol};
 
 /// Each server is a worker: there is nothing to count.
 pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
@@ -24,7 +24,7 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
     for group in super::routes::with_routes(listener) {
         let Some(Value::Text(name)) = group.value("pool") else { continue };
         let Some(pool) = pools.iter().find(|pool| pool.name == *name) else { continue };
-        let servers = pool.worker == Some(Of::Servers);
+        let (serves, servers) = (serves(pool), pool.worker == Some(Of::Servers));
         let program = pool.worker == Some(Of::Program);
         let answers = servers || program || pool.worker == Some(Of::Database);
         let (Some(place), Some(_)) = (group.place("pool"), pool.worker) else { continue };
@@ -37,16 +37,29 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
                 Fault::at(place, message)
                     .mend("name a pool with one of them, or choose another `protocol`"),
             );
-        } else if let (true, true, Some(why)) = (http, program, takes_no_object(pool)) {
+        } else if let (true, true, false, Some(why)) =
+            (http, program, serves, takes_no_object(pool))
+        {
+            let mend = if why == JSON_RPC {
+                "write `protocol = \"jsonrpc\"` or `\"content-length\"`, or have the program serve HTTP itself"
+            } else {
+                "choose such a `framing` without `stream`, or another `protocol`"
+            };
             let message = format!(
                 "a program behind HTTP gets an object and gives one answer, and {why} in \
                  `[pool.{name}]`"
             );
             faults.push(
                 Fault::at(place, message)
-                    .expected("`framing` as `lines`, `nul`, `len4`, `netstring` or `oneshot`")
-                    .mend("choose such a `framing` without `stream`, or another `protocol`"),
+                    .expected(
+                        "`framing` as `lines`, `nul`, `len4`, `netstring`, `oneshot` or `http`",
+                    )
+                    .mend(mend),
             );
+        } else if serves && !http {
+            let message =
+                format!("the programs of `[pool.{name}]` speak HTTP, and its clients do not");
+            faults.push(Fault::at(place, message).mend("write `protocol = \"http\"`"));
         } else if servers && !http {
             let message =
                 format!("`[pool.{name}]` has servers, which speak HTTP, and its clients do not");
@@ -55,14 +68,82 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
     }
 }
 
+/// Whether the workers of a pool are programs that serve HTTP.
+pub(super) fn serves(pool: &Section) -> bool {
+    let framing = pool.group.value("framing");
+    pool.worker == Some(Of::Program)
+        && matches!(framing, Some(Value::Word(Choice::Framing(Framing::Http))))
+}
+
+/// What means nothing to a program that serves HTTP: it is asked on connections.
+const OF_PIPES: &[&str] = &[
+    "dispatch",
+    "reset",
+    "handshake",
+    "stream",
+    "io",
+    "fds",
+    "unbuffer",
+    "ready",
+    "first_byte",
+    "slow",
+    "write_stall",
+    "reply_max",
+    "then",
+];
+
+/// What goes with programs that serve HTTP, and only with them.
+pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
+    let group = &pool.group;
+    if !serves(pool) {
+        if let Some(place) = group.key("socket") {
+            faults.push(
+                Fault::at(place, "programs on pipes serve on no socket")
+                    .expected("`socket` goes with `framing = \"http\"`")
+                    .mend("add `framing = \"http\"`, or remove `socket`"),
+            );
+        }
+    } else {
+        for name in OF_PIPES {
+            if let Some(place) = group.key(name) {
+                let message = format!("`{name}` means nothing to a program that serves HTTP");
+                faults.push(Fault::at(place, message).mend("remove it"));
+            }
+        }
+        let path = matches!(
+            group.value("socket"),
+            Some(Value::Word(Choice::HttpSocket(HttpSocket::Path)))
+        );
+        if let (true, Some(_), Some(place)) = (path, group.key("user"), group.place("socket")) {
+            faults.push(
+                Fault::at(place, "another user can make no socket in the daemon's folder")
+                    .expected("expected `inherited` or `port` with `user`")
+                    .mend("choose one of these"),
+            );
+        }
+    }
+    if let (Some(Value::Text(name)), Some(place)) = (group.value("then"), group.place("then"))
+        && !serves(pool)
+        && pools.iter().any(|next| next.name == *name && serves(next))
+    {
+        let message =
+            format!("the programs of `[pool.{name}]` speak HTTP, and a reply is no request of it");
+        faults.push(Fault::at(place, message).mend("remove `then`"));
+    }
+}
+
+const JSON_RPC: &str = "messages are JSON-RPC";
+
 /// Why the programs of a pool cannot be asked with one object and answer with one frame.
 fn takes_no_object(pool: &Section) -> Option<&'static str> {
     if pool.group.key("stream").is_some() {
         return Some("a reply is many frames");
     }
     match pool.group.value("framing") {
+        // A message without an `id` gets no answer, a request of HTTP always does; and what the
+        // program asks or tells by itself has no request of HTTP to go with.
         Some(Value::Word(Choice::Framing(Framing::JsonRpc | Framing::ContentLength))) => {
-            Some("messages are JSON-RPC")
+            Some(JSON_RPC)
         }
         Some(Value::Word(Choice::Framing(Framing::Raw))) => Some("nothing ends a frame"),
         _ => None,

@@ -36,6 +36,8 @@ pub struct Program {
     pub bounds: Bounds,
     /// When it is replaced though nothing is wrong with it.
     pub recycle: Recycle,
+    /// Where one that serves HTTP does so.
+    pub socket: HttpSocket,
     /// How it says that it is ready.
     pub ready: Ready,
     /// How long it may take until it is ready.
@@ -177,6 +179,8 @@ pub enum Framing {
     Raw,
     /// One request, up to the end of the stream.
     Oneshot,
+    /// The program serves HTTP/1 on a socket; its pipes carry nothing.
+    Http,
 }
 
 /// Which requests a program may have in its hands at once, and how replies find them.
@@ -208,6 +212,17 @@ pub struct Stream {
     pub until: Option<String>,
     /// Silence of this length ends it.
     pub gap: Option<Duration>,
+}
+
+/// Where a program that serves HTTP does so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpSocket {
+    /// On a listening Unix socket that it inherits.
+    Inherited,
+    /// On a Unix socket that it makes at a path which it is told.
+    Path,
+    /// On a port of 127.0.0.1 which it is told.
+    Port,
 }
 
 /// How a program says that it is ready.

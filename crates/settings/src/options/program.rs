@@ -106,6 +106,12 @@ pub(super) const PROGRAM: &[Opt] = &[
         Inner,
         "What one process of the program may use; what is not given is as the daemon's own.",
     ),
+    program(
+        "socket",
+        Kind::Word(SOCKET),
+        Is("inherited"),
+        "With `framing = \"http\"`: where the program serves; it is ready once it accepts connections there.",
+    ),
     program("ready", Kind::Word(READY), Is("start"), "How it says that it is ready for requests."),
     program(
         "start_timeout",
@@ -250,6 +256,12 @@ const FRAMING: &[Word] = &[
         Choice::Framing(Framing::Oneshot),
         "A process a request: its input ends with the request, the reply with its output.",
     ),
+    word(
+        "http",
+        Choice::Framing(Framing::Http),
+        "It serves HTTP/1 on a socket (see `socket`), on as many connections at once as `pipeline` says; what \
+         it prints goes to the log.",
+    ),
 ];
 
 const HANDSHAKE: &[Word] = &[
@@ -281,6 +293,25 @@ const DISPATCH: &[Word] = &[
         "session",
         Choice::Dispatch(Dispatch::Session),
         "A program serves one connection from its first request to its end.",
+    ),
+];
+
+const SOCKET: &[Word] = &[
+    word(
+        "inherited",
+        Choice::HttpSocket(HttpSocket::Inherited),
+        "A listening Unix socket that is its descriptor 3, told by `LISTEN_FDS` and `LISTEN_PID` as systemd \
+         does.",
+    ),
+    word(
+        "path",
+        Choice::HttpSocket(HttpSocket::Path),
+        "A Unix socket that it makes itself: at `ROADSTEAD_SOCKET`, or `{socket}` in its arguments.",
+    ),
+    word(
+        "port",
+        Choice::HttpSocket(HttpSocket::Port),
+        "A port of 127.0.0.1 that is kept for it: `PORT`, or `{port}` in its arguments.",
     ),
 ];
 

@@ -94,12 +94,28 @@ impl AsFd for Executing {
     }
 }
 
-/// Forks, and lets the child execute the program. The pipes are closed here in any case.
+/// What a program is handed.
+pub(super) struct Ends {
+    pipes: [OwnedFd; 3],
+    /// What it serves on.
+    socket: Option<OwnedFd>,
+}
+
+impl Ends {
+    /// Of what came with a start; `None` when not all came.
+    pub(super) fn of(mut came: Vec<OwnedFd>, serves: bool) -> Option<Self> {
+        let socket = if serves && came.len() == 4 { came.pop() } else { None };
+        let pipes = came.try_into().ok()?;
+        (socket.is_some() == serves).then_some(Self { pipes, socket })
+    }
+}
+
+/// Forks, and lets the child execute the program. Its ends are closed here in any case.
 pub(super) fn launch(
     environment: &Environment,
     mark: &str,
     start: &Start,
-    pipes: [OwnedFd; 3],
+    ends: Ends,
     group: Option<&Group>,
     descriptors: Option<u64>,
 ) -> Result<(i32, Executing), StartError> {
@@ -120,7 +136,7 @@ pub(super) fn launch(
         Fork::Parent(pid) => Ok((pid, Executing { verdict, bytes: Vec::new() })),
         Fork::Child => {
             let program = Child { keeper, start, group, descriptors };
-            let Err(error) = program.become_program(&words, &pipes, &tell);
+            let Err(error) = program.become_program(&words, &ends, &tell);
             // Only a keeper that is gone does not read it.
             let _ = rustix::io::write(&tell, &message::encode_error(&error));
             system::exit(127)
@@ -173,6 +189,18 @@ impl Words {
     }
 }
 
+impl Words {
+    /// The variables with the number of this very process in the one by which it knows that the
+    /// socket is for it.
+    fn with_own_number(&self) -> Option<Vec<CString>> {
+        let mut variables = self.environment.clone();
+        let place = variables.iter().position(|it| it.to_bytes().starts_with(b"LISTEN_PID="))?;
+        variables[place] =
+            c_string(format!("LISTEN_PID={}", std::process::id()).as_bytes()).ok()?;
+        Some(variables)
+    }
+}
+
 /// What the child knows of itself.
 struct Child<'a> {
     keeper: Pid,
@@ -186,21 +214,22 @@ impl Child<'_> {
     fn become_program(
         &self,
         words: &Words,
-        pipes: &[OwnedFd; 3],
+        ends: &Ends,
         tell: &OwnedFd,
     ) -> Result<Infallible, StartError> {
         let start = self.start;
         self.die_with_the_keeper()?;
         // It cannot fail: a process just forked leads no group.
         let _ = rustix::process::setsid();
-        self.wire(pipes).map_err(|error| StartError::System {
+        self.wire(ends).map_err(|error| StartError::System {
             step: Step::Pipes,
             errno: error.raw_os_error().unwrap_or(libc::EIO),
         })?;
         // All the keeper's own at once, not only on execve: a child that hangs before it, in a
         // dead file system, must not hold the daemon's socket or another program's pipe.
         let tell = tell.as_raw_fd();
-        system::close_range(if start.three_four { 5 } else { 3 }, tell - 1);
+        let own = if start.three_four { 5 } else { 3 + i32::from(start.serves) };
+        system::close_range(own, tell - 1);
         system::close_range(tell + 1, i32::MAX);
 
         confine::confine(&start.bounds, self.group, self.descriptors)?;
@@ -213,7 +242,8 @@ impl Child<'_> {
             })?;
         }
         system::signals_as_new_but(&super::IGNORED);
-        execute(&start.program, words)
+        let environment = if start.serves { words.with_own_number() } else { None };
+        execute(&start.program, words, environment.as_deref().unwrap_or(&words.environment))
     }
 
     /// The kernel kills the program with the keeper; should that have gone since the fork, this is
@@ -226,8 +256,8 @@ impl Child<'_> {
 
     /// Puts its ends to their numbers. The keeper has 3 and 4 open itself, so what it was handed
     /// stands above them.
-    fn wire(&self, pipes: &[OwnedFd; 3]) -> io::Result<()> {
-        let [input, output, error] = pipes;
+    fn wire(&self, ends: &Ends) -> io::Result<()> {
+        let [input, output, error] = &ends.pipes;
         if self.start.three_four {
             let null = fs::File::open("/dev/null")?;
             rustix::stdio::dup2_stdin(&null)?;
@@ -237,6 +267,9 @@ impl Child<'_> {
         } else {
             rustix::stdio::dup2_stdin(input)?;
             rustix::stdio::dup2_stdout(output)?;
+            if let Some(socket) = &ends.socket {
+                system::put_at(socket, 3)?;
+            }
         }
         Ok(rustix::stdio::dup2_stderr(error)?)
     }
@@ -265,8 +298,12 @@ fn unbuffer(variables: &mut Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), StartError> {
 }
 
 /// Executes the program if it is a path, else the first of that name in the `PATH` that can be.
-fn execute(program: &[u8], words: &Words) -> Result<Infallible, StartError> {
-    let Words { files, path, arguments, environment } = words;
+fn execute(
+    program: &[u8],
+    words: &Words,
+    environment: &[CString],
+) -> Result<Infallible, StartError> {
+    let Words { files, path, arguments, environment: _ } = words;
     // As execvp(3): a file that may not be executed is passed over, and remembered.
     let mut passed_over = None;
     for file in files {

@@ -9,6 +9,7 @@ fn orders() -> Vec<Order> {
         env_clear: true,
         three_four: false,
         stdbuf: true,
+        serves: true,
         bounds: Bounds {
             user: Some("nobody".into()),
             group: None,

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use spawn::{COMMAND_BYTES_MAX, Command, StartError};
+use spawn::{COMMAND_BYTES_MAX, Command, Socket, StartError};
 
 use crate::support::{Daemon, command, descriptors, read_all, shell};
 
@@ -23,6 +23,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("starts::the_programs_own_path_is_searched_and_what_may_not_run_passed_over", search),
     ("starts::a_relative_path_counts_from_the_working_directory", relative),
     ("starts::the_three_pipes_are_wired_and_nothing_else_is_open", wiring),
+    ("starts::a_socket_to_serve_on_is_inherited_and_named", inherited),
     ("starts::signals_session_and_limits_are_as_new", as_new),
 ];
 
@@ -230,6 +231,28 @@ fn wiring() {
     let flags = u32::from_str_radix(flags.trim(), 8).unwrap();
     assert_eq!(flags & rustix::fs::OFlags::NONBLOCK.bits(), 0, "most programs expect to block");
     daemon.kill(&first);
+}
+
+fn inherited() {
+    let mut daemon = Daemon::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let socket = Socket::bind(&path).unwrap();
+    let script = "echo $LISTEN_FDS $LISTEN_FDNAMES $$ $LISTEN_PID; readlink /proc/self/fd/3 | cut -c 1-6; \
+                  ls /proc/self/fd | wc -l; [ -e /proc/self/fd/4 ] || echo none";
+    let asked = Command { socket: Some(socket.clone()), ..shell(script) };
+    let program = daemon.start(1, asked);
+    let said = program.rest();
+    let lines: Vec<&str> = said.lines().collect();
+    // The fifth is the folder that `ls` reads.
+    let (pid, rest) = (program.pid, ["socket", "5", "none"]);
+    assert_eq!(lines[0], format!("1 http {pid} {pid}"), "{said}");
+    assert_eq!(lines[1..], rest, "{said}");
+    daemon.exit(1);
+    drop(socket);
+    let error = std::os::unix::net::UnixStream::connect(&path).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused, "nobody holds it any more");
+    assert_eq!(daemon.output(shell("echo none$LISTEN_FDS")), "none\n");
 }
 
 fn as_new() {

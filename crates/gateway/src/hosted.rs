@@ -1,0 +1,367 @@
+//! Workers that are programs which serve HTTP on a socket that they are given.
+//!
+//! What it is: two halves of one worker, joined. Its life is a program's ([`Programs`]), whose pipes
+//! carry nothing but what it says of itself; its requests are a server's ([`Servers`]), whose address
+//! comes with the start and goes with the end. What it must never know: a request, a reply.
+//!
+//! ```text
+//!            program                                server
+//!   start ─▶ Starting ── it accepts connections ──▶ Serving ◀── requests
+//!   stop  ───────────────────────────────────────▶ retired ── nothing in flight ──▶ gone
+//!            told to end ◀───────────────────────────────────────────────────────────┘
+//!            it exits ───────────────────────────▶ retired, its links lost, gone
+//! ```
+
+use std::time::Duration;
+
+use event::{Calls, StreamId, TimerId};
+use exchange::{Cause, Outcome, Request, RequestId, WorkerId};
+
+use crate::core::Word;
+use crate::form::Form;
+use crate::outside::Outside;
+use crate::plan::HostedPlan;
+use crate::programs::Programs;
+use crate::servers::{LinkId, Servers};
+use crate::status::WorkerStatus;
+use crate::upward::Upward;
+
+mod birth;
+mod home;
+
+use birth::{Birth, Step};
+use home::Homes;
+
+/// How long the end of a connection with a reply owed waits for the end of the program: its exit
+/// and its last words are told to whoever waited, and nobody is given to it meanwhile.
+const EXIT_WAIT: Duration = Duration::from_millis(100);
+
+/// What is told only once it is known whether the program ended.
+struct Lost {
+    worker: WorkerId,
+    report: Upward,
+}
+
+/// The programs of one pool that serve HTTP.
+pub(crate) struct Hosted {
+    /// The place of the pool.
+    place: usize,
+    programs: Programs,
+    servers: Servers,
+    homes: Homes,
+    /// Those that do not serve yet.
+    births: Vec<Birth>,
+    lost: Vec<Lost>,
+    lost_timer: Option<TimerId>,
+}
+
+impl Hosted {
+    pub(crate) fn new(pool: &str, plan: HostedPlan) -> Self {
+        let HostedPlan { program, servers, socket } = plan;
+        Self {
+            place: 0,
+            homes: Homes::new(socket, program.arguments.clone()),
+            programs: Programs::new(pool, program),
+            servers: Servers::new(pool, servers),
+            births: Vec::new(),
+            lost: Vec::new(),
+            lost_timer: None,
+        }
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        place: usize,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.place = place;
+        let (home, outfit) = match self.homes.make(worker.index()) {
+            Ok(made) => made,
+            Err(error) => {
+                let name = self.programs.name(worker);
+                tracing::warn!(worker = name, "has no socket to serve on: {error}");
+                return up.push(Upward::StartFailed { worker });
+            }
+        };
+        self.births.push(Birth::new(worker, &home, outfit.socket.clone()));
+        self.servers.settle_at(worker, home.address.clone(), &self.programs.name(worker));
+        self.homes.keep(worker.index(), home);
+        self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+            programs.start(calls, worker, place, outfit, outside, up);
+        });
+    }
+
+    /// Ends one that has nothing to do.
+    pub(crate) fn stop(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.births.iter().any(|birth| birth.worker == worker) {
+            return self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+                programs.stop(calls, worker, outside, up);
+            });
+        }
+        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+            servers.stop(calls, worker, up);
+        });
+    }
+
+    /// Ends one that is to serve nobody else, once what it has is answered.
+    pub(crate) fn retire(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+            servers.dismiss(calls, worker, up);
+        });
+    }
+
+    pub(crate) fn dispatch(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        request: Request,
+        form: Form,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.servers.dispatch(calls, worker, request, form, outside, up);
+    }
+
+    pub(crate) fn tell(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        id: RequestId,
+        word: Word,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+            servers.tell(calls, worker, id, word, up);
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.programs.is_empty() && self.lost.is_empty()
+    }
+
+    pub(crate) fn status(&self) -> Vec<WorkerStatus> {
+        self.programs.status_with(|place| self.servers.load(place))
+    }
+
+    /// What is heard of their processes.
+    pub(crate) fn with_programs<R>(
+        &mut self,
+        calls: &mut Calls<'_>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+        act: impl FnOnce(&mut Programs, &mut Calls<'_>, &mut Outside, &mut Vec<Upward>) -> R,
+    ) -> R {
+        let mut inner = Vec::new();
+        let result = act(&mut self.programs, calls, outside, &mut inner);
+        self.heard_of_programs(calls, inner, outside, up);
+        for birth in &mut self.births {
+            if self.programs.runs(birth.worker) {
+                birth.begin(calls, self.place, outside);
+            }
+        }
+        result
+    }
+
+    /// What is heard on a link to one of them.
+    pub(crate) fn with_servers(
+        &mut self,
+        calls: &mut Calls<'_>,
+        link: LinkId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+        act: impl FnOnce(&mut Servers, &mut Calls<'_>, &mut Vec<Upward>),
+    ) {
+        match self.servers.worker_of(link) {
+            Some(worker) => self.with_server(calls, worker, outside, up, act),
+            None => act(&mut self.servers, calls, up),
+        }
+    }
+
+    fn with_server(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+        act: impl FnOnce(&mut Servers, &mut Calls<'_>, &mut Vec<Upward>),
+    ) {
+        let mut inner = Vec::new();
+        act(&mut self.servers, calls, &mut inner);
+        self.heard_of_server(calls, worker, inner, outside, up);
+    }
+
+    fn heard_of_programs(
+        &mut self,
+        calls: &mut Calls<'_>,
+        inner: Vec<Upward>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        for report in inner {
+            match report {
+                Upward::Retired { worker } => {
+                    self.with_server(calls, worker, outside, up, |servers, calls, up| {
+                        servers.retire(calls, worker, up);
+                    });
+                }
+                Upward::StartFailed { worker } => {
+                    self.born(calls, worker);
+                    self.homes.leave(worker.index());
+                    up.push(report);
+                }
+                Upward::Ended { worker, .. } => {
+                    self.born(calls, worker);
+                    self.bury(calls, worker, outside, up);
+                    up.push(report);
+                }
+                report => up.push(report),
+            }
+        }
+    }
+
+    /// The process is gone, and so is all that it had: how it ended is told with it.
+    fn bury(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+            servers.vanish(calls, worker, up);
+        });
+        self.homes.leave(worker.index());
+        let text =
+            format!("worker {} ended ({})", self.programs.name(worker), self.programs.epitaph);
+        let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
+        self.lost = others;
+        let of_it: Vec<Lost> = of_it;
+        for lost in of_it {
+            if let Upward::Answered { id, outcome } = lost.report {
+                let phase = outcome.end().phase;
+                let outcome = Outcome::ended(Cause::Died, phase, &text);
+                up.push(Upward::Answered { id, outcome });
+            }
+        }
+    }
+
+    fn heard_of_server(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        inner: Vec<Upward>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let (mut died, mut late) = (false, false);
+        for report in inner {
+            match report {
+                Upward::Started { .. } => {}
+                Upward::Ended { worker, expected } => {
+                    self.programs.dismiss(calls, worker, expected, outside);
+                }
+                Upward::Answered { ref outcome, .. } if outcome.end().cause == Cause::Died => {
+                    died = true;
+                    self.lose(calls, worker, report);
+                }
+                Upward::Released { .. } if died => self.lose(calls, worker, report),
+                Upward::Answered { ref outcome, .. } => {
+                    late |= outcome.end().cause == Cause::Deadline;
+                    self.programs.look_at_memory(calls, worker, outside, up);
+                    up.push(report);
+                }
+                report => up.push(report),
+            }
+        }
+        if late {
+            // One that does not answer in time is given nothing more, and ends when the others
+            // that it has are answered.
+            self.retire(calls, worker, outside, up);
+        }
+    }
+
+    fn lose(&mut self, calls: &mut Calls<'_>, worker: WorkerId, report: Upward) {
+        self.lost.push(Lost { worker, report });
+        self.lost_timer.get_or_insert_with(|| calls.timer(calls.now() + EXIT_WAIT));
+    }
+
+    /// Its start is over, one way or the other.
+    fn born(&mut self, calls: &mut Calls<'_>, worker: WorkerId) {
+        if let Some(found) = self.births.iter().position(|birth| birth.worker == worker) {
+            self.births.swap_remove(found).end(calls);
+        }
+    }
+
+    /// A connection was made that shows whether one accepts them.
+    pub(crate) fn handle_connected(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
+            return calls.close(stream);
+        };
+        if birth.handle_connected(calls, stream, self.place, outside) == Step::Accepts {
+            self.born(calls, worker);
+            let place = self.place;
+            self.with_server(calls, worker, outside, up, |servers, _, up| {
+                servers.start(worker, place, up);
+            });
+            self.programs.accepts(calls, worker, up);
+        }
+    }
+
+    /// Such a connection could not be made, or has ended.
+    pub(crate) fn handle_closed(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+    ) {
+        if let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) {
+            birth.handle_closed(calls, stream);
+        }
+    }
+
+    /// Whether a timer is of one of them.
+    pub(crate) fn handle_timer(
+        &mut self,
+        calls: &mut Calls<'_>,
+        timer: TimerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) -> bool {
+        if self.lost_timer == Some(timer) {
+            calls.cancel_timer(timer);
+            self.lost_timer = None;
+            up.extend(self.lost.drain(..).map(|lost| lost.report));
+            return true;
+        }
+        if let Some(birth) = self.births.iter_mut().find(|birth| birth.is_timer(timer)) {
+            birth.handle_timer(calls, self.place, outside);
+            return true;
+        }
+        self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+            programs.handle_timer(calls, timer, outside, up)
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! Programs that serve HTTP on a socket that they are given.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use super::{CLOSE, connect, rest, serve_pool, status, talk};
+use crate::daemon::{BINARY, Daemon, folder, is_alive, processes_with, read_log, until};
+
+/// Serves on whatever it was given. What it does stands in the path.
+const SERVER: &str = r#"
+import http.server, os, socket, socketserver, sys, threading, time
+both = threading.Barrier(2)
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path == "/die":
+            print("no more", file=sys.stderr, flush=True)
+            os._exit(3)
+        if self.path == "/drop":
+            self.close_connection = True
+            return
+        if self.path == "/hang":
+            time.sleep(600)
+        if self.path == "/slow":
+            time.sleep(0.5)
+        if self.path == "/both":
+            both.wait()
+        body = f"{self.command} {self.path} {os.getpid()} ".encode() + asked
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    do_POST = do_GET
+    def log_message(self, *words): pass
+server = http.server.ThreadingHTTPServer(("", 0), Handler, bind_and_activate=False)
+env = os.environ
+if "LISTEN_FDS" in env:
+    assert env["LISTEN_FDS"] == "1" and env["LISTEN_PID"] == str(os.getpid())
+    server.socket = socket.socket(fileno=3)
+elif "ROADSTEAD_SOCKET" in env:
+    server.socket = socket.socket(socket.AF_UNIX)
+    server.socket.bind(sys.argv[1])
+    assert sys.argv[1] == env["ROADSTEAD_SOCKET"]
+    server.socket.listen()
+else:
+    assert sys.argv[1] == "at " + env["PORT"]
+    server.server_address = ("127.0.0.1", int(env["PORT"]))
+    server.allow_reuse_address = True
+    socketserver.TCPServer.server_bind(server)
+    server.socket.listen()
+print("serves", flush=True)
+server.serve_forever()
+"#;
+
+/// A pool of such programs.
+fn pool(more: &str) -> String {
+    format!(
+        "program = [\"python3\", \"-c\", '''{SERVER}''', \"{{socket}}\"]\nframing = \"http\"\n{more}"
+    )
+}
+
+fn get(daemon: &Daemon, path: &str) -> String {
+    talk(daemon, format!("GET {path} HTTP/1.1\r\n{CLOSE}"))
+}
+
+/// The process that answered.
+fn answered_by(reply: &str) -> u32 {
+    assert_eq!(status(reply), "200", "{reply}");
+    let body = reply.split_once("\r\n\r\n").unwrap().1;
+    body.split(' ').nth(2).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_program_serves_on_each_kind_of_socket_and_many_connections_at_once() {
+    for (more, word) in [
+        ("", "{socket}"),
+        ("socket = \"path\"\n", "{socket}"),
+        ("socket = \"port\"\n", "at {port}"),
+    ] {
+        let settings = pool(&format!("{more}pipeline = 2\nworkers = 1"));
+        let (folder, daemon) = serve_pool("", &settings.replace("{socket}", word));
+        let mut one = connect(&daemon);
+        write!(one, "GET /both HTTP/1.1\r\n{CLOSE}").unwrap();
+        // Neither is answered before both have come.
+        let other = get(&daemon, "/both");
+        assert_eq!(answered_by(&rest(&mut one)), answered_by(&other), "{more}");
+        let posted = talk(
+            &daemon,
+            format!(
+                "POST /a?b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc\
+                 POST /c HTTP/1.1\r\nTransfer-Encoding: chunked\r\n{CLOSE}0\r\n\r\n"
+            ),
+        );
+        let pid = answered_by(&other);
+        assert!(posted.contains(&format!("POST /a?b {pid} abc")), "{posted}");
+        assert!(posted.contains(&format!("POST /c {pid} ")), "{posted}");
+        assert_eq!(daemon.programs(), [pid]);
+        assert!(daemon.stop().success());
+        assert!(read_log(folder.path()).contains("serves"), "what it prints is logged");
+        assert!(!is_alive(pid));
+    }
+}
+
+#[test]
+fn a_program_that_dies_is_named_with_its_end_and_its_last_words() {
+    let (folder, daemon) = serve_pool("", &pool("workers = 1"));
+    let logged = |words: &str| {
+        let log = read_log(folder.path());
+        assert!(log.contains(words), "no {words:?} in\n{log}");
+    };
+    let first = answered_by(&get(&daemon, "/"));
+    let said = get(&daemon, "/die");
+    assert_eq!(status(&said), "502", "{said}");
+    // Clients are told the cause, the log how it came to it.
+    assert!(said.contains("\r\n\r\ndied: "), "{said}");
+    logged("worker main/0 ended (exit code 3; it said last: no more)");
+    let second = answered_by(&get(&daemon, "/"));
+    assert_ne!(first, second);
+    // One that ends a connection without a reply lives, and serves on.
+    let said = talk(&daemon, format!("POST /drop HTTP/1.1\r\nContent-Length: 0\r\n{CLOSE}"));
+    assert_eq!(status(&said), "502", "{said}");
+    logged("main/0 ended the connection before its reply was whole");
+    assert_eq!(answered_by(&get(&daemon, "/")), second);
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_program_that_does_not_answer_in_time_is_replaced() {
+    let (_folder, daemon) =
+        serve_pool("", &pool("workers = 1\ndeadline = \"300ms\"\ngrace = \"100ms\""));
+    let first = answered_by(&get(&daemon, "/"));
+    let said = get(&daemon, "/hang");
+    assert_eq!(status(&said), "504", "{said}");
+    assert_ne!(answered_by(&get(&daemon, "/")), first);
+    until("the one that hung is gone", || !is_alive(first));
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn programs_are_replaced_between_requests_and_none_is_lost() {
+    let settings = "workers = 2\npipeline = 4\nrecycle = { requests = 5, jitter = 0, share = 100 }";
+    let (_folder, daemon) = serve_pool("", &pool(settings));
+    let mut seen = std::collections::BTreeSet::new();
+    until("all are replaced, and their successors", || {
+        std::thread::scope(|scope| {
+            let ask = || (0..5).map(|_| answered_by(&get(&daemon, "/"))).collect::<Vec<u32>>();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            threads.into_iter().for_each(|thread| seen.extend(thread.join().unwrap()));
+        });
+        seen.len() > 4
+    });
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn one_that_never_accepts_is_killed_and_what_waits_is_told() {
+    let settings = "program = [\"sleep\", \"600\"]\nframing = \"http\"\nstart_timeout = \"100ms\"\n\
+                    queue = { wait = \"2s\" }\nworkers = 1";
+    for socket in ["inherited", "path", "port"] {
+        let (folder, daemon) = serve_pool("", &format!("{settings}\nsocket = \"{socket}\""));
+        let said = get(&daemon, "/");
+        assert_eq!(status(&said), "503", "{socket}: {said}");
+        let log = read_log(folder.path());
+        assert!(log.contains("was not ready in time"), "{socket}: {log}");
+        assert!(daemon.stop().success(), "{socket}");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_the_programs_nor_of_their_sockets() {
+    let folder = folder();
+    let text = format!(
+        "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n{}\n",
+        pool("workers = 2\nsocket = \"path\"")
+    );
+    let mark = format!("hosted-{}", std::process::id());
+    let runtime = folder.path().join("r");
+    fs::create_dir(&runtime).unwrap();
+    let variables = [("RUNTIME_DIRECTORY", runtime.to_str().unwrap()), ("HOSTED_TEST", &mark)];
+    let mut daemon = Daemon::serve_with(folder.path(), &text, &variables);
+    answered_by(&get(&daemon, "/"));
+    let sockets = |folder: &Path| {
+        let inner = fs::read_dir(folder).unwrap().next().map(|entry| entry.unwrap().path());
+        inner.map_or(0, |inner| fs::read_dir(inner).unwrap().count())
+    };
+    assert!(sockets(&runtime) >= 1);
+    daemon.kill();
+    until("no program is left after kill -9", || processes_with(&mark).is_empty());
+    let daemon = Daemon::serve_with(folder.path(), &text, &variables);
+    answered_by(&get(&daemon, "/"));
+    assert!(daemon.stop().success());
+    assert_eq!(fs::read_dir(&runtime).unwrap().count(), 1, "what kill -9 left alone");
+    assert!(processes_with(&mark).is_empty());
+}
+
+#[test]
+fn a_drain_waits_for_what_a_program_has() {
+    let (_folder, daemon) = serve_pool("", &pool("workers = 1"));
+    let mut client = connect(&daemon);
+    write!(client, "GET /slow HTTP/1.1\r\n{CLOSE}").unwrap();
+    until("it has the request", || {
+        let status = daemon.status();
+        status["pools"][0]["workers"][0]["in_flight"] == 1
+    });
+    assert!(daemon.stop().success());
+    answered_by(&rest(&mut client));
+}
+
+#[test]
+fn run_serves_a_program_that_serves_http() {
+    let folder = folder();
+    fs::write(folder.path().join("serve.py"), SERVER).unwrap();
+    for (flag, word) in
+        [("--serves", ""), ("--serves=path", "{socket}"), ("--serves=port", "at {port}")]
+    {
+        let mut command = Command::new(BINARY);
+        command.current_dir(folder.path());
+        command.args(["run", "--http", "127.0.0.1:0", flag, "--", "python3", "serve.py", word]);
+        let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+        answered_by(&get(&daemon, "/"));
+        assert!(daemon.stop().success(), "{flag}");
+    }
+    let out = Command::new(BINARY).args(["run", "--serves", "--", "cat"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(2), "it needs --http");
+}

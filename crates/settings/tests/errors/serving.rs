@@ -1,0 +1,53 @@
+//! Errors of programs that serve HTTP.
+
+use super::{LISTENER, POOL, in_pool, only, says};
+
+/// The same in a pool of a program that serves HTTP, behind a listener of HTTP.
+fn serving(line: &str) -> super::Diagnostic {
+    let http = "framing = \"http\"\n";
+    only(&format!("{LISTENER}protocol = \"http\"\n{POOL}{http}{line}\n"))
+}
+
+#[test]
+fn a_socket_is_for_programs_that_serve_http() {
+    says(
+        in_pool("socket = \"path\""),
+        1,
+        "socket",
+        "programs on pipes serve on no socket",
+        "add `framing = \"http\"`, or remove `socket`",
+    );
+    let error = serving("socket = \"path\"\nuser = \"nobody\"");
+    assert_eq!(error.message, "another user can make no socket in the daemon's folder");
+    assert_eq!(error.word, "\"path\"");
+}
+
+#[test]
+fn what_goes_through_pipes_means_nothing_to_one_that_serves_http() {
+    for line in [
+        "dispatch = \"in-order\"",
+        "stream = { until = \".\" }",
+        "io = \"socket\"",
+        "ready = \"line\"",
+        "first_byte = \"1s\"",
+        "reply_max = \"1MiB\"",
+    ] {
+        let word = line.split(' ').next().unwrap();
+        let error = serving(line);
+        let message = format!("`{word}` means nothing to a program that serves HTTP");
+        assert_eq!((error.message, error.word), (message, word.to_owned()));
+    }
+    let error = serving("health = { check = \"line\", send = \"a\" }");
+    assert_eq!(error.message, "a program that serves HTTP reads no lines");
+    let error = serving("hash = \"word:1\"");
+    assert!(error.mend.is_some_and(|mend| mend.contains("header:NAME")));
+}
+
+#[test]
+fn one_that_serves_http_has_clients_of_http_alone() {
+    let (error, _) = in_pool("framing = \"http\"");
+    assert_eq!(error.message, "the programs of `[pool.echo]` speak HTTP, and its clients do not");
+    assert_eq!(error.mend.as_deref(), Some("write `protocol = \"http\"`"));
+    let error = serving("[pool.first]\nprogram = [\"cat\"]\nthen = \"echo\"");
+    assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
+}

@@ -1,0 +1,131 @@
+//! Sockets that a program serves on: one that it inherits, and a port that is kept for it.
+//!
+//! What it is: two handles of what is made before the program starts. What it must never know: what
+//! is said through them.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with, sockopt,
+};
+
+/// Connections that may wait to be accepted; the system's own maximum cuts it.
+const BACKLOG: i32 = 4096;
+
+/// A listening Unix socket for a program to inherit. It closes when the last copy goes; its file
+/// stays.
+#[derive(Clone, Debug)]
+pub struct Socket(Arc<OwnedFd>);
+
+impl Socket {
+    /// Binds one at a path where nothing is. One connection may wait in it until [`Self::open`]: a
+    /// second that is made tells that somebody accepts.
+    ///
+    /// # Errors
+    /// What the system says: the path is taken, too long, or in no folder.
+    pub fn bind(path: &Path) -> io::Result<Self> {
+        // It blocks, as programs expect of what they inherit.
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        bind(&socket, &SocketAddrUnix::new(path)?)?;
+        // Linux lets one more wait than it is told.
+        rustix::net::listen(&socket, 0)?;
+        Ok(Self(Arc::new(socket)))
+    }
+
+    /// Lets as many connections wait as the system allows, whatever its program asked for.
+    pub fn open(&self) {
+        // It cannot fail on a socket that listens.
+        let _ = rustix::net::listen(&self.0, BACKLOG);
+    }
+
+    /// Another descriptor of it, for the keeper.
+    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.0.try_clone()
+    }
+}
+
+impl PartialEq for Socket {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Socket {}
+
+/// A port of 127.0.0.1 that the system gives to nobody else meanwhile; a program that sets
+/// `SO_REUSEADDR`, as nearly every server does, may listen on it.
+#[derive(Debug)]
+pub struct Port {
+    number: u16,
+    _socket: OwnedFd,
+}
+
+impl Port {
+    /// Keeps one.
+    ///
+    /// # Errors
+    /// What the system says: no port or descriptor is left.
+    pub fn keep() -> io::Result<Self> {
+        let socket =
+            socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+        Ok(Self { number: bound.port(), _socket: socket })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(&self) -> u16 {
+        self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    fn connect(path: &Path) -> io::Result<OwnedFd> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(socket)
+    }
+
+    #[test]
+    fn a_second_connection_tells_that_the_first_was_accepted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let socket = Socket::bind(&path).unwrap();
+        assert!(Socket::bind(&path).is_err(), "it is taken");
+        let _first = connect(&path).unwrap();
+        assert_eq!(connect(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let listener = UnixListener::from(socket.duplicate().unwrap());
+        drop(listener.accept().unwrap());
+        let _second = connect(&path).unwrap();
+        assert!(connect(&path).is_err());
+        socket.open();
+        drop((connect(&path).unwrap(), connect(&path).unwrap()));
+        drop((socket, listener));
+        assert!(UnixStream::connect(&path).is_err(), "nobody holds it any more");
+    }
+
+    #[test]
+    fn a_port_that_is_kept_is_listened_on_by_its_program_alone() {
+        let port = Port::keep().unwrap();
+        let others: Vec<u16> = (0..20).map(|_| Port::keep().unwrap().number()).collect();
+        assert!(!others.contains(&port.number()));
+        // The standard library sets SO_REUSEADDR.
+        let listener = TcpListener::bind(("127.0.0.1", port.number())).unwrap();
+        assert!(TcpListener::bind(("127.0.0.1", port.number())).is_err());
+        drop(listener);
+    }
+}
