@@ -56,7 +56,7 @@ pub(crate) struct Flow {
     pub(crate) ended: bool,
     /// The reader is gone; what arrives is dropped.
     pub(crate) deaf: bool,
-    /// The host at the other end vanished: nothing arrives any more, and nobody is told.
+    /// The connection was cut, or the host at the other end vanished: nothing arrives any more.
     pub(crate) lost: bool,
     last_arrival: Moment,
 }
@@ -159,8 +159,9 @@ impl Flow {
         self.ready.drain(..count).collect()
     }
 
-    /// What is on its way will never arrive.
+    /// What is on its way will never arrive, nor what is sent from now on: there would be a gap.
     pub(crate) fn cut(&mut self) {
+        self.lost = true;
         self.transit.clear();
         self.bytes_in_transit = 0;
     }

@@ -21,7 +21,7 @@ use event::{Address, Fd};
 
 use crate::clients::End;
 use crate::flow::Party;
-use crate::net::{Connecting, Connection, ConnectionId, Edge, Kind, PortId};
+use crate::net::{Connecting, Connection, ConnectionId, Edge, Kind, Net, PortId};
 use crate::world::{Happening, Moment, World};
 use servers::{Fault, Link, Mode, Server};
 use visitors::Visitor;
@@ -34,6 +34,14 @@ const FIRST_PORT: u16 = 9000;
 pub(crate) struct Http {
     speakers: Vec<Speaker>,
     servers: Vec<Server>,
+    /// Requests that a server may have at once.
+    slots: usize,
+    /// The gateway looks whether servers are well while nobody asks them.
+    is_checked: bool,
+    /// A server at which requests or checks fail may be left out, the steady one as well.
+    may_be_out: bool,
+    /// Its pool may be over its limits, and then says that it is sorry.
+    may_be_sorry: bool,
     /// Bodies of whole replies of servers, by the request.
     said: BTreeMap<u64, Vec<Vec<u8>>>,
     /// Lengths of the bodies that visitors sent, by the request.
@@ -48,6 +56,17 @@ impl Http {
     /// Whether there is anybody.
     pub(crate) fn speaks(&self) -> bool {
         !self.speakers.is_empty()
+    }
+
+    /// Connections to servers that the gateway has open, of which some may be its own checks: these
+    /// go with the daemon.
+    pub(crate) fn may_be_checks(&self, net: &Net) -> usize {
+        let servers = self.speakers.iter().filter(|it| matches!(it.role, Role::Server(_)));
+        let open = |speaker: &&Speaker| {
+            let place = net.connection(speaker.connection).descriptor;
+            net.descriptors[place.0].open
+        };
+        if self.is_checked { servers.filter(open).count() } else { 0 }
     }
 
     /// Whether all who came to ask have gone.
@@ -93,8 +112,10 @@ struct Speaker {
     /// All that it has to say, and how much of it was sent.
     output: Vec<u8>,
     written: usize,
-    /// Bytes that it sends, and receives, at once.
+    /// Bytes that it sends, and receives, at once, and how long it rests between two of these.
     piece: usize,
+    rests: Duration,
+    reads_at: Moment,
     then: Then,
 }
 
@@ -122,6 +143,8 @@ impl World {
             output: Vec::new(),
             written: 0,
             piece: self.chance.pick(&[40, 700, 100_000]),
+            rests: Duration::from_millis(5),
+            reads_at: Moment::ZERO,
             then: Then::GoOn,
         });
         number
@@ -230,8 +253,12 @@ impl World {
     /// Reads a piece; true at the end of all.
     fn speaker_reads(&mut self, number: usize) -> bool {
         let down = self.connection_of_speaker(number).down;
-        let piece = self.http.speakers[number].piece.max(400);
-        let bytes = self.net.flow(down).take_some(piece);
+        let Speaker { piece, rests, reads_at, .. } = self.http.speakers[number];
+        if reads_at > self.now {
+            self.call_speaker(number, reads_at);
+            return false;
+        }
+        let bytes = self.net.flow(down).take_some(piece.max(400));
         if !bytes.is_empty() {
             self.note("reads: speaker, bytes", number, bytes.len());
             self.http.speakers[number].input.extend(bytes);
@@ -240,7 +267,8 @@ impl World {
         let flow = self.net.flow(down);
         let (left, ended) = (flow.ready(), flow.ended);
         if left > 0 {
-            let pause = self.chance.time(Duration::from_micros(10), Duration::from_millis(5));
+            let pause = self.chance.time(Duration::from_micros(10), rests);
+            self.http.speakers[number].reads_at = self.now + pause;
             self.call_speaker(number, self.now + pause);
         }
         ended && left == 0

@@ -390,7 +390,8 @@ impl Run {
         let open = world.open_at_gateway().len();
         // A connection that is refused is not waited for.
         let refuses = world.scenario.listeners.iter().any(|it| it.connections_max < 100);
-        let left = if refuses { 0 } else { streams + open };
+        let checks = world.http.may_be_checks(&world.net);
+        let left = if refuses { 0 } else { (streams + open).saturating_sub(2 * checks) };
         if cut + alive + threads + left == 0 {
             return Ok(());
         }

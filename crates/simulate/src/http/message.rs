@@ -1,10 +1,34 @@
 //! As much of HTTP/1 as these worlds speak, read without any code of the gateway's.
 
+/// What a request is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    Plain,
+    /// Of HTTP/1.0; `keeps`: the connection is to go on behind it.
+    Old {
+        keeps: bool,
+    },
+    /// It wants the head of the reply alone.
+    HeadOnly,
+    /// It waits with its body until it is told to go on, for a while.
+    Expects,
+}
+
+impl Manner {
+    pub(super) const fn is_old(self) -> bool {
+        matches!(self, Self::Old { .. })
+    }
+}
+
 /// A request that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) id: u64,
     pub(super) is_post: bool,
+    /// It wants the head of the reply alone.
+    pub(super) head_only: bool,
+    /// It waits with its body until it is told to go on.
+    pub(super) expects: bool,
     /// Its body and all of its bytes, once they are there.
     pub(super) whole: Option<(Vec<u8>, usize)>,
 }
@@ -19,6 +43,8 @@ pub(super) struct Reply {
     pub(super) is_whole: bool,
     /// The connection ends behind it.
     pub(super) closes: bool,
+    /// It has no other end than that.
+    pub(super) ends_with_connection: bool,
 }
 
 /// A body so far: its bytes, how many of the message they took, and whether it is whole.
@@ -28,11 +54,13 @@ type Framed = (Vec<u8>, usize, bool);
 pub(super) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
     let Some((head, length)) = head(bytes)? else { return Ok(None) };
     let mut words = head.split(' ');
-    let is_post = match words.next() {
-        Some("POST") => true,
-        Some("GET") => false,
+    let (is_post, head_only) = match words.next() {
+        Some("POST") => (true, false),
+        Some("GET") => (false, false),
+        Some("HEAD") => (false, true),
         _ => return Err("a method that nobody used"),
     };
+    let expects = field(head, "expect").is_some();
     let id = words.next().and_then(|target| target.strip_prefix("/r/")?.parse().ok());
     let id = id.ok_or("a target that nobody asked for")?;
     let (body, used, is_whole) = if field(head, "transfer-encoding").is_some() {
@@ -41,7 +69,8 @@ pub(super) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
         let wanted = field(head, "content-length").map_or(Ok(0), str::parse);
         counted(&bytes[length..], wanted.map_err(|_| "a length that is no number")?)
     };
-    Ok(Some(Request { id, is_post, whole: is_whole.then_some((body, length + used)) }))
+    let whole = is_whole.then_some((body, length + used));
+    Ok(Some(Request { id, is_post, head_only, expects, whole }))
 }
 
 /// The number of a request whose head was cut off, if so much of it came.
@@ -52,25 +81,43 @@ pub(super) fn begun(bytes: &[u8]) -> Option<u64> {
 }
 
 /// The reply at the beginning of these bytes, those of status 1xx before it left out; none before its
-/// head is whole. `ended`: nothing more comes.
-pub(super) fn reply(bytes: &[u8], ended: bool) -> Result<Option<Reply>, &'static str> {
+/// head is whole. `manner`: of the request. `ended`: nothing more comes.
+pub(super) fn reply(
+    bytes: &[u8],
+    manner: Manner,
+    ended: bool,
+) -> Result<Option<Reply>, &'static str> {
     let Some((head, length)) = head(bytes)? else { return Ok(None) };
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
     let status: u16 = status.ok_or("no status line")?;
     if status / 100 == 1 {
-        let next = reply(&bytes[length..], ended)?;
+        let next = reply(&bytes[length..], manner, ended)?;
         return Ok(next.map(|next| Reply { used: next.used + length, ..next }));
     }
     let rest = &bytes[length..];
-    let (body, used, is_whole) = if field(head, "transfer-encoding").is_some() {
+    let framed = |name| field(head, name).is_some();
+    let ends_with_connection = !framed("transfer-encoding") && !framed("content-length");
+    let (body, used, is_whole) = if manner == Manner::HeadOnly {
+        (Vec::new(), 0, true)
+    } else if field(head, "transfer-encoding").is_some() {
+        if manner.is_old() {
+            return Err("chunks, which HTTP/1.0 does not know");
+        }
         chunked(rest)?
     } else if let Some(wanted) = field(head, "content-length") {
         counted(rest, wanted.parse().map_err(|_| "a length that is no number")?)
     } else {
         (rest.to_vec(), rest.len(), ended)
     };
-    let closes = field(head, "connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-    Ok(Some(Reply { status, body, used: length + used, is_whole, closes }))
+    let says = |word| field(head, "connection").is_some_and(|it| it.eq_ignore_ascii_case(word));
+    let closes = says("close") || (manner.is_old() && !says("keep-alive"));
+    let used = length + used;
+    Ok(Some(Reply { status, body, used, is_whole, closes, ends_with_connection }))
+}
+
+/// Whether the first thing in these bytes says that the body may come.
+pub(super) fn continues(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"HTTP/1.1 100 ")
 }
 
 /// A head without its empty line, and its length with it.
@@ -100,6 +147,11 @@ fn chunked(bytes: &[u8]) -> Result<Framed, &'static str> {
         let size = std::str::from_utf8(&rest[..end]).ok();
         let size = size.and_then(|size| usize::from_str_radix(size, 16).ok());
         let size = size.ok_or("a chunk without a size")?;
+        if size == 0 {
+            // Trailers, and the empty line behind them.
+            let over = rest[end..].windows(4).position(|part| part == b"\r\n\r\n");
+            return Ok((body, at + over.map_or(0, |over| end + over + 4), over.is_some()));
+        }
         let data = &rest[end + 2..];
         body.extend_from_slice(&data[..data.len().min(size)]);
         if data.len() < size + 2 {
@@ -109,20 +161,19 @@ fn chunked(bytes: &[u8]) -> Result<Framed, &'static str> {
             return Err("a chunk without its end");
         }
         at += end + 2 + size + 2;
-        if size == 0 {
-            return Ok((body, at, true));
-        }
     }
 }
 
-/// Writes a body in chunks.
-pub(super) fn write_chunked(body: &[u8], size: usize, out: &mut Vec<u8>) {
+/// Writes a body in chunks, and trailers of which none tells anything.
+pub(super) fn write_chunked(body: &[u8], size: usize, trailers: bool, out: &mut Vec<u8>) {
     for part in body.chunks(size.max(1)) {
         out.extend(format!("{:x}\r\n", part.len()).into_bytes());
         out.extend_from_slice(part);
         out.extend(b"\r\n");
     }
-    out.extend(b"0\r\n\r\n");
+    let end: &[u8] =
+        if trailers { b"0\r\nExpires: never\r\nX-Sum: 12\r\n\r\n" } else { b"0\r\n\r\n" };
+    out.extend_from_slice(end);
 }
 
 #[cfg(test)]
@@ -133,18 +184,22 @@ mod tests {
     fn messages_are_read_in_every_framing_and_only_when_they_are_whole() {
         let bytes = b"POST /r/17 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET";
         let whole = Some((b"abc".to_vec(), bytes.len() - 3));
-        assert_eq!(request(bytes), Ok(Some(Request { id: 17, is_post: true, whole })));
+        let (is_post, head_only, expects) = (true, false, false);
+        let expected = Request { id: 17, is_post, head_only, expects, whole };
+        assert_eq!(request(bytes), Ok(Some(expected)));
         assert_eq!(request(&bytes[..30]), Ok(None));
         assert_eq!(begun(&bytes[..30]), Some(17));
         let mut bytes =
             b"HTTP/1.1 103 x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
-        write_chunked(b"hello", 2, &mut bytes);
-        let read = reply(&bytes, false).unwrap().unwrap();
+        write_chunked(b"hello", 2, true, &mut bytes);
+        let read = reply(&bytes, Manner::Plain, false).unwrap().unwrap();
         assert_eq!((read.status, &read.body[..], read.used), (200, &b"hello"[..], bytes.len()));
-        let cut = reply(&bytes[..bytes.len() - 3], true).unwrap().unwrap();
+        let cut = reply(&bytes[..bytes.len() - 3], Manner::Plain, true).unwrap().unwrap();
         assert_eq!((cut.is_whole, &cut.body[..]), (false, &b"hello"[..]));
         let bytes = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall";
-        assert!(!reply(bytes, false).unwrap().unwrap().is_whole);
-        assert!(reply(bytes, true).unwrap().unwrap().is_whole);
+        assert!(!reply(bytes, Manner::Plain, false).unwrap().unwrap().is_whole);
+        assert!(reply(bytes, Manner::Plain, true).unwrap().unwrap().is_whole);
+        let alone = reply(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", Manner::HeadOnly, false);
+        assert!(alone.unwrap().unwrap().is_whole);
     }
 }

@@ -7,6 +7,16 @@ use super::{FIRST_PORT, Role, State};
 use crate::scenario::{Finish, ListenerFacts};
 use crate::world::{Happening, World};
 
+/// How the gateway finds out whether servers are well.
+const HEALTH: [&str; 5] = [
+    "",
+    "health = \"off\"\n",
+    "health = { check = \"tcp\", interval = \"300ms\", interval_max = \"2s\", fall = 2, rise = 1 }\n",
+    "health = { check = \"http\", path = \"/r/0\", interval = \"500ms\", interval_max = \"2s\", timeout = \"2s\" }\n",
+    "health = { errors = 3, eject = \"500ms\", eject_max = \"3s\" }\n",
+];
+const SORRY: &str = "sorry = { line = \"come again\", until = \"50%\" }\n";
+
 impl World {
     /// Makes this world one of servers, before anybody lives in it.
     pub(crate) fn turn_to_http(&mut self) {
@@ -21,16 +31,24 @@ impl World {
             .map(|place| format!("\"127.0.0.1:{}\"", usize::from(FIRST_PORT) + place))
             .collect();
         let aside = self.scenario.aside();
+        self.http.slots = self.chance.pick(&[1, 2, 5, 1000]);
+        let health = self.chance.pick(&HEALTH);
+        self.http.is_checked = health.contains("check");
+        self.http.may_be_out = self.http.is_checked || health.contains("errors");
+        self.http.may_be_sorry = self.chance.in_1000(250);
+        let queue = if self.http.may_be_sorry { 2 } else { 10_000 };
+        let sorry = if self.http.may_be_sorry { SORRY } else { "" };
         self.scenario.text = format!(
             "[daemon]\ndrain = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
              protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"60s\"\nwrite_stall = \"60s\"\n\
              send_max = {}\n{aside}\n[pool.web]\nservers = [{}]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
-             between = \"20s\"\nkeep = \"{}\"\nqueue = {{ length = 10000, wait = \"90s\" }}\n\
-             schedule = \"{}\"\n",
+             between = \"20s\"\nkeep = \"{}\"\nqueue = {{ length = {queue}, wait = \"90s\" }}\n\
+             schedule = \"{}\"\nserver_requests_max = {}\n{health}{sorry}",
             self.chance.pick(&[64 << 10, 1 << 20]),
             addresses.join(", "),
             self.chance.pick(&["30ms", "60s"]),
             self.chance.pick(&["round-robin", "least-outstanding"]),
+            self.http.slots,
         );
         self.scenario.finish = Finish::Calm;
         self.scenario.drain = Duration::from_secs(60);

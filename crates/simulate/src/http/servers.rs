@@ -21,6 +21,9 @@ pub(super) struct Server {
     pub(super) steady: bool,
 }
 
+/// The request of this number is the gateway's own, which looks whether a server is well.
+const CHECK: u64 = 0;
+
 /// What went wrong with a link on its server's side, or between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -68,6 +71,8 @@ pub(super) struct Link {
     pub(super) answers: usize,
     pub(super) fault: Option<Fault>,
     turn: Option<Turn>,
+    /// The request that it works on is the gateway's own.
+    is_check: bool,
     /// With nothing to do, it closes then.
     closes_at: Option<Moment>,
     /// It will say nothing any more.
@@ -82,6 +87,7 @@ impl Link {
             answers: 0,
             fault: None,
             turn: None,
+            is_check: false,
             closes_at: None,
             mute: false,
         }
@@ -166,7 +172,7 @@ impl World {
         let bad = self.scenario.trouble > 0
             && !self.calm
             && self.chance.in_1000(self.scenario.faulty_programs);
-        let early = request.is_post && self.chance.in_1000(100);
+        let early = request.is_post && self.chance.in_1000(if request.expects { 300 } else { 100 });
         let deed = match () {
             () if bad => self.chance.pick(&[
                 Deed::CloseUnanswered,
@@ -182,16 +188,42 @@ impl World {
         let work = self.chance.time(Duration::from_micros(10), self.scenario.work_max);
         let at = self.now + work;
         self.note("works: speaker, request", number, usize::try_from(request.id).unwrap_or(0));
+        if request.expects && deed == Deed::Answer && self.chance.in_1000(700) {
+            self.http.speakers[number].output.extend(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
         let link = self.link(number);
         link.turn = Some(Turn { deed, at });
         link.closes_at = None;
+        link.is_check = request.id == CHECK;
+        let server = link.server;
+        self.count_requests(server);
+    }
+
+    /// No server has more requests at once than it may be given.
+    fn count_requests(&mut self, server: usize) {
+        let mut at_work = 0;
+        for speaker in &self.http.speakers {
+            let Role::Server(link) = &speaker.role else { continue };
+            let works = link.turn.is_some_and(|turn| turn.deed != Deed::ReadOn) && !link.is_check;
+            let place = self.net.connections[speaker.connection.0].descriptor;
+            // What the gateway has given up it may ask somebody else for.
+            if link.server == server && works && self.net.descriptor(place).open {
+                at_work += 1;
+            }
+        }
+        if at_work > self.http.slots {
+            let slots = self.http.slots;
+            self.violation(format!(
+                "server {server} has {at_work} requests, {slots} are its slots"
+            ));
+        }
     }
 
     fn server_does(&mut self, number: usize, deed: Deed, request: Request) {
         self.tell(|| format!("speaker {number} does {deed:?} with request {}", request.id));
         if let Some((body, _)) = &request.whole {
             let sent = self.http.asked.get(&request.id).copied().unwrap_or_default();
-            if *body != body_of(request.id, sent) {
+            if *body != body_of(request.id, sent) && request.id != CHECK {
                 self.violation(format!("a server got another body of request {}", request.id));
             }
         }
@@ -207,7 +239,7 @@ impl World {
         };
         self.link(number).blame(blame);
         self.link(number).mute = true;
-        let (mut reply, closes) = self.reply_to(request.id);
+        let (mut reply, closes) = self.reply_to(&request);
         match deed {
             Deed::CloseUnanswered | Deed::ResetUnanswered => reply.clear(),
             Deed::Garbage => reply = self.chance.pick(&GARBAGE).to_vec(),
@@ -227,7 +259,7 @@ impl World {
     }
 
     fn server_answers(&mut self, number: usize, request: Request) {
-        let (reply, until_close) = self.reply_to(request.id);
+        let (reply, until_close) = self.reply_to(&request);
         let is_whole = request.whole.is_some();
         let closes = until_close || (is_whole && self.chance.in_1000(100));
         if !is_whole {
@@ -264,33 +296,52 @@ impl World {
     }
 
     /// A whole reply, and whether its end is that of the connection.
-    fn reply_to(&mut self, id: u64) -> (Vec<u8>, bool) {
+    fn reply_to(&mut self, request: &Request) -> (Vec<u8>, bool) {
+        let id = request.id;
         let length = self.chance.pick(&[0, 7, 300, 300, 3000, 20_000]);
         let body = body_of(id, length);
+        let sent = if request.head_only { &[][..] } else { &body };
         let mut reply = Vec::new();
         if self.chance.in_1000(100) {
             reply.extend(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
         }
-        reply.extend(b"HTTP/1.1 200 OK\r\nServer: a\r\n");
-        let until_close = match self.chance.below(10) {
-            0..5 => {
+        let way = self.chance.below(20);
+        let version = if way >= 18 { "1.0" } else { "1.1" };
+        reply.extend(format!("HTTP/{version} 200 OK\r\nServer: a\r\n").into_bytes());
+        let until_close = match way {
+            0..9 => {
                 reply.extend(format!("Content-Length: {length}\r\n\r\n").into_bytes());
-                reply.extend_from_slice(&body);
+                reply.extend_from_slice(sent);
                 false
             }
-            5..9 => {
+            9..17 => {
                 reply.extend(b"Transfer-Encoding: chunked\r\n\r\n");
                 let size = self.chance.pick(&[1000, 9, 100_000]);
-                message::write_chunked(&body, size, &mut reply);
+                let trailers = self.chance.in_1000(200);
+                if !request.head_only {
+                    message::write_chunked(sent, size, trailers, &mut reply);
+                }
                 false
             }
-            _ => {
+            17 => {
                 reply.extend(b"Connection: close\r\n\r\n");
-                reply.extend_from_slice(&body);
+                reply.extend_from_slice(sent);
+                true
+            }
+            // One of HTTP/1.0 closes behind every reply, whether it tells its length or not.
+            18 => {
+                reply.extend(b"\r\n");
+                reply.extend_from_slice(sent);
+                true
+            }
+            _ => {
+                reply.extend(format!("Content-Length: {length}\r\n\r\n").into_bytes());
+                reply.extend_from_slice(sent);
                 true
             }
         };
-        self.http.said.entry(id).or_default().push(body);
+        let said = if request.head_only { Vec::new() } else { body };
+        self.http.said.entry(id).or_default().push(said);
         (reply, until_close)
     }
 

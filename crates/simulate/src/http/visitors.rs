@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::message::{self, Reply};
+use super::message::{self, Manner, Reply};
 use super::{Role, State, body_of};
 use crate::clients::End;
 use crate::world::{Happening, Moment, World};
@@ -14,6 +14,7 @@ pub(super) struct Ask {
     pub(super) is_post: bool,
     pub(super) length: usize,
     pub(super) chunked: bool,
+    pub(super) manner: Manner,
 }
 
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Visitor {
     pause_until: Moment,
     /// It resets the connection then.
     resets_at: Option<Moment>,
+    /// The body of its last request, which waits for a word of the gateway, or until then.
+    held: Option<(Vec<u8>, Moment)>,
 }
 
 impl World {
@@ -45,7 +48,9 @@ impl World {
                 0
             };
             self.http.asked.insert(id, length);
-            asks.push(Ask { id, is_post, length, chunked: self.chance.in_1000(400) });
+            let manner = if tame { Manner::Plain } else { self.manner(is_post, length) };
+            let chunked = !manner.is_old() && self.chance.in_1000(400);
+            asks.push(Ask { id, is_post, length, chunked, manner });
         }
         let resets = !tame && self.scenario.trouble > 0 && self.chance.in_1000(100);
         let stays = self.chance.time(Duration::from_millis(1), Duration::from_secs(5));
@@ -57,11 +62,28 @@ impl World {
             pace: self.chance.time(Duration::from_micros(50), Duration::from_millis(300)),
             pause_until: Moment::ZERO,
             resets_at: resets.then(|| self.now + after + stays),
+            held: None,
         };
         let number = self.add_speaker(Role::Visitor(visitor), true);
+        if !tame && self.chance.in_1000(100) {
+            let speaker = &mut self.http.speakers[number];
+            speaker.rests = Duration::from_millis(100);
+            speaker.piece = speaker.piece.min(700);
+        }
         self.http.speakers[number].excused = resets;
         self.call_speaker(number, self.now + after);
         number
+    }
+
+    /// What a request is like.
+    fn manner(&mut self, is_post: bool, length: usize) -> Manner {
+        let keeps = self.chance.in_1000(700);
+        match self.chance.below(10) {
+            0 => Manner::Old { keeps },
+            1 if !is_post => Manner::HeadOnly,
+            1 | 2 if length > 0 => Manner::Expects,
+            _ => Manner::Plain,
+        }
     }
 
     pub(super) fn visitor_comes(&mut self, number: usize) {
@@ -90,7 +112,29 @@ impl World {
         if visitor.answers.len() == visitor.asks.len() {
             return self.speaker_closes(number);
         }
+        if self.visitor_waits(number) {
+            return;
+        }
         self.visitor_asks(number);
+    }
+
+    /// Whether it waits with a body. Told to go on, or tired of waiting, it sends it.
+    fn visitor_waits(&mut self, number: usize) -> bool {
+        let now = self.now;
+        let read = self.http.speakers[number].read;
+        let told = message::continues(&self.http.speakers[number].input[read..]);
+        let visitor = self.visitor(number);
+        // Of requests before it there may be answers yet to come.
+        let (next, begun) = (visitor.answers.len() + 1, visitor.begun);
+        let Some((_, until)) = visitor.held else { return false };
+        if (told && next == begun) || until <= now {
+            let (body, _) = visitor.held.take().expect("it was there");
+            self.note("goes on: visitor, bytes", number, body.len());
+            self.http.speakers[number].output.extend(body);
+            return false;
+        }
+        self.call_speaker(number, until);
+        true
     }
 
     /// Begins the next request, if it is time.
@@ -105,21 +149,39 @@ impl World {
             let at = visitor.pause_until;
             return self.call_speaker(number, at);
         }
-        let Ask { id, is_post, length, chunked } = visitor.asks[visitor.begun];
+        let Ask { id, is_post, length, chunked, manner } = visitor.asks[visitor.begun];
         visitor.begun += 1;
         let pace = visitor.pace;
-        let method = if is_post { "POST" } else { "GET" };
-        let mut bytes = format!("{method} /r/{id} HTTP/1.1\r\nHost: a\r\n").into_bytes();
-        let body = body_of(id, length);
+        let method = match manner {
+            Manner::HeadOnly => "HEAD",
+            _ if is_post => "POST",
+            _ => "GET",
+        };
+        let version = if manner.is_old() { "1.0" } else { "1.1" };
+        let more = match manner {
+            Manner::Old { keeps: true } => "Connection: keep-alive\r\n",
+            Manner::Expects => "Expect: 100-continue\r\n",
+            _ => "",
+        };
+        let mut bytes =
+            format!("{method} /r/{id} HTTP/{version}\r\nHost: a\r\n{more}").into_bytes();
+        let mut body = body_of(id, length);
         if is_post && chunked {
             bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
             let size = self.chance.pick(&[1000, 17, 100_000]);
-            message::write_chunked(&body, size, &mut bytes);
+            let mut chunks = Vec::new();
+            message::write_chunked(&body, size, self.chance.in_1000(300), &mut chunks);
+            body = chunks;
         } else if is_post {
             bytes.extend(format!("Content-Length: {length}\r\n\r\n").into_bytes());
-            bytes.extend(body);
         } else {
             bytes.extend(b"\r\n");
+        }
+        if manner == Manner::Expects {
+            let patience = self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
+            self.visitor(number).held = Some((body, now + patience));
+        } else {
+            bytes.extend(body);
         }
         self.note("asks: visitor, request", number, usize::try_from(id).unwrap_or(0));
         self.http.speakers[number].output.extend(bytes);
@@ -134,13 +196,22 @@ impl World {
         let in_order = ended && self.http.speakers[number].end != Some(End::Reset);
         loop {
             let read = self.http.speakers[number].read;
-            match message::reply(&self.http.speakers[number].input[read..], in_order) {
+            let visitor = self.visitor(number);
+            let asked = visitor.asks.get(visitor.answers.len());
+            let manner = asked.map_or(Manner::Plain, |ask| ask.manner);
+            match message::reply(&self.http.speakers[number].input[read..], manner, in_order) {
                 Ok(None) => return,
                 Ok(Some(reply)) if reply.is_whole || ended => {
                     let (is_whole, closes) = (reply.is_whole, reply.closes);
                     self.http.speakers[number].read += reply.used;
                     let visitor = self.visitor(number);
                     visitor.answers.push(reply);
+                    // Refused before its body was sent: nobody waits for that any more.
+                    let refused = visitor.held.is_some() && visitor.answers.len() == visitor.begun;
+                    let closes = closes || refused;
+                    if refused {
+                        visitor.held = None;
+                    }
                     if closes {
                         // What it did not ask yet it does not ask here.
                         let begun = visitor.begun;
