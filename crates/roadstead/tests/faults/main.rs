@@ -24,6 +24,7 @@ mod servers;
 #[path = "../../../database/tests/support/tmpfs.rs"]
 mod tmpfs;
 mod under_load;
+mod web;
 
 /// How often a fault is made that the plan asks for `full` times.
 fn times(full: u32) -> u32 {

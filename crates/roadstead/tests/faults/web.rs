@@ -1,0 +1,170 @@
+//! Servers of HTTP that are killed, stopped, that answer wrongly or come and go under load: nobody gets
+//! another's body, what may have an effect is given to one server at most, and no request fails that
+//! could still have been given to another server safely.
+//!
+//! The servers are processes of their own (`web/server.rs`), so that they can be killed and stopped; the
+//! load and its verdict stand in `web/load.rs`.
+
+mod elsewhere;
+mod load;
+mod server;
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::daemon::{Daemon, folder, until};
+use crate::times;
+use load::{Load, Verdict};
+use server::Server;
+
+/// Requests that one server may have in hand. What a kill takes is repeated out of a stock of twenty.
+const SLOTS: usize = 4;
+
+/// Answers in a thousand that a server which gets some wrong gets wrong.
+const FAULTS: u32 = 200;
+/// Nobody is refused for having waited.
+const QUEUE: &str = "queue = { wait = \"20s\" }";
+/// Looks at servers so often that one that is back is found soon.
+const LOOKS: &str =
+    "health = { check = \"tcp\", interval = \"50ms\", interval_max = \"100ms\", rise = 1 }";
+
+/// A daemon before servers, and the load on it.
+struct Ground {
+    daemon: Daemon,
+    servers: Vec<Server>,
+    folder: TempDir,
+}
+
+impl Ground {
+    fn start(shards: usize, count: usize, faults: u32, pool: &str) -> Self {
+        let folder = folder();
+        let servers: Vec<Server> = (0..count)
+            .map(|place| Server::start(folder.path(), if place == 0 { faults } else { 0 }))
+            .collect();
+        let addresses: Vec<String> =
+            servers.iter().map(|server| format!("\"127.0.0.1:{}\"", server.port)).collect();
+        let text = format!(
+            "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\n\
+             listen = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
+             servers = [{}]\nserver_requests_max = {SLOTS}\n{pool}\n",
+            addresses.join(", ")
+        );
+        let daemon = Daemon::serve(folder.path(), &text);
+        Self { daemon, servers, folder }
+    }
+
+    fn answered(&self) -> u64 {
+        self.daemon.metric("roadstead_ends_total", &["answered"])
+    }
+
+    /// What is held of a server.
+    fn held(&self, place: usize) -> Value {
+        self.daemon.status()["pools"][0]["places"][place].clone()
+    }
+
+    /// Waits until so many more requests were answered.
+    fn until_more(&self, count: u64) {
+        let before = self.answered();
+        until("requests are answered", || self.answered() >= before + count);
+    }
+
+    fn end(self, what: &str, load: Load) -> Verdict {
+        let verdict = load.end(&self.folder.path().join("done"));
+        eprintln!("{what}\n{verdict:#?}");
+        assert_eq!(verdict.wrong, [""; 0], "nobody gets another's body, or does a thing twice");
+        assert!(verdict.answered > 0);
+        assert!(self.daemon.stop().success());
+        verdict
+    }
+}
+
+/// F1: a server is killed and started again, one after the other.
+#[test]
+fn servers_killed_under_load_cost_nothing_that_can_be_repeated() {
+    for shards in [1, 2] {
+        let mut ground = Ground::start(shards, 3, 0, &format!("{QUEUE}\n{LOOKS}"));
+        let load = Load::start(ground.daemon.address());
+        let kills = times(100);
+        for round in 0..kills {
+            ground.until_more(50);
+            let victim = round as usize % 3;
+            ground.servers[victim].kill();
+            ground.until_more(20);
+            ground.servers[victim].restart();
+            until("it is found", || ground.held(victim)["health"] == "up");
+        }
+        let verdict = ground.end(&format!("{kills} servers killed, {shards} shards"), load);
+        assert_eq!(verdict.needless, []);
+        // Of what may have an effect a kill takes what the server had in hand.
+        assert!(verdict.effects_unknown <= u64::from(kills) * SLOTS as u64);
+    }
+}
+
+/// F3: a server is stopped and goes on later. It is left out, and what it says too late is nobody's.
+#[test]
+fn a_server_that_stalls_costs_what_it_has_in_hand() {
+    for shards in [1, 2] {
+        let pool = "queue = { wait = \"20s\" }\ndeadline = \"1s\"\nhealth = { check = \"http\", \
+                    path = \"/0/check\", interval = \"50ms\", interval_max = \"100ms\", timeout = \"300ms\", \
+                    fall = 2, rise = 1 }";
+        let ground = Ground::start(shards, 3, 0, pool);
+        let load = Load::start(ground.daemon.address());
+        let stops = times(50);
+        for round in 0..stops {
+            let victim = round as usize % 3;
+            until("it is up", || ground.held(victim)["health"] == "up");
+            ground.until_more(50);
+            ground.servers[victim].signal(Signal::STOP);
+            until("it is left out", || ground.held(victim)["health"] == "down");
+            // What it has in hand ends at its deadline.
+            until("it has nothing in hand", || ground.held(victim)["in_use"] == 0);
+            ground.until_more(20);
+            ground.servers[victim].signal(Signal::CONT);
+        }
+        let verdict = ground.end(&format!("{stops} servers stopped, {shards} shards"), load);
+        assert_eq!(verdict.needless, []);
+        assert!(verdict.late <= u64::from(stops) * SLOTS as u64, "no more than its slots");
+    }
+}
+
+/// F5: one of three servers answers wrongly now and then, in every way there is.
+#[test]
+fn wrong_answers_of_one_server_mix_nothing_and_are_repeated_where_they_may() {
+    for shards in [1, 2] {
+        let pool = "queue = { wait = \"20s\" }\nhealth = { errors = 3, eject = \"200ms\", eject_max = \"1s\" }";
+        let ground = Ground::start(shards, 3, FAULTS, pool);
+        let load = Load::start(ground.daemon.address());
+        until("enough was asked", || load.asked() >= u64::from(times(20_000)));
+        let mut verdict = ground.end(&format!("wrong answers, {shards} shards"), load);
+        // What has begun to answer is not asked again, be it garbage; nor is anything asked a fourth
+        // time, and the three may be the same server's.
+        verdict.needless.retain(|(id, _)| server::way(*id, FAULTS).is_none());
+        assert_eq!(verdict.needless, []);
+    }
+}
+
+/// F18: servers come and go; one stays.
+#[test]
+fn servers_that_come_and_go_cost_nothing_and_share_alike() {
+    for shards in [1, 2] {
+        let count = times(40) as usize + 4;
+        let mut ground = Ground::start(shards, count, 0, &format!("{QUEUE}\n{LOOKS}"));
+        let load = Load::start(ground.daemon.address());
+        for round in 0..times(300) as usize {
+            // Half of those that come and go are down, each in its turn.
+            let place = 1 + round % (count - 1);
+            ground.servers[place].turn();
+            ground.until_more(20);
+            std::thread::park_timeout(Duration::from_secs(1) / (count as u32 - 1));
+        }
+        let flapping: Vec<u16> = ground.servers[1..].iter().map(|server| server.port).collect();
+        let verdict = ground.end(&format!("{count} servers come and go, {shards} shards"), load);
+        assert_eq!(verdict.needless, []);
+        let shares = flapping.iter().map(|port| verdict.shares.get(port).copied().unwrap_or(0));
+        let (most, all) = (shares.clone().max().unwrap(), shares.sum::<u64>());
+        assert!(most <= 3 * all / flapping.len() as u64, "{:?}", verdict.shares);
+    }
+}
