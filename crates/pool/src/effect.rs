@@ -28,6 +28,12 @@ pub enum Effect<P> {
         /// The id that it has from now until its end.
         worker: WorkerId,
     },
+    /// Mail a token of the worker at this place to the home of the pool, which is another shard;
+    /// it is taken in there by [`handle_token`](crate::Pool::handle_token).
+    Home {
+        /// The place.
+        place: u32,
+    },
     /// End this worker, which has nothing to do; answer with
     /// [`handle_ended`](crate::Pool::handle_ended).
     Stop {

@@ -46,7 +46,7 @@ mod tokens;
 mod why;
 mod workers;
 
-pub use crate::pool::{Control, Pool};
+pub use crate::pool::{Control, News, PlaceNews, Pool};
 pub use affinity::AffinityLimits;
 pub use ask::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};

@@ -7,6 +7,7 @@
 mod balance;
 mod give;
 mod note;
+mod shared;
 mod turn;
 mod view;
 
@@ -37,6 +38,8 @@ use crate::workers::{Move, State, Workers};
 
 pub use balance::Control;
 use give::Seats;
+use shared::Shared;
+pub use shared::{News, PlaceNews};
 
 /// How far a pool is on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +82,8 @@ pub struct Pool<P> {
     /// Something has happened since the next time was looked for.
     is_changed: bool,
     next_time: Option<Instant>,
+    /// Where other shards serve it as well.
+    shared: Option<Box<Shared>>,
 }
 
 fn measure(settings: &Settings) -> Measure {
@@ -115,6 +120,7 @@ impl<P: Payload> Pool<P> {
             counts: Counts::default(),
             is_changed: true,
             next_time: None,
+            shared: None,
             settings,
         };
         pool.declare();
@@ -169,21 +175,25 @@ impl<P: Payload> Pool<P> {
         } else {
             self.lane_with_room(entry.bytes, &entry.facts)
         };
-        match lane {
-            Ok(Lane::Common) if self.goes_at_once(entry.bytes) => {
+        let next = match lane {
+            Ok(Lane::Common) if self.goes_at_once(entry.bytes) => self.secure_next(&entry.facts),
+            _ => None,
+        };
+        match (lane, next) {
+            (Ok(_), Some(next)) => {
                 self.counts.admitted += 1;
-                self.give_at_once(payload, &entry.facts);
+                self.give_at_once(next, payload, &entry.facts);
                 self.turn();
                 Ok(Ticket::SPENT)
             }
-            Ok(lane) => {
+            (Ok(lane), None) => {
                 self.counts.admitted += 1;
                 let ticket = self.queue.push(payload, entry, lane);
                 self.call(lane);
                 self.turn();
                 Ok(ticket)
             }
-            Err(cause) => {
+            (Err(cause), _) => {
                 self.counts.refused += 1;
                 if self.sorry.state().is_some() {
                     // That it is sorry is no reason to stay so.
@@ -265,6 +275,7 @@ impl<P: Payload> Pool<P> {
         if let Some((place, in_use)) =
             place.and_then(|place| Some((place, self.workers.release(place)?)))
         {
+            self.give_back(place, 1);
             match self.workers.at(place).state {
                 State::Ready => self.refresh_slots(place, in_use),
                 State::Leaving if in_use == 0 => self.stop(place),
@@ -302,6 +313,7 @@ impl<P: Payload> Pool<P> {
         if let Some(place) = self.moved(worker, Move::End)
             && let Some(before) = before
         {
+            self.give_back(place, before.in_use);
             self.refresh(place);
             self.recycle.handle_gone(place, worker);
             let quick = match before.state {

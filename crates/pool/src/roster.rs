@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::affinity::Berth;
 use crate::health::{Health, HealthSettings};
+use crate::pool::PlaceNews;
 use crate::random::mix;
 use crate::schedule::{SHARE_OF_ONE, Standing};
 use crate::settings::{Member, Settings, WEIGHT_MAX};
@@ -62,6 +63,8 @@ pub(crate) struct Profile {
     pub(crate) health: Health,
     /// Since when it warms up.
     warm_from: Option<Instant>,
+    /// At a branch: what its home says of it.
+    pub(crate) told: Option<PlaceNews>,
 }
 
 /// All places.
@@ -250,6 +253,7 @@ impl Roster {
             share: share.max(1),
             identity: profile.identity,
             backup: profile.backup,
+            out: false,
         }
     }
 }
@@ -267,6 +271,7 @@ impl Profile {
             slots: None,
             health: Health::new(health),
             warm_from: None,
+            told: None,
         }
     }
 
@@ -314,11 +319,13 @@ impl Profile {
 
     /// Whether those that are bound to it may be given to it.
     pub(crate) fn serves(&self) -> bool {
-        self.declared && self.health.is_up() && self.hand != Hand::Disabled
+        let told = self.told.is_none_or(|told| told.serves);
+        told && self.declared && self.health.is_up() && self.hand != Hand::Disabled
     }
 
     /// Whether anybody may be given to it.
     pub(crate) fn is_open(&self) -> bool {
-        self.serves() && self.hand == Hand::Enabled && self.weight() > 0
+        let told = self.told.is_none_or(|told| told.open);
+        told && self.serves() && self.hand == Hand::Enabled && self.weight() > 0
     }
 }

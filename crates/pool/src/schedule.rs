@@ -36,11 +36,13 @@ pub(crate) struct Standing {
     pub(crate) identity: u64,
     /// Whether it is there only for when nobody else is.
     pub(crate) backup: bool,
+    /// Whether other shards have the slots that are left.
+    pub(crate) out: bool,
 }
 
 impl Standing {
-    const fn is_free(&self) -> bool {
-        self.in_use < self.slots
+    pub(crate) const fn is_free(&self) -> bool {
+        self.in_use < self.slots && !self.out
     }
 }
 

@@ -106,8 +106,9 @@ impl Sorry {
         self.times
     }
 
-    pub(crate) const fn is_set(&self) -> bool {
-        self.settings.is_some()
+    /// Whether it is sorry for a reason that goes away by itself.
+    pub(crate) const fn is_on(&self) -> bool {
+        self.on.is_some()
     }
 
     pub(crate) fn handle_hand(&mut self, now: Instant, on: bool) {

@@ -209,12 +209,12 @@ impl<P: Payload> Pool<P> {
 
     /// The load after a turn may be a reason to be sorry no longer.
     pub(super) fn rest(&mut self) {
-        if self.sorry.is_set() {
-            let taken = self.workers.slots_in_use() + self.queue.length();
+        if self.sorry.is_on() {
+            let taken = self.taken() + u64::from(self.queue.length());
             let slots = self.settings.slots_all.map_or(u64::MAX, u64::from);
             let room = self.seats.slots_all().min(slots) + u64::from(self.settings.queue.length);
             let anybody = !self.is_open() && self.free.candidates() > 0;
-            self.sorry.handle_load(self.now, taken.into(), room, anybody);
+            self.sorry.handle_load(self.now, taken, room, anybody);
         }
     }
 
@@ -229,7 +229,9 @@ impl<P: Payload> Pool<P> {
             State::Leaving | State::Stopping | State::Retiring => return Some("ending"),
             State::Ready | State::Vacant => {}
         }
-        if !profile.is_declared() {
+        if let Some(out) = profile.told.and_then(|told| told.out) {
+            Some(out)
+        } else if !profile.is_declared() {
             Some("no longer declared")
         } else if !profile.health.is_up() {
             Some(profile.health.state().word())

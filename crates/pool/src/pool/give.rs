@@ -9,7 +9,7 @@ use crate::Payload;
 use crate::affinity::Berth;
 use crate::effect::Effect;
 use crate::queue::{Facts, Lane};
-use crate::schedule::Choice;
+use crate::schedule::{Choice, Standing};
 use crate::settings::{Gone, Schedule};
 use crate::why::PLACES_SEEN;
 use crate::workers::State;
@@ -71,7 +71,7 @@ impl Seats {
         self.serving
     }
 
-    fn set(&mut self, place: u32, slots: u32, in_use: u32, now: Instant) {
+    fn set(&mut self, place: u32, slots: u32, free: bool, now: Instant) {
         if self.seats.len() <= place as usize {
             let new = Seat { out_since: Some(now), ..Seat::default() };
             self.seats.resize(place as usize + 1, new);
@@ -83,7 +83,7 @@ impl Seats {
         }
         self.slots = self.slots - u64::from(seat.slots) + u64::from(slots);
         seat.slots = slots;
-        self.note_free(place, in_use < slots);
+        self.note_free(place, free);
     }
 
     fn note_free(&mut self, place: u32, free: bool) {
@@ -110,15 +110,16 @@ impl<P: Payload> Pool<P> {
         if !ready {
             self.recycle.handle_unready(place);
         }
-        let in_use = worker.in_use;
-        let standing = self.roster.standing(place, in_use, self.now, &self.settings);
+        let standing = self.standing(place, worker.in_use);
         if open {
             self.free.offer(place, &standing);
         } else {
             self.free.remove(place);
         }
         let before = self.seats.slots(place);
-        self.seats.set(place, if serves { standing.slots } else { 0 }, in_use, self.now);
+        let slots = if serves { standing.slots } else { 0 };
+        self.seats.set(place, slots, serves && standing.is_free(), self.now);
+        self.note_news(place);
         if (before > 0) != serves || !open {
             self.decisions.out = None;
         }
@@ -133,14 +134,20 @@ impl<P: Payload> Pool<P> {
 
     /// A slot of a ready worker is free again; nothing else of it has changed.
     pub(super) fn refresh_slots(&mut self, place: u32, in_use: u32) {
-        let standing = self.roster.standing(place, in_use, self.now, &self.settings);
+        let standing = self.standing(place, in_use);
         if self.roster.at(place).is_open() {
             self.free.offer(place, &standing);
         }
-        self.seats.note_free(place, in_use < self.seats.slots(place));
+        self.seats.note_free(place, self.is_free(place));
         if self.queue.bound(place) > 0 {
             self.call(Lane::Bound(place));
         }
+    }
+
+    /// How a schedule sees the worker at a place.
+    pub(super) fn standing(&self, place: u32, in_use: u32) -> Standing {
+        let standing = self.roster.standing(place, in_use, self.now, &self.settings);
+        Standing { out: self.is_out(place), ..standing }
     }
 
     /// Somebody waits in this lane: notes it if its worker has a free slot.
@@ -155,9 +162,9 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Whether the worker at `place` could be given something by those that are bound to it.
-    fn is_free(&self, place: u32) -> bool {
+    pub(super) fn is_free(&self, place: u32) -> bool {
         let slots = self.seats.slots(place);
-        slots > 0 && self.workers.at(place).in_use < slots
+        slots > 0 && self.workers.at(place).in_use < slots && !self.is_out(place)
     }
 
     /// Whether the pool as a whole may have another slot in use.
@@ -181,7 +188,7 @@ impl<P: Payload> Pool<P> {
             Lane::Common => self.make_room(bytes),
             Lane::Bound(place) => {
                 let at_once = self.queue.bound(place) == 0 && self.is_free(place);
-                self.has_room(bytes) || (at_once && self.may_give())
+                self.has_room(bytes) || (at_once && self.may_give() && self.secure(place))
             }
         };
         if room { Ok(lane) } else { Err(Cause::Full) }
@@ -208,14 +215,14 @@ impl<P: Payload> Pool<P> {
         Ok(Lane::Common)
     }
 
-    fn berth_of(&mut self, asked: &Facts) -> Option<Berth> {
+    pub(super) fn berth_of(&mut self, asked: &Facts) -> Option<Berth> {
         if let Some(named) = asked.named {
             return Some(Berth(named));
         }
         self.affinity.as_mut()?.find(self.now, asked.key.as_ref()?)
     }
 
-    fn place_of(&self, berth: Berth) -> Option<u32> {
+    pub(super) fn place_of(&self, berth: Berth) -> Option<u32> {
         self.roster.place_of(berth, |worker| self.workers.find(worker).is_some())
     }
 
@@ -273,7 +280,9 @@ impl<P: Payload> Pool<P> {
             };
             match self.oldest_caller() {
                 Some((place, since)) if common.is_none_or(|common| since < common) => {
-                    self.give(place, Lane::Bound(place), Choice::Bound);
+                    if self.secure(place) {
+                        self.give(place, Lane::Bound(place), Choice::Bound);
+                    }
                 }
                 _ if common.is_some() => self.dispatch_common(),
                 _ => return,
@@ -312,6 +321,10 @@ impl<P: Payload> Pool<P> {
             return;
         }
         let (place, choice) = self.next_for(&facts);
+        if !self.secure(place) {
+            // Other shards have it. Whoever else is free is next.
+            return;
+        }
         match self.queue.next(Lane::Bound(place)) {
             Some((bound, _)) if bound.since < facts.since => {
                 self.give(place, Lane::Bound(place), Choice::Bound);
@@ -321,7 +334,7 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Whose turn it is for this request. Somebody's: a slot is free.
-    fn next_for(&mut self, facts: &Facts) -> (u32, Choice) {
+    pub(super) fn next_for(&mut self, facts: &Facts) -> (u32, Choice) {
         let hashes = self.settings.schedule == Schedule::Hash;
         let of_key = || facts.key.filter(|_| hashes).map(|key| key.hash());
         let hash = facts.hash.or_else(of_key);
@@ -329,31 +342,36 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Whether a request of so many bytes, for which there is room in the common lane, need not
-    /// wait: nobody else does, a slot is free, and its batch is not to grow.
+    /// wait once a slot is free: nobody else does, and its batch is not to grow.
     pub(super) fn goes_at_once(&self, bytes: usize) -> bool {
         let (batch, limits) = (&self.settings.batch, &self.settings.queue);
         let is_due = batch.wait.is_zero()
             || batch.rows.min(limits.length) <= 1
             || bytes >= batch.bytes.min(limits.bytes);
-        is_due && self.queue.is_empty() && self.any_free()
+        is_due && self.queue.is_empty()
     }
 
     /// Gives a request that need not wait to the worker whose turn it is.
-    pub(super) fn give_at_once(&mut self, payload: P, facts: &Facts) {
-        let (place, choice) = self.next_for(facts);
+    pub(super) fn give_at_once(
+        &mut self,
+        (place, choice): (u32, Choice),
+        payload: P,
+        facts: &Facts,
+    ) {
         let gift = self.begin_batch(place, choice);
         self.hand_over(&gift, payload, facts, true);
         self.recycle.handle_dispatched(place, 1);
     }
 
-    /// Takes a free slot of a worker for a batch.
+    /// Takes a free slot of a worker for a batch, with its token in hand.
     fn begin_batch(&mut self, place: u32, choice: Choice) -> Gift {
         let in_use = self.workers.occupy(place);
-        let standing = self.roster.standing(place, in_use, self.now, &self.settings);
+        self.spend(place);
+        let standing = self.standing(place, in_use);
         self.free.given(place, &standing);
         let worker = self.workers.id(place);
         let was_free = self.seats.free;
-        self.seats.note_free(place, in_use < standing.slots);
+        self.seats.note_free(place, standing.is_free());
         self.counts.batches += 1;
         Gift { place, worker, choice, was_free }
     }

@@ -80,6 +80,7 @@ impl Yard {
                 Effect::Refuse { payload, cause } => self.refused.push((payload.0, cause)),
                 Effect::Start { worker } => self.started.push(worker),
                 Effect::Stop { worker } => self.stopped.push(worker),
+                Effect::Home { .. } => unreachable!("it has no branches"),
             }
         }
         self.pool.check();

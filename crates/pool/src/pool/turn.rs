@@ -40,6 +40,7 @@ impl<P: Payload> Pool<P> {
         }
         self.dispatch();
         self.expire();
+        self.rest_hands();
         self.recycle.handle_time(self.now);
         if self.is_sized() {
             if !self.is_settled() {
@@ -77,7 +78,7 @@ impl<P: Payload> Pool<P> {
         }
         // Nobody waits and a slot is free: then the limits do not matter unless the request
         // would have to wait for its batch. It will not: a batch beyond a limit is full.
-        self.any_free()
+        self.secure_any()
     }
 
     pub(super) fn has_room(&self, bytes: usize) -> bool {

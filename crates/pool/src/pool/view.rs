@@ -41,7 +41,7 @@ impl<P: Payload> Pool<P> {
             }
         }
         let warms_at = self.roster.warms_at(self.now, self.settings.slow_start);
-        next = sooner(next, warms_at);
+        next = sooner(sooner(next, warms_at), self.looks_at());
         sooner(next, sooner(self.ejected.next_time(), self.sorry.next_time()))
     }
 
@@ -164,10 +164,11 @@ impl<P: Payload> Pool<P> {
             }
             let worker = self.workers.at(place);
             let open = worker.state == State::Ready && self.roster.at(place).is_open();
-            open.then(|| self.roster.standing(place, worker.in_use, self.now, &self.settings))
+            open.then(|| self.standing(place, worker.in_use))
         };
         self.free.check(takes_work);
         self.check_seats();
+        self.check_shared();
         self.affinity.iter().for_each(Affinity::check);
         let ready = |place| self.workers.at(place).state == State::Ready;
         self.recycle.check(ready);

@@ -39,6 +39,7 @@ impl Naive {
             share: self.weights[at] * SHARE_OF_ONE,
             identity: crate::random::mix(u64::from(worker)),
             backup: false,
+            out: false,
         }
     }
 

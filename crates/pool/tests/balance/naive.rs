@@ -346,6 +346,7 @@ impl Naive {
                     assert_eq!(worker.in_use, 0, "stopped though it has something to do");
                     worker.state = State::Ending;
                 }
+                Effect::Home { .. } => unreachable!("it has no branches"),
                 Effect::Refuse { payload, cause } => {
                     self.take(&payload);
                     self.reason |= matches!(cause, Cause::Full | Cause::Down | Cause::Waited);

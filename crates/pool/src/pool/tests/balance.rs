@@ -70,6 +70,7 @@ impl Port {
                 Effect::Refuse { payload, cause } => self.refused.push((payload.id, cause)),
                 Effect::Start { worker } => self.pool.handle_started(self.now, worker),
                 Effect::Stop { worker } => self.stopped.push(worker),
+                Effect::Home { .. } => unreachable!("it has no branches"),
             }
         }
         self.pool.check();

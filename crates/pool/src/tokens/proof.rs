@@ -1,0 +1,200 @@
+//! Every interleaving of two shards and a home, under loom. The protocol has mutants, each of
+//! which the same proof refutes: so it can fail.
+
+use super::*;
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use std::collections::VecDeque;
+
+enum Mail {
+    Waiter,
+    Token,
+}
+
+/// What is wrong on purpose.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mutant {
+    Nothing,
+    /// Home looks first and closes after: a token that came back in between lies in a closed word.
+    ClosesLate,
+    /// A shard that finds the word closed puts its token in all the same.
+    KeepsQuiet,
+    /// Home opens the word with the tokens that it has, and serves a waiter with one of them.
+    GivesTwice,
+}
+
+struct World {
+    tokens: Tokens,
+    mail: Mutex<VecDeque<Mail>>,
+    /// Requests in a worker's hands; never more than it has slots.
+    served: AtomicU64,
+    done: AtomicU64,
+    slots: u64,
+    mutant: Mutant,
+}
+
+/// What home holds.
+#[derive(Default)]
+struct Home {
+    waiting: u32,
+    closed: bool,
+    /// Those that wait give up once, before they are served.
+    impatient: bool,
+    given_up: u64,
+}
+
+impl World {
+    fn new(slots: u32, mutant: Mutant) -> Arc<Self> {
+        Arc::new(Self {
+            tokens: Tokens::new(slots),
+            mail: Mutex::new(VecDeque::new()),
+            served: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            slots: slots.into(),
+            mutant,
+        })
+    }
+
+    fn serve(&self) {
+        let before = self.served.fetch_add(1, Ordering::AcqRel);
+        assert!(before < self.slots, "more requests than slots");
+        self.served.fetch_sub(1, Ordering::AcqRel);
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn release(&self) {
+        if self.tokens.release() == Released::MailHome {
+            if self.mutant == Mutant::KeepsQuiet {
+                return self.tokens.open(1);
+            }
+            self.mail.lock().unwrap().push_back(Mail::Token);
+        }
+    }
+
+    fn shard(&self) {
+        if self.tokens.take() {
+            self.serve();
+            self.release();
+        } else {
+            self.mail.lock().unwrap().push_back(Mail::Waiter);
+        }
+    }
+
+    fn take_or_close(&self) -> bool {
+        if self.mutant == Mutant::ClosesLate {
+            return self.tokens.take() || {
+                self.tokens.0.fetch_or(CLOSED, Ordering::AcqRel);
+                false
+            };
+        }
+        self.tokens.take_or_close()
+    }
+
+    /// Reads one letter, and does what follows.
+    fn home(&self, home: &mut Home) -> bool {
+        let letter = self.mail.lock().unwrap().pop_front();
+        match letter {
+            Some(Mail::Waiter) => {
+                home.waiting += 1;
+                self.give(home, 0);
+            }
+            Some(Mail::Token) => self.give(home, 1),
+            None => return false,
+        }
+        if home.impatient && home.waiting > 0 {
+            // Its time is over, or its client has left.
+            home.impatient = false;
+            home.waiting -= 1;
+            home.given_up += 1;
+            self.give(home, 0);
+        }
+        true
+    }
+
+    /// Gives those that wait what there is: `hand` tokens, and those of the word. When nobody waits
+    /// any more the word is opened with what is left.
+    fn give(&self, home: &mut Home, mut hand: u32) {
+        while home.waiting > 0 {
+            if hand == 0 {
+                if home.closed || !self.take_or_close() {
+                    home.closed = true;
+                    return;
+                }
+                hand = 1;
+            }
+            home.waiting -= 1;
+            if self.mutant == Mutant::GivesTwice && home.closed {
+                home.closed = false;
+                self.tokens.open(hand);
+            }
+            self.serve();
+            // What home frees it keeps at hand while the word is closed.
+            if !home.closed {
+                hand -= 1;
+                self.release();
+            }
+        }
+        if home.closed {
+            home.closed = false;
+            self.tokens.open(hand);
+        } else {
+            (0..hand).for_each(|_| self.release());
+        }
+    }
+}
+
+fn prove(slots: u32, shards: u64, impatient: bool, mutant: Mutant) {
+    loom::model(move || {
+        let world = World::new(slots, mutant);
+        let threads: Vec<_> = (0..shards)
+            .map(|_| {
+                let world = world.clone();
+                thread::spawn(move || world.shard())
+            })
+            .collect();
+        let mut home = Home { impatient, ..Home::default() };
+        world.home(&mut home);
+        world.home(&mut home);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        while world.home(&mut home) {}
+        assert_eq!(home.waiting, 0, "a waiter was forgotten");
+        assert_eq!(world.done.load(Ordering::Relaxed) + home.given_up, shards);
+        let word = world.tokens.look();
+        assert_eq!(word, (false, slots), "not just the tokens that there were are free");
+    });
+}
+
+#[test]
+fn no_waiter_is_forgotten_and_no_slot_given_twice() {
+    prove(1, 2, false, Mutant::Nothing);
+}
+
+#[test]
+fn nor_with_two_slots() {
+    prove(2, 2, false, Mutant::Nothing);
+}
+
+#[test]
+fn nor_when_whoever_waits_gives_up() {
+    prove(1, 2, true, Mutant::Nothing);
+}
+
+#[test]
+#[should_panic(expected = "a waiter was forgotten")]
+fn a_home_that_closes_late_is_refuted() {
+    prove(1, 2, false, Mutant::ClosesLate);
+}
+
+#[test]
+#[should_panic(expected = "a waiter was forgotten")]
+fn a_shard_that_keeps_quiet_is_refuted() {
+    prove(1, 2, false, Mutant::KeepsQuiet);
+}
+
+#[test]
+#[should_panic(expected = "not just the tokens that there were are free")]
+fn a_home_that_gives_twice_is_refuted() {
+    prove(1, 2, false, Mutant::GivesTwice);
+}

@@ -1,0 +1,361 @@
+//! One pool on several shards, with mail between them that takes its time: a home and its branches
+//! against what each server sees of all of them together.
+
+#[path = "balance/random.rs"]
+#[allow(dead_code, reason = "others draw other things")]
+mod random;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exchange::WorkerId;
+use pool::{
+    Ask, Control, Effect, Entry, Hand, Member, News, Payload, Pool, QueueLimits, Schedule,
+    Settings, SorrySettings, Tokens,
+};
+use random::Random;
+
+const PLACES: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Job {
+    id: u64,
+    named: Option<u64>,
+}
+
+impl Payload for Job {
+    fn bytes(&self) -> usize {
+        1
+    }
+
+    fn ask(&self) -> Ask<'_> {
+        Ask { id: self.id, named: self.named, ..Ask::default() }
+    }
+}
+
+impl Job {
+    fn entry(&self, now: Instant) -> Entry {
+        Entry::new(now, &self.ask(), self.bytes())
+    }
+}
+
+enum Mail {
+    /// To home.
+    Request(Job),
+    Token(u32),
+    /// From home.
+    News(Arc<News>),
+}
+
+/// A request in the hands of a server.
+struct InHand {
+    shard: usize,
+    worker: WorkerId,
+}
+
+struct World {
+    random: Random,
+    now: Instant,
+    words: Arc<[Tokens]>,
+    slots: u32,
+    /// The first is the home.
+    pools: Vec<Pool<Job>>,
+    /// Mail to home from each branch, and from home to each branch.
+    up: Vec<VecDeque<Mail>>,
+    down: Vec<VecDeque<Mail>>,
+    in_hand: Vec<InHand>,
+    /// Servers at home that end once they have nothing to do.
+    ending: Vec<WorkerId>,
+    asked: u64,
+    given: u64,
+    refused: u64,
+    at_branches: u64,
+}
+
+fn settings(random: &mut Random, slots: u32) -> Settings {
+    let schedules = Schedule::ALL;
+    let member = |place: u32| Member { weight: place + 1, ..Member::new(&format!("s{place}")) };
+    Settings {
+        slots,
+        schedule: schedules[random.pick(schedules.len())],
+        queue: QueueLimits {
+            length: [0, 2, 50][random.pick(3)],
+            wait: Duration::from_millis([20, 10_000][random.pick(2)]),
+            ..QueueLimits::default()
+        },
+        members: (0..PLACES).map(member).collect(),
+        sizing: elastic::Sizing { min: PLACES, max: PLACES, ..elastic::Sizing::default() },
+        sorry: (random.pick(3) == 0).then_some(SorrySettings { until: 50, steady: Duration::ZERO }),
+        hold: Duration::from_millis(random.below(50)),
+        decisions: 4,
+        ..Settings::default()
+    }
+}
+
+impl World {
+    fn new(seed: u64, shards: usize) -> Self {
+        let mut random = Random::new(seed);
+        let slots = 1 + random.number(3);
+        let settings = settings(&mut random, slots);
+        Self::of(settings, random, shards)
+    }
+
+    fn of(settings: Settings, random: Random, shards: usize) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "a point to start from")]
+        let now = Instant::now();
+        let slots = settings.slots;
+        let words: Arc<[Tokens]> = (0..PLACES).map(|_| Tokens::new(slots)).collect();
+        let pools = (0..shards).map(|shard| {
+            let mut pool = Pool::new(settings.clone(), now, shard as u64);
+            pool.share(Arc::clone(&words), shard == 0);
+            pool
+        });
+        let pools = pools.collect();
+        let mut world = Self {
+            now,
+            words,
+            slots,
+            pools,
+            up: (0..shards).map(|_| VecDeque::new()).collect(),
+            down: (0..shards).map(|_| VecDeque::new()).collect(),
+            in_hand: Vec::new(),
+            ending: Vec::new(),
+            asked: 0,
+            given: 0,
+            refused: 0,
+            at_branches: 0,
+            random,
+        };
+        (0..shards).for_each(|shard| world.follow(shard));
+        world
+    }
+
+    /// Carries out what one shard wants, as a turn of its loop does.
+    fn follow(&mut self, shard: usize) {
+        while let Some(effect) = self.pools[shard].poll_effect() {
+            match effect {
+                Effect::Dispatch { worker, .. } => {
+                    self.given += 1;
+                    self.at_branches += u64::from(shard > 0);
+                    self.in_hand.push(InHand { shard, worker });
+                }
+                Effect::Refuse { .. } => self.refused += 1,
+                Effect::Start { worker } => self.pools[shard].handle_started(self.now, worker),
+                Effect::Stop { worker } => self.pools[shard].handle_ended(self.now, worker, true),
+                Effect::Home { place } => self.up[shard].push_back(Mail::Token(place)),
+            }
+        }
+        if let Some(news) = self.pools[shard].poll_news() {
+            assert_eq!(shard, 0, "only a home has news");
+            let news = Arc::new(news);
+            let branches = self.down.iter_mut().skip(1);
+            branches.for_each(|down| down.push_back(Mail::News(Arc::clone(&news))));
+        }
+        self.pools[shard].check();
+        for place in 0..PLACES {
+            let at = |it: &&InHand| it.worker.index() == place as usize;
+            let seen = self.in_hand.iter().filter(at).count();
+            assert!(seen <= self.slots as usize, "{seen} requests at a server of {}", self.slots);
+        }
+    }
+
+    fn ask(&mut self, shard: usize) {
+        self.asked += 1;
+        let some = self.random.number(PLACES);
+        let named = self.pools[0].berth_named(&format!("s{some}"));
+        let named = named.filter(|_| self.random.pick(4) == 0);
+        let job = Job { id: self.asked, named };
+        if shard == 0 {
+            self.take_in(job);
+        } else if let Err(back) =
+            self.pools[shard].handle_entry_at_branch(self.now, job, job.entry(self.now))
+        {
+            self.up[shard].push_back(Mail::Request(back.payload));
+        }
+        self.follow(shard);
+    }
+
+    fn take_in(&mut self, job: Job) {
+        if self.pools[0].handle_request(self.now, job).is_err() {
+            self.refused += 1;
+        }
+    }
+
+    fn answer(&mut self) {
+        if self.in_hand.is_empty() {
+            return;
+        }
+        let which = self.random.pick(self.in_hand.len());
+        let InHand { shard, worker } = self.in_hand.swap_remove(which);
+        if self.ending.contains(&worker) && shard == 0 {
+            self.try_end();
+        } else {
+            self.pools[shard].handle_released(self.now, worker);
+        }
+        self.follow(shard);
+    }
+
+    /// A server that is not trusted is gone at home once nothing of home is with it.
+    fn try_end(&mut self) {
+        let (in_hand, pool, now) = (&self.in_hand, &mut self.pools[0], self.now);
+        self.ending.retain(|worker| {
+            let busy = in_hand.iter().any(|it| it.shard == 0 && it.worker == *worker);
+            if !busy {
+                pool.handle_ended(now, *worker, false);
+            }
+            busy
+        });
+        self.follow(0);
+    }
+
+    fn read(&mut self, shard: usize) {
+        if let Some(mail) = self.up[shard].pop_front() {
+            match mail {
+                Mail::Request(job) => self.take_in(job),
+                Mail::Token(place) => self.pools[0].handle_token(self.now, place),
+                Mail::News(_) => unreachable!("home sends them"),
+            }
+            self.follow(0);
+        }
+        if let Some(Mail::News(news)) = self.down[shard].pop_front() {
+            self.pools[shard].handle_news(self.now, &news);
+            self.follow(shard);
+        }
+    }
+
+    fn order(&mut self) {
+        let name = format!("s{}", self.random.number(PLACES));
+        let hands = [Hand::Enabled, Hand::Disabled, Hand::Drained];
+        let control = match self.random.pick(2) {
+            0 => Control::Weight([None, Some(0), Some(5)][self.random.pick(3)]),
+            _ => Control::Hand(hands[self.random.pick(3)]),
+        };
+        self.pools[0].handle_control(self.now, &name, control);
+        self.follow(0);
+    }
+
+    fn retire(&mut self) {
+        let some = self.random.number(PLACES);
+        let found = self.pools[0].workers().find(|view| view.place == some);
+        if let Some(worker) = found.and_then(|view| view.worker)
+            && !self.ending.contains(&worker)
+        {
+            self.pools[0].handle_retired(self.now, worker);
+            self.ending.push(worker);
+            self.follow(0);
+            self.try_end();
+        }
+    }
+
+    fn pass_time(&mut self) {
+        self.now += Duration::from_millis(self.random.below(40));
+        for shard in 0..self.pools.len() {
+            if self.pools[shard].next_time().is_some_and(|at| at <= self.now) {
+                self.pools[shard].handle_time(self.now);
+                self.follow(shard);
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        let shard = self.random.pick(self.pools.len());
+        match self.random.pick(100) {
+            0..40 => self.ask(shard),
+            40..65 => self.answer(),
+            65..90 => self.read(shard),
+            90..93 => self.order(),
+            93 => self.retire(),
+            94 => {
+                let on = self.random.pick(2) == 0;
+                self.pools[0].handle_sorry(self.now, on);
+                self.follow(0);
+            }
+            _ => self.pass_time(),
+        }
+    }
+
+    /// All mail is read and all is answered.
+    fn quiet(&mut self) {
+        for place in 0..PLACES {
+            let name = format!("s{place}");
+            self.pools[0].handle_control(self.now, &name, Control::Hand(Hand::Enabled));
+            self.pools[0].handle_control(self.now, &name, Control::Weight(None));
+        }
+        self.pools[0].handle_sorry(self.now, false);
+        self.follow(0);
+        let mail = |world: &Self| world.up.iter().chain(&world.down).any(|it| !it.is_empty());
+        while mail(self) || !self.in_hand.is_empty() {
+            (0..self.pools.len()).for_each(|shard| self.read(shard));
+            self.answer();
+        }
+        // A server that failed comes back after a pause.
+        for _ in 0..200 {
+            self.pass_time();
+            while mail(self) || !self.in_hand.is_empty() {
+                (0..self.pools.len()).for_each(|shard| self.read(shard));
+                self.answer();
+            }
+        }
+    }
+}
+
+#[test]
+fn no_slot_is_given_twice_and_no_waiter_is_forgotten_whatever_happens() {
+    let (mut at_branches, mut given) = (0, 0);
+    for seed in 0..300 {
+        let mut world = World::new(seed, 1 + usize::try_from(seed % 4).unwrap());
+        for _ in 0..400 {
+            world.step();
+        }
+        world.quiet();
+        assert_eq!(world.given + world.refused, world.asked, "seed {seed}: each is answered once");
+        for word in world.words.iter() {
+            assert_eq!(word.look(), (false, world.slots), "seed {seed}: all tokens are free again");
+        }
+        at_branches += world.at_branches;
+        given += world.given;
+    }
+    assert!(at_branches * 8 > given, "{at_branches} of {given} requests were given at branches");
+}
+
+#[test]
+fn a_branch_gives_nothing_before_its_home_has_said_who_serves() {
+    let mut world = World::new(1, 2);
+    world.pools[0].handle_sorry(world.now, true);
+    world.down[1].clear();
+    let job = Job { id: 1, named: None };
+    assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
+    // Nor while it is sorry.
+    world.follow(0);
+    world.read(1);
+    assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
+    world.pools[0].handle_sorry(world.now, false);
+    world.follow(0);
+    world.read(1);
+    assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_ok());
+}
+
+#[test]
+fn a_slot_that_a_branch_frees_goes_to_whoever_waits_at_home() {
+    let settings = Settings {
+        queue: QueueLimits { length: 1, ..QueueLimits::default() },
+        ..settings(&mut Random::new(1), 2)
+    };
+    let mut world = World::of(settings, Random::new(1), 2);
+    world.read(1);
+    let slots = u64::from(world.slots * PLACES);
+    (0..slots).for_each(|_| world.ask(1));
+    assert_eq!(world.at_branches, slots, "all of them at once");
+    let job = Job { id: 99, named: None };
+    assert!(world.pools[0].handle_request(world.now, job).is_ok());
+    assert!(world.pools[0].handle_request(world.now, job).is_err(), "one may wait");
+    world.follow(0);
+    let InHand { shard, worker } = world.in_hand.remove(0);
+    world.pools[shard].handle_released(world.now, worker);
+    world.follow(shard);
+    // Nobody overtakes the one that waits.
+    assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
+    world.read(1);
+    assert_eq!(world.in_hand.last().map(|it| it.shard), Some(0));
+}
