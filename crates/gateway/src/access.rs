@@ -9,7 +9,7 @@ use crate::balance::Order;
 use crate::fleet::Fleet;
 use crate::mail::Mail;
 use crate::metrics::Metrics;
-use crate::status::{Lately, Status, Told, Why};
+use crate::status::{Lately, LatelyAt, Status, Told, Why};
 
 /// A handle to all running shards of a daemon.
 #[derive(Clone, Debug)]
@@ -125,15 +125,28 @@ impl Access {
         });
     }
 
-    /// Asks what was decided lately in a pool. `reply` is called once, on the shard's thread, and
-    /// must not block.
+    /// Asks what was decided lately in a pool, by its home and by those that serve it as well.
+    /// `reply` is called once, on a shard's thread, and must not block.
     pub fn lately(
         &self,
         pool: String,
         count: usize,
         reply: impl FnOnce(Option<Lately>) + Send + 'static,
     ) {
-        self.home(&pool).post(Mail::Lately { pool, count, reply: Box::new(reply) });
+        let gather = Gather::new(move |all: Vec<Option<LatelyAt>>| {
+            let mut told: LatelyAt = match all.into_iter().collect::<Option<Vec<_>>>() {
+                Some(all) => all.concat(),
+                None => return reply(None),
+            };
+            told.sort_by_key(|(at, _, _)| std::cmp::Reverse(*at));
+            told.truncate(count);
+            reply(Some(told.into_iter().map(|(_, id, told)| (id, told)).collect()));
+        });
+        self.fleet.tell_all(|| {
+            let gather = Arc::clone(&gather);
+            let reply = Box::new(move |told| gather.add(told));
+            Mail::Lately { pool: pool.clone(), count, reply }
+        });
     }
 
     /// Asks for the end in good order; a second time, at once.

@@ -9,7 +9,7 @@ use pool::{Control, Decided, Decision, Hand, Refused};
 use crate::core::{Core, Waiting};
 use crate::exchanges::{Delivery, Move, State};
 use crate::plan::SorryPlan;
-use crate::status::{Lately, Told, Why};
+use crate::status::{LatelyAt, Told, Why};
 
 /// What an operator orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,6 @@ impl Core {
 
     /// What a request's end says of its worker.
     pub(crate) fn judge(&mut self, place: usize, id: RequestId, outcome: &Outcome) {
-        let served = &mut self.pools[place];
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let State::Working(worker) = exchange.state else { return };
         let end = outcome.end();
@@ -70,7 +69,7 @@ impl Core {
         };
         let since = exchange.stamps.dispatched.unwrap_or(self.now);
         let took = self.now.saturating_duration_since(since);
-        served.pool.handle_result(self.now, worker, good, took);
+        self.judge_worker(place, worker, good, took);
     }
 
     /// Carries out an order. The text is for the operator.
@@ -128,10 +127,11 @@ impl Core {
     }
 
     /// What was decided lately in a pool.
-    pub(crate) fn lately(&self, pool: &str, count: usize) -> Option<Lately> {
+    pub(crate) fn lately(&self, pool: &str, count: usize) -> Option<LatelyAt> {
         let served = self.pools.iter().find(|served| served.name == pool)?;
         let latest = served.pool.decisions().take(count);
-        Some(latest.map(|decision| (decision.id, self.told(decision))).collect())
+        let told = |decision: &Decision| (decision.at, decision.id, self.told(decision));
+        Some(latest.map(told).collect())
     }
 
     /// A decision in words.

@@ -33,13 +33,16 @@ mod account;
 mod answer;
 mod away;
 mod bound;
+mod branch;
 mod check;
 mod ending;
 mod outcomes;
 mod own;
 mod pump;
+mod served;
 mod unseen;
 
+use branch::Branch;
 pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};
 use own::Own;
@@ -94,6 +97,10 @@ pub(crate) struct ServedPool {
     cookies: Option<Box<Cookies>>,
     /// Where a program is a connection's own.
     own: Option<Own>,
+    /// It is at home on another shard, and served here as well.
+    branch: Option<Box<Branch>>,
+    /// Other shards that serve it, of one that is at home here.
+    branches: u32,
     journal: Journal,
     /// It has effects to carry out or numbers to publish.
     pub(crate) dirty: bool,
@@ -142,6 +149,8 @@ pub(crate) struct Core {
     direct: VecDeque<(usize, WorkerId, Waiting)>,
     /// Programs that are replaced after their connection.
     used_up: VecDeque<(usize, WorkerId)>,
+    /// Links that rest and are to go for those of other shards: pool and place of the worker.
+    spare: VecDeque<(usize, usize)>,
     /// For whoever looks for the way of a request.
     pub(crate) ways: crate::routing::Scratch,
     /// For clients of HTTP who begin to ask.
@@ -177,32 +186,14 @@ impl Core {
     ) -> Self {
         let now = epoch.instant;
         let others = Others::new(fleet, shard);
-        let pools = plans.into_iter().zip(seed..).map(|(plan, seed)| {
-            let PoolPlan { name, pool, then, mut balance, takes, own, workers } = plan;
-            let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
-            let pool = Pool::new(pool, now, seed);
-            let berth = |name: &str| pool.berth_named(name);
-            let cookies = balance.cookie.take().map(|plan| Box::new(Cookies::new(plan, berth)));
-            ServedPool {
-                workers: Workers::new(&name, workers),
-                pool,
-                cookies,
-                counts: PoolCounts::default(),
-                journal: Journal::default(),
-                dirty: true,
-                stopping: false,
-                name,
-                then,
-                balance,
-                checks,
-                takes,
-                own: own.map(Own::new),
-            }
-        });
+        let plans = plans.into_iter().zip(seed..).enumerate();
+        let pools =
+            plans.map(|(place, (plan, seed))| ServedPool::new(plan, place, now, seed, &others));
+        let pools = pools.collect();
         Self {
             exchanges: Exchanges::of_shard(shard),
             others,
-            pools: pools.collect(),
+            pools,
             logbook: Logbook::default(),
             rejects: Rejects::default(),
             doors: Doors::default(),
@@ -215,6 +206,7 @@ impl Core {
             told: VecDeque::new(),
             direct: VecDeque::new(),
             used_up: VecDeque::new(),
+            spare: VecDeque::new(),
             ways: crate::routing::Scratch::default(),
             dialogues: crate::session::Dialogues::default(),
             scratch: Vec::new(),
@@ -290,7 +282,7 @@ impl Core {
 
     pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
         if let Some(home) = self.others.elsewhere(place) {
-            return self.cross(id, place, home, body, form);
+            return self.admit_elsewhere(id, place, home, body, form);
         }
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[place];
@@ -494,7 +486,8 @@ impl Core {
             }
             Upward::Again { id, body, form } => self.returned.push((place, id, body, form)),
             Upward::Started { worker } => {
-                served.counts.started += 1;
+                // A worker of several shards is one.
+                served.counts.started += u64::from(served.branch.is_none());
                 served.pool.handle_started(now, worker);
                 self.checked_from_now(place, worker);
             }
@@ -514,7 +507,10 @@ impl Core {
                 self.checked_no_more(place, worker);
             }
             Upward::Checked { worker, good } => self.checked(place, worker, good),
-            Upward::Unreached { worker } => self.doubted(place, worker),
+            Upward::Short { worker } => {
+                self.others.tell_all(|| Crossing::Spare(place, worker.index()));
+            }
+            Upward::Unreached { worker } => self.unreached(place, worker),
             Upward::Memory { worker, bytes } => served.pool.handle_memory(now, worker, bytes),
             Upward::StderrDropped => served.counts.stderr_dropped += 1,
         }
@@ -545,26 +541,6 @@ impl Core {
         let checks = |served: &ServedPool| served.checks.as_ref()?.next_time();
         let next = |served: &mut ServedPool| [served.pool.next_time(), checks(served)];
         self.pools.iter_mut().flat_map(next).flatten().min()
-    }
-
-    /// Lets pools end their workers once nothing can reach them any more: a pool after those that
-    /// feed it. True when all have.
-    pub(crate) fn stop_idle_pools(&mut self) -> bool {
-        if !self.others.all_serve() {
-            return false;
-        }
-        for place in 0..self.pools.len() {
-            let feeders_stopped =
-                self.pools.iter().all(|feeder| feeder.then != Some(place) || feeder.stopping);
-            let served = &mut self.pools[place];
-            if feeders_stopped && !served.stopping && served.pool.is_idle() {
-                served.stopping = true;
-                served.dirty = true;
-                served.pool.handle_drain(self.now);
-                served.pool.handle_stop(self.now);
-            }
-        }
-        self.pools.iter().all(|served| served.stopping && served.workers.is_empty())
     }
 
     /// Stores the numbers of pools that changed.

@@ -10,8 +10,9 @@
 //! What it knows: ids, counts of bytes, mailboxes. What it must never know: a pool, a session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use exchange::{Cause, Peer, RequestId, Slice, Stamps};
+use exchange::{Cause, Peer, RequestId, Slice, Stamps, WorkerId};
 
 use crate::core::Word;
 use crate::exchanges::{Delivery, SessionId};
@@ -19,6 +20,7 @@ use crate::fleet::Fleet;
 use crate::form::Form;
 use crate::logbook::Trail;
 use crate::mail::Mail;
+use crate::servers::Room;
 
 /// Requests of one shard that may be away at once.
 pub(crate) const AWAY_MAX: u32 = 65_536;
@@ -58,6 +60,23 @@ pub(crate) enum Crossing {
     Left(SessionId, usize),
     /// No client of that shard may ask any more.
     Serving,
+    /// A token of a worker goes to the home of its pool: the places of both.
+    Token(usize, u32),
+    /// The home of a pool tells its branches who serves.
+    News(usize, Arc<pool::News>),
+    /// A branch could not bring a request to a worker, by its id at home.
+    Unreached(usize, WorkerId),
+    /// A link that rests is to go for one of another shard: the places of a pool and its worker.
+    Spare(usize, usize),
+    /// How a request ended that a worker was given at a branch.
+    Judged {
+        place: usize,
+        worker: WorkerId,
+        good: bool,
+        took: Duration,
+    },
+    /// A branch of this pool serves nobody any more, and asks nothing of its home.
+    Ended(usize),
 }
 
 /// What one shard tells another in one turn, in its order.
@@ -150,6 +169,18 @@ impl Others {
         self.homes.get(pool).copied().filter(|home| *home != self.me)
     }
 
+    /// How many links all shards together have to the servers of a pool that all serve.
+    pub(crate) fn room(&self, pool: usize) -> Option<Room> {
+        self.fleet.shared(pool).map(|shared| shared.room.clone())
+    }
+
+    /// How many shards serve a pool at home here besides this one, and its tokens; none for one
+    /// that its home alone serves.
+    pub(crate) fn shares(&self, pool: usize) -> Option<(u32, &Arc<[pool::Tokens]>)> {
+        let others = u32::try_from(self.out.len() - 1).unwrap_or(u32::MAX);
+        self.fleet.shared(pool).map(|shared| (others, &shared.tokens))
+    }
+
     pub(crate) fn tell(&mut self, shard: u32, crossing: Crossing) {
         self.out[shard as usize].push(crossing);
     }
@@ -184,9 +215,14 @@ impl Others {
     /// Our own clients may ask no more.
     pub(crate) fn say_serving(&mut self) {
         self.serving[self.me as usize] = true;
-        for shard in 0..self.out.len() {
+        self.tell_all(|| Crossing::Serving);
+    }
+
+    /// Tells every other shard.
+    pub(crate) fn tell_all(&mut self, crossing: impl Fn() -> Crossing) {
+        for (shard, out) in self.out.iter_mut().enumerate() {
             if shard != self.me as usize {
-                self.out[shard].push(Crossing::Serving);
+                out.push(crossing());
             }
         }
     }

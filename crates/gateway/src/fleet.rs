@@ -3,14 +3,18 @@
 //! What it is: their mailboxes, which of them is the home of which pool, and the counts that are
 //! exact for all of them together. What it must never know: a stream, a request.
 
-use std::sync::Arc;
+use std::io::{self, Read};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
 use exchange::SHARDS_MAX;
+use pool::Tokens;
 use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::mail::Mail;
+use crate::plan::shared_slots;
+use crate::servers::Room;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.
 const WINDOW_MIN: usize = 4 << 10;
@@ -23,6 +27,18 @@ pub struct Fleet {
     pools: Vec<(String, u32)>,
     listeners: Vec<Listens>,
     window: usize,
+    /// By pool, of those that all shards serve.
+    shared: Vec<Option<Shared>>,
+    /// What was drawn for the cookies of all pools.
+    secret: Mutex<Option<[u8; 32]>>,
+}
+
+/// What the shards that serve a pool have in common.
+pub(crate) struct Shared {
+    /// The tokens of its workers, by place.
+    pub(crate) tokens: Arc<[Tokens]>,
+    /// Links to them.
+    pub(crate) room: Room,
 }
 
 struct Listens {
@@ -58,10 +74,17 @@ impl Fleet {
             only: is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, home)),
             open: AtomicU32::new(0),
         });
+        let shared = configuration.pools.iter().map(|pool| {
+            let slots = shared_slots(pool).filter(|_| count > 1)?;
+            let room = Room::new(&slots);
+            Some(Shared { tokens: slots.into_iter().map(Tokens::new).collect(), room })
+        });
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
         let names = configuration.pools.iter().map(|pool| pool.name.clone());
         Arc::new(Self {
             mailboxes,
+            shared: shared.collect(),
+            secret: Mutex::new(None),
             listeners: listeners.collect(),
             window: (smallest.unwrap_or(WINDOW_MAX) / 4).clamp(WINDOW_MIN, WINDOW_MAX),
             pools: names.zip(homes.iter().copied()).collect(),
@@ -111,6 +134,24 @@ impl Fleet {
     /// The homes of all pools, by their places.
     pub(crate) fn homes(&self) -> impl Iterator<Item = u32> + '_ {
         self.pools.iter().map(|(_, home)| *home)
+    }
+
+    /// What all shards have in common of a pool that all serve; none for one that its home alone
+    /// serves.
+    pub(crate) fn shared(&self, place: usize) -> Option<&Shared> {
+        self.shared.get(place)?.as_ref()
+    }
+
+    /// What is drawn once for all shards: what cookies are made with where nobody gave a secret.
+    pub(crate) fn secret(&self) -> io::Result<[u8; 32]> {
+        let mut secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(drawn) = *secret {
+            return Ok(drawn);
+        }
+        let mut drawn = [0; 32];
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut drawn)?;
+        *secret = Some(drawn);
+        Ok(drawn)
     }
 
     /// Bytes of one request's parts that may be on their way between two shards.

@@ -62,7 +62,7 @@ impl Hosted {
             place: 0,
             homes: Homes::new(socket, program.arguments.clone()),
             programs: Programs::new(pool, program),
-            servers: Servers::new(pool, servers),
+            servers: Servers::new(pool, servers, None),
             births: Vec::new(),
             lost: Vec::new(),
             lost_timer: None,

@@ -6,7 +6,7 @@ use exchange::{Outcome, Slice, WorkerId};
 
 use crate::balance::Order;
 use crate::crossing::Crossings;
-use crate::status::{Lately, Status, Told, Why};
+use crate::status::{LatelyAt, Status, Told, Why};
 
 /// One message to a shard.
 pub enum Mail {
@@ -53,7 +53,7 @@ pub enum Mail {
         /// How many.
         count: usize,
         /// Called once, on the shard's thread; must not block. None: there is no such pool.
-        reply: Box<dyn FnOnce(Option<Lately>) + Send>,
+        reply: Box<dyn FnOnce(Option<LatelyAt>) + Send>,
     },
     /// A worker answered what it was asked to see whether it is fit.
     Checked {

@@ -13,6 +13,7 @@ use settings::{Configuration, Worker};
 use wire::Marks;
 
 mod balance;
+mod branch;
 mod check;
 mod cookie;
 mod listener;
@@ -23,6 +24,7 @@ mod takes;
 mod terms;
 
 pub(crate) use balance::BalancePlan;
+pub(crate) use branch::{branch, elsewhere, shared_slots};
 pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
 pub(crate) use cookie::CookiePlan;
 pub(crate) use listener::listener;
@@ -49,6 +51,8 @@ pub enum PlanError {
     NoPool(String),
     /// A listener was given no socket.
     NoSocket(String),
+    /// The system draws nothing for what is to be secret, for this reason.
+    NoSecret(String),
     /// What a pool answers with when it is sorry, or what its cookies are made with, cannot be had.
     Sorry {
         /// The pool.
@@ -76,6 +80,7 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPool(name) => write!(f, "there is no pool `{name}`"),
+            Self::NoSecret(why) => write!(f, "no secret can be drawn: {why}"),
             Self::NoSocket(name) => write!(f, "listener `{name}` was given no socket"),
             Self::Route { listener, why } => write!(f, "listener `{listener}`: {why}"),
             Self::Handler { pool, why } | Self::Sorry { pool, why } => {
@@ -155,6 +160,8 @@ pub(crate) struct ServersPlan {
     pub(crate) checked: bool,
     /// They are programs of ours.
     pub(crate) is_hosted: bool,
+    /// What follows when one cannot be connected to is for the pool's home to say, on another shard.
+    pub(crate) is_branch: bool,
 }
 
 /// What a front of frames needs to know.
@@ -249,6 +256,7 @@ fn servers_plan(servers: settings::Servers, deadline: Duration, checked: bool) -
         idle: keep,
         checked,
         is_hosted: false,
+        is_branch: false,
     }
 }
 
@@ -270,28 +278,12 @@ const SERVER_SETTLE: Duration = Duration::from_secs(1);
 /// How long a handler's thread must live to count as having started well.
 const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 
-/// A pool that is at home on another shard: nothing of it runs here.
-pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
-    let own = match &pool.worker {
-        Worker::Program(program) => program.dispatch == settings::Dispatch::Session,
-        Worker::Database(_) | Worker::Handler(_) | Worker::Servers(_) => false,
-    };
-    let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
-    Ok(PoolPlan {
-        name: pool.name.clone(),
-        pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
-        then: None,
-        balance: BalancePlan::default(),
-        takes: Takes::of(&pool.worker),
-        own: own.then_some(OwnPlan { reset: None }),
-        workers: WorkersPlan::Elsewhere,
-    })
-}
-
+/// `drawn` is what cookies are made with where nobody gave a secret.
 pub(crate) fn pool(
     pool: settings::Pool,
     places: &BTreeMap<String, usize>,
     workshop: &dyn Workshop,
+    drawn: &[u8],
 ) -> Result<PoolPlan, PlanError> {
     let whole = pool.clone();
     let settings::Pool { name, worker, workers, queue, schedule, batch, then, deadline, balance } =
@@ -356,7 +348,8 @@ pub(crate) fn pool(
         members,
         ..pool::Settings::default()
     };
-    let balance = balance::balance(&name, schedule, balance, places, &addresses, &mut pool)?;
+    let whole = balance::Whole { name: &name, places, servers: &addresses, drawn };
+    let balance = balance::balance(whole, schedule, balance, &mut pool)?;
     // Weights were given to be followed.
     let weighs = pool.members.iter().any(|member| member.weight != 1);
     if weighs && pool.schedule == pool::Schedule::RoundRobin {

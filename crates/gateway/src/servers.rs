@@ -24,9 +24,12 @@ use crate::upward::Upward;
 
 mod link;
 mod retry;
+mod room;
 
 use link::{Fault, Link, Step};
 use retry::{Budget, Reached, Then};
+
+pub(crate) use room::Room;
 
 /// The deadline of a link: whatever it waits for.
 const LINK: DeadlineName = DeadlineName(0);
@@ -63,10 +66,12 @@ pub(crate) struct Servers {
     /// Which link a request was given to, by the place of the request; it may have gone since.
     of_request: Vec<LinkId>,
     budget: Budget,
+    /// Where other shards have links to them as well.
+    room: Option<Room>,
 }
 
 impl Servers {
-    pub(crate) fn new(pool: &str, plan: ServersPlan) -> Self {
+    pub(crate) fn new(pool: &str, plan: ServersPlan, room: Option<Room>) -> Self {
         Self {
             pool: pool.to_owned(),
             place: 0,
@@ -75,6 +80,7 @@ impl Servers {
             links: Table::default(),
             of_request: Vec::new(),
             budget: Budget::new(),
+            room,
         }
     }
 
@@ -136,7 +142,7 @@ impl Servers {
         let (place, idle) = (server.place, server.idle.pop());
         let id = match idle {
             Some(id) => id,
-            None => self.connect(calls, worker, place, outside),
+            None => self.connect(calls, worker, place, outside, up),
         };
         if self.of_request.len() <= request.id.index() {
             self.of_request.resize(request.id.index() + 1, id);
@@ -160,7 +166,11 @@ impl Servers {
         worker: WorkerId,
         place: usize,
         outside: &mut Outside,
+        up: &mut Vec<Upward>,
     ) -> LinkId {
+        if self.room.as_ref().is_some_and(|room| room.open(place)) {
+            up.push(Upward::Short { worker });
+        }
         let stream = calls.connect(&self.plan.addresses[place].0, self.plan.limits);
         calls.deadline_in(stream, LINK, self.plan.connect);
         let (index, generation) = self.links.insert(Link::new(stream, worker));
@@ -254,6 +264,9 @@ impl Servers {
     fn close(&mut self, calls: &mut Calls<'_>, id: LinkId) {
         if let Some(link) = self.links.remove(id.index as usize, id.generation) {
             calls.close(link.stream);
+            if let Some(room) = &self.room {
+                room.close(link.worker.index());
+            }
             if let Some(server) = self.find(link.worker) {
                 server.idle.retain(|it| *it != id);
             }
@@ -272,10 +285,12 @@ impl Servers {
             return self.crowd(worker, flight, up);
         }
         if matches!(fault, Fault::Connect(_) | Fault::ConnectLate) {
-            if self.plan.checked {
+            if !self.plan.checked {
+                tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
+            }
+            if self.plan.checked || self.plan.is_branch {
                 up.push(Upward::Unreached { worker });
             } else {
-                tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
                 self.retire(calls, worker, up);
             }
         }
@@ -373,6 +388,35 @@ impl Servers {
         let idle = std::mem::take(&mut server.idle);
         up.push(Upward::Retired { worker });
         for id in idle {
+            self.close(calls, id);
+        }
+    }
+
+    /// Another shard wants a link to the server at this place: one that rests here goes for it, the
+    /// one that rested longest.
+    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, place: usize) {
+        let short = self.room.as_ref().is_some_and(|room| room.is_short(place));
+        let server = self.live.get(place).and_then(Option::as_ref);
+        let resting = server.filter(|_| short).and_then(|server| server.idle.first().copied());
+        if let Some(id) = resting {
+            self.close(calls, id);
+        }
+    }
+
+    /// Another shard could not connect to it, or its home does not trust it since: links that wait
+    /// are closed, and at its home it retires.
+    pub(crate) fn distrust(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        if !self.plan.is_branch {
+            self.retire(calls, worker, up);
+            return self.try_end(worker, false, up);
+        }
+        let idle = self.find(worker).map(|server| std::mem::take(&mut server.idle));
+        for id in idle.unwrap_or_default() {
             self.close(calls, id);
         }
     }

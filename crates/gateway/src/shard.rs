@@ -140,9 +140,15 @@ impl Shard {
         } = parts;
         let places = plan::places(&configuration);
         let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
-        let pools = pools.into_iter().zip(fleet.homes()).map(|(pool, home)| match home == shard {
-            true => plan::pool(pool, &places, workshop.as_ref()),
-            false => plan::elsewhere(pool),
+        let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
+        let workshop = workshop.as_ref();
+        let homes = fleet.homes().enumerate();
+        let pools = pools.into_iter().zip(homes).map(|(pool, (place, home))| {
+            match (home == shard, fleet.shared(place)) {
+                (true, _) => plan::pool(pool, &places, workshop, &drawn),
+                (false, Some(_)) => plan::branch(pool, &places, workshop, &drawn),
+                (false, None) => plan::elsewhere(pool),
+            }
         });
         let listeners = listeners.into_iter().enumerate().map(|(place, listener)| {
             let plan = plan::listener(listener, place, &places)?;
@@ -550,6 +556,7 @@ impl Owner for Shard {
                 self.drain_on(calls);
             }
         }
+        self.core.tell_news();
         self.arm(calls);
         self.core.others.send();
         self.publish();

@@ -1,6 +1,6 @@
 //! What is going on, for the admin address.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A shard at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,12 +18,13 @@ pub struct Status {
 }
 
 impl Status {
-    /// What several shards say of themselves, as one: each pool as its home sees it. Nothing when
-    /// nobody says anything.
+    /// What several shards say of themselves, as one: each pool as its home sees it, with what its
+    /// workers have to do for other shards. Nothing when nobody says anything.
     pub(crate) fn together(mut all: Vec<Self>, home: impl Fn(&str) -> u32) -> Option<Self> {
         all.sort_by_key(|status| status.shard);
         let mut all = all.into_iter();
         let mut sum = all.next()?;
+        let first = sum.shard;
         for other in all {
             sum.exchanges += other.exchanges;
             sum.draining |= other.draining;
@@ -31,10 +32,11 @@ impl Status {
                 listener.connections += more.connections;
                 listener.accepted += more.accepted;
             }
-            for (pool, seen) in sum.pools.iter_mut().zip(other.pools) {
-                if home(&seen.name) == other.shard {
-                    *pool = seen;
+            for (pool, mut seen) in sum.pools.iter_mut().zip(other.pools) {
+                if home(&seen.name) == other.shard && first != other.shard {
+                    std::mem::swap(pool, &mut seen);
                 }
+                pool.add(&seen);
             }
         }
         Some(sum)
@@ -75,6 +77,21 @@ pub struct PoolStatus {
     pub places: Vec<PlaceStatus>,
     /// Its workers.
     pub workers: Vec<WorkerStatus>,
+}
+
+impl PoolStatus {
+    /// Adds what a branch has its workers do.
+    fn add(&mut self, branch: &Self) {
+        for (place, more) in self.places.iter_mut().zip(&branch.places) {
+            place.in_use += more.in_use;
+        }
+        for worker in &mut self.workers {
+            if let Some(more) = branch.workers.iter().find(|more| more.name == worker.name) {
+                worker.in_flight += more.in_flight;
+                worker.served += more.served;
+            }
+        }
+    }
 }
 
 /// A worker as the schedule sees it.
@@ -135,3 +152,57 @@ pub struct WorkerStatus {
 
 /// Requests and what was decided about them, in words, the latest first.
 pub type Lately = Vec<(u64, String)>;
+
+/// The same with the time of each, of one shard.
+pub(crate) type LatelyAt = Vec<(Instant, u64, String)>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(shard: u32, served: u64, home: bool) -> Status {
+        let place = PlaceStatus {
+            name: "s".to_owned(),
+            weight: 1,
+            hand: "enabled",
+            health: "up",
+            check: home.then(|| "200".to_owned()),
+            in_use: 2,
+            slots: 9,
+            waiting: 0,
+            out: None,
+        };
+        let worker = WorkerStatus {
+            name: "p/s".to_owned(),
+            pid: None,
+            state: "serving",
+            in_flight: 2,
+            served,
+        };
+        let pool = PoolStatus {
+            name: "p".to_owned(),
+            queued: u32::from(home) * 5,
+            queued_bytes: 0,
+            oldest: None,
+            down: false,
+            sorry: None,
+            bound: 0,
+            on_backup: false,
+            places: vec![place],
+            workers: vec![worker],
+        };
+        Status { listeners: Vec::new(), pools: vec![pool], exchanges: 1, draining: false, shard }
+    }
+
+    #[test]
+    fn a_pool_is_as_its_home_sees_it_with_what_is_done_elsewhere() {
+        for home in 0..3 {
+            let all = (0..3).rev().map(|shard| seen(shard, 10, shard == home)).collect();
+            let sum = Status::together(all, |_| home).unwrap();
+            let pool = &sum.pools[0];
+            assert_eq!((sum.exchanges, pool.queued, pool.places[0].in_use), (3, 5, 6));
+            assert_eq!((pool.workers[0].in_flight, pool.workers[0].served), (6, 30));
+            assert!(pool.places[0].check.is_some());
+        }
+    }
+}

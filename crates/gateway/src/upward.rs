@@ -130,6 +130,10 @@ pub(crate) enum Upward {
         worker: WorkerId,
         good: bool,
     },
+    /// All shards together have more links to it than it has slots.
+    Short {
+        worker: WorkerId,
+    },
     /// A request could not be brought to it.
     Unreached {
         worker: WorkerId,

@@ -10,7 +10,7 @@ use crate::hosted::Hosted;
 use crate::outside::Outside;
 use crate::plan::WorkersPlan;
 use crate::programs::{Outfit, Programs};
-use crate::servers::Servers;
+use crate::servers::{Room, Servers};
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
@@ -33,9 +33,10 @@ pub(crate) struct Given {
 }
 
 impl Workers {
-    pub(crate) fn new(pool: &str, plan: WorkersPlan) -> Self {
+    /// `room`: where other shards have links to the same servers.
+    pub(crate) fn new(pool: &str, plan: WorkersPlan, room: Option<Room>) -> Self {
         match plan {
-            WorkersPlan::Servers(plan) => Self::Servers(Box::new(Servers::new(pool, *plan))),
+            WorkersPlan::Servers(plan) => Self::Servers(Box::new(Servers::new(pool, *plan, room))),
             WorkersPlan::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
             WorkersPlan::Hosted(plan) => Self::Hosted(Box::new(Hosted::new(pool, *plan))),
             WorkersPlan::Handlers { factory, deadline, reads } => {
@@ -94,7 +95,7 @@ impl Workers {
         }
     }
 
-    /// Ends a worker that has nothing to do and is to serve nobody else.
+    /// Ends a worker that is to serve nobody else, as soon as it has nothing to do.
     pub(crate) fn retire(
         &mut self,
         calls: &mut Calls<'_>,
@@ -105,8 +106,9 @@ impl Workers {
         match self {
             Self::Programs(programs) => programs.retire(calls, worker, up),
             Self::Hosted(hosted) => hosted.retire(calls, worker, outside, up),
-            // Threads and servers keep nothing of their clients.
-            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => {}
+            Self::Servers(servers) => servers.distrust(calls, worker, up),
+            // Threads keep nothing of their clients.
+            Self::Handlers(_) | Self::Elsewhere => {}
         }
     }
 
@@ -127,6 +129,13 @@ impl Workers {
                 handlers.dispatch(calls, worker, Given { request, form, last }, outside, up);
             }
             Self::Elsewhere => {}
+        }
+    }
+
+    /// A link to the worker at a place that rests goes for one of another shard.
+    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, worker: usize) {
+        if let Self::Servers(servers) = self {
+            servers.spare(calls, worker);
         }
     }
 

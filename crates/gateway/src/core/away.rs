@@ -19,8 +19,9 @@ impl Core {
     ) {
         let now = self.now;
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        // Its home may have ended its pool, or itself, since that was said.
-        if self.others.has_said_serving() {
+        // Its home may have ended its pool, or itself, since that was said. What was with a worker
+        // here is waited for.
+        if self.others.has_said_serving() && exchange.state == State::Received {
             self.pools[place].counts.requests += 1;
             return self.end(id, refusal(Cause::Draining, &self.pools[place].name));
         }
@@ -65,6 +66,21 @@ impl Core {
             Crossing::Taken(id, bytes) => self.credit(id, bytes),
             Crossing::Left(session, place) => self.leave_pool(place, session),
             Crossing::Serving => self.others.note_serving(from),
+            Crossing::Token(place, worker) => {
+                self.pools[place].dirty = true;
+                self.pools[place].pool.handle_token(self.now, worker);
+            }
+            Crossing::News(place, news) => self.handle_news(place, &news),
+            Crossing::Spare(place, worker) => self.spare.push_back((place, worker)),
+            Crossing::Unreached(place, worker) => self.unreached_from_branch(place, worker),
+            Crossing::Judged { place, worker, good, took } => {
+                self.pools[place].dirty = true;
+                self.pools[place].pool.handle_result(self.now, worker, good, took);
+            }
+            Crossing::Ended(place) => {
+                let branches = &mut self.pools[place].branches;
+                *branches = branches.saturating_sub(1);
+            }
         }
     }
 

@@ -37,6 +37,9 @@ impl Core {
                 idle = false;
                 self.with_workers(place, |workers, up| workers.retire(calls, worker, outside, up));
             }
+            while let Some((place, worker)) = self.spare.pop_front() {
+                self.with_workers(place, |workers, _| workers.spare(calls, worker));
+            }
             for _ in 0..self.told.len() {
                 let Some((place, worker, id, word)) = self.told.pop_front() else { break };
                 idle = false;
@@ -65,6 +68,7 @@ impl Core {
             Effect::Refuse { payload, cause } => {
                 self.refuse(payload.id, place, Refused { payload, cause });
             }
+            Effect::Home { place: worker } => self.mail_token(place, worker),
             Effect::Start { worker } => {
                 self.with_workers(place, |workers, up| {
                     workers.start(calls, worker, place, outside, up);
@@ -116,9 +120,13 @@ impl Core {
     /// first. True when there were any.
     fn give_back(&mut self) -> bool {
         let any = !self.returned.is_empty();
-        let mut unowned = Vec::new();
+        let (mut unowned, mut homeward) = (Vec::new(), Vec::new());
         for (place, id, body, form) in self.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
+            if self.pools[place].branch.is_some() {
+                homeward.push((place, id, body, form));
+                continue;
+            }
             if !self.pools[place].takes_back(exchange) {
                 unowned.push(id);
                 continue;
@@ -132,6 +140,9 @@ impl Core {
             if let Some(trail) = &mut exchange.trail {
                 trail.retries += 1;
             }
+        }
+        for (place, id, body, form) in homeward.into_iter().rev() {
+            self.send_home(id, place, body, form);
         }
         for id in unowned {
             self.end(id, lost());

@@ -20,15 +20,24 @@ pub(crate) struct BalancePlan {
     pub(crate) cookie: Option<CookiePlan>,
 }
 
+/// What balancing has to know of its pool and of others.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'a> {
+    pub(super) name: &'a str,
+    pub(super) places: &'a BTreeMap<String, usize>,
+    pub(super) servers: &'a [(event::Address, String)],
+    /// What cookies are made with where nobody gave a secret.
+    pub(super) drawn: &'a [u8],
+}
+
 /// Adds to a pool's settings what `balance` says, and gives what is left of it.
 pub(super) fn balance(
-    name: &str,
+    whole: Whole<'_>,
     schedule: settings::Schedule,
     balance: settings::Balance,
-    places: &BTreeMap<String, usize>,
-    servers: &[(event::Address, String)],
     to: &mut pool::Settings,
 ) -> Result<BalancePlan, PlanError> {
+    let Whole { name, places, servers, drawn } = whole;
     let settings::Balance {
         slots_max,
         hash,
@@ -72,7 +81,9 @@ pub(super) fn balance(
     });
     let sticky = sticky.flatten();
     let cookie = match cookie {
-        Some((settings, lifetime)) => Some(cookie::cookie(name, settings, lifetime, servers)?),
+        Some((settings, lifetime)) => {
+            Some(cookie::cookie(name, settings, lifetime, servers, drawn)?)
+        }
         None => None,
     };
     let sorry = match sorry {

@@ -1,6 +1,5 @@
 //! The settings of a cookie, with what its values are made with.
 
-use std::io::Read;
 use std::time::Duration;
 
 use pool::{CookieCodec, CookieMode, CookieValue};
@@ -26,6 +25,7 @@ pub(super) fn cookie(
     cookie: settings::Cookie,
     lifetime: Duration,
     servers: &[(event::Address, String)],
+    drawn: &[u8],
 ) -> Result<CookiePlan, PlanError> {
     let settings::Cookie { name, mode, value, secret, path, max_age, http_only, secure, same_site } =
         cookie;
@@ -42,7 +42,9 @@ pub(super) fn cookie(
     let lifetime_minutes = u32::try_from(lifetime.as_secs().div_ceil(60)).unwrap_or(u32::MAX);
     let codec = match mode {
         CookieMode::Passive => None,
-        _ => Some(CookieCodec::new(&secret_of(pool, secret)?, pool, value, lifetime_minutes)),
+        _ => {
+            Some(CookieCodec::new(&secret_of(pool, secret, drawn)?, pool, value, lifetime_minutes))
+        }
     };
     let mut attributes = format!("; Path={path}");
     if let Some(age) = max_age {
@@ -69,18 +71,16 @@ pub(super) fn cookie(
     })
 }
 
-/// What values are made with; one that nobody gave is drawn.
-fn secret_of(pool: &str, secret: Option<settings::Secret>) -> Result<Vec<u8>, PlanError> {
+/// What values are made with; one that nobody gave was drawn, the same for all shards.
+fn secret_of(
+    pool: &str,
+    secret: Option<settings::Secret>,
+    drawn: &[u8],
+) -> Result<Vec<u8>, PlanError> {
     const SECRET_MIN: usize = 16;
     let fault = |why: String| PlanError::Sorry { pool: pool.to_owned(), why };
     let bytes = match secret {
-        None => {
-            let mut drawn = vec![0; 32];
-            std::fs::File::open("/dev/urandom")
-                .and_then(|mut random| random.read_exact(&mut drawn))
-                .map_err(|error| fault(format!("no secret can be drawn: {error}")))?;
-            drawn
-        }
+        None => drawn.to_vec(),
         Some(settings::Secret::Environment(name)) => std::env::var(&name)
             .map_err(|error| fault(format!("`secret`: `{name}`: {error}")))?
             .into_bytes(),

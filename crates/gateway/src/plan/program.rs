@@ -169,6 +169,7 @@ fn asked(deadline: Duration) -> ServersPlan {
         idle: HOSTED_IDLE,
         checked: false,
         is_hosted: true,
+        is_branch: false,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::daemon::{Daemon, folder, until};
 use crate::http_server::{Answer, Server};
 
-mod balance;
+pub(crate) mod balance;
 mod checks;
 mod hosted;
 mod long;

@@ -24,6 +24,7 @@ mod framings;
 mod http;
 mod kernels;
 mod lines;
+mod links;
 mod lives;
 mod parameters;
 #[cfg(feature = "plants")]

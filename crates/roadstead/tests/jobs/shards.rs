@@ -136,14 +136,14 @@ fn bodies_of_many_windows_cross_both_ways_whole() {
 
 /// A server that holds every request until it is told to answer one.
 #[derive(Default)]
-struct Gate {
+pub(crate) struct Gate {
     held: Mutex<(u32, u32)>,
     changed: Condvar,
     most: AtomicU32,
 }
 
 impl Gate {
-    fn start() -> (Arc<Self>, u16) {
+    pub(crate) fn start() -> (Arc<Self>, u16) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let gate = Arc::new(Self::default());
@@ -175,11 +175,16 @@ impl Gate {
         }
     }
 
-    fn held(&self) -> u32 {
+    pub(crate) fn held(&self) -> u32 {
         self.held.lock().unwrap().0
     }
 
-    fn let_go(&self) {
+    /// The most requests that it had at once.
+    pub(crate) fn most(&self) -> u32 {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn let_go(&self) {
         self.held.lock().unwrap().1 += 1;
         self.changed.notify_one();
     }

@@ -8,12 +8,12 @@ use crate::daemon::{BINARY, Daemon, until};
 use crate::http_server::{Answer, Server};
 
 /// A server that answers `/` with its name.
-pub(super) fn named(name: &str) -> Server {
+pub(crate) fn named(name: &str) -> Server {
     let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len());
     Server::start(&[("/", Answer::Bytes(reply.into_bytes()))])
 }
 
-pub(super) fn ctl(daemon: &Daemon, words: &[&str]) {
+pub(crate) fn ctl(daemon: &Daemon, words: &[&str]) {
     let mut command = Command::new(BINARY);
     let out = command.arg("ctl").args(["--admin", &daemon.admin]).args(words).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));

@@ -1,0 +1,179 @@
+//! Pools of servers that every shard serves: what a branch decides itself, and what it and its home
+//! tell each other. See docs/design/shards.md.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use exchange::{RequestId, Slice, WorkerId};
+
+use super::{Core, Waiting};
+use crate::crossing::Crossing;
+use crate::exchanges::Move;
+use crate::form::Form;
+
+/// What a shard keeps of a pool that is at home elsewhere and served here as well.
+#[derive(Debug, Default)]
+pub(super) struct Branch {
+    /// Workers of which the last that home was told is bad, by place: it is told the next good.
+    doubted: Vec<bool>,
+}
+
+impl Branch {
+    /// Whether its home wants to know how a request ended. Of what is good it need not be told
+    /// again.
+    fn tells(&mut self, worker: WorkerId, good: bool) -> bool {
+        let place = worker.index();
+        if self.doubted.len() <= place {
+            self.doubted.resize(place + 1, false);
+        }
+        std::mem::replace(&mut self.doubted[place], !good) || !good
+    }
+}
+
+impl Core {
+    /// A request whose pool is at home on another shard: a worker is given it from here, or its
+    /// home has it.
+    pub(super) fn admit_elsewhere(
+        &mut self,
+        id: RequestId,
+        place: usize,
+        home: u32,
+        body: Slice,
+        form: Form,
+    ) {
+        let left = match self.pools[place].branch {
+            Some(_) => self.give_here(id, place, body, form),
+            None => Some((body, form)),
+        };
+        if let Some((body, form)) = left {
+            self.cross(id, place, home, body, form);
+        }
+    }
+
+    /// Has a worker be given a request from here. Gives it back when its home is to decide.
+    fn give_here(
+        &mut self,
+        id: RequestId,
+        place: usize,
+        body: Slice,
+        form: Form,
+    ) -> Option<(Slice, Form)> {
+        let exchange = self.exchanges.get_mut(id)?;
+        let served = &mut self.pools[place];
+        let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
+        // Its home is to see it as it came.
+        let whole = served.cookies.as_ref().map(|_| body.clone());
+        if let Some(cookies) = &served.cookies {
+            body = cookies.ask(body, exchange);
+        }
+        let waiting = Waiting { id, peer, at_us, body, form };
+        let entry = waiting.entry(self.now, &served.balance.wishes, exchange.named);
+        match served.pool.handle_entry_at_branch(self.now, waiting, entry) {
+            Ok(ticket) => {
+                served.dirty = true;
+                served.counts.requests += 1;
+                exchange.pool = place;
+                exchange.method = form.method.or(exchange.method);
+                exchange.step(Move::Admit(ticket), self.now);
+                None
+            }
+            Err(refused) => {
+                (exchange.named, exchange.knows) = (None, None);
+                Some((whole.unwrap_or(refused.payload.body), refused.payload.form))
+            }
+        }
+    }
+
+    /// A request that did not reach a worker from here waits at its home.
+    pub(super) fn send_home(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        (exchange.named, exchange.knows) = (None, None);
+        if let Some(trail) = &mut exchange.trail {
+            trail.retries += 1;
+        }
+        if let Some(home) = self.others.elsewhere(place) {
+            self.cross(id, place, home, body, form);
+        }
+    }
+
+    /// A token of this worker goes home.
+    pub(super) fn mail_token(&mut self, place: usize, worker: u32) {
+        if let Some(home) = self.others.elsewhere(place) {
+            self.others.tell(home, Crossing::Token(place, worker));
+        }
+    }
+
+    /// How a request ended that a worker was given here.
+    pub(crate) fn judge_worker(
+        &mut self,
+        place: usize,
+        worker: WorkerId,
+        good: bool,
+        took: Duration,
+    ) {
+        let served = &mut self.pools[place];
+        let Some(branch) = &mut served.branch else {
+            return served.pool.handle_result(self.now, worker, good, took);
+        };
+        let slow = served.pool.settings().health.slow;
+        let tells = branch.tells(worker, good && slow.is_none_or(|slow| took <= slow));
+        let at_home = served.pool.worker_at_home(worker).filter(|_| tells);
+        if let (Some(home), Some(worker)) = (self.others.elsewhere(place), at_home) {
+            self.others.tell(home, Crossing::Judged { place, worker, good, took });
+        }
+    }
+
+    /// A request could not be brought to a worker.
+    pub(super) fn unreached(&mut self, place: usize, worker: WorkerId) {
+        let served = &self.pools[place];
+        match (self.others.elsewhere(place), served.pool.worker_at_home(worker)) {
+            (None, _) => self.doubted(place, worker),
+            (Some(home), Some(worker)) => {
+                self.others.tell(home, Crossing::Unreached(place, worker));
+            }
+            // Nobody has it at home.
+            (Some(_), None) => {}
+        }
+    }
+
+    /// A branch could not bring a request to a worker of a pool that is at home here.
+    pub(super) fn unreached_from_branch(&mut self, place: usize, worker: WorkerId) {
+        if self.pools[place].checks.is_some() {
+            self.doubted(place, worker);
+        } else {
+            self.used_up.push_back((place, worker));
+        }
+    }
+
+    /// A branch hears from its home.
+    pub(super) fn handle_news(&mut self, place: usize, news: &pool::News) {
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        for worker in served.pool.handle_news(self.now, news) {
+            self.used_up.push_back((place, worker));
+        }
+    }
+
+    /// Branches hear what has changed in the pools that are at home here.
+    pub(crate) fn tell_news(&mut self) {
+        for (place, served) in self.pools.iter_mut().enumerate() {
+            if let Some(news) = served.pool.poll_news() {
+                let news = Arc::new(news);
+                self.others.tell_all(|| Crossing::News(place, Arc::clone(&news)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn home_is_told_what_is_bad_and_when_it_is_over() {
+        let (mut branch, one, two) = (Branch::default(), WorkerId::new(0, 0), WorkerId::new(1, 0));
+        let told = [(one, true), (one, false), (two, true), (one, false), (one, true), (one, true)]
+            .map(|(worker, good)| branch.tells(worker, good));
+        assert_eq!(told, [false, true, false, true, true, false]);
+    }
+}

@@ -1,0 +1,82 @@
+//! A pool with its workers: made from its plan, and ended once nothing can reach it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pool::Pool;
+
+use super::branch::Branch;
+use super::own::Own;
+use super::{Core, PoolCounts, ServedPool};
+use crate::checks::Checks;
+use crate::cookies::Cookies;
+use crate::crossing::{Crossing, Others};
+use crate::journal::Journal;
+use crate::plan::PoolPlan;
+use crate::workers::Workers;
+
+impl ServedPool {
+    pub(super) fn new(
+        plan: PoolPlan,
+        place: usize,
+        now: Instant,
+        seed: u64,
+        others: &Others,
+    ) -> Self {
+        let PoolPlan { name, pool, then, mut balance, takes, own, workers } = plan;
+        let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
+        let mut pool = Pool::new(pool, now, seed);
+        let (mut branch, mut branches) = (None, 0);
+        if let Some((shards, tokens)) = others.shares(place) {
+            let is_home = others.elsewhere(place).is_none();
+            pool.share(Arc::clone(tokens), is_home);
+            branch = (!is_home).then(Box::<Branch>::default);
+            branches = if is_home { shards } else { 0 };
+        }
+        let berth = |name: &str| pool.berth_named(name);
+        let cookies = balance.cookie.take().map(|plan| Box::new(Cookies::new(plan, berth)));
+        Self {
+            workers: Workers::new(&name, workers, others.room(place)),
+            pool,
+            cookies,
+            counts: PoolCounts::default(),
+            journal: Journal::default(),
+            dirty: true,
+            stopping: false,
+            name,
+            then,
+            balance,
+            checks,
+            takes,
+            own: own.map(Own::new),
+            branch,
+            branches,
+        }
+    }
+}
+
+impl Core {
+    /// Lets pools end their workers once nothing can reach them any more: a pool after those that
+    /// feed it. True when all have.
+    pub(crate) fn stop_idle_pools(&mut self) -> bool {
+        if !self.others.all_serve() {
+            return false;
+        }
+        for place in 0..self.pools.len() {
+            let feeders_stopped =
+                self.pools.iter().all(|feeder| feeder.then != Some(place) || feeder.stopping);
+            let served = &mut self.pools[place];
+            let idle = served.pool.is_idle() && served.branches == 0;
+            if feeders_stopped && !served.stopping && idle {
+                if let (Some(_), Some(home)) = (&served.branch, self.others.elsewhere(place)) {
+                    self.others.tell(home, Crossing::Ended(place));
+                }
+                served.stopping = true;
+                served.dirty = true;
+                served.pool.handle_drain(self.now);
+                served.pool.handle_stop(self.now);
+            }
+        }
+        self.pools.iter().all(|served| served.stopping && served.workers.is_empty())
+    }
+}

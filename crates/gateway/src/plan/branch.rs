@@ -1,0 +1,89 @@
+//! Pools that are at home on another shard, and what of them is served here.
+
+use std::collections::BTreeMap;
+
+use settings::{CookieMode, KnownBy, Worker};
+
+use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Takes, WorkersPlan, Workshop};
+
+/// The slots of each server of a pool that every shard serves; none for a pool that its home alone
+/// serves.
+///
+/// Servers are whoever connects to them, so each shard can have links of its own. What needs one
+/// place stays at home: clients that are bound by a table, a limit of the pool as a whole, and
+/// requests that go on to another pool.
+pub(crate) fn shared_slots(pool: &settings::Pool) -> Option<Vec<u32>> {
+    let Worker::Servers(servers) = &pool.worker else { return None };
+    let balance = &pool.balance;
+    let has_table = balance.sticky.as_ref().is_some_and(|sticky| match &sticky.by {
+        KnownBy::Key(_) => true,
+        KnownBy::Cookie(cookie) => cookie.mode == CookieMode::Passive,
+    });
+    let at_home = has_table
+        || balance.slots_max.is_some()
+        || pool.then.is_some()
+        || pool.batch.rows > 1
+        || !pool.batch.wait.is_zero();
+    (!at_home).then(|| vec![servers.requests_max; servers.servers.len()])
+}
+
+/// What is served here of a pool that is at home elsewhere and shared.
+pub(crate) fn branch(
+    pool: settings::Pool,
+    places: &BTreeMap<String, usize>,
+    workshop: &dyn Workshop,
+    drawn: &[u8],
+) -> Result<PoolPlan, PlanError> {
+    let mut plan = super::pool(pool, places, workshop, drawn)?;
+    // Its home looks after its servers, and tells.
+    plan.balance.check = None;
+    plan.pool.health.checked_first = false;
+    if let WorkersPlan::Servers(servers) = &mut plan.workers {
+        servers.is_branch = true;
+    }
+    Ok(plan)
+}
+
+/// A pool that its home alone serves: nothing of it runs here.
+pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
+    let own = match &pool.worker {
+        Worker::Program(program) => program.dispatch == settings::Dispatch::Session,
+        Worker::Database(_) | Worker::Handler(_) | Worker::Servers(_) => false,
+    };
+    let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
+    Ok(PoolPlan {
+        name: pool.name.clone(),
+        pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
+        then: None,
+        balance: BalancePlan::default(),
+        takes: Takes::of(&pool.worker),
+        own: own.then_some(OwnPlan { reset: None }),
+        workers: WorkersPlan::Elsewhere,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(more: &str) -> Option<Vec<u32>> {
+        let text = format!(
+            "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"a\"\n\
+             [pool.a]\nservers = [\"10.0.0.1:80\", \"10.0.0.2:80\"]\nserver_requests_max = 7\n{more}"
+        );
+        let source = settings::Source { name: "test".to_owned(), text };
+        let configuration = settings::parse(&source, &|_| None).unwrap();
+        shared_slots(&configuration.pools[0])
+    }
+
+    #[test]
+    fn servers_are_shared_unless_something_needs_one_place() {
+        let both = Some(vec![7, 7]);
+        assert_eq!(slots(""), both);
+        assert_eq!(slots("sticky = { cookie = \"berth\" }"), both);
+        assert_eq!(slots("schedule = \"hash\"\nsorry = { line = \"x\" }"), both);
+        assert_eq!(slots("slots_max = 3"), None);
+        assert_eq!(slots("sticky = \"source\""), None);
+        assert_eq!(slots("sticky = { cookie = \"JSESSIONID\", mode = \"passive\" }"), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! How many links all shards together have to each server of a pool.
+//!
+//! A server that takes so many requests at once may have room for no more connections: a link that
+//! rests on one shard would stand in the way of another shard's. So whoever makes one more than
+//! there are slots has the others close one that they do not use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Links of all shards to one server.
+#[derive(Debug)]
+struct Count {
+    links: AtomicU32,
+    /// The slots of the server.
+    slots: u32,
+}
+
+/// The same of all servers of a pool, by place.
+#[derive(Clone, Debug)]
+pub(crate) struct Room(Arc<[Count]>);
+
+impl Room {
+    pub(crate) fn new(slots: &[u32]) -> Self {
+        Self(slots.iter().map(|&slots| Count { links: AtomicU32::new(0), slots }).collect())
+    }
+
+    /// One link more. True when another must go for it.
+    pub(super) fn open(&self, place: usize) -> bool {
+        let more = |count: &Count| count.links.fetch_add(1, Ordering::Relaxed) >= count.slots;
+        self.0.get(place).is_some_and(more)
+    }
+
+    /// One link fewer.
+    pub(super) fn close(&self, place: usize) {
+        if let Some(count) = self.0.get(place) {
+            count.links.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there are more than slots.
+    pub(super) fn is_short(&self, place: usize) -> bool {
+        let short = |count: &Count| count.links.load(Ordering::Relaxed) > count.slots;
+        self.0.get(place).is_some_and(short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_beyond_the_slots_asks_for_another_to_go() {
+        let room = Room::new(&[2, 1]);
+        assert_eq!([room.open(0), room.open(0), room.open(0)], [false, false, true]);
+        assert!(room.is_short(0) && !room.is_short(1));
+        room.close(0);
+        assert!(!room.is_short(0));
+        assert!(!room.open(1) && room.open(1), "each server has its own");
+    }
+}
