@@ -4,12 +4,14 @@
 //! Prints one JSON object.
 //!
 //! ```text
-//! bare_writer TARGET METHOD WRITERS ROWS SECONDS
+//! bare_writer TARGET METHOD WRITERS ROWS SECONDS [RATE]
 //!   TARGET   postgres://USER@HOST:PORT/DATABASE or mysql://…
 //!   METHOD   single   a statement for each row, committed by itself (ROWS is 1)
 //!            unnest   PostgreSQL: one array a column, as Roadstead does
+//!            records  as unnest, with each row read from its line of JSON first
 //!            copy     PostgreSQL: COPY in binary
 //!            values   one statement with all rows, as Roadstead does for MariaDB
+//!   RATE     batches a second of each writer; as many as it can when there is none
 //! ```
 
 use std::error::Error;
@@ -29,6 +31,19 @@ type Failed = Box<dyn Error + Send + Sync>;
 
 const AT: i64 = 1_700_000_000_000;
 const PATH: &str = "/index.html";
+
+/// A row as clients of Roadstead write it.
+#[derive(serde::Deserialize)]
+struct Hit<'l> {
+    id: i64,
+    at: i64,
+    path: &'l str,
+    status: i32,
+}
+
+fn line(id: i64) -> String {
+    format!(r#"{{"id":{id},"at":{AT},"path":"{PATH}","status":200}}"#)
+}
 
 /// Numbers of rows, each given once.
 static NEXT: AtomicI64 = AtomicI64::new(0);
@@ -67,13 +82,35 @@ impl Writer {
         })?;
         let sql = match method {
             "copy" => return Ok(Self::Copy(runtime, client)),
-            "unnest" => "insert into hits select * from unnest($1::bigint[], $2::bigint[], \
+            "unnest" | "records" => {
+                "insert into hits select * from unnest($1::bigint[], $2::bigint[], \
                          $3::text[], $4::integer[])"
-                .to_owned(),
+                    .to_owned()
+            }
             _ => format!("insert into hits values {}", marks(rows, |mark| format!("${mark}"))),
         };
         let statement = runtime.block_on(client.prepare(&sql))?;
         Ok(Self::Postgres(runtime, client, statement))
+    }
+
+    /// Writes the rows that are read from `lines`.
+    fn write_records(&mut self, lines: &[String]) -> Result<(), Failed> {
+        let Self::Postgres(runtime, client, statement) = self else {
+            return Err("records are for PostgreSQL".into());
+        };
+        let count = lines.len();
+        let (mut ids, mut at) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut paths, mut status) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for line in lines {
+            let hit: Hit<'_> = serde_json::from_str(line)?;
+            ids.push(hit.id);
+            at.push(hit.at);
+            paths.push(hit.path);
+            status.push(hit.status);
+        }
+        let values: [&(dyn ToSql + Sync); 4] = [&ids, &at, &paths, &status];
+        runtime.block_on(client.execute(&*statement, &values))?;
+        Ok(())
     }
 
     fn write(&mut self, first: i64, rows: i64, method: &str) -> Result<(), Failed> {
@@ -117,13 +154,17 @@ impl Writer {
 
 fn main() -> Result<(), Failed> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [target, method, writers, rows, seconds] = words.as_slice() else {
-        return Err("bare_writer TARGET METHOD WRITERS ROWS SECONDS".into());
+    let (words, rate) = words.split_at(words.len().min(5));
+    let [target, method, writers, rows, seconds] = words else {
+        return Err("bare_writer TARGET METHOD WRITERS ROWS SECONDS [RATE]".into());
     };
+    let rate = rate.first().map(|rate| rate.parse::<f64>()).transpose()?;
     let (writers, rows) = (writers.parse::<usize>()?, rows.parse::<i64>()?);
     let time = Duration::try_from_secs_f64(seconds.parse()?)?;
+    // Made before anything is measured, and read again for each batch.
+    let lines: Vec<String> = (0..rows).map(line).collect();
     let ready = Barrier::new(writers + 1);
-    let (written, seconds, cpu) = thread::scope(|scope| {
+    let (written, mut took, seconds, cpu) = thread::scope(|scope| {
         let threads: Vec<_> = (0..writers)
             .map(|_| {
                 scope.spawn(|| {
@@ -131,23 +172,39 @@ fn main() -> Result<(), Failed> {
                     ready.wait();
                     let mut writer = opened?;
                     let (start, mut written) = (Instant::now(), 0);
+                    let mut took = Vec::new();
                     while start.elapsed() < time {
+                        if let Some(rate) = rate {
+                            let due = Duration::from_secs_f64(took.len() as f64 / rate);
+                            thread::sleep(due.saturating_sub(start.elapsed()));
+                        }
+                        let begun = Instant::now();
                         let first = NEXT.fetch_add(rows, Ordering::Relaxed);
-                        writer.write(first, rows, method)?;
+                        match method.as_str() {
+                            "records" => writer.write_records(&lines)?,
+                            method => writer.write(first, rows, method)?,
+                        }
                         written += rows;
+                        took.push(begun.elapsed());
                     }
-                    Ok::<_, Failed>(written)
+                    Ok::<_, Failed>((written, took))
                 })
             })
             .collect();
         ready.wait();
         let (start, before) = (Instant::now(), cpu());
-        let written = threads.into_iter().map(|it| it.join().expect("it does not panic"));
-        let written = written.sum::<Result<i64, Failed>>()?;
-        Ok::<_, Failed>((written, start.elapsed().as_secs_f64(), cpu() - before))
+        let ended = threads.into_iter().map(|it| it.join().expect("it does not panic"));
+        let (written, took): (Vec<i64>, Vec<Vec<Duration>>) =
+            ended.collect::<Result<Vec<_>, Failed>>()?.into_iter().unzip();
+        let (written, took) = (written.iter().sum::<i64>(), took.concat());
+        Ok::<_, Failed>((written, took, start.elapsed().as_secs_f64(), cpu() - before))
     })?;
+    took.sort_unstable();
+    let p50_ms = took.get(took.len() / 2).map_or(0.0, |it| it.as_secs_f64() * 1e3);
     let cpu_us = cpu * 1e6 / written as f64;
-    println!(r#"{{"rows":{written},"seconds":{seconds:.6},"cpu_us":{cpu_us:.4}}}"#);
+    println!(
+        r#"{{"rows":{written},"seconds":{seconds:.6},"cpu_us":{cpu_us:.4},"p50_ms":{p50_ms:.4}}}"#
+    );
     Ok(())
 }
 

@@ -60,11 +60,13 @@ pub(super) struct DatabaseArguments {
 }
 
 /// What the parts share.
+#[derive(Clone)]
 struct Ground {
     roadstead: PathBuf,
     bare_writer: PathBuf,
     read_rows: PathBuf,
     echo_bare: PathBuf,
+    handler_echo: PathBuf,
     folder: PathBuf,
     rounds: u32,
     seconds: u32,
@@ -100,7 +102,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &DatabaseArguments) -> Resul
 
 fn prepare(workspace: &Workspace, arguments: &DatabaseArguments) -> Result<Ground, Failure> {
     eprintln!("building as released");
-    let examples = ["bare_writer", "read_rows", "echo_bare"];
+    let examples = ["bare_writer", "read_rows", "echo_bare", "handler_echo"];
     let mut words = vec!["build", "--release", "-p", "roadstead", "-p", "roadstead-database"];
     words.extend(["-p", "roadstead-event", "--bin", "roadstead"]);
     words.extend(examples.iter().flat_map(|example| ["--example", *example]));
@@ -113,6 +115,7 @@ fn prepare(workspace: &Workspace, arguments: &DatabaseArguments) -> Result<Groun
         bare_writer: example(examples[0]),
         read_rows: example(examples[1]),
         echo_bare: example(examples[2]),
+        handler_echo: example(examples[3]),
         folder,
         rounds: arguments.rounds,
         seconds: arguments.seconds,
@@ -237,10 +240,11 @@ fn bare(
     server: &Database,
     target: &str,
     words: [&str; 3],
+    rate: Option<&str>,
 ) -> Result<Run, Failure> {
     server.run("hits", "truncate table hits");
     let mut command = Command::new(&ground.bare_writer);
-    command.arg(target).args(words).arg(ground.seconds.to_string());
+    command.arg(target).args(words).arg(ground.seconds.to_string()).args(rate);
     let said = shell::output(command)?;
     let number = number_of(&said, "bare_writer")?;
     let rows = number("rows")?;
@@ -248,8 +252,8 @@ fn bare(
     if there != format!("{rows:.0}") {
         return Err(Failure::new(format!("{rows:.0} rows written, {there} are there")));
     }
-    let (seconds, cpu_us) = (number("seconds")?, number("cpu_us")?);
-    Ok(Run { rows, seconds, cpu_us, p50_ms: 0.0, p99_ms: 0.0, batch: 0.0 })
+    let (seconds, cpu_us, p50_ms) = (number("seconds")?, number("cpu_us")?, number("p50_ms")?);
+    Ok(Run { rows, seconds, cpu_us, p50_ms, p99_ms: 0.0, batch: 0.0 })
 }
 
 /// The numbers of a program that prints one JSON object.

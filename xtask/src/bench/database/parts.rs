@@ -25,7 +25,7 @@ pub(super) fn written(ground: &Ground, kind: Kind) -> Result<String, Failure> {
         ground,
         name,
         || through_daemon(ground, &server, &target, plan),
-        || bare(ground, &server, &target, ["single", WRITERS, "1"]),
+        || bare(ground, &server, &target, ["single", WRITERS, "1"], None),
     )?;
     let ratio = ratios(&ours, &theirs, Run::rows_a_second);
     let goal = match kind {
@@ -58,33 +58,45 @@ pub(super) fn cpu(ground: &Ground) -> Result<String, Failure> {
     // The size that the daemon's batches have by themselves.
     let batch = through_daemon(ground, &server, &target, plan)?.batch.round().max(1.0);
     let batch = format!("{batch}");
-    let (mut loops, mut clients) = (Vec::new(), Vec::new());
+    let (mut loops, mut clients, mut readers) = (Vec::new(), Vec::new(), Vec::new());
     let (ours, theirs) = rounds(
         ground,
         "cpu",
         || through_daemon(ground, &server, &target, plan),
         || {
             let echo = echoed(ground, plan)?;
-            let client = bare(ground, &server, &target, ["unnest", "1", &batch])?;
+            let client = bare(ground, &server, &target, ["unnest", "1", &batch], None)?;
+            let reader = bare(ground, &server, &target, ["records", "1", &batch], None)?;
             loops.push(echo);
             clients.push(client.cpu_us);
+            readers.push(reader.cpu_us);
             Ok(Run { cpu_us: echo + client.cpu_us, ..client })
         },
     )?;
     let ratio = ratios(&ours, &theirs, |run| run.cpu_us);
+    let mut read = Pairs::default();
+    for (ours, (echo, reader)) in ours.iter().zip(loops.iter().zip(&readers)) {
+        read.push(ours.cpu_us, echo + reader);
+    }
     Ok(format!(
         "## CPU of a row\n\n\
          The daemon with the load above into PostgreSQL, against the sum of two: a bare loop over epoll that echoes the same lines \
          to the same clients\n(`crates/event/examples/echo_bare.rs`), and a bare client that sends batches of {batch} rows by the \
          same statement (`crates/database/examples/bare_writer.rs`).\n\n\
-         | | CPU µs a row |\n|---|---|\n| Roadstead | {} |\n| bare loop, a line | {} |\n| bare client, a row | {} |\n| their sum | {} |\n\n\
-         {} times the sum. {}.\n",
+         | | CPU µs a row |\n|---|---|\n| Roadstead | {} |\n| bare loop, a line | {} |\n| bare client, a row | {} |\n| their sum | {} |\n| bare client that reads each row from its line first | {} |\n\n\
+         {} times the sum. {}.\n\n\
+         The bare client has its rows before it is measured: numbers and texts that are sent as they are. What the sum leaves out is what makes rows of \
+         lines: each line is\nread as JSON and its values are found by name, an acknowledgement is made of it, it waits in a queue, goes to another thread with its batch and its \
+         answer comes\nback, and leaves in its turn behind those of its own client. Beside a client that reads each row with `serde_json` into a \
+         struct, and the same bare loop: {} times.\n",
         shown(quartiles(&ours, |run| run.cpu_us)),
         shown(Quartiles::of(&loops)),
         shown(Quartiles::of(&clients)),
         shown(quartiles(&theirs, |run| run.cpu_us)),
+        shown(Quartiles::of(&readers)),
         shown(ratio),
         verdict("Goal at most 1.25 times", ratio.median <= 1.25),
+        shown(read.ours_by_theirs()),
     ))
 }
 
@@ -102,6 +114,8 @@ fn echoed(ground: &Ground, plan: Plan) -> Result<f64, Failure> {
 /// How a batch may be sent to PostgreSQL: rows a second and CPU of the client, each beside UNNEST.
 pub(super) fn methods(ground: &Ground) -> Result<String, Failure> {
     let (server, target) = database(Kind::Postgres);
+    // Five pairs of methods and sizes: a second of each is thousands of batches.
+    let ground = &Ground { seconds: 1, ..ground.clone() };
     let mut text = "## How a batch is sent to PostgreSQL\n\n\
          One bare client, one commit a batch. Roadstead sends UNNEST: COPY knows no `on conflict`, and a list of values is \
          another statement for each number of rows.\n\n\
@@ -116,8 +130,8 @@ pub(super) fn methods(ground: &Ground) -> Result<String, Failure> {
             let (unnest, other) = rounds(
                 ground,
                 &format!("{method} × {batch}"),
-                || bare(ground, &server, &target, ["unnest", "1", batch]),
-                || bare(ground, &server, &target, [method, "1", batch]),
+                || bare(ground, &server, &target, ["unnest", "1", batch], None),
+                || bare(ground, &server, &target, [method, "1", batch], None),
             )?;
             let mut line = |name: &str, runs: &[Run], ratio: String| {
                 text.push_str(&format!(
@@ -151,22 +165,23 @@ pub(super) fn latency(ground: &Ground) -> Result<String, Failure> {
         "latency",
         || through_daemon(ground, &server, &target, plan),
         || {
-            let echo =
-                Server::start(Command::new(&ground.echo_bare), &ground.folder.join("echo.log"))?;
+            let handler = Command::new(&ground.handler_echo);
+            let echo = Server::start(handler, &ground.folder.join("echo.log"))?;
             let echo_plan = Plan { reply: "any", ..plan };
             let account = Load::start(&ground.roadstead, &echo.address, echo_plan)?.account()?;
             echo.stop()?;
-            let bare = bare(ground, &server, &target, ["single", "1", "1"])?;
-            let p50_ms = account.p50_ms + 1e3 / bare.rows_a_second();
-            Ok(Run { p50_ms, ..bare })
+            let paced = Ground { seconds: plan.seconds, ..ground.clone() };
+            let bare = bare(&paced, &server, &target, ["single", "1", "1"], Some("10"))?;
+            Ok(Run { p50_ms: account.p50_ms + bare.p50_ms, ..bare })
         },
     )?;
     let ratio = ratios(&ours, &theirs, |run| run.p50_ms);
     Ok(format!(
         "## Ten rows a second\n\n\
-         Ten clients with a row a second each into PostgreSQL, against the sum of an echo of the same lines by a bare loop and of a \
-         commit of one row by a bare\nclient that does nothing else and is never cold.\n\n\
-         | | median ms |\n|---|---|\n| Roadstead | {} |\n| echo and bare commit | {} |\n\n{} times. {}.\n",
+         Ten clients with a row a second each into PostgreSQL, against the sum of the same lines answered by a Handler that echoes them \
+         (`crates/roadstead/examples/handler_echo.rs`)\nand of a commit of one row by a bare client, ten of them a second: both wake up as \
+         cold as the daemon does.\n\n\
+         | | median ms |\n|---|---|\n| Roadstead | {} |\n| echo by a Handler, and a bare commit | {} |\n\n{} times. {}.\n",
         shown(quartiles(&ours, |run| run.p50_ms)),
         shown(quartiles(&theirs, |run| run.p50_ms)),
         shown(ratio),
