@@ -19,6 +19,7 @@ mod checked;
 mod cut;
 mod failed;
 mod letters;
+mod mysql8;
 mod place;
 mod read;
 mod refused;

@@ -99,7 +99,7 @@ fn the_daemon_killed_under_load_loses_nothing_and_leaves_nobody() {
         &format!("[listener.main]\nlisten = \"{}\"", daemon.address()),
         1,
     );
-    let count = times(20);
+    let count = times(50);
     let load = Load::start(
         folder.path(),
         daemon.address(),

@@ -25,21 +25,36 @@ fn run(folder: &Path, arguments: &[&str]) -> (bool, String) {
 
 #[test]
 fn the_main_job_runs_on_each_database_by_changing_one_line() {
-    for kind in KINDS {
-        let server = Server::start(kind, &[]);
-        let target = server.database("hits");
-        let folder = folder();
-        let job = main_job(folder.path(), &worker_program(&[]), "");
-        let daemon = Daemon::serve(folder.path(), &on(&job, &target));
+    let folder = folder();
+    let job = main_job(folder.path(), &worker_program(&[]), "");
+    let run = |configuration: &str, stored: &dyn Fn() -> Vec<String>| {
+        let others = |text: &str| -> Vec<String> {
+            text.lines()
+                .filter(|line| !line.starts_with("database = "))
+                .map(str::to_owned)
+                .collect()
+        };
+        assert_eq!(others(configuration), others(&job), "all other lines are the same");
+        let daemon = Daemon::serve(folder.path(), configuration);
         let mut client = daemon.connect();
         client.send("1 17 /a 200\n2 18 /b 404\nnonsense\n");
         client.finish();
         let replies = client.rest();
-        assert_eq!(replies[..2], ["ok 1", "ok 2"], "{kind:?}");
+        assert_eq!(replies[..2], ["ok 1", "ok 2"], "{configuration}");
         assert!(replies[2].starts_with("!record "), "{replies:?}");
-        let rows = server.run("hits", "select id, at, path, status from hits order by id");
-        assert_eq!(rows, ["1|17|/a|200", "2|18|/b|404"], "{kind:?}");
+        assert_eq!(stored(), ["1|17|/a|200", "2|18|/b|404"], "{configuration}");
         assert!(daemon.stop().success());
+    };
+    const SQL: &str = "select id, at, path, status from hits order by id";
+    run(&job, &|| {
+        let said = Command::new("sqlite3").arg(folder.path().join("hits.db")).arg(SQL).output();
+        let said = said.expect("this test needs sqlite3: apt-get install sqlite3");
+        String::from_utf8(said.stdout).unwrap().lines().map(str::to_owned).collect()
+    });
+    for kind in KINDS {
+        let server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        run(&on(&job, &target), &|| server.run("hits", SQL));
     }
 }
 
