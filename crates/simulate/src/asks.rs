@@ -52,8 +52,8 @@ impl World {
             outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
         };
         let line = Slice::from(&ask.line[..]);
-        // The pool that clients ask stands first.
-        let pool = if ask.pool == NOWHERE { usize::MAX } else { 0 };
+        // Before the pool that clients ask stands one aside for each shard before its home.
+        let pool = if ask.pool == NOWHERE { usize::MAX } else { home };
         self.post(home, Mail::Ask { pool, line, reply: Box::new(reply) });
     }
 }

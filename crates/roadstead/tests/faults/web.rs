@@ -126,7 +126,8 @@ fn a_server_that_stalls_costs_what_it_has_in_hand() {
         }
         let verdict = ground.end(&format!("{stops} servers stopped, {shards} shards"), load);
         assert_eq!(verdict.needless, []);
-        assert!(verdict.late <= u64::from(stops) * SLOTS as u64, "no more than its slots");
+        // Its slots, and once more where it is left out only after their deadline.
+        assert!(verdict.late <= 2 * u64::from(stops) * SLOTS as u64);
     }
 }
 
@@ -150,7 +151,8 @@ fn wrong_answers_of_one_server_mix_nothing_and_are_repeated_where_they_may() {
 #[test]
 fn servers_that_come_and_go_cost_nothing_and_share_alike() {
     for shards in [1, 2] {
-        let count = times(40) as usize + 4;
+        let others = times(40) + 3;
+        let count = others as usize + 1;
         let mut ground = Ground::start(shards, count, 0, &format!("{QUEUE}\n{LOOKS}"));
         let load = Load::start(ground.daemon.address());
         for round in 0..times(300) as usize {
@@ -158,7 +160,7 @@ fn servers_that_come_and_go_cost_nothing_and_share_alike() {
             let place = 1 + round % (count - 1);
             ground.servers[place].turn();
             ground.until_more(20);
-            std::thread::park_timeout(Duration::from_secs(1) / (count as u32 - 1));
+            std::thread::park_timeout(Duration::from_secs(1) / others);
         }
         let flapping: Vec<u16> = ground.servers[1..].iter().map(|server| server.port).collect();
         let verdict = ground.end(&format!("{count} servers come and go, {shards} shards"), load);
