@@ -78,6 +78,10 @@ fn hits_on_postgres_are_read_over_http_as_their_page_says() {
     let row = r#"[{"id":8,"at":1764000000000001,"path":"/b/3","status":404}]"#;
     assert_eq!(get("/hits/404?limit=10"), (200, row.to_owned()));
     assert_eq!(get("/hits/500?limit=10"), (200, "[]".to_owned()));
+    let record = br#"{"id":9,"at":1764000000000002,"path":"/c","status":404}"#;
+    let said = roadstead::ask::request(web, "POST", "/hits", record).unwrap();
+    assert_eq!((said.status, &said.body[..]), (201, &b"ok 9"[..]));
+    assert!(get("/hits/404?limit=1").1.starts_with(r#"[{"id":9,"#));
     assert_eq!(get("/hits/none?limit=10").0, 400);
     assert_eq!(get("/hits/404").0, 400);
     assert_eq!(get("/").0, 404);
