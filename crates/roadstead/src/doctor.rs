@@ -14,6 +14,7 @@ use wire::Framing;
 mod examine;
 mod finding;
 mod patient;
+mod serving;
 
 use examine::Examination;
 use patient::{Clinic, Treatment};
@@ -35,9 +36,13 @@ const EXIT_NOT_EXAMINED: u8 = 2;
 pub struct DoctorArgs {
     /// How requests and replies are told apart, as in the pool's `framing`
     #[arg(long, default_value = "lines", value_name = "WORD", value_parser = framing)]
-    framing: Framing,
+    framing: Spoken,
 
-    /// The request to send; by default one that fits the framing
+    /// With `--framing http`: where the program serves, as in the pool's `socket`
+    #[arg(long, default_value = "inherited")]
+    socket: serving::Place,
+
+    /// The request to send (the path, with `--framing http`); by default one that fits the framing
     #[arg(long, value_name = "TEXT")]
     send: Option<String>,
 
@@ -67,15 +72,26 @@ Examples:
   roadstead doctor -- awk '{ print length($0) }'
       it keeps its answers in a buffer: fflush() is missing
   roadstead doctor --framing jsonrpc -- npx some-mcp-server
+  roadstead doctor --framing http --socket port -- python3 -m http.server {port}
   roadstead doctor --framing len2 --send ping -- ./port
   roadstead doctor -- sort
       it answers at the end of its input only: framing = \"oneshot\"";
 
-fn framing(word: &str) -> Result<Framing, String> {
+/// What a program speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spoken {
+    Frames(Framing),
+    Http,
+}
+
+fn framing(word: &str) -> Result<Spoken, String> {
+    if word == "http" {
+        return Ok(Spoken::Http);
+    }
     let found = Framing::ALL.iter().find(|framing| framing.word() == word).copied();
-    found.ok_or_else(|| {
+    found.map(Spoken::Frames).ok_or_else(|| {
         let words: Vec<&str> = Framing::ALL.iter().map(|framing| framing.word()).collect();
-        format!("is none of {}", words.join(", "))
+        format!("is none of {}, http", words.join(", "))
     })
 }
 
@@ -104,10 +120,19 @@ fn variable(text: &str) -> Result<(String, String), String> {
 }
 
 impl DoctorArgs {
+    /// Of one that serves HTTP nothing is decoded.
+    const fn frames(&self) -> Framing {
+        match self.framing {
+            Spoken::Frames(framing) => framing,
+            Spoken::Http => Framing::Raw,
+        }
+    }
+
     fn treatment(&self) -> Treatment {
         Treatment {
             program: self.program.clone(),
-            framing: self.framing,
+            framing: self.frames(),
+            socket: None,
             wiring: Wiring { io: Io::Pipe, numbers: self.fds, unbuffer: self.unbuffer },
             env: self.env.clone(),
         }
@@ -117,7 +142,7 @@ impl DoctorArgs {
         match &self.send {
             Some(text) => text.clone().into_bytes(),
             // Anybody who speaks JSON-RPC answers an unknown method, if with an error.
-            None if self.framing.is_json() => {
+            None if self.frames().is_json() => {
                 br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#.to_vec()
             }
             None => b"roadstead doctor".to_vec(),
@@ -135,13 +160,24 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
             return ExitCode::from(EXIT_NOT_EXAMINED);
         }
     };
-    let (request, wait) = (args.request(), args.wait);
-    let mut examination = Examination { clinic, treatment: args.treatment(), request, wait };
-    let (told, code) = match examination.findings() {
+    let (treatment, wait) = (args.treatment(), args.wait);
+    let (word, findings) = match args.framing {
+        Spoken::Frames(framing) => {
+            let request = args.request();
+            (framing.word(), Examination { clinic, treatment, request, wait }.findings())
+        }
+        Spoken::Http => {
+            let path = args.send.clone().unwrap_or_else(|| "/".to_owned());
+            let mut serving =
+                serving::Serving { clinic, treatment, place: args.socket, path, wait };
+            ("http", serving.findings())
+        }
+    };
+    let (told, code) = match findings {
         Ok(findings) => {
             let wrong = findings.iter().any(finding::Finding::is_wrong);
             let code = ExitCode::from(if wrong { EXIT_WRONG } else { 0 });
-            (finding::report(&args.program, args.framing, &findings), code)
+            (finding::report(&args.program, word, args.frames(), &findings), code)
         }
         Err(why) => {
             eprintln!("roadstead doctor: {why}");

@@ -44,7 +44,7 @@ impl Core {
                 let Some((place, worker, id, word)) = self.told.pop_front() else { break };
                 idle = false;
                 self.with_workers(place, |workers, up| {
-                    workers.tell(calls, worker, id, word, outside, up)
+                    workers.tell(calls, worker, id, word, outside, up);
                 });
             }
             if !self.give_back() && idle {

@@ -211,11 +211,11 @@ impl Examination {
     }
 }
 
-fn dead(patient: &Patient<'_>) -> bool {
+pub(super) fn dead(patient: &Patient<'_>) -> bool {
     patient.output_ended() || patient.exit.is_some()
 }
 
-fn dies(patient: &mut Patient<'_>, wait: Duration) -> Finding {
+pub(super) fn dies(patient: &mut Patient<'_>, wait: Duration) -> Finding {
     patient.listen(wait, |it| it.exit.is_some());
     // Its last words may come with its end.
     patient.listen(UNASKED, |_| false);

@@ -22,6 +22,21 @@ pub(super) enum Finding {
     Ends,
     /// It heeds TERM.
     HeedsTerm,
+    /// It answers a request of HTTP: with which status, and how soon.
+    Serves(u16, Duration),
+    /// It answers more than one request on a connection.
+    Keeps,
+    /// It ends a connection behind each reply.
+    Closes,
+
+    /// Nobody takes connections where it is to serve.
+    NoConnection(Duration),
+    /// It says nothing to a request of HTTP.
+    Unanswered(Duration),
+    /// It ends the connection without a reply.
+    Drops,
+    /// What it says is no HTTP.
+    NotHttp(String),
 
     /// It speaks before it is asked.
     Greets(String),
@@ -82,6 +97,9 @@ impl Finding {
                 | Self::Pipelines(_)
                 | Self::Ends
                 | Self::HeedsTerm
+                | Self::Serves(..)
+                | Self::Keeps
+                | Self::Closes
         )
     }
 
@@ -95,6 +113,17 @@ impl Finding {
             }
             Self::Ends => "it ends when its input ends".into(),
             Self::HeedsTerm => "it ends when it is told to (TERM)".into(),
+            Self::Serves(status, after) => {
+                format!("it answers a request of HTTP with {status} (after {after:.1?})")
+            }
+            Self::Keeps => "it answers a second one on the same connection".into(),
+            Self::Closes => "it ends the connection behind each reply: every request costs one".into(),
+            Self::NoConnection(wait) => {
+                format!("it takes no connection where it is to serve within {wait:?}")
+            }
+            Self::Unanswered(wait) => format!("it did not answer a request of HTTP within {wait:?}"),
+            Self::Drops => "it ends the connection without a reply".into(),
+            Self::NotHttp(why) => format!("what it says is no HTTP: {why}"),
             Self::Greets(text) => format!("it speaks before it is asked: {text}"),
             Self::Buffers(_) => {
                 "it keeps its answer in a buffer: nothing came, and all of it once the input had ended"
@@ -132,6 +161,16 @@ impl Finding {
 
     fn cure(&self, framing: Framing) -> Option<String> {
         Some(match self {
+            Self::NoConnection(_) => "have it listen at `ROADSTEAD_SOCKET` (`--socket path`) or on 127.0.0.1 at \
+                                      `PORT` (`--socket port`); if it takes longer to start, `--wait`"
+                .into(),
+            Self::Unanswered(_) => "have it accept connections on descriptor 3, which is a listening \
+                                    socket, or say where it listens by `--socket`; if it takes \
+                                    longer, `--wait`"
+                .into(),
+            Self::Drops => "an error in its handler may do that; run it by hand with the same request"
+                .into(),
+            Self::NotHttp(_) => "is it a program on pipes, of another `--framing`?".into(),
             Self::Greets(_) => "print that to standard error, or set `ready = \"line\"` in its pool if it \
                                 is one line; else the pool takes it for an answer to nobody, and \
                                 replaces the program"
@@ -193,8 +232,13 @@ impl Finding {
 }
 
 /// The page for a person.
-pub(super) fn report(program: &[String], framing: Framing, findings: &[Finding]) -> String {
-    let mut page = format!("{} (framing {})\n\n", program.join(" "), framing.word());
+pub(super) fn report(
+    program: &[String],
+    word: &str,
+    framing: Framing,
+    findings: &[Finding],
+) -> String {
+    let mut page = format!("{} (framing {word})\n\n", program.join(" "));
     for finding in findings {
         let mark = if finding.is_wrong() { "WRONG" } else { "ok   " };
         page += &format!("  {mark}  {}\n", finding.what());

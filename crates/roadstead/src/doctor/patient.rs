@@ -25,6 +25,8 @@ pub(super) struct Treatment {
     pub(super) framing: Framing,
     pub(super) wiring: Wiring,
     pub(super) env: Vec<(String, String)>,
+    /// What it serves on, if it serves.
+    pub(super) socket: Option<spawn::Socket>,
 }
 
 /// Where programs are run.
@@ -52,6 +54,7 @@ impl Clinic {
             env: treatment.env.clone(),
             name: "doctor/0".to_owned(),
             wiring: treatment.wiring,
+            socket: treatment.socket.clone(),
             ..Command::default()
         };
         self.spawner.start(token, command);

@@ -133,3 +133,28 @@ fn what_cannot_be_started_is_not_examined() {
     assert_eq!(told.code, 2, "{}", told.page);
     told.has("there is no such file");
 }
+
+#[test]
+fn one_that_serves_http_is_asked_on_its_socket() {
+    let server = ["python3", "-m", "http.server", "--bind", "127.0.0.1", "{port}"];
+    let told = doctor(&["--framing", "http", "--socket", "port", "--wait", "20s"], &server);
+    told.is_wrong(&[]);
+    told.has("with 200");
+    told.has("ends the connection behind each reply");
+    let node = "require('http').createServer((_, r) => r.end('a')).listen({fd: 3})";
+    let told = doctor(&["--framing", "http", "--wait", "20s"], &["node", "-e", node]);
+    told.is_wrong(&[]);
+    told.has("a second one on the same connection");
+
+    let http = |flags: &[&str], program: &[&str]| {
+        doctor(&[&["--framing", "http", "--wait", "300ms"], flags].concat(), program)
+    };
+    http(&[], &["sleep", "60"]).is_wrong(&["did not answer a request of HTTP"]);
+    http(&["--socket", "path"], &["sleep", "60"]).is_wrong(&["takes no connection"]);
+    let told = http(&["--socket", "port"], &["sh", "-c", "echo no room >&2; exit 3"]);
+    told.is_wrong(&["it ended (exit code 3)"]);
+    told.has("no room");
+    let echo = "import socket; s = socket.socket(fileno=3); c, _ = s.accept(); c.sendall(c.recv(99)); s.accept()";
+    let told = doctor(&["--framing", "http", "--wait", "20s"], &["python3", "-c", echo]);
+    told.is_wrong(&["what it says is no HTTP"]);
+}

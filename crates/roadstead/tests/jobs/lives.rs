@@ -159,3 +159,25 @@ fn while_new_ones_fail_to_start_the_old_ones_serve() {
     write("#!/bin/sh\nwhile read line; do echo new; done\n");
     until("the new one serves", || client.ask("c") == "new");
 }
+
+#[test]
+fn a_program_that_dies_young_is_started_ever_more_seldom_and_serves_again_by_itself() {
+    let folder = folder();
+    let script = "echo started >> starts; [ -e mended ] || { sleep 0.025; exit 1; }; while read line; do echo \"$line!\"; done";
+    let words = Value::from(script);
+    let pool = format!("program = [\"sh\", \"-c\", {words}]\nworkers = 1\n");
+    let begun = std::time::Instant::now();
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    let starts = || {
+        let text = std::fs::read_to_string(folder.path().join("starts")).unwrap_or_default();
+        text.lines().count()
+    };
+    until("it was tried again and again", || starts() >= 4);
+    // Three pauses that double lie between them, each at least three quarters of 100 ms, 200 ms, 400 ms; a slow
+    // machine only makes more of it.
+    assert!(begun.elapsed().as_millis() >= 525, "{} starts", starts());
+    std::fs::write(folder.path().join("mended"), "").unwrap();
+    let mut client = daemon.connect();
+    until("it serves again", || client.ask("a") == "a!");
+    assert!(daemon.stop().success());
+}

@@ -1,0 +1,229 @@
+//! The examination of a program that serves HTTP: does it take connections, answer, keep them, end?
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use spawn::{Port, Socket, Stop};
+use wire::http1::{Asked, Body, HeadScan, Limits, Method, ReplyHead};
+
+use super::examine::{dead, dies};
+use super::finding::Finding;
+use super::patient::{Clinic, Patient, Treatment};
+
+/// How long one look at a connection takes.
+const LOOK: Duration = Duration::from_millis(10);
+/// Bytes that are shown of what is no reply.
+const SHOWN_MAX: usize = 80;
+
+/// Where it serves, as in the pool's `socket`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Place {
+    Inherited,
+    Path,
+    Port,
+}
+
+/// One program and how it is looked at.
+pub(super) struct Serving {
+    pub(super) clinic: Clinic,
+    pub(super) treatment: Treatment,
+    pub(super) place: Place,
+    /// What is asked for.
+    pub(super) path: String,
+    pub(super) wait: Duration,
+}
+
+/// What came of a request.
+enum Heard {
+    Whole { status: u16, keep: bool },
+    Silent,
+    Ended,
+    Broken(String),
+}
+
+/// Where it is reached.
+enum Address {
+    Unix(PathBuf),
+    Port(Port),
+}
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+impl Serving {
+    /// All that can be found; or why the program cannot be examined.
+    pub(super) fn findings(&mut self) -> Result<Vec<Finding>, String> {
+        let folder = std::env::temp_dir().join(format!("roadstead-doctor-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let found = self.look(&folder.join("socket"));
+        // It holds nothing but the socket.
+        let _ = std::fs::remove_dir_all(&folder);
+        found
+    }
+
+    fn look(&mut self, path: &std::path::Path) -> Result<Vec<Finding>, String> {
+        let mut found = Vec::new();
+        let wait = self.wait;
+        let (address, treatment) = self.dress(path).map_err(|error| error.to_string())?;
+        let mut patient = self.clinic.admit(&treatment)?;
+        let Some(mut stream) = reach(&address, &mut patient, wait) else {
+            found.push(if dead(&patient) {
+                dies(&mut patient, wait)
+            } else {
+                Finding::NoConnection(wait)
+            });
+            return Ok(found);
+        };
+        let asked = Instant::now();
+        match ask(&mut *stream, &mut patient, &self.path, wait) {
+            Heard::Whole { status, keep } => {
+                found.push(Finding::Serves(status, asked.elapsed()));
+                let again = keep.then(|| ask(&mut *stream, &mut patient, &self.path, wait));
+                found.push(match again {
+                    Some(Heard::Whole { .. }) => Finding::Keeps,
+                    Some(Heard::Ended) => Finding::Breaks(
+                        "it says that it keeps the connection, and ends it",
+                        "nothing more".to_owned(),
+                    ),
+                    Some(_) => Finding::Stalls,
+                    None => Finding::Closes,
+                });
+            }
+            Heard::Silent => found.push(Finding::Unanswered(wait)),
+            Heard::Broken(said) => found.push(Finding::NotHttp(said)),
+            Heard::Ended if patient.listen(wait.min(LOOK * 20), |it| it.exit.is_some()) => {
+                found.push(dies(&mut patient, wait));
+                return Ok(found);
+            }
+            Heard::Ended => found.push(Finding::Drops),
+        }
+        drop(stream);
+        patient.stop(Stop::Term);
+        let ended = patient.listen(wait, |it| it.exit.is_some());
+        found.push(if ended { Finding::HeedsTerm } else { Finding::IgnoresTerm(wait) });
+        Ok(found)
+    }
+
+    /// Where it is to serve, and how it is told.
+    fn dress(&self, path: &std::path::Path) -> std::io::Result<(Address, Treatment)> {
+        let mut treatment = self.treatment.clone();
+        let mut tell = |word: &str, variable: &str, value: String| {
+            for argument in &mut treatment.program {
+                *argument = argument.replace(word, &value);
+            }
+            treatment.env.push((variable.to_owned(), value));
+        };
+        let address = match self.place {
+            Place::Inherited => {
+                let socket = Socket::bind(path)?;
+                socket.open();
+                treatment.socket = Some(socket);
+                Address::Unix(path.to_owned())
+            }
+            Place::Path => {
+                tell("{socket}", "ROADSTEAD_SOCKET", path.display().to_string());
+                Address::Unix(path.to_owned())
+            }
+            Place::Port => {
+                let port = Port::keep()?;
+                tell("{port}", "PORT", port.number().to_string());
+                Address::Port(port)
+            }
+        };
+        Ok((address, treatment))
+    }
+}
+
+/// A connection, as soon as one can be made.
+fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option<Box<dyn Stream>> {
+    let until = Instant::now() + wait;
+    loop {
+        let made = match address {
+            Address::Unix(path) => UnixStream::connect(path).and_then(|stream| {
+                stream.set_read_timeout(Some(LOOK))?;
+                Ok(Box::new(stream) as Box<dyn Stream>)
+            }),
+            Address::Port(port) => {
+                TcpStream::connect(("127.0.0.1", port.number())).and_then(|it| {
+                    it.set_read_timeout(Some(LOOK))?;
+                    Ok(Box::new(it) as Box<dyn Stream>)
+                })
+            }
+        };
+        if let Ok(stream) = made {
+            return Some(stream);
+        }
+        patient.listen(LOOK, dead);
+        if dead(patient) || Instant::now() > until {
+            return None;
+        }
+    }
+}
+
+/// One request, and what comes of it.
+fn ask(stream: &mut dyn Stream, patient: &mut Patient<'_>, path: &str, wait: Duration) -> Heard {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    if stream.write_all(request.as_bytes()).is_err() {
+        return Heard::Ended;
+    }
+    let until = Instant::now() + wait;
+    let (mut said, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        let ended = match stream.read(&mut buffer) {
+            Ok(0) => true,
+            Ok(count) => {
+                said.extend_from_slice(&buffer[..count]);
+                false
+            }
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        };
+        // What it says of itself is read meanwhile, or it might block on that.
+        patient.listen(Duration::ZERO, |_| false);
+        match read(&said, ended) {
+            Some(heard) => return heard,
+            None if ended => return Heard::Ended,
+            None if Instant::now() > until => return Heard::Silent,
+            None => {}
+        }
+    }
+}
+
+/// The reply, once it is whole.
+fn read(said: &[u8], ended: bool) -> Option<Heard> {
+    let limits = Limits::REPLY;
+    let broken = |refusal: &dyn std::fmt::Display| {
+        let shown = &said[..said.len().min(SHOWN_MAX)];
+        Some(Heard::Broken(format!("{refusal}. It said \"{}\"", shown.escape_ascii())))
+    };
+    let mut from = 0;
+    loop {
+        let found = match HeadScan::default().next(&said[from..], &limits) {
+            Ok(found) => found?,
+            Err(refusal) => return broken(&refusal),
+        };
+        let asked = Asked { method: Method::Get, upgrade: false };
+        let end = from + found.head.end;
+        let head = match ReplyHead::read(said[from..end].into(), &found, asked, &limits) {
+            Ok(head) => head,
+            Err(refusal) => return broken(&refusal),
+        };
+        from = end;
+        if head.is_interim() {
+            continue;
+        }
+        let mut body = Body::new(head.body, &limits);
+        while !body.is_done() {
+            match body.run(&said[from..], &limits) {
+                Ok(run) if run.pass + run.drop == 0 => break,
+                Ok(run) => from += run.pass + run.drop,
+                Err(refusal) => return broken(&refusal),
+            }
+        }
+        let whole = body.is_done() || ended && body.end().is_ok();
+        let keep = head.connection.keep_alive && !ended;
+        return whole.then_some(Heard::Whole { status: head.status, keep });
+    }
+}
