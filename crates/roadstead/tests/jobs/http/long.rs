@@ -35,7 +35,7 @@ fn long_replies_of_every_framing_arrive_whole_one_behind_the_other() {
     let server = Server::start(&[
         ("/long", Answer::Bytes(long_reply(LONG, LONG))),
         ("/chunks", Answer::Bytes(chunks.clone())),
-        ("/end", Answer::Last(until_end.clone())),
+        ("/end", Answer::Last(until_end)),
     ]);
     let (_folder, daemon) = serve(&server, "", "");
     let mut client = connect(&daemon);
