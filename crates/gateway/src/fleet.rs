@@ -4,7 +4,7 @@
 //! exact for all of them together. What it must never know: a stream, a request.
 
 use std::io::{self, Read};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
@@ -47,6 +47,8 @@ struct Listens {
     only: Option<u32>,
     /// Connections open on all shards.
     open: AtomicU32,
+    /// Bytes of the bodies that are being taken whole.
+    bodies: Arc<AtomicUsize>,
 }
 
 impl std::fmt::Debug for Fleet {
@@ -73,6 +75,7 @@ impl Fleet {
             name: listener.name.clone(),
             only: is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, home)),
             open: AtomicU32::new(0),
+            bodies: Arc::default(),
         });
         let shared = configuration.pools.iter().map(|pool| {
             let slots = shared_slots(pool).filter(|_| count > 1)?;
@@ -157,6 +160,11 @@ impl Fleet {
     /// Bytes of one request's parts that may be on their way between two shards.
     pub(crate) const fn window(&self) -> usize {
         self.window
+    }
+
+    /// Bytes of the bodies that all shards together are taking whole for a listener.
+    pub(crate) fn bodies(&self, listener: usize) -> &Arc<AtomicUsize> {
+        &self.listeners[listener].bodies
     }
 
     /// Counts one more open connection of a listener, unless all shards together have `max`.

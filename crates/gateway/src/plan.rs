@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use event::StreamLimits;
@@ -127,6 +128,9 @@ pub(crate) enum FrontPlan {
 #[derive(Debug)]
 pub(crate) struct HttpPlan {
     pub(crate) limits: wire::http1::Limits,
+    /// Bytes of the bodies that are being taken whole, of all shards, and the most there may be.
+    pub(crate) bodies: Arc<AtomicUsize>,
+    pub(crate) bodies_max: usize,
     pub(crate) forwarded: wire::http1::Forwarded,
     trusted: Vec<settings::Network>,
     /// What a server is told where the client names no host.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use event::{Calls, Data, DeadlineName, StreamId};
-use exchange::{Outcome, Peer, RequestId};
+use exchange::{Cause, Outcome, Peer, RequestId};
 
 use crate::core::Core;
 use crate::door::Entry;
@@ -196,6 +196,14 @@ impl Session {
     pub(crate) fn handle_hangup(&self, calls: &Calls<'_>) -> bool {
         let unread = self.transport.is_paused() && self.transport.is_clogged(calls);
         !self.transport.listener().keeps_half_closed || unread
+    }
+
+    /// The client is gone, or is cut. What had come of a request is told to the access log.
+    pub(crate) fn end(&mut self, cause: Cause, core: &mut Core) {
+        match &mut self.front {
+            Front::Frames(_) | Front::Connect(_) => {}
+            Front::Http(_, http) => http.end_gathering(&self.transport, cause, core),
+        }
     }
 
     /// Whether a reply waits for the client that is not in its output.

@@ -151,7 +151,7 @@ impl Shard {
             }
         });
         let listeners = listeners.into_iter().enumerate().map(|(place, listener)| {
-            let plan = plan::listener(listener, place, &places)?;
+            let plan = plan::listener(listener, (place, fleet.bodies(place)), &places)?;
             let found = sockets.iter().position(|(name, _)| *name == plan.name);
             let socket = found.map(|found| sockets.swap_remove(found).1);
             if socket.is_none() && fleet.listens(shard, &plan.name) {

@@ -1,6 +1,7 @@
 //! Hosts: whose they are, whatever their case and their port.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 
 /// Bytes of a name that is looked up; DNS allows 253. A longer one is nobody's.
 pub const HOST_MAX: usize = 253;
@@ -8,7 +9,7 @@ pub const HOST_MAX: usize = 253;
 /// Which hosts a route is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// This one, in lower case and without a port.
+    /// This one, in lower case and without a port; an IPv6 address in its one spelling.
     Exact(Box<str>),
     /// All below this one, written `*.example.org`; not itself.
     Below(Box<str>),
@@ -49,11 +50,10 @@ impl Host {
         if name.contains('*') {
             return Err(HostFault::Star);
         }
-        if let Some(address) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'))
-            && address.parse::<std::net::Ipv6Addr>().is_ok()
+        if let Some(address) = address_in(name.as_bytes())
             && !below
         {
-            return Ok(Self::Exact(name.into()));
+            return Ok(Self::Exact(format!("[{address}]").into()));
         }
         if name.contains(':') {
             return Err(HostFault::Port);
@@ -97,6 +97,12 @@ pub fn host_name(host: &[u8]) -> &[u8] {
     name
 }
 
+/// The address in brackets that a name is: it has several spellings.
+pub(crate) fn address_in(name: &[u8]) -> Option<Ipv6Addr> {
+    let address = name.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    std::str::from_utf8(address).ok()?.parse().ok()
+}
+
 /// Whether a host can be part of a path and be nothing there but a name: no dots that lead
 /// elsewhere, no parameters, and not nothing.
 pub(crate) fn is_clear(name: &[u8]) -> bool {
@@ -128,6 +134,7 @@ mod tests {
         assert_eq!(Host::parse("Example.ORG"), Ok(Host::Exact("example.org".into())));
         assert_eq!(Host::parse("*.Example.org"), Ok(Host::Below("example.org".into())));
         assert_eq!(Host::parse("[::1]"), Ok(Host::Exact("[::1]".into())));
+        assert_eq!(Host::parse("[0:0:0::0001]"), Ok(Host::Exact("[::1]".into())));
         for (text, fault) in [
             ("", HostFault::Name),
             ("a..b", HostFault::Name),

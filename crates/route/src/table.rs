@@ -10,7 +10,7 @@ use fields::Fields;
 use hashbrown::HashMap;
 use siphasher::sip::SipHasher13;
 
-use crate::host::HOST_MAX;
+use crate::host::{HOST_MAX, address_in};
 use crate::{Host, Rule, host_name};
 
 /// What is asked of the table.
@@ -104,6 +104,9 @@ impl Table {
     fn list_of(&self, name: &[u8]) -> &[u32] {
         if self.exact.is_empty() && self.below.is_empty() || name.len() > HOST_MAX {
             return &self.rest;
+        }
+        if let Some(address) = address_in(name) {
+            return self.exact.get(format!("[{address}]").as_bytes()).unwrap_or(&self.rest);
         }
         let mut lower = [0; HOST_MAX];
         let name = {

@@ -92,6 +92,7 @@ fn listener(section: &Section) -> Listener {
         http: HttpListener {
             head_max: size(group, "head_max"),
             body_max: size(group, "body_max"),
+            bodies_max: size(group, "bodies_max"),
             forwarded: choice!(group, "forwarded", Forwarded),
             trusted: networks(group, "trusted"),
             routes: crate::routes::routes(group, &mut Vec::new()),

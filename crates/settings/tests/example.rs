@@ -66,6 +66,7 @@ fn example() -> Configuration {
             http: HttpListener {
                 head_max: 16 << 10,
                 body_max: 1 << 20,
+                bodies_max: 64 << 20,
                 forwarded: Forwarded::Legacy,
                 trusted: Vec::new(),
                 routes: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use event::StreamLimits;
@@ -15,12 +16,14 @@ use crate::transport::STALL_MAX;
 
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;
+/// What a worker may bring in one turn before it is told to wait: that is no fault of its client.
+const TURN_SLACK: usize = 384 << 10;
 /// Received bytes that may wait beyond one line: what comes in one turn behind it.
 const HOLD_SLACK: usize = 512 << 10;
 
 pub(crate) fn listener(
     listener: settings::Listener,
-    listener_place: usize,
+    (listener_place, bodies): (usize, &Arc<AtomicUsize>),
     places: &BTreeMap<String, usize>,
 ) -> Result<ListenerPlan, PlanError> {
     let settings::Listener {
@@ -76,15 +79,18 @@ pub(crate) fn listener(
         Protocol::Connect => (0, FrontPlan::Connect),
         Protocol::Datagrams => (0, FrontPlan::Datagrams),
         Protocol::Http => {
-            (0, FrontPlan::Http(Arc::new(http_plan(http, &name, unless_zero(read), rest, places)?)))
+            let mut plan = http_plan(http, &name, unless_zero(read), rest, places)?;
+            plan.bodies = Arc::clone(bodies);
+            (0, FrontPlan::Http(Arc::new(plan)))
         }
     };
+    let is_http = protocol == Protocol::Http;
     Ok(ListenerPlan {
         name,
         place: listener_place,
         pool,
         // Who speaks HTTP and ends its direction with a reply owed has left (contract 8).
-        keeps_half_closed: half_close == HalfClose::Keep && protocol != Protocol::Http,
+        keeps_half_closed: half_close == HalfClose::Keep && !is_http,
         connections_max,
         datagram_max: frame_max,
         idle: unless_zero(idle),
@@ -95,7 +101,10 @@ pub(crate) fn listener(
             send_high: send_max / 4,
             send_low: send_max / 16,
             // A reply of that size may go out behind what is no reason yet to wait.
-            send_max: send_max.saturating_add(send_max / 4).saturating_add(MARKS_SLACK),
+            send_max: send_max
+                .saturating_add(send_max / 4)
+                .saturating_add(MARKS_SLACK)
+                .max(if is_http { send_max / 4 + TURN_SLACK } else { 0 }),
         },
         front,
         addresses,
@@ -113,6 +122,7 @@ fn http_plan(
     let settings::HttpListener {
         head_max,
         body_max,
+        bodies_max,
         forwarded,
         trusted,
         routes,
@@ -133,5 +143,14 @@ fn http_plan(
         settings::Forwarded::Legacy => wire::http1::Forwarded::Legacy,
         settings::Forwarded::Standard => wire::http1::Forwarded::Standard,
     };
-    Ok(HttpPlan { limits, forwarded, trusted, host: name.to_owned(), read, routing })
+    Ok(HttpPlan {
+        limits,
+        bodies: Arc::default(),
+        bodies_max,
+        forwarded,
+        trusted,
+        host: name.to_owned(),
+        read,
+        routing,
+    })
 }

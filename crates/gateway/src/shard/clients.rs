@@ -102,7 +102,10 @@ impl Shard {
     }
 
     pub(super) fn remove_session(&mut self, id: SessionId, cause: Cause) {
-        let Some(session) = self.sessions.remove(id.index as usize, id.generation) else { return };
+        let Some(mut session) = self.sessions.remove(id.index as usize, id.generation) else {
+            return;
+        };
+        session.end(cause, &mut self.core);
         let listener = &mut self.listeners[session.listener_place()];
         listener.open -= 1;
         self.fleet.close(session.listener_place());

@@ -120,6 +120,21 @@ fn failures_say_whose_end_it_was() {
 }
 
 #[test]
+fn a_request_whose_client_leaves_in_the_middle_of_its_body_has_a_line() {
+    let folder = folder();
+    let pool = format!("{}workers = 1\n", worker_program(&["--echo"]));
+    let text = one_pool("", &pool).replace("\"lines\"", "\"http\"");
+    let daemon =
+        Daemon::serve(folder.path(), &with_log("format = \"{request} {cause} {in}\"", &text));
+    let mut client = daemon.connect();
+    client.send("POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+    assert_eq!(client.line(), "HTTP/1.1 100 Continue\r");
+    client.send("ab");
+    drop(client);
+    assert_eq!(logged(folder.path(), 1), ["POST /a HTTP/1.1 left 2"]);
+}
+
+#[test]
 fn a_request_is_a_request_in_every_protocol() {
     let folder = folder();
     let pool = format!("{}workers = 1\n", worker_program(&["--echo"]));

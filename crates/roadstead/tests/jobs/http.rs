@@ -10,6 +10,7 @@ use crate::http_server::{Answer, Server};
 pub(crate) mod balance;
 mod checks;
 mod hosted;
+mod idle;
 mod long;
 mod programs;
 mod routes;

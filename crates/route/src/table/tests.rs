@@ -55,6 +55,17 @@ fn the_first_that_fits_wins_whatever_its_host() {
 }
 
 #[test]
+fn an_address_is_the_same_host_in_every_spelling() {
+    let table = Table::new(vec![rule(&["[2001:db8::0:1]"], None), rule(&["[::1]"], None)]);
+    let get = |host: &str| ask(&table, host, "GET", "/", &[]);
+    assert_eq!(get("[2001:DB8:0:0:0:0:0:1]:8080"), Some(0));
+    assert_eq!(get("[2001:db8::1]"), Some(0));
+    assert_eq!(get("[0::0:1]"), Some(1));
+    assert_eq!(get("[::2]"), None);
+    assert_eq!(get("[::1"), None);
+}
+
+#[test]
 fn methods_and_fields_are_asked_for() {
     let field = |name: &str, wanted| vec![FieldRule::new(name, wanted).unwrap()];
     let equal = Wanted::Equal(b"1".as_slice().into());

@@ -59,6 +59,8 @@ pub struct HttpListener {
     pub head_max: usize,
     /// Bytes of the body of a request.
     pub body_max: usize,
+    /// Bytes of all bodies together that are being taken whole before their requests go on.
+    pub bodies_max: usize,
     /// Which fields tell a server who asked.
     pub forwarded: Forwarded,
     /// Clients that are proxies.

@@ -88,6 +88,12 @@ pub(super) const LISTENER: &[Opt] = &[
     ),
     any("body_max", size(64 * GIB), Is("1MiB"), "With `http`: bytes of the body of a request."),
     any(
+        "bodies_max",
+        size(64 * GIB),
+        Is("64MiB"),
+        "With `http`: bytes of all bodies together that are taken whole before a program gets them; over it 503.",
+    ),
+    any(
         "forwarded",
         Kind::Word(FORWARDED),
         Is("x-forwarded"),

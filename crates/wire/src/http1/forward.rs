@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use fields::{Fields, Name, Value, known};
 
-use super::encode::{decimal, write_decimal};
+use super::encode::decimal;
 use super::grammar::elements;
 use super::{BodyKind, Connection, ReplyHead, RequestHead, Version};
 
@@ -277,6 +277,16 @@ fn write_for(client: Option<IpAddr>, out: &mut Vec<u8>) {
     }
 }
 
+fn write_octet(octet: u8, out: &mut Vec<u8>) {
+    if octet >= 100 {
+        out.push(b'0' + octet / 100);
+    }
+    if octet >= 10 {
+        out.push(b'0' + octet / 10 % 10);
+    }
+    out.push(b'0' + octet % 10);
+}
+
 /// An address as text. IPv4 by hand: this is done for every request.
 fn write_address(address: IpAddr, out: &mut Vec<u8>) {
     match address {
@@ -285,12 +295,26 @@ fn write_address(address: IpAddr, out: &mut Vec<u8>) {
                 if place > 0 {
                     out.push(b'.');
                 }
-                write_decimal(u64::from(octet), out);
+                write_octet(octet, out);
             }
         }
         IpAddr::V6(address) => match address.to_ipv4_mapped() {
             Some(mapped) => write_address(IpAddr::V4(mapped), out),
             None => out.extend_from_slice(address.to_string().as_bytes()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_octet_is_written_as_everybody_writes_it() {
+        for octet in 0..=u8::MAX {
+            let (address, mut out) = (IpAddr::from([octet, 0, octet, 255]), Vec::new());
+            write_address(address, &mut out);
+            assert_eq!(out, address.to_string().into_bytes());
+        }
     }
 }

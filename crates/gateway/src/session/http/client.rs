@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use event::{Calls, Data};
-use exchange::RequestId;
+use exchange::{Cause, RequestId};
 
 use super::{Dialogue, Input};
 use crate::core::Core;
@@ -91,6 +91,18 @@ impl Http {
         from.is_some_and(|from| calls.relay_waits(from))
     }
 
+    /// The client is gone. A request whose body was still coming has ended with it.
+    pub(in crate::session) fn end_gathering(
+        &mut self,
+        transport: &Transport,
+        cause: Cause,
+        core: &mut Core,
+    ) {
+        if let Some(dialogue) = &mut self.dialogue {
+            dialogue.end_gathering(transport, cause, core);
+        }
+    }
+
     /// A head or a body did not come in time.
     pub(in crate::session) fn handle_slow(
         &mut self,
@@ -104,7 +116,11 @@ impl Http {
     }
 
     pub(in crate::session) fn handle_eof(&mut self) {
-        self.end(|_| {});
+        let dialogue = self.dialogue.as_ref();
+        // What had come of a body is told of when the session ends, which is next.
+        if !dialogue.is_some_and(|dialogue| matches!(dialogue.input, Input::Gathering(_))) {
+            self.end(|_| {});
+        }
     }
 
     pub(in crate::session) fn refuse_all(&mut self) {

@@ -1,8 +1,11 @@
 //! Requests whose body is taken whole before they are submitted: to programs, which get one object
 //! each, and to what stores records.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use event::{Calls, Data};
-use exchange::{Peer, Slice};
+use exchange::{Cause, Outcome, Peer, Phase, Slice};
 use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 
 use super::{Asked, Dialogue, Input, Output, Told, via};
@@ -30,8 +33,40 @@ pub(super) struct Gathering {
     body: Body,
     /// What has come of it.
     held: Vec<u8>,
+    share: Share,
     /// Of its line in the access log: others are submitted before it.
     trail: Option<Box<Trail>>,
+}
+
+/// What has come of a body.
+enum Taken {
+    More,
+    Whole,
+    /// All bodies together may hold no more.
+    Full,
+}
+
+/// The bytes of one body among those of all that are being taken.
+#[derive(Debug)]
+struct Share {
+    all: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Share {
+    /// False when that would be more than all may hold.
+    fn take(&mut self, bytes: usize, max: usize) -> bool {
+        let more = |all: usize| all.checked_add(bytes).filter(|all| *all <= max);
+        let taken = self.all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        self.bytes += if taken { bytes } else { 0 };
+        taken
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// Which way an object goes, and what its route makes of it.
@@ -64,7 +99,8 @@ impl Gathering {
         head.recycle();
         let (pool, route) = (course.pool, course.route);
         let (object, held) = (Some(object), Vec::new());
-        Self { pool, route, method, version, keep, object, body, held, trail: None }
+        let share = plan.share();
+        Self { pool, route, method, version, keep, object, body, held, share, trail: None }
     }
 
     /// One whose body is all that its pool gets.
@@ -72,20 +108,30 @@ impl Gathering {
         let body = Body::new(head.body, &plan.limits);
         let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
         head.recycle();
-        let (route, held) = (RouteId::REST, Vec::new());
-        Self { pool, route, method, version, keep, object: None, body, held, trail: None }
+        let (route, held, object) = (RouteId::REST, Vec::new(), None);
+        let share = plan.share();
+        Self { pool, route, method, version, keep, object, body, held, share, trail: None }
     }
 
-    /// Takes what is there of the body. True when that was all of it.
-    fn take(&mut self, plan: &HttpPlan, data: &mut Data<'_>) -> Result<bool, Refusal> {
+    /// Takes what is there of the body.
+    fn take(&mut self, plan: &HttpPlan, data: &mut Data<'_>) -> Result<Taken, Refusal> {
         while !self.body.is_done() {
             let Some(span) = self.body.next(data.bytes(), &plan.limits)? else { break };
             if span.kind == Kind::Data {
+                if !self.share.take(span.length, plan.bodies_max) {
+                    return Ok(Taken::Full);
+                }
                 self.held.extend_from_slice(&data.bytes()[..span.length]);
             }
             data.consume(span.length);
         }
-        Ok(self.body.is_done())
+        Ok(if self.body.is_done() { Taken::Whole } else { Taken::More })
+    }
+}
+
+impl HttpPlan {
+    fn share(&self) -> Share {
+        Share { all: Arc::clone(&self.bodies), bytes: 0 }
     }
 }
 
@@ -134,14 +180,18 @@ impl Dialogue {
         let Input::Gathering(gathering) = &mut self.input else { return false };
         let before = data.bytes().len();
         match gathering.take(plan, data) {
-            Ok(true) => {
+            Ok(Taken::Whole) => {
                 self.unwatch(transport, calls);
                 if let Input::Gathering(whole) = std::mem::replace(&mut self.input, Input::Whole) {
                     self.submit_gathered(*whole, transport.peer(), core);
                 }
                 true
             }
-            Ok(false) => {
+            Ok(Taken::Full) => {
+                self.refuse_full(plan.bodies_max, transport, calls, core);
+                false
+            }
+            Ok(Taken::More) => {
                 if !self.watched || data.bytes().len() < before {
                     self.watch_anew(plan, transport, calls);
                 }
@@ -162,8 +212,37 @@ impl Dialogue {
         }
     }
 
+    /// All bodies together are as large as they may be.
+    fn refuse_full(
+        &mut self,
+        max: usize,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        self.restore_trail(core);
+        let text = format!("the bodies of all requests together hold at most {max} bytes");
+        let outcome = Outcome::ended(Cause::Full, Phase::Receive, &text);
+        self.begin_refused(transport, 503, core);
+        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
+        self.refuse_with(transport, calls, 503, &text, core);
+    }
+
+    /// The client is gone in the middle of a body: its request ends here, and has its line.
+    pub(super) fn end_gathering(&mut self, transport: &Transport, cause: Cause, core: &mut Core) {
+        let Input::Gathering(gathering) = &mut self.input else { return };
+        let (pool, bytes) = (gathering.pool, gathering.held.len());
+        core.logbook.put_back(gathering.trail.take());
+        if let Some(trail) = core.logbook.pending() {
+            trail.bytes_in = bytes as u64;
+        }
+        let text = "its client left before its body was whole";
+        let outcome = Outcome::ended(cause, Phase::Receive, text);
+        core.refused_at_receipt(pool, transport.peer(), &outcome);
+    }
+
     fn submit_gathered(&mut self, whole: Gathering, peer: Peer, core: &mut Core) {
-        let Gathering { pool, route, method, version, keep, object, body: _, held, trail } = whole;
+        let Gathering { pool, route, method, version, keep, object, held, trail, .. } = whole;
         let (body, form, told) = match object {
             Some(mut object) => {
                 object::close(&held, &mut object);

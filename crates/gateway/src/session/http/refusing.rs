@@ -80,7 +80,7 @@ impl Dialogue {
             let answer = Answer {
                 status,
                 content_type: "text/plain; charset=utf-8",
-                lines: b"",
+                lines: if status == 503 { b"Retry-After: 1\r\n" } else { b"" },
                 body: body.as_bytes(),
                 keep_alive: false,
             };

@@ -21,7 +21,7 @@ fn long_reply(length: usize, sent: usize) -> Vec<u8> {
 }
 
 /// Bytes that the daemon has in memory.
-fn memory(daemon: &Daemon) -> usize {
+pub(super) fn memory(daemon: &Daemon) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
@@ -107,7 +107,9 @@ fn slow_readers_of_long_replies_cost_no_more_memory_than_their_limit() {
     let replies = [("/long", long_reply(LONG, LONG)), ("/chunks", chunks.concat())];
     let answers = replies.clone().map(|(path, reply)| (path, Answer::Bytes(reply)));
     let server = Server::start(&answers);
-    let (_folder, daemon) = serve(&server, "send_max = \"256KiB\"", "");
+    // However long the others take.
+    let listener = "send_max = \"256KiB\"\nwrite_stall = \"1h\"";
+    let (_folder, daemon) = serve(&server, listener, "");
     let before = memory(&daemon);
     let clients: Vec<_> = (0..32)
         .map(|number| {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::{CLOSE, connect, read_until, rest, serve_pool, status, talk};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, until};
 
 /// Says what it was asked, as a text.
 const SHOW: &str = "program = [\"sed\", \"-u\", \"s/^/got /\"]";
@@ -68,6 +68,25 @@ fn a_body_is_whole_before_a_program_gets_it_and_others_are_served_meanwhile() {
     assert_eq!(status(&said), "413", "{said}");
     let said = talk(&daemon, format!("{chunked}{CLOSE}1\r\nxx"));
     assert_eq!(status(&said), "400", "{said}");
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn bodies_that_come_hold_no_more_together_than_they_may() {
+    let (_folder, daemon) = serve_pool("body_max = \"1KiB\"\nbodies_max = \"1500B\"", SHOW);
+    let mut slow = connect(&daemon);
+    write!(slow, "POST /slow HTTP/1.1\r\nContent-Length: 1024\r\n{CLOSE}").unwrap();
+    slow.write_all(&[b'a'; 1000]).unwrap();
+    let mut said = String::new();
+    until("its part to be counted", || {
+        said = post(&daemon, &"x".repeat(600));
+        status(&said) == "503"
+    });
+    assert!(said.contains("Retry-After: 1\r\n"), "{said}");
+    assert_eq!(status(&post(&daemon, &"x".repeat(500))), "200");
+    slow.write_all(&[b'a'; 24]).unwrap();
+    assert_eq!(status(&rest(&mut slow)), "200");
+    assert_eq!(status(&post(&daemon, &"x".repeat(1024))), "200");
     assert!(daemon.stop().success());
 }
 
