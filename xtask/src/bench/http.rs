@@ -43,8 +43,8 @@ pub(super) struct HttpArguments {
 }
 
 /// What can be measured by itself.
-const PARTS: [&str; 9] =
-    ["128", "few", "9000", "16k", "1m", "paced", "memory", "calls", "instructions"];
+const PARTS: [&str; 10] =
+    ["128", "few", "9000", "16k", "1m", "paced", "memory", "calls", "instructions", "shards"];
 
 /// Connections, active ones, bytes of a reply.
 type Shape = (usize, usize, usize);
@@ -54,6 +54,8 @@ const SMALL: &[Shape] = &[(1, 1, 128), (64, 64, 128), (1000, 1000, 128)];
 const FEW: &[Shape] = &[(1000, 16, 128), (9000, 64, 128)];
 const MANY: &[Shape] = &[(9000, 9000, 128)];
 const MIDDLE: &[Shape] = &[(1, 1, 16 << 10), (64, 64, 16 << 10), (1000, 1000, 16 << 10)];
+/// Of one shard beside two.
+const SHARDS: &[Shape] = &[(64, 64, 128), (1000, 1000, 128)];
 const LARGE: &[Shape] = &[(1, 1, 1 << 20), (64, 64, 1 << 20)];
 
 /// What all measurements share.
@@ -63,6 +65,8 @@ struct Ground {
     programs: PathBuf,
     folder: PathBuf,
     subjects: Vec<Subject>,
+    /// Ours on one shard, and on two.
+    shards: Vec<Subject>,
     rounds: u32,
     window: Duration,
 }
@@ -111,6 +115,7 @@ fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, F
     if let Some(one) = &arguments.subject {
         subjects.push(Subject::given(one)?);
     }
+    let shards = subject::on_shards(workspace, &folder)?;
     let wanted = &arguments.subjects;
     subjects.retain(|subject| wanted.is_empty() || wanted.contains(&subject.name));
     Ok(Ground {
@@ -118,6 +123,7 @@ fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, F
         programs: workspace.built("release", "examples"),
         folder,
         subjects,
+        shards,
         rounds: arguments.rounds,
         window: Duration::from_millis(arguments.milliseconds),
     })
@@ -125,11 +131,12 @@ fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, F
 
 fn measure(ground: &Ground, part: &str) -> Result<Value, Failure> {
     match part {
-        "128" => windows::shapes(ground, SMALL),
-        "few" => windows::shapes(ground, FEW),
-        "9000" => windows::shapes(ground, MANY),
-        "16k" => windows::shapes(ground, MIDDLE),
-        "1m" => windows::shapes(ground, LARGE),
+        "128" => windows::shapes(ground, &ground.subjects, SMALL),
+        "few" => windows::shapes(ground, &ground.subjects, FEW),
+        "9000" => windows::shapes(ground, &ground.subjects, MANY),
+        "16k" => windows::shapes(ground, &ground.subjects, MIDDLE),
+        "1m" => windows::shapes(ground, &ground.subjects, LARGE),
+        "shards" => windows::shapes(ground, &ground.shards, SHARDS),
         "paced" => windows::paced(ground),
         "memory" => windows::memory(ground),
         "calls" => windows::calls(ground),

@@ -46,6 +46,12 @@ pub(super) fn all(stored: &[(&str, Value)]) -> Vec<Goal> {
             goals.push(Goal { text, met: ratio.median <= 1.25 });
         }
     }
+    if let Some(shape) = part("shards").and_then(|shapes| row(shapes, 64))
+        && let Some(ratio) = ratio_of(shape, "two shards", "one shard")
+    {
+        let text = format!("two shards: at most 1.10 × one shard: {:.2}", ratio.median);
+        goals.push(Goal { text, met: ratio.median <= 1.1 });
+    }
     let of = |part: Option<&Value>, subject: &str, what: &str| {
         part.and_then(|part| part["subjects"][subject][what].as_f64())
     };

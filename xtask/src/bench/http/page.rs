@@ -56,6 +56,7 @@ pub(super) fn part(name: &str, measured: &Value) -> String {
         "memory" => memory(measured),
         "calls" => calls(measured),
         "instructions" => instructions(measured),
+        "shards" => measured.as_array().into_iter().flatten().map(shards).collect(),
         _ => measured.as_array().into_iter().flatten().map(shape).collect(),
     }
 }
@@ -79,6 +80,27 @@ fn shape(shape: &Value) -> String {
             shown(quartiles(shape, &name, "cpu_us")),
             100.0 * user / (user + system).max(1.0),
             median_of(shape, &name, "rate").unwrap_or(f64::NAN),
+        ));
+    }
+    text + "\n"
+}
+
+fn shards(shape: &Value) -> String {
+    let (connections, size) = (&shape["connections"], &shape["size"]);
+    let mut text = format!(
+        "### One shard and two, {size} bytes, {connections} connections\n\n\
+         Both have all processors, and share them with the server and the clients.\n\n\
+         | Roadstead on | CPU µs a request | of it user | × one shard | requests/s |\n|---|---|---|---|---|\n"
+    );
+    for name in ["one shard", "two shards"] {
+        let sum = |what| samples(shape, name, what).unwrap_or_default().iter().sum::<f64>();
+        let (user, system) = (sum("user_ticks"), sum("system_ticks"));
+        text.push_str(&format!(
+            "| {name} | {} | {:.0} % | {} | {:.0} |\n",
+            shown(quartiles(shape, name, "cpu_us")),
+            100.0 * user / (user + system).max(1.0),
+            shown(ratio_of(shape, name, "one shard")),
+            median_of(shape, name, "rate").unwrap_or(f64::NAN),
         ));
     }
     text + "\n"

@@ -22,7 +22,13 @@ pub(super) struct Subject {
     config: Option<(String, String)>,
     /// What runs in place of the command below a tool that cannot run that, with the same last word.
     plain: Option<String>,
+    /// The processors that it may use.
+    cores: &'static str,
 }
+
+/// The processor of a proxy alone, and all of them.
+const ALONE: &str = "0";
+const ALL: &str = "0,1";
 
 /// The subjects that are always there, ours last.
 pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, Failure> {
@@ -35,7 +41,13 @@ pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, 
         let file = folder.join(file).display().to_string();
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         words.push(file.clone());
-        Subject { name: name.to_owned(), words, config: Some((text, file)), plain: None }
+        Subject {
+            name: name.to_owned(),
+            words,
+            config: Some((text, file)),
+            plain: None,
+            cores: ALONE,
+        }
     };
     let haproxy = config("haproxy.cfg")?;
     let roadstead = workspace.built("release", "roadstead").display().to_string();
@@ -48,7 +60,13 @@ pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, 
     let plain = workspace.built("release", "examples/serve_file");
     ours.plain = Some(plain.display().to_string());
     Ok(vec![
-        Subject { name: "bare relay".to_owned(), words: relay, config: None, plain: None },
+        Subject {
+            name: "bare relay".to_owned(),
+            words: relay,
+            config: None,
+            plain: None,
+            cores: ALONE,
+        },
         with("HAProxy", &["haproxy", "-f"], haproxy.replace("    @SPLICE@\n", ""), "haproxy.cfg"),
         with(
             "HAProxy, splice",
@@ -61,6 +79,22 @@ pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, 
     ])
 }
 
+/// Ours on one shard, and on two, each with all processors, which its server and its clients share.
+pub(super) fn on_shards(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, Failure> {
+    let path = workspace.root.join("xtask/peers/roadstead-http.toml");
+    let text = fs::read_to_string(&path)
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let roadstead = workspace.built("release", "roadstead").display().to_string();
+    let subject = |(name, shards): (&str, u32)| {
+        let file = folder.join(format!("roadstead-{shards}.toml")).display().to_string();
+        let text = format!("[daemon]\nshards = {shards}\n{text}");
+        let words = vec![roadstead.clone(), "serve".to_owned(), file.clone()];
+        let config = Some((text, file));
+        Subject { name: name.to_owned(), words, config, plain: None, cores: ALL }
+    };
+    Ok([("one shard", 1), ("two shards", 2)].map(subject).to_vec())
+}
+
 impl Subject {
     /// `NAME=COMMAND`.
     pub(super) fn given(text: &str) -> Result<Self, Failure> {
@@ -68,7 +102,7 @@ impl Subject {
             .split_once('=')
             .ok_or_else(|| Failure::new("--subject takes NAME=COMMAND with @PORT@ and @SERVER@"))?;
         let words = command.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { name: name.to_owned(), words, config: None, plain: None })
+        Ok(Self { name: name.to_owned(), words, config: None, plain: None, cores: ALONE })
     }
 
     /// Its command, or what runs in its place below a tool.
@@ -115,7 +149,7 @@ impl Running {
         let failed = |error: io::Error| Failure::new(format!("{}: {error}", subject.name));
         let log = ground.folder.join("proxy.log");
         let mut command = Command::new("taskset");
-        command.args(["-c", "0"]).args(below);
+        command.args(["-c", subject.cores]).args(below);
         command.args(subject.command(!below.is_empty()).into_iter().map(fill));
         let proxy = command
             .current_dir(&ground.root)

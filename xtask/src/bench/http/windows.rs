@@ -1,6 +1,6 @@
 //! Windows in which clients ask and a proxy is watched.
 
-use super::subject::{Load, Running};
+use super::subject::{Load, Running, Subject};
 use super::{Ground, Shape, process};
 use crate::bench::system_calls::{self, Counting};
 use crate::shell::Failure;
@@ -18,13 +18,17 @@ const WINDOW_A_CLIENT: Duration = Duration::from_micros(250);
 const PACED: usize = 64;
 
 /// CPU time in each shape, in rounds: in each, every subject has one window, in turn.
-pub(super) fn shapes(ground: &Ground, shapes: &[Shape]) -> Result<Value, Failure> {
+pub(super) fn shapes(
+    ground: &Ground,
+    subjects: &[Subject],
+    shapes: &[Shape],
+) -> Result<Value, Failure> {
     let mut all = Vec::new();
     for &(connections, active, size) in shapes {
         let length = ground.window.max(WINDOW_A_CLIENT * u32::try_from(active).unwrap_or(u32::MAX));
         let mut rows = Vec::new();
         let mut started = Vec::new();
-        for subject in &ground.subjects {
+        for subject in subjects {
             let running = Running::start(ground, subject, &[])?;
             let mut load = Load::start(ground, &running, size, connections)?;
             // Pools and caches are filled once for all windows.
