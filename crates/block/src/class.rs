@@ -45,7 +45,13 @@ pub(crate) fn obtain(capacity: usize) -> Arc<[u8]> {
     POOL.try_with(|pool| pool.borrow_mut()[class].pop())
         .ok()
         .flatten()
-        .unwrap_or_else(|| Arc::from(vec![0; class_capacity(class)]))
+        .unwrap_or_else(|| empty(class_capacity(class)))
+}
+
+/// Memory of its own. A small one comes at once; a vector would have to be copied behind a count.
+fn empty(capacity: usize) -> Arc<[u8]> {
+    static ZEROES: [u8; 1024] = [0; 1024];
+    ZEROES.get(..capacity).map_or_else(|| Arc::from(vec![0; capacity]), Arc::from)
 }
 
 /// Keeps the memory for reuse when the caller was its last owner, and leaves an empty one behind.

@@ -5,23 +5,51 @@ use std::sync::Arc;
 
 use crate::{Block, class};
 
-/// A part of a filled block. Cloning counts; the bytes never change; any thread may hold it.
-#[derive(Clone, Default)]
-pub struct Slice {
-    bytes: Arc<[u8]>,
-    start: usize,
-    end: usize,
+/// Bytes that need no block: as many as fit where the place of longer ones would be told. Counting a
+/// block and returning it costs more than copying so few: short lines, acknowledgements, numbers.
+const WITHIN_MAX: usize = 23;
+
+/// A part of a filled block, or a few bytes. Cloning counts; the bytes never change; any thread may
+/// hold it.
+#[derive(Clone)]
+pub struct Slice(Bytes);
+
+#[derive(Clone)]
+enum Bytes {
+    Block { block: Arc<[u8]>, start: usize, end: usize },
+    Within { length: u8, bytes: [u8; WITHIN_MAX] },
+}
+
+const _: () = assert!(size_of::<Slice>() == 32, "few bytes take no more than the place of many");
+
+impl Bytes {
+    /// Few bytes; longer ones are cut.
+    fn within(bytes: &[u8]) -> Self {
+        let count = bytes.len().min(WITHIN_MAX);
+        let mut kept = [0; WITHIN_MAX];
+        kept[..count].copy_from_slice(&bytes[..count]);
+        Self::Within { length: u8::try_from(count).unwrap_or(0), bytes: kept }
+    }
+}
+
+impl Default for Slice {
+    fn default() -> Self {
+        Self(Bytes::within(b""))
+    }
 }
 
 impl Slice {
-    pub(crate) fn of_block(bytes: Arc<[u8]>, end: usize) -> Self {
-        Self { bytes, start: 0, end }
+    pub(crate) fn of_block(block: Arc<[u8]>, end: usize) -> Self {
+        Self(Bytes::Block { block, start: 0, end })
     }
 
-    /// A slice that holds a copy of `bytes` in a block of their size.
+    /// A slice that holds a copy of `bytes` in a block of their size, or without one.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
-        if bytes.is_empty() { Self::default() } else { Block::copy_of(bytes).freeze() }
+        if bytes.len() <= WITHIN_MAX {
+            return Self(Bytes::within(bytes));
+        }
+        Block::copy_of(bytes).freeze()
     }
 
     /// A part of this slice, by positions within it.
@@ -34,10 +62,13 @@ impl Slice {
             range.start <= range.end && range.end <= self.len(),
             "a part lies within its slice"
         );
-        Self {
-            bytes: Arc::clone(&self.bytes),
-            start: self.start + range.start,
-            end: self.start + range.end,
+        match &self.0 {
+            Bytes::Block { block, start, .. } if range.len() > WITHIN_MAX => Self(Bytes::Block {
+                block: Arc::clone(block),
+                start: start + range.start,
+                end: start + range.end,
+            }),
+            _ => Self(Bytes::within(&self[range])),
         }
     }
 
@@ -48,7 +79,7 @@ impl Slice {
     #[must_use]
     pub fn split_to(&mut self, count: usize) -> Self {
         let front = self.slice(0..count);
-        self.start += count;
+        self.advance(count);
         front
     }
 
@@ -58,27 +89,41 @@ impl Slice {
     /// When `count` exceeds the length.
     pub fn advance(&mut self, count: usize) {
         assert!(count <= self.len(), "only bytes of the slice can be passed");
-        self.start += count;
+        match &mut self.0 {
+            Bytes::Block { start, .. } => *start += count,
+            Bytes::Within { .. } => self.0 = Bytes::within(&self[count..]),
+        }
     }
 
-    /// Bytes of memory that this slice keeps alive: the capacity of its whole block.
+    /// Bytes of memory that this slice keeps alive: the capacity of its whole block. Without one,
+    /// its own.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.bytes.len()
+        match &self.0 {
+            Bytes::Block { block, .. } => block.len(),
+            Bytes::Within { length, .. } => usize::from(*length),
+        }
     }
 
     /// The same bytes in a block of their own size when they fill less than half of this one or
     /// share it. What waits is compacted first, so that what a queue holds is what it counts.
     #[must_use]
     pub fn compact(self) -> Self {
-        let fits = self.held() <= class::capacity_for(self.len());
-        if fits && Arc::strong_count(&self.bytes) == 1 { self } else { Self::copy_of(&self) }
+        let stays = match &self.0 {
+            Bytes::Block { block, start, end } => {
+                block.len() <= class::capacity_for(end - start) && Arc::strong_count(block) == 1
+            }
+            Bytes::Within { .. } => true,
+        };
+        if stays { self } else { Self::copy_of(&self) }
     }
 }
 
 impl Drop for Slice {
     fn drop(&mut self) {
-        class::give_back(&mut self.bytes);
+        if let Bytes::Block { block, .. } = &mut self.0 {
+            class::give_back(block);
+        }
     }
 }
 
@@ -87,7 +132,10 @@ impl Deref for Slice {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.bytes[self.start..self.end]
+        match &self.0 {
+            Bytes::Block { block, start, end } => &block[*start..*end],
+            Bytes::Within { length, bytes } => &bytes[..usize::from(*length)],
+        }
     }
 }
 
@@ -126,6 +174,7 @@ impl std::fmt::Debug for Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CAPACITY_MIN;
 
     #[test]
     fn parts_share_their_block_and_see_their_own_bytes() {
@@ -145,6 +194,23 @@ mod tests {
         assert_eq!(thin.held(), 64);
         let place = whole.as_ptr();
         assert_eq!(whole.compact().as_ptr(), place);
+    }
+
+    #[test]
+    fn few_bytes_need_no_block_and_do_all_that_others_do() {
+        let text: Vec<u8> = (0..64).collect();
+        for length in 0..text.len() {
+            let whole = Slice::copy_of(&text[..length]);
+            assert_eq!(whole.held() < CAPACITY_MIN, length <= WITHIN_MAX, "{length}");
+            for at in 0..=length {
+                let mut rest = whole.clone();
+                assert_eq!(&rest.split_to(at)[..], &text[..at]);
+                assert_eq!(&rest[..], &text[at..length]);
+                assert_eq!(&whole.slice(at..length)[..], &text[at..length]);
+                assert_eq!(&rest.compact()[..], &text[at..length]);
+            }
+        }
+        assert!(Slice::default().is_empty() && Slice::default().held() == 0);
     }
 
     #[test]

@@ -193,7 +193,7 @@ mod tests {
     fn a_small_part_is_copied_and_pins_nothing() {
         let mut lent = lent(1000);
         let part = Data::new(&mut lent).take(10);
-        assert_eq!(part.held(), 64);
+        assert!(part.held() <= 64);
         assert_eq!(lent.bytes()[0], 10);
         assert!(lent.into_block().is_ok(), "the block is still ours");
     }
