@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use event::StreamId;
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
-use pool::{Entry, Payload, Pool};
+use pool::Pool;
 
 use crate::bindings::{Slot, Way};
 use crate::checks::Checks;
@@ -26,7 +26,6 @@ use crate::logbook::Logbook;
 use crate::metrics::{Metrics, PoolCounts, Rejects};
 use crate::plan::{BalancePlan, PoolPlan, Takes};
 use crate::upward::{Carried, Upward};
-use crate::wish::{Wish, Wishes};
 use crate::workers::Workers;
 
 mod account;
@@ -41,45 +40,17 @@ mod own;
 mod pump;
 mod served;
 mod unseen;
+mod waiting;
 
+use account::Books;
 use branch::Branch;
 pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};
 use own::Own;
-
-/// Memory of a request that waits, beyond its body: its places in the tables, roughly.
-const WAITING_OVERHEAD: usize = 256;
+pub(crate) use waiting::Waiting;
 
 /// Bytes of all parts of a reply to a caller in this process, which gets them as one.
 const INSIDE_PARTS_MAX: usize = 1 << 20;
-
-/// A request in the queue of a pool.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    pub(crate) id: RequestId,
-    pub(crate) peer: Peer,
-    pub(crate) at_us: i64,
-    pub(crate) body: Slice,
-    pub(crate) form: Form,
-}
-
-impl Waiting {
-    /// What its pool is to know of it.
-    fn entry(&self, now: Instant, wishes: &Wishes, named: Option<u64>) -> Entry {
-        if named.is_none() && wishes.is_none() {
-            let ask = pool::Ask { id: self.id.as_u64(), ..pool::Ask::default() };
-            return Entry::new(now, &ask, self.bytes());
-        }
-        let wish = Wish::of(wishes, self.peer, &self.body, named);
-        Entry::new(now, &wish.ask(self.id, &self.body), self.bytes())
-    }
-}
-
-impl Payload for Waiting {
-    fn bytes(&self) -> usize {
-        self.body.held() + WAITING_OVERHEAD
-    }
-}
 
 /// A pool with its workers.
 pub(crate) struct ServedPool {
@@ -404,16 +375,20 @@ impl Core {
 
     /// Ends an exchange and sends its outcome to its client.
     pub(crate) fn end(&mut self, id: RequestId, outcome: Outcome) {
-        let Some(mut exchange) = self.take_out(id) else { return };
-        exchange.stamps.done = Some(self.now);
+        // It ends where it is: most requests end here, and an exchange is long.
+        let Self { exchanges, pools, logbook, now, .. } = self;
+        let Some(exchange) = exchanges.get_mut(id) else { return };
+        exchange.stamps.done = Some(*now);
         match exchange.state.home() {
             Some(home) => {
+                self.others.away -= 1;
                 self.others.tell(home, Crossing::Abandon(id, outcome.end().cause));
             }
-            None => self.account(id, &mut exchange, &outcome),
+            None => Books { pools, logbook, now: *now }.account(id, exchange, &outcome),
         }
         let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
-        self.finished.push((exchange.client, Delivery::End(outcome)));
+        let client = exchanges.close(id);
+        self.finished.extend(client.map(|client| (client, Delivery::End(outcome))));
     }
 
     /// An outcome that its home has counted goes to its client.

@@ -241,6 +241,16 @@ impl Exchanges {
         Some(exchange)
     }
 
+    /// As [`Self::remove`], of one of which only the client is wanted.
+    pub(crate) fn close(&mut self, id: RequestId) -> Option<Client> {
+        let exchange = self.get_mut(id)?;
+        let guest = usize::from(is_guest(exchange));
+        let client = std::mem::replace(&mut exchange.client, Client::Nobody);
+        self.guests -= guest;
+        self.table.vacate(id.index(), id.generation());
+        Some(client)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }

@@ -29,6 +29,9 @@ use flow::Flow;
 /// Parts of one reply that are kept until its end, in bytes.
 const PARTS_MAX: usize = 1 << 20;
 
+/// Requests whose room is kept from one batch to the next at most.
+const KEPT_REQUESTS_MAX: usize = 4096;
+
 /// What a thread is given.
 type Work = (Batch, Stop, Option<Arc<Flow>>);
 
@@ -240,7 +243,8 @@ impl Handlers {
                 });
             }
             HandlerReport::Answers(answers) => serving.take(answers, up),
-            HandlerReport::Served(answers) => {
+            HandlerReport::Served { answers, batch } => {
+                serving.reuse(batch);
                 serving.take(answers, up);
                 fail(serving, Cause::Handler, "its handler left it unanswered", up);
                 serving.flights.clear();
@@ -290,6 +294,15 @@ impl Handlers {
 }
 
 impl Serving {
+    /// A batch has come back. Its blocks go to the pool of this thread, from which those of the next
+    /// are taken; given back where they were read, they would be missing here.
+    fn reuse(&mut self, mut batch: Batch) {
+        batch.requests.clear();
+        if self.filling.requests.is_empty() && batch.requests.capacity() <= KEPT_REQUESTS_MAX {
+            self.filling = batch;
+        }
+    }
+
     fn take(&mut self, answers: Vec<(usize, Outcome)>, up: &mut Vec<Upward>) {
         for (place, outcome) in answers {
             match self.flights.get_mut(place).and_then(Option::take) {
@@ -343,7 +356,7 @@ impl HandlerThread {
             // The handler is not used again after a panic, nor is what it was given.
             catch_unwind(AssertUnwindSafe(|| handler.serve(&batch, &mut outbox, &stop)))?;
             let answers = outbox.answers;
-            (self.report)(HandlerReport::Served(answers));
+            (self.report)(HandlerReport::Served { answers, batch });
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use exchange::{Outcome, Slice, WorkerId};
+use exchange::{Batch, Outcome, Slice, WorkerId};
 
 use crate::balance::Order;
 use crate::crossing::Crossings;
@@ -117,8 +117,13 @@ pub enum HandlerReport {
     Part(Slice),
     /// Answers before the batch is done, by their place in it.
     Answers(Vec<(usize, Outcome)>),
-    /// The batch is done, with its last answers. What it left unanswered will not be answered.
-    Served(Vec<(usize, Outcome)>),
+    /// The batch is done. What it left unanswered will not be answered.
+    Served {
+        /// Its last answers, by their place in it.
+        answers: Vec<(usize, Outcome)>,
+        /// The batch itself, whose memory came from the shard's thread.
+        batch: Batch,
+    },
     /// The thread has ended; `panicked` when the handler did.
     Ended {
         /// Whether a panic ended it.

@@ -53,6 +53,14 @@ impl<T> Table<T> {
         value
     }
 
+    /// Drops a value where it is.
+    pub(crate) fn vacate(&mut self, index: usize, generation: u32) {
+        if self.get_mut(index, generation).is_some() {
+            self.places[index].value = None;
+            self.free.push(u32::try_from(index).expect("the index came from this table"));
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -1,14 +1,23 @@
 //! What is left of a request that has ended: counts, a line in the log when it failed, and a line in
 //! the access log.
 
+use std::time::Instant;
+
 use exchange::{Outcome, Peer, RequestId, Stamps};
 
-use super::Core;
+use super::{Core, ServedPool};
 use crate::exchanges::{Exchange, State};
-use crate::logbook::{Line, Trail};
+use crate::logbook::{Line, Logbook, Trail};
 
-impl Core {
-    pub(super) fn account(&mut self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
+/// What a request is counted and logged in.
+pub(super) struct Books<'a> {
+    pub(super) pools: &'a mut [ServedPool],
+    pub(super) logbook: &'a mut Logbook,
+    pub(super) now: Instant,
+}
+
+impl Books<'_> {
+    pub(super) fn account(self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
         let served = &mut self.pools[exchange.pool];
         served.dirty = true;
         served.counts.count(outcome.end());
@@ -22,13 +31,7 @@ impl Core {
     }
 
     /// Writes the line of a request into the access log.
-    fn log(
-        &mut self,
-        id: RequestId,
-        exchange: &Exchange,
-        mut trail: Box<Trail>,
-        outcome: &Outcome,
-    ) {
+    fn log(self, id: RequestId, exchange: &Exchange, mut trail: Box<Trail>, outcome: &Outcome) {
         trail.end(outcome);
         let served = &self.pools[exchange.pool];
         let mut worker = String::new();
@@ -47,6 +50,13 @@ impl Core {
             end: outcome.end(),
             trail: &trail,
         });
+    }
+}
+
+impl Core {
+    pub(super) fn account(&mut self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
+        let Self { pools, logbook, now, .. } = self;
+        Books { pools, logbook, now: *now }.account(id, exchange, outcome);
     }
 
     /// Counts a request that was refused before it became an exchange.
