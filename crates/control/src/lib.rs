@@ -9,6 +9,7 @@
 //! | `GET /metrics` | all numbers, Prometheus text format |
 //! | `GET /status` | listeners, pools and workers as JSON |
 //! | `GET /health` | `ok`, or 503 `draining` |
+//! | `POST /reload` | reads the configuration file again; 409 says why it is not taken over |
 //! | `POST /recycle/POOL` | replaces the pool's workers, each once another is ready |
 //! | `GET /why/ID` | what was decided about a request, and why |
 //! | `GET /pools/POOL/why` | what was decided lately |
@@ -20,6 +21,7 @@
 
 mod balance;
 mod pages;
+mod reload;
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -28,16 +30,19 @@ use gateway::Access;
 use settings::Address;
 use tokio::net::{TcpListener, UnixListener};
 
+pub use reload::Reload;
+
 /// Opens the admin address and serves it on a thread of its own until the process ends. Returns
-/// the address, with the port that the system chose where it was 0.
+/// the address, with the port that the system chose where it was 0. `reload` reads the configuration
+/// file again, where there is one.
 ///
 /// # Errors
 /// When the address cannot be bound or the thread not be started.
-pub fn start(listen: &Address, access: Access) -> io::Result<Address> {
+pub fn start(listen: &Address, access: Access, reload: Option<Reload>) -> io::Result<Address> {
     let (bound, socket) = bind(listen)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
-        if let Err(error) = runtime.block_on(serve(socket, access)) {
+        if let Err(error) = runtime.block_on(serve(socket, access, reload)) {
             tracing::error!(%error, "the admin address is gone");
         }
     })?;
@@ -75,8 +80,8 @@ fn bind(listen: &Address) -> io::Result<(Address, Socket)> {
     }
 }
 
-async fn serve(socket: Socket, access: Access) -> io::Result<()> {
-    let pages = pages::router(access);
+async fn serve(socket: Socket, access: Access, reload: Option<Reload>) -> io::Result<()> {
+    let pages = pages::router(access).merge(reload::routes(reload));
     match socket {
         Socket::Internet(socket) => axum::serve(TcpListener::from_std(socket)?, pages).await,
         Socket::Unix(socket) => axum::serve(UnixListener::from_std(socket)?, pages).await,

@@ -37,6 +37,7 @@ async fn index() -> &'static str {
     "roadstead\n\n/metrics   numbers, Prometheus text format\n/status    listeners, pools, workers\n\
      /health    ok or draining\n/why/ID    why a request went where it went\n\
      /pools/POOL/why  what was decided lately\n/ask/POOL  POST a request, get its reply\n\
+     /reload    POST: read the configuration file again\n\
      /recycle/POOL  POST: replace the pool's workers, each once another is ready\n"
 }
 

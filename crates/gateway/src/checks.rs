@@ -41,6 +41,8 @@ struct Target {
     worker: Option<WorkerId>,
     due: Option<Instant>,
     running: Option<Running>,
+    /// Whom it looks at: what comes of it says nothing of another.
+    of: Option<WorkerId>,
     /// The number of a line that it was asked and has not answered, perhaps too late already.
     owed: Option<u64>,
     /// Bad checks in a row.
@@ -110,6 +112,31 @@ impl Checks {
             numbers: 0,
             made: 0,
             failed: 0,
+        }
+    }
+
+    /// Checks as this plan says from now on. What runs is carried through, and counts.
+    pub(crate) fn handle_plan(&mut self, plan: CheckPlan, now: Instant) {
+        let hastened = plan.interval < self.plan.interval;
+        self.plan = plan;
+        if hastened {
+            for place in 0..self.targets.len() {
+                let soon = self.below(self.plan.interval);
+                let target = &mut self.targets[place];
+                target.due = target.due.min(target.due.and_then(|_| now.checked_add(soon)));
+                self.hasten(target_time(&self.targets[place]));
+            }
+        }
+    }
+
+    /// There are no checks any more: those that run are ended.
+    pub(crate) fn end_all(&mut self, calls: &mut Calls<'_>, outside: &mut Outside) {
+        for target in &mut self.targets {
+            match target.running.take() {
+                Some(Running::Stream { stream, .. }) => calls.close(stream),
+                Some(Running::Program { token, .. }) => outside.spawner.stop(token, Stop::Kill),
+                Some(Running::Asked { .. }) | None => {}
+            }
         }
     }
 
@@ -222,6 +249,7 @@ impl Checks {
             }
             (ProbePlan::Line { .. }, None) if self.targets[place].owed.is_some() => {
                 let said = Err("it owes an answer to the last check".to_owned());
+                self.targets[place].of = Some(worker);
                 return self.end(calls.now(), place, said, up);
             }
             (ProbePlan::Line { send, .. }, None) => {
@@ -244,12 +272,17 @@ impl Checks {
             (ProbePlan::Tcp | ProbePlan::Http(_), None) => return,
         };
         self.targets[place].running = Some(running);
+        self.targets[place].of = Some(worker);
     }
 
     /// A check has come to its end.
     fn end(&mut self, now: Instant, place: usize, said: Verdict, up: &mut Vec<Upward>) {
         let target = &mut self.targets[place];
         target.running = None;
+        if target.of.take() != target.worker {
+            // It was begun for one that is gone.
+            return self.rest(now, place);
+        }
         let good = said.is_ok();
         let (Ok(said) | Err(said)) = said;
         target.bad = if good { 0 } else { target.bad.saturating_add(1) };

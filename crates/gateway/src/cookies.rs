@@ -4,7 +4,7 @@
 //! server, by `pool`'s codec. What it must never know: which server is chosen.
 
 use exchange::Slice;
-use pool::{CookieCodec, CookieMode, prefixed, split_prefixed};
+use pool::{CookieCodec, CookieFault, CookieMode, prefixed, split_prefixed};
 use wire::http1::keys;
 
 use crate::plan::CookiePlan;
@@ -41,20 +41,31 @@ impl Cookies {
 
     /// What a request tells, and the request as its server is to see it.
     pub(crate) fn read(&self, request: Slice, minute: u32) -> (Told, Slice) {
-        let (Some(codec), Some(place)) =
-            (&self.plan.codec, keys::cookie(&request, &self.plan.name))
-        else {
-            return (Told::default(), request);
-        };
-        let value = &request[place.clone()];
-        if self.plan.mode != CookieMode::Prefix {
-            return (self.told(codec, value, minute), request);
+        let Some(codec) = &self.plan.codec else { return (Told::default(), request) };
+        if self.plan.mode == CookieMode::Prefix {
+            return self.read_prefixed(codec, request, minute);
         }
-        let Some((ours, theirs)) = split_prefixed(value) else {
-            return (Told::default(), request);
-        };
-        let told = self.told(codec, ours, minute);
-        let without = [&request[..place.start], theirs, &request[place.end..]].concat();
+        let place = keys::cookie(&request, &self.plan.name);
+        let told = place.map(|place| self.told(codec, &request[place], minute));
+        (told.unwrap_or_default(), request)
+    }
+
+    /// Of several cookies of the name, as a client has them of different paths, the first says which
+    /// server it is; ours is cut from all of them, and what is none of ours is left alone.
+    fn read_prefixed(&self, codec: &CookieCodec, request: Slice, minute: u32) -> (Told, Slice) {
+        let (mut told, mut without, mut from) = (None, Vec::new(), 0);
+        for place in keys::cookies(&request, &self.plan.name) {
+            let Some((ours, theirs)) = split_prefixed(&request[place.clone()]) else { continue };
+            if codec.read(ours, minute) == Err(CookieFault::Foreign) {
+                continue;
+            }
+            told.get_or_insert_with(|| self.told(codec, ours, minute));
+            without.extend_from_slice(&request[from..place.start]);
+            without.extend_from_slice(theirs);
+            from = place.end;
+        }
+        let Some(told) = told else { return (Told::default(), request) };
+        without.extend_from_slice(&request[from..]);
         (told, Slice::from(without.as_slice()))
     }
 

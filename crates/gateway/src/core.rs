@@ -38,6 +38,7 @@ mod ending;
 mod outcomes;
 mod own;
 mod pump;
+mod reload;
 mod served;
 mod unseen;
 mod waiting;

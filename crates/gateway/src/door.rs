@@ -23,6 +23,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Door {
     addresses: Addresses,
+    /// What is known of addresses; kept when their limits are lifted, for whoever came in under them.
     guard: Option<Guard>,
 }
 
@@ -33,6 +34,21 @@ impl Door {
             Guard::new(guard_settings(limits), now, secret)
         });
         Self { addresses, guard }
+    }
+
+    /// Other networks and limits from now on. Who is in stays, and stays counted.
+    pub(crate) fn handle_addresses(&mut self, addresses: Addresses, now: Instant, seed: u64) {
+        match (&mut self.guard, addresses.limits) {
+            (Some(guard), Some(limits)) => guard.handle_settings(guard_settings(limits)),
+            (None, Some(_)) => self.guard = Self::new(addresses.clone(), now, seed).guard,
+            (_, None) => {}
+        }
+        self.addresses = addresses;
+    }
+
+    /// The guard, where there are limits.
+    fn guarded(&mut self) -> Option<&mut Guard> {
+        self.guard.as_mut().filter(|_| self.addresses.limits.is_some())
     }
 
     /// A connection. What it returns is handed to [`Self::leave`] when it has ended.
@@ -49,7 +65,7 @@ impl Door {
         if !self.addresses.admit(address) {
             return Err(Cause::Denied);
         }
-        let Some(guard) = &mut self.guard else { return Ok(None) };
+        let Some(guard) = self.guarded() else { return Ok(None) };
         let place = guard.connect(now, address).map_err(cause)?;
         Ok(Some(Entry { listener, place }))
     }
@@ -70,7 +86,7 @@ impl Door {
         if !self.addresses.admit(address) {
             return Err(Cause::Denied);
         }
-        match &mut self.guard {
+        match self.guarded() {
             Some(guard) => guard.datagram(now, address).map_err(cause),
             None => Ok(()),
         }
@@ -107,7 +123,7 @@ impl Doors {
     /// Its refusal, when its address has asked often enough.
     pub(crate) fn ask(&mut self, now: Instant, entry: Option<Entry>) -> Result<(), Outcome> {
         let Some(entry) = entry else { return Ok(()) };
-        let Some(guard) = &mut self.0[entry.listener].guard else { return Ok(()) };
+        let Some(guard) = self.0[entry.listener].guarded() else { return Ok(()) };
         guard.request(now, entry.place).map_err(|over| refusal(cause(over)))
     }
 }

@@ -57,6 +57,11 @@ impl Drain {
         }
     }
 
+    /// How long a drain that has not begun may take.
+    pub(crate) const fn handle_within(&mut self, within: Duration) {
+        self.within = within;
+    }
+
     pub(crate) fn begin(&mut self, calls: &mut Calls<'_>) {
         self.stage = Stage::Asked;
         let at = calls.now() + self.within;

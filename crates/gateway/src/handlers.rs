@@ -82,6 +82,11 @@ impl Handlers {
         Self { pool: pool.to_owned(), factory, deadline, reads, live: Vec::new() }
     }
 
+    /// Another deadline, for batches that are given from now on.
+    pub(crate) const fn handle_deadline_setting(&mut self, deadline: Duration) {
+        self.deadline = deadline;
+    }
+
     fn find(&mut self, worker: WorkerId) -> Option<&mut Serving> {
         let place = self.live.get_mut(worker.index())?;
         place.as_mut().filter(|serving| serving.worker == worker)

@@ -38,6 +38,7 @@ mod outside;
 mod plan;
 mod programs;
 mod question;
+mod reload;
 mod routing;
 mod servers;
 mod session;
@@ -59,6 +60,7 @@ pub use logbook::{LogBatch, LogSink};
 pub use mail::{HandlerReport, Mail};
 pub use outside::{Runner, Threads};
 pub use plan::{PlanError, Workshop};
+pub use reload::Reload;
 pub use shard::{Admission, Parts, Shard};
 pub use status::{
     Lately, ListenerStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus,

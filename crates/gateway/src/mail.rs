@@ -6,6 +6,7 @@ use exchange::{Batch, Outcome, Slice, WorkerId};
 
 use crate::balance::Order;
 use crate::crossing::Crossings;
+use crate::reload::Reload;
 use crate::status::{LatelyAt, Status, Told, Why};
 
 /// One message to a shard.
@@ -74,6 +75,14 @@ pub enum Mail {
         /// thread; must not block.
         reply: Box<dyn FnOnce(Option<u32>) + Send>,
     },
+    /// Other settings from now on.
+    Reload {
+        /// What they mean for this shard.
+        reload: Box<Reload>,
+        /// Whether they were taken over: not while the daemon is about to end. Called once, on the shard's
+        /// thread; must not block.
+        reply: Box<dyn FnOnce(bool) + Send>,
+    },
     /// From another shard.
     Shard {
         /// Which.
@@ -99,6 +108,7 @@ impl std::fmt::Debug for Mail {
             Self::Checked { .. } => "Checked",
             Self::Status(_) => "Status",
             Self::Recycle { .. } => "Recycle",
+            Self::Reload { .. } => "Reload",
             Self::Shard { .. } => "Shard",
             Self::Drain => "Drain",
             Self::Stop => "Stop",

@@ -94,6 +94,11 @@ impl Programs {
         place.as_mut().filter(|program| program.worker == worker)
     }
 
+    /// Programs that are started from now on are started so.
+    pub(crate) fn handle_plan(&mut self, plan: Arc<ProgramPlan>) {
+        self.plan = plan;
+    }
+
     pub(crate) fn start(
         &mut self,
         calls: &mut Calls<'_>,

@@ -84,6 +84,19 @@ impl Servers {
         }
     }
 
+    /// Other settings from now on, for workers that have these names at their places. Where nobody
+    /// of a name is in the plan, its server is one that leaves, and keeps its address.
+    pub(crate) fn handle_plan(&mut self, mut plan: ServersPlan, names: &[Option<String>]) {
+        let (before, now) = (&self.plan.addresses, &plan.addresses);
+        let of = |place: usize, name: &Option<String>| {
+            let found = now.iter().find(|(_, shown)| Some(shown) == name.as_ref());
+            let kept = || before.get(place).or_else(|| now.first());
+            found.or_else(kept).expect("a pool has a server").clone()
+        };
+        plan.addresses = names.iter().enumerate().map(|(place, name)| of(place, name)).collect();
+        self.plan = plan;
+    }
+
     fn find(&mut self, worker: WorkerId) -> Option<&mut Server> {
         let place = self.live.get_mut(worker.index())?;
         place.as_mut().filter(|server| server.worker == worker)

@@ -84,6 +84,41 @@ impl Session {
         }
     }
 
+    /// Its listener has other settings. A client of HTTP follows them from its next request on. One
+    /// of frames goes to another pool, and keeps the limits that it was let in with.
+    pub(crate) fn handle_listener(
+        &mut self,
+        calls: &mut Calls<'_>,
+        listener: &Arc<ListenerPlan>,
+        core: &Core,
+    ) {
+        match &mut self.front {
+            Front::Frames(frames) => frames.handle_pool(listener.pool, core),
+            // Its one request is on its way.
+            Front::Connect(_) => {}
+            Front::Http(..) => {
+                self.transport.behind = true;
+                self.take_over(calls, listener);
+            }
+        }
+    }
+
+    /// Whether its listener has settings that it has not taken over.
+    pub(crate) const fn is_behind(&self) -> bool {
+        self.transport.behind
+    }
+
+    /// Takes over what its listener is now, unless a request is on its way that was begun before.
+    pub(crate) fn take_over(&mut self, calls: &mut Calls<'_>, listener: &Arc<ListenerPlan>) {
+        if let (Front::Http(plan, http), FrontPlan::Http(new)) = (&mut self.front, &listener.front)
+            && !http.is_at_work()
+            && self.transport.queued(calls) == 0
+        {
+            *plan = Arc::clone(new);
+            self.transport.handle_listener(calls, Arc::clone(listener));
+        }
+    }
+
     /// Bytes of the client.
     pub(crate) fn handle_data(
         &mut self,

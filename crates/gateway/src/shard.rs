@@ -33,6 +33,7 @@ mod clients;
 mod datagrams;
 mod ending;
 mod mail;
+mod reload;
 mod roles;
 mod workers;
 
@@ -110,6 +111,8 @@ pub struct Shard {
     admission: Option<Admission>,
     turns: u64,
     keeper_lost: u64,
+    /// For everything random that begins later.
+    seed: u64,
 }
 
 impl std::fmt::Debug for Shard {
@@ -193,6 +196,7 @@ impl Shard {
             admission,
             turns: 0,
             keeper_lost: 0,
+            seed,
         })
     }
 
@@ -256,6 +260,9 @@ impl Shard {
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 if let Some(session) = found {
+                    if session.is_behind() {
+                        session.take_over(calls, &self.listeners[session.listener_place()].plan);
+                    }
                     session.handle_data(calls, &mut data, &mut self.core);
                     self.touch(id);
                 }

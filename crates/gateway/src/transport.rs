@@ -45,6 +45,8 @@ pub(crate) struct Transport {
     closing: bool,
     /// Its session is in the shard's list of those to flush.
     pub(crate) dirty: bool,
+    /// Its listener has other settings than it knows.
+    pub(crate) behind: bool,
 }
 
 /// A peer's address in half the space, for most.
@@ -102,6 +104,7 @@ impl Transport {
             paused: false,
             closing: false,
             dirty: false,
+            behind: false,
         }
     }
 
@@ -124,6 +127,13 @@ impl Transport {
 
     pub(crate) const fn listener(&self) -> &Arc<ListenerPlan> {
         &self.listener
+    }
+
+    /// Its listener has other settings from now on.
+    pub(crate) fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ListenerPlan>) {
+        calls.limits(self.stream, listener.limits);
+        self.listener = listener;
+        self.behind = false;
     }
 
     pub(crate) const fn is_paused(&self) -> bool {

@@ -46,6 +46,21 @@ impl Workers {
         }
     }
 
+    /// Other settings from now on; `names` are those of the workers by place.
+    pub(crate) fn handle_plan(&mut self, plan: WorkersPlan, names: &[Option<String>]) {
+        match (self, plan) {
+            (Self::Servers(servers), WorkersPlan::Servers(plan)) => {
+                servers.handle_plan(*plan, names);
+            }
+            (Self::Programs(programs), WorkersPlan::Programs(plan)) => programs.handle_plan(plan),
+            (Self::Handlers(handlers), WorkersPlan::Handlers { deadline, .. }) => {
+                handlers.handle_deadline_setting(deadline);
+            }
+            // No pool gets workers of another kind, or another home.
+            _ => {}
+        }
+    }
+
     /// Writes what a worker of the pool `pool` is called.
     pub(crate) fn write_name(&self, pool: &str, worker: WorkerId, out: &mut String) {
         use std::fmt::Write;

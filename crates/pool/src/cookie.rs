@@ -100,12 +100,6 @@ impl CookieCodec {
         Self { value, mac, names: (half(0), half(8)), lifetime_minutes }
     }
 
-    /// A codec with the secret of this one, for other values.
-    #[must_use]
-    pub fn with(&self, value: CookieValue, lifetime_minutes: u32) -> Self {
-        Self { value, lifetime_minutes, ..self.clone() }
-    }
-
     /// What stands for a worker's name.
     #[must_use]
     pub fn name(&self, worker: &str) -> u64 {

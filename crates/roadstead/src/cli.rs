@@ -35,7 +35,7 @@ pub enum Command {
     ///
     /// SIGTERM and SIGINT drain: listeners close, what was taken is finished, then the daemon ends
     /// with exit code 0, or 1 when the drain deadline cut requests off. A second signal ends at
-    /// once. When everything is up, one line `ready {…}` with the bound addresses goes to standard
+    /// once. SIGHUP reads the file again, as `roadstead ctl reload` does. When everything is up, one line `ready {…}` with the bound addresses goes to standard
     /// output; the log goes to standard error (RUST_LOG sets its level).
     Serve {
         /// The configuration (see docs/reference.md).

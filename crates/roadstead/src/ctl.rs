@@ -66,6 +66,11 @@ enum CtlCommand {
         /// The pool.
         pool: String,
     },
+    /// Read the configuration file again and take it over without dropping a connection.
+    ///
+    /// It is checked wholly first. What is wrong with it, or cannot change while the daemon serves, is
+    /// named with its line, and nothing changes.
+    Reload,
     /// Look at the rows that a database did not accept, try them again, or forget them.
     ///
     /// No daemon needs to run; the configuration says where they are.
@@ -117,6 +122,7 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
         CtlCommand::Enable { pool, worker: name } => ("POST", worker(pool, name, "enable"), ""),
         CtlCommand::Drain { pool, worker: name } => ("POST", worker(pool, name, "drain"), ""),
         CtlCommand::Recycle { pool } => ("POST", format!("/recycle/{}", escaped(pool)), ""),
+        CtlCommand::Reload => ("POST", "/reload".to_owned(), ""),
         CtlCommand::Why { what } if what.bytes().all(|byte| byte.is_ascii_digit()) => {
             ("GET", format!("/why/{what}"), "")
         }

@@ -1,20 +1,22 @@
 //! `serve` and `run`: a configuration becomes a running daemon.
 //!
 //! Threads: the first shard's loop on the main thread, each other on its own, one that talks to the keeper, one for signals, one
-//! for the admin address, and those of the handlers.
+//! that reads the file again, one for the admin address, and those of the handlers.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use event::{Epoll, Kernel, Poll, Select};
-use gateway::{Fleet, Mail};
+use gateway::{Fleet, Mail, Workshop};
 use serde_json::{Map, Value, json};
 use settings::{Address, Configuration, EventKernel};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::access_log::AccessLog;
 use crate::binding::{BindError, bind_all};
+use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
 use crate::workshop::Handlers;
 
@@ -58,15 +60,17 @@ impl std::fmt::Display for DaemonError {
 impl std::error::Error for DaemonError {}
 
 /// Serves a configuration until a signal ends it. SIGTERM and SIGINT drain; a second one ends at
-/// once. The exit code is 0, or 1 when requests were cut off or replies not read.
+/// once; SIGHUP reads the `file` again that it came from. The exit code is 0, or 1 when requests were
+/// cut off or replies not read.
 ///
 /// # Errors
 /// When it cannot start; nothing was served then.
-pub fn serve(configuration: Configuration) -> Result<ExitCode, DaemonError> {
-    match configuration.daemon.event {
-        EventKernel::Auto | EventKernel::Epoll => serve_on(Epoll::new, "epoll", configuration),
-        EventKernel::Poll => serve_on(Poll::new, "poll", configuration),
-        EventKernel::Select => serve_on(Select::new, "select", configuration),
+pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCode, DaemonError> {
+    let (event, given) = (configuration.daemon.event, (configuration, file));
+    match event {
+        EventKernel::Auto | EventKernel::Epoll => serve_on(Epoll::new, "epoll", given),
+        EventKernel::Poll => serve_on(Poll::new, "poll", given),
+        EventKernel::Select => serve_on(Select::new, "select", given),
     }
 }
 
@@ -74,11 +78,11 @@ pub fn serve(configuration: Configuration) -> Result<ExitCode, DaemonError> {
 fn serve_on<K: Kernel + Send + 'static>(
     kernel: impl Fn() -> io::Result<K>,
     name: &'static str,
-    configuration: Configuration,
+    (configuration, file): (Configuration, Option<&Path>),
 ) -> Result<ExitCode, DaemonError> {
     let loops = Loops::new(&configuration, kernel)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
-    let (mut crew, ready, log) = prepare(configuration, name, loops)?;
+    let (mut crew, ready, log) = prepare((configuration, file), name, loops)?;
     crew.start();
     announce(&ready);
     let result =
@@ -108,7 +112,7 @@ struct Ready {
 
 /// Everything but the turning.
 fn prepare<K: Kernel + Send + 'static>(
-    configuration: Configuration,
+    (configuration, file): (Configuration, Option<&Path>),
     name: &'static str,
     loops: Loops<K>,
 ) -> Result<(Crew<K>, Ready, Option<AccessLog>), DaemonError> {
@@ -119,10 +123,15 @@ fn prepare<K: Kernel + Send + 'static>(
     let spawner =
         spawn::Spawner::new(shards::reports(Arc::clone(&fleet))).map_err(DaemonError::Spawner)?;
     let admin = configuration.admin.clone();
+    let workshop: Arc<dyn Workshop> = Arc::new(Handlers);
+    let reloader = file.map(|file| {
+        let serving = configuration.clone();
+        Reloader::new(file.to_owned(), serving, Arc::clone(&fleet), Arc::clone(&workshop))
+    });
     let common = Common {
         configuration,
         sockets,
-        workshop: Arc::new(Handlers),
+        workshop,
         spawner: Box::new(spawner),
         admission: None,
         access_log: sink,
@@ -134,12 +143,15 @@ fn prepare<K: Kernel + Send + 'static>(
     let access = crew.access();
     let admin = admin
         .map(|admin| {
-            control::start(&admin.listen, access)
+            control::start(&admin.listen, access, reloader.as_ref().map(ordered))
                 .map_err(|error| DaemonError::Admin { address: admin.listen, error })
         })
         .transpose()?;
     let count = fleet.length();
-    watch_signals(fleet, log.clone())?;
+    let reload = reloader.map(|reloader| reloader.start()).transpose();
+    let reload =
+        reload.map_err(|error| DaemonError::System("a thread cannot be started", error))?;
+    watch_signals(fleet, log.clone(), reload)?;
     let admin = admin.as_ref().map(ToString::to_string);
     Ok((crew, Ready { listeners: addresses, admin, event: name, shards: count }, log))
 }
@@ -160,15 +172,26 @@ fn announce(ready: &Ready) {
     let _ = writeln!(out, "ready {ready}").and_then(|()| out.flush());
 }
 
-fn watch_signals(fleet: Arc<Fleet>, log: Option<AccessLog>) -> Result<(), DaemonError> {
-    let hangup = log.as_ref().map(|_| SIGHUP);
+/// The order to read the file again, as the admin address gives it.
+fn ordered(reloader: &Arc<Reloader>) -> control::Reload {
+    let reloader = Arc::clone(reloader);
+    Arc::new(move || reloader.reload())
+}
+
+fn watch_signals(
+    fleet: Arc<Fleet>,
+    log: Option<AccessLog>,
+    reload: Option<impl Fn() + Send + 'static>,
+) -> Result<(), DaemonError> {
+    let hangup = (log.is_some() || reload.is_some()).then_some(SIGHUP);
     let watched = [SIGTERM, SIGINT].into_iter().chain(hangup);
     let mut signals = signal_hook::iterator::Signals::new(watched)
         .map_err(|error| DaemonError::System("signals cannot be watched", error))?;
     let watch = move || {
         for signal in signals.forever() {
-            if let (SIGHUP, Some(log)) = (signal, &log) {
-                log.reopen();
+            if signal == SIGHUP {
+                log.iter().for_each(AccessLog::reopen);
+                reload.iter().for_each(|reload| reload());
                 continue;
             }
             tracing::info!(signal, "draining; another signal ends at once");

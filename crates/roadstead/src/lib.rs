@@ -42,6 +42,8 @@ pub mod load;
 pub mod outcomes;
 #[cfg(feature = "daemon")]
 pub mod record;
+#[cfg(feature = "daemon")]
+mod reload;
 mod shards;
 #[cfg(feature = "daemon")]
 pub mod worker;

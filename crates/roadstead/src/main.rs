@@ -22,9 +22,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     match Cli::parse().command {
-        Command::Serve { file } => serve(settings::load(&file)),
+        Command::Serve { file } => serve(settings::load(&file), Some(&file)),
         Command::Check { file, connect } => check(&file, connect),
-        Command::Run(arguments) => serve(settings::from_flags(&arguments.flags())),
+        Command::Run(arguments) => serve(settings::from_flags(&arguments.flags()), None),
         Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
         Command::Ctl(arguments) => ctl::main(&arguments),
         Command::Load(arguments) => load::cli::main(&arguments),
@@ -45,7 +45,7 @@ fn needs_keeper() -> bool {
         .is_none_or(|word| word == "serve" || word == "run" || word == "doctor")
 }
 
-fn serve(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
+fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>) -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -57,7 +57,7 @@ fn serve(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
         Ok(configuration) => configuration,
         Err(diagnostics) => return refused(&diagnostics),
     };
-    match daemon::serve(configuration) {
+    match daemon::serve(configuration, file) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("roadstead: {error}");

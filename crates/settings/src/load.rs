@@ -19,6 +19,15 @@ pub const FILE_BYTES_MAX: u64 = 4 << 20;
 ///
 /// All errors of the file at once; also a file that is missing, unreadable, too large or not UTF-8.
 pub fn load(path: &Path) -> Result<Configuration, Diagnostics> {
+    parse(&source(path)?, &|variable| std::env::var(variable).ok())
+}
+
+/// Reads a file, for whoever has remarks on it.
+///
+/// # Errors
+///
+/// When it is missing, unreadable, too large or not UTF-8.
+pub fn source(path: &Path) -> Result<Source, Diagnostics> {
     let name = path.display().to_string();
     let bytes = read(path).map_err(|error| {
         let message = format!("the configuration file cannot be read: {error}");
@@ -29,7 +38,7 @@ pub fn load(path: &Path) -> Result<Configuration, Diagnostics> {
         return Err(Diagnostics::unread(&name, message, "is this the right file?".into()));
     }
     let text = String::from_utf8(bytes).map_err(|error| not_utf8(&name, error.as_bytes()))?;
-    parse(&Source { name, text }, &|variable| std::env::var(variable).ok())
+    Ok(Source { name, text })
 }
 
 /// Points at the first byte that is not UTF-8: what is before it reads the same either way.

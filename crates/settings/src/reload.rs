@@ -131,7 +131,10 @@ impl Fixed {
         self.option(at("sorry"), sorry);
         match (&old.worker, &new.worker) {
             (Worker::Program(old), Worker::Program(program)) => self.program(old, program, &at),
-            (Worker::Servers(_), Worker::Servers(_)) => {}
+            // What several shards give to the same servers is counted together, from the start.
+            (Worker::Servers(_), Worker::Servers(_)) => {
+                self.option(at("servers"), alone || old == new);
+            }
             (Worker::Database(old), Worker::Database(new)) => {
                 self.option(at("database"), old == new);
             }
@@ -148,6 +151,8 @@ impl Fixed {
         at: &impl Fn(&'static str) -> [&'a str; 3],
     ) {
         self.option(at("framing"), old.framing == new.framing);
+        let serves = new.framing == crate::Framing::Http;
+        self.option(at("program"), !serves || old == new);
         self.option(at("dispatch"), old.dispatch == new.dispatch);
         self.option(at("pipeline"), old.pipeline == new.pipeline);
         self.option(at("handshake"), old.handshake == new.handshake);

@@ -33,6 +33,8 @@ pub(super) struct Reply {
     body: Option<Body>,
     status: u16,
     text: Vec<u8>,
+    /// Bytes of it that what is expected was looked for in.
+    searched: usize,
 }
 
 impl Seen {
@@ -107,7 +109,7 @@ fn holds(text: &[u8], wanted: &[u8]) -> bool {
 impl Reply {
     fn new(plan: HttpProbePlan) -> Self {
         let scan = HeadScan::default();
-        Self { plan, scan, interim: 0, body: None, status: 0, text: Vec::new() }
+        Self { plan, scan, interim: 0, body: None, status: 0, text: Vec::new(), searched: 0 }
     }
 
     fn receive(&mut self, data: &mut Data<'_>) -> Option<Verdict> {
@@ -143,10 +145,18 @@ impl Reply {
             }
         }
         let whole = self.body.as_ref().is_some_and(Body::is_done) || self.text.len() >= ANSWER_MAX;
-        if holds(&self.text, wanted.as_bytes()) {
+        if self.has_come(wanted.as_bytes()) {
             return Some(Ok(format!("it answers {} and what is expected", self.status)));
         }
         whole.then(|| Err(self.without(&wanted)))
+    }
+
+    /// Whether what is expected stands in what has come; looks at each byte of it once, and once
+    /// more where what is expected may have begun before.
+    fn has_come(&mut self, wanted: &[u8]) -> bool {
+        let from = self.searched.saturating_sub(wanted.len().saturating_sub(1));
+        self.searched = self.text.len();
+        holds(&self.text[from..], wanted)
     }
 
     fn without(&self, wanted: &str) -> String {
@@ -184,7 +194,28 @@ impl Reply {
 
 #[cfg(test)]
 mod tests {
-    use super::holds;
+    use super::{HttpProbePlan, Reply, holds};
+
+    #[test]
+    fn what_is_expected_is_found_wherever_the_parts_that_come_are_cut() {
+        let text = b"all that is well ends well";
+        for cut in 0..text.len() {
+            let plan = HttpProbePlan {
+                method: String::new(),
+                path: String::new(),
+                host: None,
+                status: (200, 200),
+                body: None,
+            };
+            let mut reply = Reply::new(plan);
+            let mut seen = false;
+            for part in [&text[..cut], &text[cut..]] {
+                reply.text.extend_from_slice(part);
+                seen = seen || reply.has_come(b"is well");
+            }
+            assert!(seen && !reply.has_come(b"is ill"), "{cut}");
+        }
+    }
 
     #[test]
     fn what_is_wanted_stands_in_a_text_and_nothing_in_every_one() {

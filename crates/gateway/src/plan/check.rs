@@ -17,6 +17,20 @@ pub(crate) struct CheckPlan {
     pub(crate) fall: u32,
 }
 
+impl CheckPlan {
+    /// Puts the addresses into the order of workers that have these names at their places. Where
+    /// nobody of a name is in the plan, its worker is one that leaves, and any will do.
+    pub(crate) fn arrange(&mut self, names: &[Option<String>]) {
+        let of = |name: &Option<String>| {
+            let found = self.names.iter().position(|other| Some(other) == name.as_ref());
+            let place = found.unwrap_or(0);
+            Some((self.addresses.get(place)?.clone(), self.names.get(place)?.clone()))
+        };
+        let arranged: Vec<_> = names.iter().filter_map(of).collect();
+        (self.addresses, self.names) = arranged.into_iter().unzip();
+    }
+}
+
 /// What one check does.
 #[derive(Clone, Debug)]
 pub(crate) enum ProbePlan {

@@ -68,6 +68,14 @@ impl FramesPlan {
 }
 
 impl Frames {
+    /// Requests from now on go to this pool, unless its replies are of another kind than what this
+    /// client was let in for.
+    pub(super) fn handle_pool(&mut self, pool: usize, core: &Core) {
+        if core.replies_lines(pool) == core.replies_lines(self.pool) {
+            self.pool = pool;
+        }
+    }
+
     pub(super) fn new(id: SessionId, pool: usize, plan: Arc<FramesPlan>, core: &Core) -> Self {
         let in_order = !plan.framing.is_json();
         let rows = in_order && core.replies_lines(pool);

@@ -37,6 +37,7 @@ impl Shard {
             }
             Mail::Status(reply) => reply(self.status()),
             Mail::Recycle { pool, reply } => reply(self.core.recycle(&pool)),
+            Mail::Reload { reload, reply } => reply(self.reload(calls, *reload)),
             Mail::Shard { from, crossings } => {
                 for crossing in crossings.0 {
                     self.core.handle_crossing(from, crossing);

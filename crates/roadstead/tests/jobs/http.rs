@@ -13,6 +13,7 @@ mod hosted;
 mod idle;
 mod long;
 mod programs;
+mod reload;
 mod routes;
 mod smuggling;
 mod sticky;

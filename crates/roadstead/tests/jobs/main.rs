@@ -32,6 +32,7 @@ mod plants;
 mod programs;
 mod questions;
 mod records;
+mod reload;
 mod rows;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/server.rs"]

@@ -120,6 +120,21 @@ impl Daemon {
         Ok(Self { child, _stdout: stdout, listeners: listeners.collect(), admin })
     }
 
+    /// Writes another configuration into its file.
+    pub(crate) fn rewrite(folder: &Path, configuration: &str) {
+        // As an editor does: it is never half there.
+        let (file, new) = (folder.join("roadstead.toml"), folder.join("roadstead.toml.new"));
+        fs::write(&new, on_shards(configuration)).unwrap();
+        fs::rename(new, file).unwrap();
+    }
+
+    /// Has it read its file again. What it says, and whether it took it over.
+    pub(crate) fn reload(&self) -> Result<String, String> {
+        let said = roadstead::ask::request(&self.admin, "POST", "/reload", b"").unwrap();
+        let text = String::from_utf8(said.body).unwrap();
+        if said.status == 200 { Ok(text) } else { Err(text) }
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -51,20 +51,27 @@ pub fn field(head: &[u8], name: &[u8]) -> Option<Range<usize>> {
 /// ```
 #[must_use]
 pub fn cookie(head: &[u8], name: &[u8]) -> Option<Range<usize>> {
+    cookies(head, name).next()
+}
+
+/// The values of all cookies of that name, in their order.
+pub fn cookies<'a>(head: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
     let all = lines(head).filter_map(|line| value(head, line, b"cookie"));
-    all.into_iter().find_map(|cookies| {
+    all.flat_map(move |cookies| {
         let mut at = cookies.start;
-        while at < cookies.end {
-            let end = memchr(b';', &head[at..cookies.end]).map_or(cookies.end, |end| at + end);
-            let pair = trimmed(head, at..end);
-            if let Some(rest) = head[pair.clone()].strip_prefix(name)
-                && rest.first() == Some(&b'=')
-            {
-                return Some(pair.end - rest.len() + 1..pair.end);
+        std::iter::from_fn(move || {
+            while at < cookies.end {
+                let end = memchr(b';', &head[at..cookies.end]).map_or(cookies.end, |end| at + end);
+                let pair = trimmed(head, at..end);
+                at = end + 1;
+                if let Some(rest) = head[pair.clone()].strip_prefix(name)
+                    && rest.first() == Some(&b'=')
+                {
+                    return Some(pair.end - rest.len() + 1..pair.end);
+                }
             }
-            at = end + 1;
-        }
-        None
+            None
+        })
     })
 }
 

@@ -155,6 +155,11 @@ impl Http {
         }
     }
 
+    /// Whether a request is on its way, or half read: it goes on as it was begun.
+    pub(in crate::session) const fn is_at_work(&self) -> bool {
+        self.dialogue.is_some()
+    }
+
     pub(in crate::session) fn abandoned(&self) -> Option<RequestId> {
         Some(self.dialogue.as_ref()?.asked.as_ref()?.request)
     }

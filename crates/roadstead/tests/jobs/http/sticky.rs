@@ -148,6 +148,13 @@ fn a_prefix_is_put_before_a_servers_cookie_and_the_server_never_sees_it() {
     let heads = servers[place].heads("/");
     let seen = heads.iter().filter(|head| head.contains("Cookie: other=1; session=s~1\r\n"));
     assert_eq!(seen.count(), 4, "{heads:?}");
+    // Of two paths; and one that is the server's own, though it looks alike.
+    let pair = cookie.split(';').next().unwrap();
+    let both = format!("Cookie: {pair}; {pair}\r\nCookie: session=z~2; {pair}\r\n");
+    assert_eq!(body(&ask(&daemon, "/", &both)), body(&first));
+    let last = servers[place].heads("/").pop().unwrap();
+    let cut = "Cookie: session=s~1; session=s~1\r\nCookie: session=z~2; session=s~1\r\n";
+    assert!(last.contains(cut), "{last}");
 }
 
 #[test]

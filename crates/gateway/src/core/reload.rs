@@ -1,0 +1,111 @@
+//! Pools take over other settings, with all that they know of workers and clients.
+
+use event::Calls;
+use pool::{HealthRecord, HealthState};
+use std::time::Duration;
+
+use super::{Core, ServedPool};
+use crate::checks::Checks;
+use crate::cookies::Cookies;
+use crate::outside::Outside;
+use crate::plan::{CheckPlan, CookiePlan, PoolPlan, WorkersPlan};
+use crate::reload::PoolReload;
+
+impl Core {
+    /// Takes over other settings of all pools, in their order.
+    pub(crate) fn reload(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (pools, seed): (Vec<PoolReload>, u64),
+        outside: &mut Outside,
+    ) {
+        let now = self.now;
+        for (place, PoolReload { plan, replaces }) in pools.into_iter().enumerate() {
+            let served = &mut self.pools[place];
+            if served.branch.is_some() || served.branches > 0 {
+                // What several shards serve together stays as it is: `settings::fixed`.
+                continue;
+            }
+            let PoolPlan { name: _, pool, then, mut balance, takes, own: _, workers } = plan;
+            served.then = then;
+            served.takes = takes;
+            if matches!(workers, WorkersPlan::Elsewhere) {
+                continue;
+            }
+            let (check, cookie) = (balance.check.take(), balance.cookie.take());
+            served.balance = balance;
+            served.dirty = true;
+            served.pool.handle_settings(now, pool);
+            let names = served.names();
+            served.workers.handle_plan(workers, &names);
+            served.reload_cookies(cookie, &names);
+            let seed = seed.wrapping_add(place as u64);
+            served.reload_checks(calls, (check, seed), &names, outside);
+            if replaces {
+                served.pool.handle_recycle(now);
+            }
+        }
+    }
+}
+
+impl ServedPool {
+    /// What its workers are called, by their places, those among them that leave.
+    fn names(&self) -> Vec<Option<String>> {
+        let mut names = Vec::new();
+        for view in self.pool.workers() {
+            let place = view.place as usize;
+            if names.len() <= place {
+                names.resize(place + 1, None);
+            }
+            names[place] = view.name.map(str::to_owned);
+        }
+        names
+    }
+
+    fn reload_cookies(&mut self, plan: Option<CookiePlan>, names: &[Option<String>]) {
+        self.cookies = None;
+        let Some(mut plan) = plan else { return };
+        plan.servers = names.iter().cloned().map(Option::unwrap_or_default).collect();
+        let berth = |name: &str| self.pool.berth_named(name);
+        self.cookies = Some(Box::new(Cookies::new(plan, berth)));
+    }
+
+    fn reload_checks(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (plan, seed): (Option<CheckPlan>, u64),
+        names: &[Option<String>],
+        outside: &mut Outside,
+    ) {
+        let now = calls.now();
+        let Some(mut plan) = plan else {
+            if let Some(mut checks) = self.checks.take() {
+                checks.end_all(calls, outside);
+                self.forgive(calls);
+            }
+            return;
+        };
+        plan.arrange(names);
+        if let Some(checks) = &mut self.checks {
+            return checks.handle_plan(plan, now);
+        }
+        let mut checks = Checks::new(&self.name, plan, seed);
+        for worker in self.pool.workers().filter_map(|view| view.worker) {
+            checks.handle_started(now, worker);
+        }
+        self.checks = Some(Box::new(checks));
+    }
+
+    /// There are no checks any more that could say that a worker is up again.
+    fn forgive(&mut self, calls: &mut Calls<'_>) {
+        let down = self.pool.workers().filter(|view| view.health == HealthState::Down);
+        let up = |name: &str| HealthRecord {
+            name: name.to_owned(),
+            state: HealthState::Up,
+            left: Duration::ZERO,
+            ejections: 0,
+        };
+        let records: Vec<_> = down.filter_map(|view| view.name.map(up)).collect();
+        self.pool.restore_health(calls.now(), &records);
+    }
+}

@@ -1,0 +1,75 @@
+//! Other settings for a daemon that serves, made ready off its loops.
+//!
+//! What it is: everything of a configuration that may fail, done before any shard is told: names
+//! resolved, files read, secrets drawn. What it must never know: a stream, a request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use settings::Configuration;
+
+use crate::fleet::Fleet;
+use crate::plan::{self, ListenerPlan, PlanError, PoolPlan, Workshop};
+
+/// What another configuration means for one shard. Taking it over cannot fail.
+pub struct Reload {
+    pub(crate) listeners: Vec<Arc<ListenerPlan>>,
+    pub(crate) pools: Vec<PoolReload>,
+    /// How long a drain may take.
+    pub(crate) drain: Duration,
+}
+
+/// One pool of it.
+pub(crate) struct PoolReload {
+    pub(crate) plan: PoolPlan,
+    /// Its programs are replaced, each once another is ready.
+    pub(crate) replaces: bool,
+}
+
+impl std::fmt::Debug for Reload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reload").field("pools", &self.pools.len()).finish_non_exhaustive()
+    }
+}
+
+impl Reload {
+    /// What `new` means for each shard of a daemon that serves `old`, in their order. Of both,
+    /// listeners and pools must be the same, in the same order: see [`settings::fixed`] and
+    /// [`settings::in_order_of`].
+    ///
+    /// # Errors
+    /// When a file cannot be read, or handlers cannot be made. Nothing has changed then.
+    pub fn prepare(
+        old: &Configuration,
+        new: &Configuration,
+        fleet: &Fleet,
+        workshop: &dyn Workshop,
+    ) -> Result<Vec<Self>, PlanError> {
+        let places = plan::places(new);
+        let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
+        let listeners = new.listeners.iter().cloned().enumerate();
+        let listeners: Vec<_> = listeners
+            .map(|(place, listener)| {
+                let listener = plan::listener(listener, (place, fleet.bodies(place)), &places)?;
+                Ok(Arc::new(listener))
+            })
+            .collect::<Result<_, _>>()?;
+        let shards = 0..u32::try_from(fleet.length()).unwrap_or(u32::MAX);
+        let of_shard = |shard: u32| {
+            let pools = old.pools.iter().zip(&new.pools).zip(fleet.homes());
+            let pools = pools.map(|((old, new), home)| {
+                let plan = match home == shard {
+                    true => plan::pool(new.clone(), &places, workshop, &drawn),
+                    false => plan::elsewhere(new.clone()),
+                };
+                Ok(PoolReload { plan: plan?, replaces: settings::replaces(old, new) })
+            });
+            Ok(Self {
+                listeners: listeners.clone(),
+                pools: pools.collect::<Result<_, PlanError>>()?,
+                drain: new.daemon.drain,
+            })
+        };
+        shards.map(of_shard).collect()
+    }
+}

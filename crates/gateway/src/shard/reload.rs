@@ -1,0 +1,32 @@
+//! A shard takes over other settings, between two events.
+
+use std::sync::Arc;
+
+use event::Calls;
+
+use super::Shard;
+use crate::drain::Stage;
+use crate::reload::Reload;
+
+impl Shard {
+    /// Takes over other settings. False, and nothing has changed, when the end has begun.
+    pub(super) fn reload(&mut self, calls: &mut Calls<'_>, reload: Reload) -> bool {
+        if self.drain.stage != Stage::Running {
+            return false;
+        }
+        let Reload { listeners, pools, drain } = reload;
+        self.drain.handle_within(drain);
+        let now = self.core.now;
+        for (place, (listener, plan)) in self.listeners.iter_mut().zip(listeners).enumerate() {
+            let addresses = plan.addresses.clone();
+            self.core.doors.at(place).handle_addresses(addresses, now, self.seed);
+            listener.plan = plan;
+        }
+        for session in self.sessions.values_mut() {
+            let plan = Arc::clone(&self.listeners[session.listener_place()].plan);
+            session.handle_listener(calls, &plan, &self.core);
+        }
+        self.core.reload(calls, (pools, self.seed), &mut self.outside);
+        true
+    }
+}

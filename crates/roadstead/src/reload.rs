@@ -1,0 +1,122 @@
+//! Other settings for a daemon that serves: its file is read again and checked wholly, and taken over
+//! by all shards, or by none.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gateway::{Fleet, Mail, PlanError, Reload, Workshop};
+use settings::{Configuration, Diagnostics, Remark};
+
+/// How long the shards may take.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Reads the file of a daemon again.
+pub(crate) struct Reloader {
+    file: PathBuf,
+    fleet: Arc<Fleet>,
+    workshop: Arc<dyn Workshop>,
+    /// What is in force.
+    serving: Mutex<Configuration>,
+}
+
+impl Reloader {
+    pub(crate) fn new(
+        file: PathBuf,
+        serving: Configuration,
+        fleet: Arc<Fleet>,
+        workshop: Arc<dyn Workshop>,
+    ) -> Arc<Self> {
+        Arc::new(Self { file, fleet, workshop, serving: Mutex::new(serving) })
+    }
+
+    /// Takes over what the file says now. Gives a sentence for the operator.
+    ///
+    /// # Errors
+    /// All that stands against it, each with its place; what was in force stays in force then.
+    pub(crate) fn reload(&self) -> Result<String, String> {
+        // It is whole after every call, so a panic elsewhere leaves nothing to mend.
+        let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.take_over(&mut serving);
+        match &told {
+            Ok(text) => tracing::info!("{text}"),
+            Err(text) => tracing::error!("the settings were not taken over:\n{text}"),
+        }
+        told
+    }
+
+    fn take_over(&self, serving: &mut Configuration) -> Result<String, String> {
+        let said = |diagnostics: Diagnostics| diagnostics.to_string();
+        let source = settings::source(&self.file).map_err(said)?;
+        let environment = |variable: &str| std::env::var(variable).ok();
+        let mut new = settings::parse(&source, &environment).map_err(said)?;
+        let fixed = settings::fixed(serving, &new);
+        if !fixed.is_empty() {
+            return Err(settings::placed(&source, &fixed).to_string());
+        }
+        settings::in_order_of(serving, &mut new);
+        let reloads = Reload::prepare(serving, &new, &self.fleet, self.workshop.as_ref())
+            .map_err(|error| settings::placed(&source, &[remark(&error)]).to_string())?;
+        self.tell(reloads)?;
+        let (listeners, pools) = (new.listeners.len(), new.pools.len());
+        *serving = new;
+        let file = self.file.display();
+        Ok(format!("{file} is in force: {listeners} listeners, {pools} pools"))
+    }
+
+    /// Gives each shard its part, and waits until all have it.
+    fn tell(&self, reloads: Vec<Reload>) -> Result<(), String> {
+        let (told, answers) = channel();
+        let mut left = reloads.len();
+        for (shard, reload) in (0..).zip(reloads) {
+            let told = told.clone();
+            // Nobody may wait for it any more.
+            let reply = Box::new(move |taken| told.send(taken).unwrap_or_default());
+            let reload = Box::new(reload);
+            self.fleet.mailbox(shard).post(Mail::Reload { reload, reply });
+        }
+        drop(told);
+        while left > 0 {
+            match answers.recv_timeout(WAIT) {
+                Ok(true) => left -= 1,
+                Ok(false) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err("the daemon is about to end\n".to_owned());
+                }
+                // It has its mail, and takes it over when it gets to it.
+                Err(RecvTimeoutError::Timeout) => {
+                    tracing::warn!(left, "shards have not taken over the settings yet");
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a thread that reloads when it is told to; orders that come meanwhile are one.
+    pub(crate) fn start(self: &Arc<Self>) -> std::io::Result<impl Fn() + Send + use<>> {
+        let (order, orders) = sync_channel(1);
+        let reloader = Arc::clone(self);
+        std::thread::Builder::new().name("reload".to_owned()).spawn(move || {
+            for () in orders {
+                // It was logged.
+                let _ = reloader.reload();
+            }
+        })?;
+        // One that waits already sees what is in the file by then.
+        Ok(move || order.try_send(()).unwrap_or_default())
+    }
+}
+
+/// Where what cannot be had is named.
+fn remark(error: &PlanError) -> Remark {
+    let path: &[&str] = match error {
+        PlanError::NoPool(pool) | PlanError::Handler { pool, .. } => &["pool", pool],
+        PlanError::NoSecret(_) => &[],
+        PlanError::NoSocket(listener) => &["listener", listener],
+        PlanError::Sorry { pool, .. } => &["pool", pool, "sorry"],
+        PlanError::Route { listener, .. } => &["listener", listener, "route"],
+    };
+    let path = path.iter().map(|&key| key.to_owned()).collect();
+    Remark { path, message: error.to_string() }
+}

@@ -1,0 +1,95 @@
+//! Other settings while programs serve, and the two ways to order it.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rustix::process::Signal;
+
+use crate::daemon::{Daemon, folder, one_pool, read_log, until};
+
+/// A program that answers each line with a word before it.
+fn says(word: &str, more: &str) -> String {
+    let script = format!("while read -r line; do echo \\\"{word} $line\\\"; done");
+    one_pool("", &format!("program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\n{more}"))
+}
+
+/// Lets clients end, also when a test fails.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The processes of both programs, when both serve and no other is there.
+fn both(daemon: &Daemon) -> Option<Vec<u64>> {
+    let status = daemon.status();
+    let workers = status["pools"][0]["workers"].as_array().unwrap();
+    let pids = workers.iter().map(|worker| worker["pid"].as_u64()).collect::<Option<Vec<_>>>();
+    pids.filter(|pids| pids.len() == 2)
+}
+
+#[test]
+fn programs_are_replaced_one_by_one_and_every_line_is_answered() {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &says("old", ""));
+    let (stop, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (daemon, stop, answered) = (&daemon, &stop, &answered);
+            scope.spawn(move || {
+                let mut client = daemon.connect();
+                while !stop.load(Ordering::Relaxed) {
+                    let said = client.ask(&number.to_string());
+                    let words: Vec<_> = said.split(' ').collect();
+                    assert!(words.len() == 2 && words[1] == number.to_string(), "{said}");
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let _stops = Stops(&stop);
+        for word in ["new", "newer", "newest"] {
+            until("requests go on", || answered.load(Ordering::Relaxed) > 9);
+            let mut before = Vec::new();
+            until("both serve", || both(&daemon).map(|pids| before = pids).is_some());
+            Daemon::rewrite(folder.path(), &says(word, "queue = { length = 99 }"));
+            daemon.reload().unwrap();
+            until("all programs are others", || {
+                both(&daemon).is_some_and(|now| now.iter().all(|pid| !before.contains(pid)))
+            });
+            let mut client = daemon.connect();
+            assert_eq!(client.ask("x"), format!("{word} x"));
+        }
+    });
+    let before = both(&daemon);
+    Daemon::rewrite(folder.path(), &says("newest", "queue = { length = 98 }"));
+    daemon.reload().unwrap();
+    assert_eq!(both(&daemon), before, "they would be started as they were");
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_hangup_opens_the_log_anew_and_reads_the_file_again() {
+    let folder = folder();
+    let log = folder.path().join("access.log");
+    let text = |word: &str| {
+        let to = format!("[access_log]\nto = \"file:{}\"\n", log.display());
+        says(word, "") + &to
+    };
+    let daemon = Daemon::serve(folder.path(), &text("old"));
+    let mut client = daemon.connect();
+    assert_eq!(client.ask("x"), "old x");
+    until("its line is written", || std::fs::read_to_string(&log).is_ok_and(|it| !it.is_empty()));
+    std::fs::rename(&log, folder.path().join("access.log.1")).unwrap();
+    Daemon::rewrite(folder.path(), &text("new"));
+    daemon.signal(Signal::HUP);
+    until("programs are replaced", || client.ask("y") == "new y");
+    until("lines go to the new file", || {
+        std::fs::read_to_string(&log).is_ok_and(|it| !it.is_empty())
+    });
+    Daemon::rewrite(folder.path(), "[pool");
+    daemon.signal(Signal::HUP);
+    until("it is said", || read_log(folder.path()).contains("were not taken over"));
+    assert_eq!(client.ask("z"), "new z");
+    assert!(daemon.stop().success());
+}
