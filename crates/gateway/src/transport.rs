@@ -216,8 +216,10 @@ impl Transport {
         self.accepted = self.accepted_by_kernel(calls);
     }
 
+    /// Only compared with what it was before: of a relay that copies, bytes wait in the output that are
+    /// not offered yet.
     fn accepted_by_kernel(&self, calls: &Calls<'_>) -> u64 {
-        self.offered - calls.queued(self.stream) as u64
+        self.offered.wrapping_sub(calls.queued(self.stream) as u64)
     }
 
     /// Output is to come that does not pass here.

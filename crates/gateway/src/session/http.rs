@@ -553,8 +553,7 @@ pub(crate) fn status_of(end: End) -> u16 {
         | Cause::Down
         | Cause::Draining
         | Cause::Connections
-        | Cause::Database
-        | Cause::Stopped => 503,
+        | Cause::Database => 503,
         Cause::Malformed
         | Cause::Record
         | Cause::Row

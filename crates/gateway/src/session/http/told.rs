@@ -49,3 +49,21 @@ pub(super) fn write_outcome(
     let answer = Answer { status, content_type, lines, body: &body, keep_alive };
     write_answer(&answer, method, version, out);
 }
+
+#[cfg(test)]
+mod tests {
+    use exchange::{Phase, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_ask_again_for_what_may_have_taken_effect() {
+        for &cause in Cause::ALL {
+            let (outcome, mut out) = (Outcome::ended(cause, Phase::Work, "why"), Vec::new());
+            write_outcome(&outcome, Told::STORED, Method::Post, Version::Http11, true, &mut out);
+            let answer = String::from_utf8(out).unwrap();
+            let again = answer.starts_with("HTTP/1.1 503") || answer.contains("Retry-After");
+            assert!(!again || cause.verdict() != Verdict::Unknown, "{cause:?}: {answer}");
+        }
+    }
+}
