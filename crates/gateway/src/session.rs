@@ -96,16 +96,13 @@ impl Session {
             Front::Frames(frames) => frames.handle_pool(listener.pool, core),
             // Its one request is on its way.
             Front::Connect(_) => {}
-            Front::Http(..) => {
-                self.transport.behind = true;
-                self.take_over(calls, listener);
-            }
+            Front::Http(..) => self.take_over(calls, listener),
         }
     }
 
     /// Whether its listener has settings that it has not taken over.
-    pub(crate) const fn is_behind(&self) -> bool {
-        self.transport.behind
+    pub(crate) fn is_behind(&self, listener: &Arc<ListenerPlan>) -> bool {
+        !Arc::ptr_eq(self.transport.listener(), listener)
     }
 
     /// Takes over what its listener is now, unless a request is on its way that was begun before.

@@ -260,8 +260,9 @@ impl Shard {
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 if let Some(session) = found {
-                    if session.is_behind() {
-                        session.take_over(calls, &self.listeners[session.listener_place()].plan);
+                    let listener = &self.listeners[session.listener_place()].plan;
+                    if session.is_behind(listener) {
+                        session.take_over(calls, listener);
                     }
                     session.handle_data(calls, &mut data, &mut self.core);
                     self.touch(id);

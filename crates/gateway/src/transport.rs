@@ -45,8 +45,6 @@ pub(crate) struct Transport {
     closing: bool,
     /// Its session is in the shard's list of those to flush.
     pub(crate) dirty: bool,
-    /// Its listener has other settings than it knows.
-    pub(crate) behind: bool,
 }
 
 /// A peer's address in half the space, for most.
@@ -104,7 +102,6 @@ impl Transport {
             paused: false,
             closing: false,
             dirty: false,
-            behind: false,
         }
     }
 
@@ -133,7 +130,6 @@ impl Transport {
     pub(crate) fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ListenerPlan>) {
         calls.limits(self.stream, listener.limits);
         self.listener = listener;
-        self.behind = false;
     }
 
     pub(crate) const fn is_paused(&self) -> bool {

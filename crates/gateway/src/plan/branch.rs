@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(slots("sticky = { cookie = \"berth\" }"), both);
         assert_eq!(slots("schedule = \"hash\"\nsorry = { line = \"x\" }"), both);
         assert_eq!(slots("slots_max = 3"), None);
-        assert_eq!(slots("sticky = \"source\""), None);
+        assert_eq!(slots("sticky = { key = \"source\" }"), None);
         assert_eq!(slots("sticky = { cookie = \"JSESSIONID\", mode = \"passive\" }"), None);
     }
 }
