@@ -5,7 +5,8 @@
 //! that wandered to another thread ends in its allocator and not in an ever longer list.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+
+use triomphe::{Arc, UniqueArc};
 
 /// The smallest block there is, in bytes.
 pub const CAPACITY_MIN: usize = 64;
@@ -18,7 +19,7 @@ const CLASSES: usize = 6;
 const POOLED_BYTES_MAX: usize = 1024 * 1024;
 
 thread_local! {
-    static POOL: RefCell<[Vec<Arc<[u8]>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
+    static POOL: RefCell<[Vec<UniqueArc<[u8]>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
 /// The class whose blocks hold `capacity` bytes, or none when that is too large to pool.
@@ -37,30 +38,36 @@ pub(crate) fn capacity_for(length: usize) -> usize {
     class_of(length).map_or_else(|| length.next_power_of_two(), class_capacity)
 }
 
-/// Memory for at least `capacity` bytes with a count of one.
-pub(crate) fn obtain(capacity: usize) -> Arc<[u8]> {
+/// Memory for at least `capacity` bytes.
+pub(crate) fn obtain(capacity: usize) -> UniqueArc<[u8]> {
     let Some(class) = class_of(capacity) else {
-        return Arc::from(vec![0; capacity.next_power_of_two()]);
+        return exactly(capacity.next_power_of_two());
     };
     POOL.try_with(|pool| pool.borrow_mut()[class].pop())
         .ok()
         .flatten()
-        .unwrap_or_else(|| empty(class_capacity(class)))
+        .unwrap_or_else(|| exactly(class_capacity(class)))
 }
 
 /// Memory of its own. A small one comes at once; a vector would have to be copied behind a count.
-fn empty(capacity: usize) -> Arc<[u8]> {
+pub(crate) fn exactly(capacity: usize) -> UniqueArc<[u8]> {
     static ZEROES: [u8; 1024] = [0; 1024];
-    ZEROES.get(..capacity).map_or_else(|| Arc::from(vec![0; capacity]), Arc::from)
+    let bytes: Arc<[u8]> =
+        ZEROES.get(..capacity).map_or_else(|| Arc::from(vec![0; capacity]), Arc::from);
+    Arc::try_unique(bytes).unwrap_or_else(|_| unreachable!("nobody else knows what was just made"))
 }
 
-/// Keeps the memory for reuse when the caller was its last owner, and leaves an empty one behind.
-pub(crate) fn give_back(bytes: &mut Arc<[u8]>) {
-    let length = bytes.len();
-    // The count is looked at first because most slices share their block, and it is only a load.
-    if length == 0 || Arc::strong_count(bytes) > 1 || Arc::get_mut(bytes).is_none() {
-        return;
+/// Lets a part of shared memory go; the last owner gives it back.
+pub(crate) fn let_go(bytes: Arc<[u8]>) {
+    // Most slices share their block; whether this one does is only a load.
+    if let Ok(bytes) = Arc::try_unique(bytes) {
+        give_back(bytes);
     }
+}
+
+/// Keeps the memory for reuse.
+pub(crate) fn give_back(bytes: UniqueArc<[u8]>) {
+    let length = bytes.len();
     let Some(class) = class_of(length).filter(|&class| class_capacity(class) == length) else {
         return;
     };
@@ -68,7 +75,7 @@ pub(crate) fn give_back(bytes: &mut Arc<[u8]>) {
     let _ = POOL.try_with(|pool| {
         let list = &mut pool.borrow_mut()[class];
         if list.len() < POOLED_BYTES_MAX / length {
-            list.push(std::mem::take(bytes));
+            list.push(bytes);
         }
     });
 }
@@ -89,8 +96,8 @@ mod tests {
     #[test]
     fn a_thread_keeps_no_more_than_its_share() {
         let many: Vec<_> = (0..100).map(|_| obtain(CAPACITY_POOLED_MAX)).collect();
-        for mut bytes in many {
-            give_back(&mut bytes);
+        for bytes in many {
+            give_back(bytes);
         }
         let kept = POOL.with(|pool| pool.borrow()[CLASSES - 1].len());
         assert_eq!(kept, POOLED_BYTES_MAX / CAPACITY_POOLED_MAX);

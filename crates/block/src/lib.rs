@@ -29,12 +29,13 @@ mod slice;
 pub use class::{CAPACITY_MIN, CAPACITY_POOLED_MAX};
 pub use slice::Slice;
 
-use std::sync::Arc;
+use triomphe::UniqueArc;
 
 /// Memory that is being filled by its one owner.
 pub struct Block {
-    /// Invariant: the count is one for as long as this is a `Block`.
-    bytes: Arc<[u8]>,
+    /// Invariant: it is there until this is frozen or dropped. That it has one owner is its type, so that
+    /// writing needs no look at a count.
+    bytes: Option<UniqueArc<[u8]>>,
     filled: usize,
 }
 
@@ -43,7 +44,7 @@ impl Block {
     /// from this thread's pool where it has one.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { bytes: class::obtain(capacity), filled: 0 }
+        Self { bytes: Some(class::obtain(capacity)), filled: 0 }
     }
 
     /// As [`Self::with_capacity`], but where the size class would exceed `capacity_max` the block has
@@ -53,7 +54,7 @@ impl Block {
         if class::capacity_for(capacity) <= capacity_max {
             Self::with_capacity(capacity)
         } else {
-            Self { bytes: Arc::from(vec![0; capacity]), filled: 0 }
+            Self { bytes: Some(class::exactly(capacity)), filled: 0 }
         }
     }
 
@@ -69,7 +70,7 @@ impl Block {
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.bytes.len()
+        self.all().len()
     }
 
     /// Bytes that are filled.
@@ -90,21 +91,21 @@ impl Block {
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {
-        self.bytes.len() - self.filled
+        self.all().len() - self.filled
     }
 
     /// The bytes filled so far.
     #[inline]
     #[must_use]
     pub fn filled(&self) -> &[u8] {
-        &self.bytes[..self.filled]
+        &self.all()[..self.filled]
     }
 
     /// The room behind the filled bytes. What is written here counts after [`Self::advance`].
     #[inline]
     pub fn spare(&mut self) -> &mut [u8] {
         let filled = self.filled;
-        &mut self.unique()[filled..]
+        &mut self.all_mut()[filled..]
     }
 
     /// Counts `count` bytes of [`Self::spare`] as filled.
@@ -133,7 +134,7 @@ impl Block {
     pub fn shift(&mut self, start: usize) {
         assert!(start <= self.filled, "only filled bytes can be shifted away");
         let filled = self.filled;
-        self.unique().copy_within(start..filled, 0);
+        self.all_mut().copy_within(start..filled, 0);
         self.filled -= start;
     }
 
@@ -146,19 +147,26 @@ impl Block {
     /// Ends the filling: from now on the bytes are shared and never written again.
     #[must_use]
     pub fn freeze(mut self) -> Slice {
-        let bytes = std::mem::take(&mut self.bytes);
-        Slice::of_block(bytes, self.filled)
+        let bytes = self.bytes.take();
+        bytes.map_or_else(Slice::default, |bytes| Slice::of_block(bytes.shareable(), self.filled))
     }
 
     #[inline]
-    fn unique(&mut self) -> &mut [u8] {
-        Arc::get_mut(&mut self.bytes).expect("a block has one owner until it is frozen")
+    fn all(&self) -> &[u8] {
+        self.bytes.as_deref().unwrap_or_default()
+    }
+
+    #[inline]
+    fn all_mut(&mut self) -> &mut [u8] {
+        self.bytes.as_deref_mut().unwrap_or_default()
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        class::give_back(&mut self.bytes);
+        if let Some(bytes) = self.bytes.take() {
+            class::give_back(bytes);
+        }
     }
 }
 
@@ -166,7 +174,7 @@ impl std::fmt::Debug for Block {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Block")
             .field("filled", &self.filled)
-            .field("capacity", &self.bytes.len())
+            .field("capacity", &self.capacity())
             .finish()
     }
 }

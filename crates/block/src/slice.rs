@@ -1,7 +1,8 @@
 //! Counted parts of filled blocks.
 
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+
+use triomphe::Arc;
 
 use crate::{Block, class};
 
@@ -111,7 +112,7 @@ impl Slice {
     pub fn compact(self) -> Self {
         let stays = match &self.0 {
             Bytes::Block { block, start, end } => {
-                block.len() <= class::capacity_for(end - start) && Arc::strong_count(block) == 1
+                block.len() <= class::capacity_for(end - start) && Arc::is_unique(block)
             }
             Bytes::Within { .. } => true,
         };
@@ -121,8 +122,10 @@ impl Slice {
 
 impl Drop for Slice {
     fn drop(&mut self) {
-        if let Bytes::Block { block, .. } = &mut self.0 {
-            class::give_back(block);
+        if matches!(self.0, Bytes::Block { .. })
+            && let Bytes::Block { block, .. } = std::mem::replace(&mut self.0, Bytes::within(b""))
+        {
+            class::let_go(block);
         }
     }
 }
