@@ -210,8 +210,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
         }
         stream.note(readiness);
+        // It has its turn below. Were it stepped here as well, it would read twice what it may.
+        let is_ready = stream.marks.has(Marks::READY);
         // Nearly always: an open stream has bytes, and nothing else is to be done for it.
-        let receives = stream.step() == Step::Receive && stream.hold.is_none();
+        let receives = !is_ready && stream.step() == Step::Receive && stream.hold.is_none();
         if receives && !stream.sends() && relays.is_empty() {
             let (kernel, hot) = (&mut self.kernel, &mut self.hot);
             let received = receive::receive(kernel, stream, hot, &mut self.hot_capacity, counts);
@@ -228,7 +230,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             self.state.mark_dirty(id);
         }
         self.state.feed(id, false);
-        self.step(owner, id, 0);
+        if !is_ready {
+            self.step(owner, id, 0);
+        }
     }
 
     fn accept<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: ListenerId) {

@@ -57,6 +57,7 @@ macro_rules! all_of_it_over {
                 a_hang_up_is_told_once,
                 resuming_in_every_callback_does_not_keep_the_loop,
                 more_than_the_read_budget_comes_in_later_turns,
+                a_report_for_a_stream_that_has_more_reads_no_more,
                 a_full_hold_ends_the_stream,
                 a_full_hold_waits_while_paused,
                 a_long_hold_grows_and_is_offered_whole,

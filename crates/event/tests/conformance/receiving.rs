@@ -226,6 +226,27 @@ pub(crate) fn more_than_the_read_budget_comes_in_later_turns(kernel: impl Kernel
     assert_eq!(bench.bytes_of(stream), sent);
 }
 
+pub(crate) fn a_report_for_a_stream_that_has_more_reads_no_more(kernel: impl Kernel) {
+    // Whatever comes of one read, it uses up the budget.
+    let settings = LoopSettings { read_budget: 1, ..LoopSettings::default() };
+    let mut bench = Bench::with(kernel, settings);
+    for (near, far) in sockets() {
+        write(&far, &pattern(150_000));
+        let stream = bench.adopt(near, Both);
+        bench.until("the first", |seen| !seen.is_empty());
+        for _ in 0..20 {
+            // An edge, behind what still waits to be read.
+            write(&far, b"more");
+            bench.take_seen();
+            bench.events.turn(&mut bench.owner, None).unwrap();
+            assert!(bench.owner.seen.len() <= 1, "{} bytes", bench.bytes_of(stream).len());
+        }
+        bench.take_seen();
+        bench.owner.gone.insert(stream);
+        bench.calls().close(stream);
+    }
+}
+
 pub(crate) fn a_full_hold_ends_the_stream(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     bench.eat(nothing);

@@ -154,3 +154,15 @@ fn http_plan(
         routing,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is held back is so only from the next turn on.
+    #[test]
+    fn what_a_worker_brings_in_one_turn_has_room() {
+        let a_turn = event::LoopSettings::default().read_budget + block::CAPACITY_POOLED_MAX;
+        assert!(a_turn < TURN_SLACK, "{a_turn} bytes");
+    }
+}
