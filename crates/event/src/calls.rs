@@ -7,7 +7,7 @@ use block::Slice;
 
 use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
-use crate::state::{Counts, Key, Opening, State};
+use crate::state::{Counts, Doomed, Key, Opening, State};
 use crate::stream::{LINGER, Marks, Phase, Stream};
 use crate::turn::relay::Relay;
 use crate::wheel::Alarm;
@@ -107,7 +107,8 @@ impl Calls<'_> {
         if gone.alarm != Alarm::NONE {
             self.state.wheel.remove(gone.alarm);
         }
-        self.state.work.doomed.push((gone.fd, gone.watched));
+        let Listener { fd, watched, .. } = gone;
+        self.state.work.doomed.push(Doomed { fd, watched, resets: false });
     }
 }
 
@@ -254,6 +255,16 @@ impl Calls<'_> {
         if stream.marks.has(Marks::WRITABLE) {
             self.state.mark_dirty(id);
         }
+    }
+
+    /// Ends the stream at once, and so that its peer cannot take what came for all that was to come:
+    /// by a reset. What is queued is discarded, and what was sent may be lost with it. Then
+    /// `Closed(Reset)` is told. A Unix socket knows no reset: its peer sees an end.
+    pub fn reset(&mut self, id: StreamId) {
+        let Some(stream) = self.state.stream(id) else { return };
+        stream.marks.set(Marks::RESETS);
+        stream.hold = None;
+        self.state.end(id, Reason::Reset);
     }
 
     /// Ends the stream at once and silently: nothing is told of it any more, not even `Closed`,

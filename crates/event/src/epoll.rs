@@ -134,6 +134,10 @@ impl Kernel for Epoll {
         system::shut(fd)
     }
 
+    fn reset_on_close(&mut self, fd: &Fd) {
+        system::reset_on_close(fd);
+    }
+
     fn conduit(&mut self) -> io::Result<Conduit> {
         self.conduits.take()
     }

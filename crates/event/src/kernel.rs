@@ -105,6 +105,10 @@ pub trait Kernel {
         Err(io::ErrorKind::InvalidInput.into())
     }
 
+    /// Lets the close of a socket of the network be a reset: what was not sent is forgotten, and what
+    /// was may be. Of anything else the close stays as it is.
+    fn reset_on_close(&mut self, fd: &Fd);
+
     /// Gives a descriptor back.
     fn close(&mut self, fd: Fd) {
         drop(fd);

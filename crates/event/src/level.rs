@@ -284,6 +284,10 @@ impl<S: LevelSet> Kernel for Level<S> {
         system::shut(fd)
     }
 
+    fn reset_on_close(&mut self, fd: &Fd) {
+        system::reset_on_close(fd);
+    }
+
     fn conduit(&mut self) -> io::Result<Conduit> {
         self.conduits.take()
     }

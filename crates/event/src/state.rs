@@ -69,8 +69,17 @@ pub(crate) struct Work {
     pub(crate) sockets_ready: Vec<SocketId>,
     /// Those to send for.
     pub(crate) sockets_dirty: Vec<SocketId>,
-    /// Descriptors to close, and whether to unwatch them first.
-    pub(crate) doomed: Vec<(Fd, bool)>,
+    /// Descriptors to close.
+    pub(crate) doomed: Vec<Doomed>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Doomed {
+    pub(crate) fd: Fd,
+    /// It is to be unwatched first.
+    pub(crate) watched: bool,
+    /// Its close is to be a reset.
+    pub(crate) resets: bool,
 }
 
 #[derive(Debug)]
@@ -235,7 +244,9 @@ impl State {
             self.outputs.give(output);
         }
         if let Some(fd) = stream.fd {
-            self.work.doomed.push((fd, stream.marks.has(Marks::SHARED)));
+            let watched = stream.marks.has(Marks::SHARED);
+            let resets = stream.marks.has(Marks::RESETS);
+            self.work.doomed.push(Doomed { fd, watched, resets });
         }
         true
     }
@@ -252,7 +263,7 @@ impl State {
     /// Forgets a datagram socket. Its descriptor is closed at the end of the turn.
     pub(crate) fn remove_socket(&mut self, id: SocketId) -> bool {
         let Some(socket) = self.sockets.remove(id.index, id.generation) else { return false };
-        self.work.doomed.push((socket.fd, true));
+        self.work.doomed.push(Doomed { fd: socket.fd, watched: true, resets: false });
         true
     }
 

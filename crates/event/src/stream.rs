@@ -104,6 +104,8 @@ impl Marks {
     pub(crate) const SEND_ENDS: Self = Self(1 << 15);
     /// Our direction has ended.
     pub(crate) const SEND_ENDED: Self = Self(1 << 16);
+    /// Its end is to reach the peer as a reset.
+    pub(crate) const RESETS: Self = Self(1 << 17);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0

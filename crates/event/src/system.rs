@@ -219,6 +219,12 @@ pub(crate) fn shut(fd: &Fd) -> io::Result<()> {
     Ok(rustix::net::shutdown(fd, Shutdown::Write)?)
 }
 
+/// Lets the close of a socket of the network be a reset (tcp(7): `SO_LINGER` of no time). Unix sockets
+/// know none, and what is no socket refuses the option.
+pub(crate) fn reset_on_close(fd: &Fd) {
+    let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
+}
+
 /// Calls until no signal interrupts.
 #[inline]
 fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {

@@ -326,7 +326,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             match self.state.wheel.collect(alarm) {
                 None => {}
                 Some(Key::Deadline { stream, slot }) if usize::from(slot) == LINGER => {
-                    self.state.end(stream, Reason::Lingered);
+                    self.linger_is_over(stream);
                 }
                 Some(Key::Deadline { stream, slot }) => {
                     self.tell(owner, Event::Deadline { stream, name: DeadlineName(slot) });
@@ -341,6 +341,15 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
         }
         self.rung = rung;
+    }
+
+    /// The peer took no output for too long, or did not end. What it was not sent it must miss.
+    fn linger_is_over(&mut self, id: StreamId) {
+        let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
+        if stream.queued() > 0 {
+            stream.marks.set(Marks::RESETS);
+        }
+        self.state.end(id, Reason::Lingered);
     }
 
     /// Steps the streams that wait for a step. Those that join meanwhile have their turn next.

@@ -163,6 +163,15 @@ impl Session {
         }
     }
 
+    /// Closes its stream at once, and so that no reply looks whole that is not.
+    pub(crate) fn cut(&self, calls: &mut Calls<'_>) {
+        let queued = self.transport.queued(calls);
+        match &self.front {
+            Front::Http(_, http) if http.would_look_whole(queued) => calls.reset(self.stream()),
+            _ => calls.close(self.stream()),
+        }
+    }
+
     /// Writes all that is ready, whether there is room or not, and ends the session once it is sent.
     pub(crate) fn flush_and_finish(&mut self, calls: &mut Calls<'_>, scratch: &mut Vec<u8>) {
         match &mut self.front {
@@ -170,6 +179,9 @@ impl Session {
             Front::Connect(connect) => connect.flush_all(&mut self.transport, calls, scratch),
             // What came was written when it came.
             Front::Http(..) => {}
+        }
+        if matches!(&self.front, Front::Http(_, http) if http.would_look_whole(0)) {
+            return self.transport.reset(calls);
         }
         // One that has all its replies is only told the end; one that has not may read them.
         let told = self.transport.queued(calls) == 0;

@@ -263,6 +263,12 @@ impl Transport {
         }
     }
 
+    /// Ends the stream at once by a reset: what it was sent is not all.
+    pub(crate) fn reset(&mut self, calls: &mut Calls<'_>) {
+        self.closing = true;
+        calls.reset(self.stream);
+    }
+
     /// Ends the stream once its output is sent, and waits for the client's end for `linger` at
     /// most, or for the loop's own time.
     pub(crate) fn finish(&mut self, calls: &mut Calls<'_>, linger: Option<Duration>) {

@@ -120,6 +120,10 @@ impl Kernel for Simulated {
         self.with(fd, |world, id| world.shut(id))
     }
 
+    fn reset_on_close(&mut self, fd: &Fd) {
+        self.with(fd, |world, id| world.net.descriptor(id).resets = true);
+    }
+
     fn prepare_datagrams(&mut self, _fd: &Fd) -> io::Result<()> {
         Ok(())
     }

@@ -71,6 +71,8 @@ pub(crate) struct Descriptor {
     end_told: bool,
     /// The connection was reset.
     pub(crate) broken: bool,
+    /// Its close is to be a reset.
+    pub(crate) resets: bool,
     /// The error of that waits to be received.
     pub(crate) error: Option<io::ErrorKind>,
     /// The gateway connects, and how that stands.
@@ -150,6 +152,7 @@ impl Net {
             queued: false,
             end_told: false,
             broken: false,
+            resets: false,
             error: None,
             connecting: None,
         });
@@ -512,7 +515,7 @@ impl World {
         let watch = descriptor.watch.take();
         // Nobody is at the other end of what never came to be.
         let broken = descriptor.broken || descriptor.connecting.is_some();
-        let shard = descriptor.shard;
+        let (shard, resets) = (descriptor.shard, descriptor.resets);
         if let (Some((token, Interest::Stream(_))), true) = (watch, stale) {
             self.net.add_stale(shard, token);
         }
@@ -525,7 +528,7 @@ impl World {
             Kind::Socket(connection) => {
                 let connection = *connection;
                 if !broken {
-                    self.close_socket(connection);
+                    self.close_socket(connection, resets);
                 }
             }
             Kind::PipeIn(flow) => {
@@ -554,11 +557,12 @@ impl World {
         }
     }
 
-    /// With bytes unread it is a reset, which may overtake what was sent; else an end behind it.
-    fn close_socket(&mut self, id: ConnectionId) {
+    /// With bytes unread, or where it was asked for, it is a reset, which may overtake what was sent;
+    /// else an end behind it.
+    fn close_socket(&mut self, id: ConnectionId, resets: bool) {
         let connection = self.net.connection(id);
         let unread = self.net.flow(connection.up).leave();
-        if unread {
+        if unread || resets {
             if self.chance.in_1000(500) {
                 self.net.flow(connection.down).cut();
             }

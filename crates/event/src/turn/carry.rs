@@ -7,7 +7,7 @@ use super::Loop;
 use super::receive::reason_of;
 use crate::kernel::{Interest, Kernel, Medium, Token};
 use crate::output::{Output, PARTS_MAX};
-use crate::state::{Counts, Opening, State};
+use crate::state::{Counts, Doomed, Opening, State};
 use crate::stream::{LINGER, Marks, Phase, Stream};
 use crate::{Direction, Fd, ListenerId, Reason, StreamId};
 
@@ -18,7 +18,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Closes first, so that what is opened finds a descriptor; sends last, so that what was
     /// opened can send at once.
     pub(super) fn carry_out(&mut self) {
-        while let Some((fd, watched)) = self.state.work.doomed.pop() {
+        while let Some(Doomed { fd, watched, resets }) = self.state.work.doomed.pop() {
+            if resets {
+                self.kernel.reset_on_close(&fd);
+            }
             if watched {
                 // It may have been refused, or be unwatched already: then there is nothing to undo.
                 let _ = self.kernel.unwatch(&fd);

@@ -77,6 +77,10 @@ impl<K: Kernel> Kernel for Ahead<K> {
         self.kernel.shut(fd)
     }
 
+    fn reset_on_close(&mut self, fd: &Fd) {
+        self.kernel.reset_on_close(fd);
+    }
+
     fn prepare_datagrams(&mut self, fd: &Fd) -> Result<()> {
         self.kernel.prepare_datagrams(fd)
     }

@@ -209,6 +209,43 @@ pub(crate) fn closing_is_silent(kernel: impl Kernel) {
     }
 }
 
+pub(crate) fn resetting_is_no_end_for_the_peer(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, mut far) = tcp();
+    let stream = bench.adopt(near, Both);
+    bench.calls().send_bytes(stream, b"a part of it");
+    bench.settle();
+    bench.calls().send_bytes(stream, b"discarded");
+    bench.calls().reset(stream);
+    bench.calls().reset(stream);
+    assert_eq!(bench.until_closed(stream), Reason::Reset);
+    assert_eq!(bench.take_seen().len(), 1, "nothing else is told");
+    let mut rest = Vec::new();
+    let end = far.read_to_end(&mut rest).map_err(|error| error.kind());
+    assert_eq!(end, Err(ErrorKind::ConnectionReset));
+    assert!(b"a part of it".starts_with(&rest[..]));
+    // A Unix socket knows no reset: it ends all the same.
+    let (near, mut far) = unix();
+    let stream = bench.adopt(near, Both);
+    bench.settle();
+    bench.calls().reset(stream);
+    assert_eq!(bench.until_closed(stream), Reason::Reset);
+    assert_eq!(far.read_to_end(&mut rest).unwrap(), 0);
+    assert_eq!(bench.calls().streams(), 0);
+}
+
+pub(crate) fn what_a_peer_was_not_sent_in_time_it_misses(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, mut far) = tcp();
+    let stream = bench.adopt(near, Both);
+    bench.calls().send_bytes(stream, &vec![7; 12 << 20]);
+    bench.calls().finish(stream, Some(Duration::from_millis(50)));
+    assert_eq!(bench.until_closed(stream), Reason::Lingered);
+    bench.settle();
+    let end = far.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+    assert_eq!(end, Err(ErrorKind::ConnectionReset));
+}
+
 pub(crate) fn closing_a_sibling_reported_in_the_same_batch(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     let (pairs, far): (Vec<_>, Vec<_>) = (0..2).map(|_| unix()).unzip();

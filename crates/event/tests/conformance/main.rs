@@ -74,6 +74,8 @@ macro_rules! all_of_it_over {
                 a_peer_that_never_reads_is_left,
                 a_peer_that_goes_on_reading_is_not_left,
                 closing_is_silent,
+                resetting_is_no_end_for_the_peer,
+                what_a_peer_was_not_sent_in_time_it_misses,
                 closing_a_sibling_reported_in_the_same_batch,
                 an_old_id_never_reaches_its_successor,
                 stopping_sends_what_was_queued,

@@ -77,6 +77,18 @@ enum Output {
     Done,
 }
 
+/// Whether the connection ends, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// Once its output is sent.
+    Said,
+    /// Likewise, and its end is the end of its last reply.
+    OpenEnded,
+    /// By a reset: its end would be taken for that of a reply which is not whole.
+    CutOff,
+}
+
 /// The request on its way.
 #[derive(Debug)]
 struct Asked {
@@ -88,6 +100,8 @@ struct Asked {
     route: RouteId,
     /// The connection goes on behind the reply.
     keep: bool,
+    /// The connection's end is all that tells its client where the reply ends.
+    open_ended: bool,
     /// The worker takes parts of the body.
     wanted: bool,
     /// The worker was asked to wait with parts of the reply.
@@ -114,8 +128,7 @@ pub(crate) struct Dialogue {
     asked: Option<Asked>,
     /// No further request is taken: the daemon is about to end.
     refusing: bool,
-    /// The connection ends once its output is sent.
-    ending: bool,
+    ending: Ending,
     /// The deadline of a head or a body is armed.
     watched: bool,
 }
@@ -136,7 +149,7 @@ impl Dialogue {
             input: Input::Head,
             asked: None,
             refusing: false,
-            ending: false,
+            ending: Ending::No,
             watched: false,
         }
     }
@@ -144,7 +157,7 @@ impl Dialogue {
     /// Whether nothing is begun or to be said.
     fn is_over(&self) -> bool {
         let open = matches!(self.input, Input::Head) && !self.scan.is_begun();
-        open && self.asked.is_none() && !self.ending && !self.watched
+        open && self.asked.is_none() && self.ending == Ending::No && !self.watched
     }
 
     pub(super) fn handle_data(
@@ -312,6 +325,7 @@ impl Dialogue {
             output: Output::None,
             route,
             keep,
+            open_ended: false,
             wanted: false,
             holding: false,
             relayed_from: None,
@@ -428,6 +442,7 @@ impl Dialogue {
             let ends = sending != Sending::Chunked && matches!(head.body, BodyKind::UntilEnd)
                 || sending == Sending::Data;
             asked.keep &= !ends && !self.refusing;
+            asked.open_ended = ends;
             asked.output = Output::Begun(sending);
             if sending == Sending::Data {
                 asked.chunks = Some(Box::new(Body::new(head.body, &Limits::REPLY)));
@@ -484,12 +499,17 @@ impl Dialogue {
         }
         asked.output = Output::Done;
         let keep = asked.keep && whole && !self.refusing;
+        let ending = match outcome {
+            _ if !asked.open_ended => Ending::Said,
+            Outcome::Reply(_) => Ending::OpenEnded,
+            Outcome::Ended(..) | Outcome::Sorry(..) => Ending::CutOff,
+        };
         self.asked = None;
         if keep {
             self.input = Input::Head;
         } else {
             self.input = Input::Ended;
-            self.ending = true;
+            self.ending = ending;
             self.unwatch(transport, calls);
         }
         transport.resume(calls);
@@ -508,7 +528,9 @@ impl Dialogue {
                 core.hold(asked.request, clogged);
             }
         }
-        if self.ending {
+        if self.ending == Ending::CutOff {
+            transport.reset(calls);
+        } else if self.ending != Ending::No {
             transport.finish(calls, None);
         } else if matches!(self.input, Input::Head) && !transport.is_clogged(calls) {
             transport.resume(calls);

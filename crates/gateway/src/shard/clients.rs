@@ -95,7 +95,7 @@ impl Shard {
     pub(super) fn leave(&mut self, calls: &mut Calls<'_>, id: SessionId, cause: Cause) {
         if let Some(session) = self.session(id) {
             let stream = session.stream();
-            calls.close(stream);
+            session.cut(calls);
             self.set_role(stream, Role::Nobody);
             self.remove_session(id, cause);
         }

@@ -13,6 +13,8 @@ pub(crate) enum Answer {
     Bytes(Vec<u8>),
     /// Writes these and ends the connection.
     Last(Vec<u8>),
+    /// Writes these and resets the connection.
+    Cut(Vec<u8>),
     /// Resets the connection.
     Reset,
     /// Never answers.
@@ -113,7 +115,10 @@ fn serve(socket: &TcpStream, seen: &Mutex<Vec<Seen>>, answers: &Answers) {
                 let _ = writer.shutdown(Shutdown::Both);
                 return;
             }
-            Some(Answer::Reset) => {
+            Some(cut @ (Answer::Cut(_) | Answer::Reset)) => {
+                if let Answer::Cut(bytes) = cut {
+                    let _ = writer.write_all(&bytes);
+                }
                 rustix::net::sockopt::set_socket_linger(writer, Some(std::time::Duration::ZERO))
                     .unwrap();
                 return;

@@ -136,11 +136,6 @@ fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<S
     for (ask, reply) in visitor.asks.iter().zip(&visitor.answers) {
         let said = http.said.get(&ask.id).map_or(&[][..], Vec::as_slice);
         let right = match (reply.status, reply.is_whole) {
-            // A client of HTTP/1.0 that is told no length cannot be told that a reply was cut off but
-            // by a reset, which the gateway does not make.
-            (200, true) if ask.manner.is_old() && reply.ends_with_connection => {
-                said.iter().any(|body| body.starts_with(&reply.body))
-            }
             (200, true) => said.contains(&reply.body),
             (200, false) => said.iter().any(|body| body.starts_with(&reply.body)),
             (status, _) => matches!(status, 502..=504),
@@ -181,7 +176,12 @@ fn failure(
         *ends.entry(word).or_default() += 1;
         let out = http.may_be_out && account.lost_links > 0;
         let sorry = reply.is_some_and(|reply| reply.status == 503) && (http.may_be_sorry || out);
-        if !well && !sorry && !account.excuses(http, *ask) {
+        // A reset may destroy what was said before: here answers that it had not read.
+        let after = visitor.asks.get(place + 1..visitor.begun).unwrap_or_default();
+        let cut_off = |it: &Ask| it.manner.is_old() && account.excuses(http, *it);
+        let unread = reply.is_none_or(|reply| !reply.is_whole) && end == Some(End::Reset);
+        let lost = unread && after.iter().any(cut_off);
+        if !well && !sorry && !lost && !account.excuses(http, *ask) {
             let wrong = account.requests.get(&ask.id);
             return Some(format!("{ask:?} failed without need: {word}, {end:?}, {wrong:?}"));
         }

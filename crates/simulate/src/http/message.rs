@@ -43,8 +43,6 @@ pub(super) struct Reply {
     pub(super) is_whole: bool,
     /// The connection ends behind it.
     pub(super) closes: bool,
-    /// It has no other end than that.
-    pub(super) ends_with_connection: bool,
 }
 
 /// A body so far: its bytes, how many of the message they took, and whether it is whole.
@@ -95,8 +93,6 @@ pub(super) fn reply(
         return Ok(next.map(|next| Reply { used: next.used + length, ..next }));
     }
     let rest = &bytes[length..];
-    let framed = |name| field(head, name).is_some();
-    let ends_with_connection = !framed("transfer-encoding") && !framed("content-length");
     let (body, used, is_whole) = if manner == Manner::HeadOnly {
         (Vec::new(), 0, true)
     } else if field(head, "transfer-encoding").is_some() {
@@ -112,7 +108,7 @@ pub(super) fn reply(
     let says = |word| field(head, "connection").is_some_and(|it| it.eq_ignore_ascii_case(word));
     let closes = says("close") || (manner.is_old() && !says("keep-alive"));
     let used = length + used;
-    Ok(Some(Reply { status, body, used, is_whole, closes, ends_with_connection }))
+    Ok(Some(Reply { status, body, used, is_whole, closes }))
 }
 
 /// Whether the first thing in these bytes says that the body may come.

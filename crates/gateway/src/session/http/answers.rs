@@ -4,7 +4,7 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, RequestHead, write_answer};
 
-use super::{Dialogue, Input, TEXT};
+use super::{Dialogue, Ending, Input, TEXT};
 use crate::core::Core;
 use crate::routing::{Scratch, Way};
 use crate::transport::Transport;
@@ -60,7 +60,7 @@ impl Dialogue {
         core.scratch = out;
         if !keep_alive {
             self.input = Input::Ended;
-            self.ending = true;
+            self.ending = Ending::Said;
         }
     }
 }

@@ -11,7 +11,7 @@ use wire::http1::{
     Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_answer, write_open_answer,
 };
 
-use super::{Asked, Dialogue, Input, Output, Sending, Told};
+use super::{Asked, Dialogue, Ending, Input, Output, Sending, Told};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -66,6 +66,7 @@ impl Dialogue {
             output: Output::None,
             route: RouteId::REST,
             keep,
+            open_ended: false,
             wanted: false,
             holding: false,
             relayed_from: None,
@@ -114,7 +115,7 @@ impl Dialogue {
         core.scratch = out;
         if !asked.keep {
             self.input = Input::Ended;
-            self.ending = true;
+            self.ending = Ending::Said;
         }
     }
 }
@@ -133,6 +134,7 @@ impl Asked {
             write_open_answer(self.told.content_type, self.version, &mut self.keep, &mut out);
         transport.send_bytes(calls, &out);
         core.scratch = out;
+        self.open_ended = sending != Sending::Chunked;
         self.output = Output::Begun(sending);
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use event::{Calls, Data};
 use exchange::{Cause, RequestId};
 
-use super::{Dialogue, Input};
+use super::{Dialogue, Ending, Input};
 use crate::core::Core;
 use crate::exchanges::{Delivery, SessionId};
 use crate::plan::HttpPlan;
@@ -133,7 +133,7 @@ impl Http {
         also(&mut dialogue);
         if dialogue.asked.is_none() {
             dialogue.input = Input::Ended;
-            dialogue.ending = true;
+            dialogue.ending = Ending::Said;
         }
         self.dialogue = Some(dialogue);
     }
@@ -162,6 +162,17 @@ impl Http {
 
     pub(in crate::session) fn abandoned(&self) -> Option<RequestId> {
         Some(self.dialogue.as_ref()?.asked.as_ref()?.request)
+    }
+
+    /// Whether the connection's end, if it came now, would be taken for the end of a reply of which not
+    /// all was sent.
+    pub(in crate::session) fn would_look_whole(&self, queued: usize) -> bool {
+        let Some(dialogue) = &self.dialogue else { return false };
+        match dialogue.ending {
+            Ending::CutOff => true,
+            Ending::OpenEnded => queued > 0,
+            Ending::No | Ending::Said => dialogue.asked.as_ref().is_some_and(|it| it.open_ended),
+        }
     }
 
     pub(in crate::session) fn is_owed(&self) -> bool {

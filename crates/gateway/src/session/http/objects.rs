@@ -265,6 +265,7 @@ impl Dialogue {
             output: Output::None,
             route,
             keep: keep && !self.refusing,
+            open_ended: false,
             wanted: false,
             holding: false,
             relayed_from: None,

@@ -4,7 +4,7 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, BodyKind, Method, Refusal, RequestHead, Version, write_answer};
 
-use super::{Dialogue, Input, Output, Told, write_outcome};
+use super::{Dialogue, Ending, Input, Output, Told, write_outcome};
 use crate::core::Core;
 use crate::transport::Transport;
 
@@ -29,7 +29,7 @@ impl Dialogue {
         head.recycle();
         if !keep {
             self.input = Input::Ended;
-            self.ending = true;
+            self.ending = Ending::Said;
         }
     }
 
@@ -71,6 +71,7 @@ impl Dialogue {
         if let Some(asked) = &asked {
             core.abandon(asked.request, Cause::Malformed);
         }
+        let cut = asked.as_ref().is_some_and(|asked| asked.open_ended);
         let silent = asked.as_ref().is_some_and(|asked| asked.output != Output::None);
         if !silent {
             let method = asked.map_or(Method::Get, |asked| asked.method);
@@ -89,7 +90,7 @@ impl Dialogue {
             core.scratch = out;
         }
         self.input = Input::Ended;
-        self.ending = true;
+        self.ending = if cut { Ending::CutOff } else { Ending::Said };
         self.unwatch(transport, calls);
         transport.resume(calls);
     }

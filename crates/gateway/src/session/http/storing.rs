@@ -7,7 +7,7 @@ use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, Method, RequestHead, write_answer};
 
 use super::objects::Gathering;
-use super::{Dialogue, Input, TEXT};
+use super::{Dialogue, Ending, Input, TEXT};
 use crate::core::Core;
 use crate::plan::HttpPlan;
 use crate::transport::Transport;
@@ -61,7 +61,7 @@ impl Dialogue {
         head.recycle();
         if !keep_alive {
             self.input = Input::Ended;
-            self.ending = true;
+            self.ending = Ending::Said;
         }
     }
 }

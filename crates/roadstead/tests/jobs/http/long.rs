@@ -1,6 +1,6 @@
 //! Replies so long that they go on without being looked at, and what may happen to them meanwhile.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::sync::mpsc::channel;
 
@@ -80,6 +80,30 @@ fn a_long_reply_that_is_cut_ends_its_connection_and_harms_no_other() {
         assert!(talk(&daemon, &post).ends_with("\r\n\r\nmine"));
         client.write_all(post.as_bytes()).unwrap();
         assert!(rest(&mut client).ends_with("\r\n\r\nmine"));
+    }
+}
+
+#[test]
+fn a_reply_that_only_the_end_delimits_does_not_look_whole_when_it_is_cut() {
+    let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
+    let until_end = b"HTTP/1.0 200 OK\r\n\r\n";
+    let server = Server::start(&[
+        ("/ended", Answer::Last(chunks.into())),
+        ("/broken", Answer::Bytes(format!("{chunks}no chunk\r\n").into())),
+        ("/reset", Answer::Cut([&until_end[..], b"hello"].concat())),
+        ("/unseen", Answer::Cut([&until_end[..], &body(LONG)].concat())),
+        ("/whole", Answer::Last([&until_end[..], b"hello"].concat())),
+    ]);
+    let (_folder, daemon) = serve(&server, "", "");
+    for path in ["/ended", "/broken", "/reset", "/unseen", "/whole"] {
+        let mut client = connect(&daemon);
+        write!(client, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+        let end = client.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+        if path == "/whole" {
+            assert!(end.is_ok(), "{end:?}");
+        } else {
+            assert_eq!(end, Err(ErrorKind::ConnectionReset), "{path}");
+        }
     }
 }
 
