@@ -586,25 +586,3 @@ impl Servers {
         .collect()
     }
 }
-
-/// Which ends of links become which causes.
-impl Fault {
-    fn cause(&self) -> Cause {
-        match self {
-            Self::Connect(_) | Self::ConnectLate => Cause::Unreached,
-            Self::Ended => Cause::Died,
-            Self::Late => Cause::Deadline,
-            Self::Broken(_) => Cause::Garbled,
-        }
-    }
-
-    fn text(&self, address: &str) -> String {
-        match self {
-            Self::Connect(why) => format!("no connection to {address}: {why}"),
-            Self::ConnectLate => format!("{address} did not take the connection in time"),
-            Self::Ended => format!("{address} ended the connection before its reply was whole"),
-            Self::Late => format!("{address} did not answer in time"),
-            Self::Broken(refusal) => format!("{address} answers against the rules: {refusal}"),
-        }
-    }
-}

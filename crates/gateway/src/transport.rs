@@ -126,10 +126,13 @@ impl Transport {
         &self.listener
     }
 
-    /// Its listener has other settings from now on.
+    /// Its listener has other settings from now on, and its idle time begins anew: it may have had
+    /// none, or a longer one.
     pub(crate) fn handle_listener(&mut self, calls: &mut Calls<'_>, listener: Arc<ListenerPlan>) {
         calls.limits(self.stream, listener.limits);
         self.listener = listener;
+        self.rest(calls);
+        self.arm_look(calls);
     }
 
     pub(crate) const fn is_paused(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::io;
 
 use event::{Calls, Data, StreamId};
-use exchange::{Request, RequestId, Slice, WorkerId};
+use exchange::{Cause, Request, RequestId, Slice, WorkerId};
 use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, ReplyHead};
 
 use super::retry::Reached;
@@ -27,6 +27,28 @@ pub(super) enum Fault {
     Late,
     /// What came is no reply.
     Broken(Refusal),
+}
+
+/// Which ends of links become which causes.
+impl Fault {
+    pub(super) fn cause(&self) -> Cause {
+        match self {
+            Self::Connect(_) | Self::ConnectLate => Cause::Unreached,
+            Self::Ended => Cause::Died,
+            Self::Late => Cause::Deadline,
+            Self::Broken(_) => Cause::Garbled,
+        }
+    }
+
+    pub(super) fn text(&self, address: &str) -> String {
+        match self {
+            Self::Connect(why) => format!("no connection to {address}: {why}"),
+            Self::ConnectLate => format!("{address} did not take the connection in time"),
+            Self::Ended => format!("{address} ended the connection before its reply was whole"),
+            Self::Late => format!("{address} did not answer in time"),
+            Self::Broken(refusal) => format!("{address} answers against the rules: {refusal}"),
+        }
+    }
 }
 
 /// What follows from received bytes, or their end.

@@ -1,6 +1,6 @@
 //! Other settings while clients of HTTP are there: nobody is cut, and what is known stays known.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -202,4 +202,18 @@ fn a_client_that_is_there_follows_other_routes_with_its_next_request() {
     assert_eq!(status(&talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"))), "403");
     take_over(&daemon, &folder, &text(""));
     assert_eq!(who(&daemon), "a");
+}
+
+#[test]
+fn a_client_that_rests_is_held_to_an_idle_time_that_was_none_before() {
+    let a = named("<a>");
+    let folder = folder();
+    let daemon =
+        Daemon::serve(folder.path(), &configuration("idle = \"0s\"", &servers(&[(&a, 1)])));
+    let (mut silent, mut client) = (connect(&daemon), connect(&daemon));
+    assert_eq!(status(&ask(&mut client, "/", ">")), "200");
+    take_over(&daemon, &folder, &configuration("idle = \"50ms\"", &servers(&[(&a, 1)])));
+    for rests in [&mut silent, &mut client] {
+        assert_eq!(rests.read(&mut [0; 9]).unwrap(), 0, "it is told the end");
+    }
 }
