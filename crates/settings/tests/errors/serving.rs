@@ -39,7 +39,7 @@ fn what_goes_through_pipes_means_nothing_to_one_that_serves_http() {
     }
     let error = serving("health = { check = \"line\", send = \"a\" }");
     assert_eq!(error.message, "a program that serves HTTP reads no lines");
-    let error = serving("hash = \"word:1\"");
+    let error = serving("schedule = \"hash\"\nhash = \"word:1\"");
     assert!(error.mend.is_some_and(|mend| mend.contains("header:NAME")));
 }
 
