@@ -13,6 +13,8 @@ use crate::client::Client;
 use crate::daemon::{Daemon, folder};
 use crate::server::{Kind, Server};
 
+mod sticky;
+
 fn example(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
 }
@@ -106,21 +108,6 @@ fn hits_with_a_database_handle_in_each_worker_stores_the_same() {
         .filter(|path| path.extension().is_some_and(|it| it == "db"))
         .collect();
     assert_eq!(databases.iter().map(|path| rows(path)).sum::<i64>(), 2);
-    assert!(daemon.stop().success());
-}
-
-#[test]
-fn sticky_sessions_stay_with_their_program_as_their_page_says() {
-    assert!(perl_has("strict"), "this test needs perl: apt-get install perl");
-    let folder = folder();
-    let daemon = serve(folder.path(), "sticky", "sticky.toml");
-    let mut client = Client::connect(daemon.listeners.values().next().unwrap());
-    for who in ["ann", "bob", "cid", "dan"] {
-        let first = client.ask(&format!("{who} hello"));
-        let program = first.split(' ').next().unwrap().to_owned();
-        assert_eq!(first, format!("{program} {who} 1"));
-        assert_eq!(client.ask(&format!("{who} again")), format!("{program} {who} 2"));
-    }
     assert!(daemon.stop().success());
 }
 
@@ -260,13 +247,14 @@ fn an_mcp_server_is_shared_by_fifty_clients() {
     assert!(daemon.stop().success());
 }
 
-/// `show.py` of `examples/routes`, on a port of its own.
-struct Show(Child, String);
+/// A small server of an example, in Python, on a port of its own.
+struct Python(Child, String);
 
-impl Show {
-    fn start() -> Self {
+impl Python {
+    /// Of this file, which prints its port.
+    fn start(file: &str) -> Self {
         let mut child = Command::new("python3")
-            .arg(example("routes").join("show.py"))
+            .arg(example(file))
             .arg("0")
             .stdout(Stdio::piped())
             .spawn()
@@ -277,7 +265,7 @@ impl Show {
     }
 }
 
-impl Drop for Show {
+impl Drop for Python {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -287,7 +275,7 @@ impl Drop for Show {
 #[test]
 fn the_example_of_routes_says_what_its_page_says() {
     let folder = folder();
-    let (api, files) = (Show::start(), Show::start());
+    let (api, files) = (Python::start("routes/show.py"), Python::start("routes/show.py"));
     let text = fs::read_to_string(example("routes").join("routes.toml")).unwrap();
     let text = [("7070", "0"), ("8001", &api.1), ("8002", &files.1)]
         .iter()
