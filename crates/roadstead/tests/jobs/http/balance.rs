@@ -1,9 +1,10 @@
 //! Several servers behind one pool: shares, backups, and orders at run time.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::process::Command;
 
-use super::{CLOSE, serve_pool, status, talk};
+use super::{CLOSE, connect, rest, serve_pool, status, talk};
 use crate::daemon::{BINARY, Daemon, until};
 use crate::http_server::{Answer, Server};
 
@@ -68,4 +69,63 @@ fn a_backup_serves_while_nobody_else_can_and_no_longer() {
     ctl(&daemon, &["enable", "main", &name]);
     until("the first serves again", || who(&daemon) == "main");
     assert_eq!(shares(&daemon, 5), all("main"));
+}
+
+/// The paths of these requests in the order in which the one server gets them, when all wait for
+/// one that then makes room.
+fn order(queue: &str, requests: &[(&str, &str)]) -> Vec<String> {
+    let server = Server::start(&[("/first", Answer::Silence)]);
+    let pool = format!(
+        "servers = [\"127.0.0.1:{}\"]\nserver_requests_max = 1\nqueue = {{ {queue}, wait = \"30s\" }}",
+        server.port
+    );
+    let (_folder, daemon) = serve_pool("", &pool);
+    let ask = |path: &str, lines: &str| {
+        let mut client = connect(&daemon);
+        client.write_all(format!("GET {path} HTTP/1.1\r\n{lines}{CLOSE}").as_bytes()).unwrap();
+        client
+    };
+    let first = ask("/first", "");
+    until("the first is served", || server.heads("/first").len() == 1);
+    let mut waiting = Vec::new();
+    for (place, (path, lines)) in requests.iter().enumerate() {
+        waiting.push(ask(path, lines));
+        let length = u64::try_from(place).unwrap() + 1;
+        until("it waits", || daemon.metric("roadstead_queue_length", &[]) == length);
+    }
+    drop(first);
+    for mut client in waiting {
+        let said = rest(&mut client);
+        assert_eq!(status(&said), "200", "{said}");
+    }
+    let paths = server.seen().into_iter().skip(1);
+    paths.map(|seen| seen.head.split(' ').nth(1).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn who_says_in_a_header_that_it_is_urgent_goes_first() {
+    let queue = "priority = \"header:x-level\", priority_step = \"1h\"";
+    let requests = [
+        ("/late", "X-Level: 9\r\n"),
+        ("/plain", ""),
+        ("/no-digit", "X-Level: 10\r\n"),
+        ("/urgent", "X-Level: 0\r\n"),
+        ("/less", "X-Level: 1\r\n"),
+    ];
+    assert_eq!(order(queue, &requests), ["/urgent", "/less", "/plain", "/no-digit", "/late"]);
+}
+
+#[test]
+fn clients_known_by_keys_of_http_take_turns() {
+    let queue = "fair = \"query:who\"";
+    let requests = ["/1?who=a", "/2?who=a", "/3?who=a", "/4?who=b", "/5?who=b", "/6?who=c"];
+    let expected = ["/1?who=a", "/4?who=b", "/6?who=c", "/2?who=a", "/5?who=b", "/3?who=a"];
+    assert_eq!(order(queue, &requests.map(|path| (path, ""))), expected);
+    let queue = "fair = \"cookie:who\"";
+    let requests = [
+        ("/1", "Cookie: x=y; who=a\r\n"),
+        ("/2", "Cookie: who=a; x=z\r\n"),
+        ("/3", "Cookie: who=b\r\n"),
+    ];
+    assert_eq!(order(queue, &requests), ["/1", "/3", "/2"]);
 }
