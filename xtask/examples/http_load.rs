@@ -1,7 +1,8 @@
 //! The clients of `xtask bench http`: connections that stay, driven by words on standard input.
 //!
 //! ```text
-//!   http_load ADDRESS PATH CONNECTIONS      → "connected" once each of them was answered
+//!   http_load ADDRESS PATH CONNECTIONS [COOKIE]
+//!                                           → "connected" once each of them was answered
 //!   run ACTIVE MILLISECONDS                 → "begun", then "done REQUESTS P50 P99" in µs
 //!   count ACTIVE REQUESTS                   → "begun", then "done REQUESTS P50 P99"
 //!   pace ACTIVE RATE MILLISECONDS           → "begun", then "done REQUESTS P50 P99 LATE"
@@ -10,7 +11,8 @@
 //! `run` and `count` keep one request on the way on each active connection. `pace` sends by an
 //! absolute schedule whatever comes back, and counts from the time at which a request was due;
 //! LATE is by how much the median request was sent too late. Active connections are spread over
-//! all. A reply that is not a 200, or a connection that ends, ends the load with an error.
+//! all. A reply that is not a 200, or a connection that ends, ends the load with an error. With a
+//! COOKIE all requests bear it: sixteen zeros, or what a reply set it to on that connection.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -28,12 +30,14 @@ struct Client {
     head: Vec<u8>,
     /// Bytes of the reply that are still to come, when its head was read.
     left: Option<usize>,
+    /// Its requests, where they are not those of all.
+    request: Option<Box<[u8]>>,
 }
 
 struct Load {
     poll: rustix::fd::OwnedFd,
     clients: Vec<Client>,
-    request: Vec<u8>,
+    request: Request,
     room: Vec<u8>,
     reports: Vec<epoll::Event>,
     latencies: Vec<u32>,
@@ -42,14 +46,16 @@ struct Load {
 
 fn main() -> io::Result<()> {
     let words: Vec<String> = std::env::args().collect();
-    let [_, address, path, connections] = &words[..] else {
-        return Err(io::Error::other("usage: http_load ADDRESS PATH CONNECTIONS"));
+    let (address, path, connections, cookie) = match &words[..] {
+        [_, address, path, connections] => (address, path, connections, None),
+        [_, address, path, connections, cookie] => (address, path, connections, Some(cookie)),
+        _ => return Err(io::Error::other("usage: http_load ADDRESS PATH CONNECTIONS [COOKIE]")),
     };
     let connections: usize = connections.parse().map_err(io::Error::other)?;
     let mut load = Load {
         poll: epoll::create(CreateFlags::CLOEXEC)?,
         clients: Vec::new(),
-        request: format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").into_bytes(),
+        request: Request::new(address, path, cookie.map(String::as_str)),
         room: vec![0; 256 << 10],
         reports: Vec::with_capacity(1024),
         latencies: Vec::new(),
@@ -60,7 +66,8 @@ fn main() -> io::Result<()> {
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
         epoll::add(&load.poll, &socket, EventData::new_u64(place as u64), EventFlags::IN)?;
-        load.clients.push(Client { socket, due: None, head: Vec::new(), left: None });
+        let (due, head, left, request) = (None, Vec::new(), None, None);
+        load.clients.push(Client { socket, due, head, left, request });
         // One after the other: what a proxy opens for many at once is not what it needs.
         load.send(place, Instant::now())?;
         while load.clients[place].due.is_some() {
@@ -173,8 +180,9 @@ impl Load {
         let client = &mut self.clients[place];
         client.due = Some(due);
         // A request is far smaller than the room of a socket that has nothing to send.
-        let sent = client.socket.write(&self.request)?;
-        if sent == self.request.len() { Ok(()) } else { Err(io::Error::other("a short write")) }
+        let request = client.request.as_deref().unwrap_or(&self.request.bytes);
+        let sent = client.socket.write(request)?;
+        if sent == request.len() { Ok(()) } else { Err(io::Error::other("a short write")) }
     }
 
     /// What was on the way when the time was over.
@@ -204,7 +212,7 @@ impl Load {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error),
             };
-            if client.take(&self.room[..count])? {
+            if client.take(&self.room[..count], &self.request)? {
                 let due = client.due.take().ok_or_else(|| io::Error::other("not asked for"))?;
                 self.latencies.push(micros(now.saturating_duration_since(due)));
                 whole.push(place);
@@ -214,16 +222,53 @@ impl Load {
     }
 }
 
+/// What is asked.
+struct Request {
+    bytes: Vec<u8>,
+    /// `COOKIE=`, and where its value stands.
+    cookie: Option<(String, usize)>,
+}
+
+const NO_COOKIE: &str = "0000000000000000";
+
+impl Request {
+    fn new(address: &str, path: &str, cookie: Option<&str>) -> Self {
+        let mut text = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n");
+        let cookie = cookie.map(|name| {
+            text.push_str(&format!("Cookie: {name}="));
+            let place = text.len();
+            text.push_str(&format!("{NO_COOKIE}\r\n"));
+            (format!("{name}="), place)
+        });
+        text.push_str("\r\n");
+        Self { bytes: text.into_bytes(), cookie }
+    }
+
+    /// The requests of a client whose reply had this head, if it sets the cookie.
+    fn with_cookie_of(&self, head: &str) -> Option<Box<[u8]>> {
+        let (name, place) = self.cookie.as_ref()?;
+        let set =
+            head.lines().find_map(|line| line.strip_prefix("Set-Cookie: ")?.strip_prefix(name))?;
+        let value = set.split(';').next().unwrap_or_default().as_bytes();
+        let (before, after) = (&self.bytes[..*place], &self.bytes[place + NO_COOKIE.len()..]);
+        Some([before, value, after].concat().into())
+    }
+}
+
 impl Client {
     /// Takes bytes of a reply; true when it is whole.
-    fn take(&mut self, bytes: &[u8]) -> io::Result<bool> {
+    fn take(&mut self, bytes: &[u8], request: &Request) -> io::Result<bool> {
         let mut bytes = bytes;
         if self.left.is_none() {
             self.head.extend_from_slice(bytes);
             let Some(end) = self.head.windows(4).position(|four| four == b"\r\n\r\n") else {
                 return Ok(false);
             };
-            let text = String::from_utf8_lossy(&self.head[..end]).to_ascii_lowercase();
+            let text = String::from_utf8_lossy(&self.head[..end]);
+            if let Some(own) = request.with_cookie_of(&text) {
+                self.request = Some(own);
+            }
+            let text = text.to_ascii_lowercase();
             if !text.starts_with("http/1.1 200") {
                 return Err(io::Error::other(text));
             }

@@ -61,7 +61,8 @@ enum What {
     Main(MainArguments),
     /// HTTP/1 through proxies; writes docs/bench-http.md
     Http(http::HttpArguments),
-    /// Instructions of a request in a pool, bytes of a bound client; writes docs/bench-balance.md
+    /// Instructions of a request in a pool, and of one of HTTP with what balances it; bytes of a bound
+    /// client; writes docs/bench-balance.md
     Balance(balance::BalanceArguments),
     /// Rows into databases and out of them; writes docs/bench-database.md
     Database(database::DatabaseArguments),

@@ -75,6 +75,13 @@ pub(crate) const BENCH: &[Requirement] = &[
 /// What counts instructions.
 pub(crate) const COUNTING: &[Requirement] = &[program("valgrind", "valgrind")];
 
+/// What `cargo xtask bench balance --only http` needs.
+pub(crate) const BENCH_BALANCE: &[Requirement] = &[
+    program("strace", "strace"),
+    program("taskset", "util-linux"),
+    program("valgrind", "valgrind"),
+];
+
 /// What `cargo xtask bench http` needs.
 pub(crate) const BENCH_HTTP: &[Requirement] = &[
     program("haproxy", "haproxy"),

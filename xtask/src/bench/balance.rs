@@ -1,12 +1,14 @@
-//! `bench balance`: what a pool does for a request, by schedule and number of workers, and what a
-//! bound client takes.
+//! `bench balance`: what a pool does for a request, by schedule and number of workers, what a bound
+//! client takes, and what stickiness, health and limits cost a request of HTTP.
+
+mod http;
 
 use super::event::whole_run;
 use super::page::Machine;
+use super::section;
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,10 +17,19 @@ pub(super) struct BalanceArguments {
     /// Requests that the second of two runs takes in more
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1000..))]
     requests: u32,
-    /// Show the page without writing it
+    /// Only this part; the page keeps the other as it was
+    #[arg(long, value_parser = PARTS)]
+    only: Option<String>,
+    /// Show the parts without writing the page
     #[arg(long)]
     dry: bool,
 }
+
+/// Where the results stand.
+const PAGE: &str = "docs/bench-balance.md";
+
+/// What was asked for, in words, and whether it was met.
+type Goals = Vec<(String, bool)>;
 
 const WORKERS: [u32; 3] = [20, 100, 1000];
 const CLIENTS: u32 = 1_000_000;
@@ -55,32 +66,46 @@ impl Line {
     }
 }
 
+/// What can be measured by itself.
+const PARTS: [&str; 2] = ["pool", "http"];
+
 pub(super) fn run(workspace: &Workspace, arguments: &BalanceArguments) -> Result<(), Failure> {
+    let mut missed = Vec::new();
+    for part in PARTS {
+        if arguments.only.as_deref().is_some_and(|only| only != part) {
+            continue;
+        }
+        let (text, goals) = match part {
+            "pool" => pool(workspace, arguments.requests)?,
+            _ => http::measure(workspace)?,
+        };
+        println!("{text}");
+        if !arguments.dry {
+            let Machine { cores, kernel, date, .. } = super::page::machine();
+            let by = format!(
+                "`cargo xtask bench balance --only {part}` on {date}: {cores} cores, Linux {kernel}"
+            );
+            section::put_into(workspace, PAGE, &section::made(&text, &by), "")?;
+        }
+        let said = goals.into_iter().filter(|(_, met)| !met);
+        missed.extend(said.map(|(text, _)| format!("missed: {text}")));
+    }
+    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+}
+
+fn pool(workspace: &Workspace, requests: u32) -> Result<(String, Goals), Failure> {
     requirements::provide(requirements::COUNTING)?;
     let example = ["build", "--release", "-p", "roadstead-pool", "--example", "admit"];
     shell::run(workspace.cargo(example))?;
     let admit = workspace.built("release", "examples/admit");
     let mut lines = Vec::new();
     for (schedule, tree) in SCHEDULES {
-        let each = |workers: &u32| instructions(&admit, schedule, *workers, arguments.requests);
+        let each = |workers: &u32| instructions(&admit, schedule, *workers, requests);
         let counts = WORKERS.iter().map(each).collect::<Result<_, _>>()?;
         lines.push(Line { schedule, tree, counts });
     }
     let bytes = bytes(&admit)?;
-    let command = format!("cargo xtask bench balance --requests {}", arguments.requests);
-    let text = page(&command, &super::page::machine(), &lines, bytes);
-    println!("{text}");
-    if !arguments.dry {
-        let file = "docs/bench-balance.md";
-        fs::write(workspace.root.join(file), &text)
-            .map_err(|error| Failure::new(format!("{file}: {error}")))?;
-        println!("wrote {file}");
-    }
-    let missed: Vec<String> = goals(&lines, bytes)
-        .into_iter()
-        .filter_map(|(text, met)| (!met).then(|| format!("missed: {text}")))
-        .collect();
-    if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+    Ok((section(&lines, bytes), goals(&lines, bytes)))
 }
 
 /// Instructions of one request: what so many more of them add to a run.
@@ -102,7 +127,7 @@ fn bytes(admit: &Path) -> Result<f64, Failure> {
     bytes.ok_or_else(|| Failure::new(format!("no number of bytes in: {said}")))
 }
 
-fn goals(lines: &[Line], bytes: f64) -> Vec<(String, bool)> {
+fn goals(lines: &[Line], bytes: f64) -> Goals {
     let mut goals: Vec<_> = lines
         .iter()
         .map(|line| {
@@ -118,14 +143,12 @@ fn goals(lines: &[Line], bytes: f64) -> Vec<(String, bool)> {
     goals
 }
 
-fn page(command: &str, machine: &Machine, lines: &[Line], bytes: f64) -> String {
-    let Machine { cores, kernel, date, .. } = machine;
-    let mut text = format!(
-        "# Balancing, measured\n\nMade by `{command}` on {date}: {cores} cores, Linux {kernel}. Do not edit it by \
-         hand.\n\nInstructions of one request in `pool` alone, by callgrind: it is taken in, a worker is chosen and \
-         given it, and a slot is released. What so many more requests add to a run, so that the start cancels. The \
+fn section(lines: &[Line], bytes: f64) -> String {
+    let mut text = String::from(
+        "## In a pool alone\n\nInstructions of one request in `pool`, by callgrind: it is taken in, a worker is chosen \
+         and given it, and a slot is released. What so many more requests add to a run, so that the start cancels. The \
          workers have four slots each, half of all are in use, weights are 1, 2 and 3, `decisions` is 0; with `hash` \
-         each request has a key. No sockets, no protocol.\n\n| schedule |"
+         each request has a key. No sockets, no protocol.\n\n| schedule |",
     );
     WORKERS.iter().for_each(|workers| text.push_str(&format!(" {workers} workers |")));
     text.push_str(" 1000 ÷ 20 |\n|---|---|---|---|---|\n");
@@ -136,16 +159,17 @@ fn page(command: &str, machine: &Machine, lines: &[Line], bytes: f64) -> String 
     }
     text.push_str(&format!(
         "\nA client bound by `sticky` takes {bytes:.0} bytes: what the process occupies more with {CLIENTS} of \
-         them, divided by their number.\n\n## What was asked for\n\n"
+         them, divided by their number.\n\n"
     ));
-    for (goal, met) in goals(lines, bytes) {
-        text.push_str(&format!("- {}: {goal}\n", if met { "met" } else { "**missed**" }));
-    }
-    text.push_str(
-        "- not measured yet: HTTP with stickiness, health and limits at most 3 % more user-space instructions and \
-         no more system calls than without\n",
-    );
-    text
+    text + &asked(&goals(lines, bytes))
+}
+
+/// What was asked for, and whether it was met.
+fn asked(goals: &[(String, bool)]) -> String {
+    let line = |(goal, met): &(String, bool)| {
+        format!("- {}: {goal}\n", if *met { "met" } else { "**missed**" })
+    };
+    format!("Asked for:\n\n{}", goals.iter().map(line).collect::<String>())
 }
 
 #[cfg(test)]

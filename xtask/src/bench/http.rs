@@ -6,6 +6,7 @@
 
 mod goals;
 mod instructions;
+mod lines;
 mod page;
 mod subject;
 mod windows;
@@ -19,6 +20,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use subject::Subject;
+
+pub(super) use lines::{CONNECTIONS, Cost, cost};
 
 #[derive(Args, Debug)]
 pub(super) struct HttpArguments {

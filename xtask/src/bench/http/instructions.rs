@@ -17,16 +17,21 @@ const ALLOCATORS: [&str; 6] =
 pub(super) fn measure(ground: &Ground) -> Result<Value, Failure> {
     let mut subjects = serde_json::Map::new();
     for subject in &ground.subjects {
-        let short = count(ground, subject, SHORT)?;
-        let long = count(ground, subject, LONG)?;
-        let requests = (LONG - SHORT) as f64;
-        let instructions = long.0.saturating_sub(short.0) as f64 / requests;
-        let allocations = long.1.saturating_sub(short.1) as f64 / requests;
+        let (instructions, allocations) = of_a_request(ground, subject)?;
         eprintln!("{}: {instructions:.0} instructions, {allocations:.3} allocations", subject.name);
         let counted = json!({ "instructions": instructions, "allocations": allocations });
         subjects.insert(subject.name.clone(), counted);
     }
     Ok(json!({ "connections": CONNECTIONS, "size": 128, "subjects": subjects }))
+}
+
+/// Instructions and allocations of a request.
+pub(super) fn of_a_request(ground: &Ground, subject: &Subject) -> Result<(f64, f64), Failure> {
+    let short = count(ground, subject, SHORT)?;
+    let long = count(ground, subject, LONG)?;
+    let requests = (LONG - SHORT) as f64;
+    let instructions = long.0.saturating_sub(short.0) as f64 / requests;
+    Ok((instructions, long.1.saturating_sub(short.1) as f64 / requests))
 }
 
 /// Instructions and allocations of a whole run.

@@ -24,6 +24,8 @@ pub(super) struct Subject {
     plain: Option<String>,
     /// The processors that it may use.
     cores: &'static str,
+    /// A cookie that its clients bear, and take from replies.
+    cookie: Option<&'static str>,
 }
 
 /// The processor of a proxy alone, and all of them.
@@ -47,6 +49,7 @@ pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, 
             config: Some((text, file)),
             plain: None,
             cores: ALONE,
+            cookie: None,
         }
     };
     let haproxy = config("haproxy.cfg")?;
@@ -66,6 +69,7 @@ pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, 
             config: None,
             plain: None,
             cores: ALONE,
+            cookie: None,
         },
         with("HAProxy", &["haproxy", "-f"], haproxy.replace("    @SPLICE@\n", ""), "haproxy.cfg"),
         with(
@@ -90,7 +94,7 @@ pub(super) fn on_shards(workspace: &Workspace, folder: &Path) -> Result<Vec<Subj
         let text = format!("[daemon]\nshards = {shards}\n{text}");
         let words = vec![roadstead.clone(), "serve".to_owned(), file.clone()];
         let config = Some((text, file));
-        Subject { name: name.to_owned(), words, config, plain: None, cores: ALL }
+        Subject { name: name.to_owned(), words, config, plain: None, cores: ALL, cookie: None }
     };
     Ok([("one shard", 1), ("two shards", 2)].map(subject).to_vec())
 }
@@ -102,7 +106,31 @@ impl Subject {
             .split_once('=')
             .ok_or_else(|| Failure::new("--subject takes NAME=COMMAND with @PORT@ and @SERVER@"))?;
         let words = command.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { name: name.to_owned(), words, config: None, plain: None, cores: ALONE })
+        let name = name.to_owned();
+        Ok(Self { name, words, config: None, plain: None, cores: ALONE, cookie: None })
+    }
+
+    /// Our data plane without the daemon around it, with these lines in its pool, and clients that
+    /// bear this cookie.
+    pub(super) fn ours(
+        workspace: &Workspace,
+        folder: &Path,
+        (name, lines): (&str, &str),
+        cookie: &'static str,
+    ) -> Result<Self, Failure> {
+        let path = workspace.root.join("xtask/peers/roadstead-http.toml");
+        let text = fs::read_to_string(&path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        let file = folder.join("roadstead-lines.toml").display().to_string();
+        let program = workspace.built("release", "examples/serve_file").display().to_string();
+        Ok(Self {
+            name: name.to_owned(),
+            words: vec![program, file.clone()],
+            config: Some((format!("{text}{lines}"), file)),
+            plain: None,
+            cores: ALONE,
+            cookie: Some(cookie),
+        })
     }
 
     /// Its command, or what runs in its place below a tool.
@@ -120,6 +148,7 @@ pub(super) struct Running {
     proxy: Child,
     _origin: Server,
     address: String,
+    cookie: Option<&'static str>,
     /// Anonymous memory before the first client.
     pub(super) memory: u64,
 }
@@ -159,7 +188,8 @@ impl Running {
             .spawn()
             .map_err(failed)?;
         let address = format!("127.0.0.1:{port}");
-        let mut running = Self { proxy, _origin: origin, address, memory: 0 };
+        let cookie = subject.cookie;
+        let mut running = Self { proxy, _origin: origin, address, cookie, memory: 0 };
         if !wait_until(|| TcpStream::connect(&running.address).is_ok()) {
             let said = fs::read_to_string(&log).unwrap_or_default();
             return Err(Failure::new(format!("{} does not listen\n{said}", subject.name)));
@@ -223,6 +253,7 @@ impl Load {
         let mut command = Command::new("taskset");
         command.args(["-c", "1"]).arg(ground.programs.join("http_load"));
         command.args([&running.address, &format!("/{size}"), &connections.to_string()]);
+        command.args(running.cookie);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

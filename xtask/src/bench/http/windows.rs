@@ -2,7 +2,7 @@
 
 use super::subject::{Load, Running, Subject};
 use super::{Ground, Shape, process};
-use crate::bench::system_calls::{self, Counting};
+use crate::bench::system_calls::{self, Calls, Counting};
 use crate::shell::Failure;
 use serde_json::{Value, json};
 use std::thread;
@@ -143,26 +143,37 @@ pub(super) fn calls(ground: &Ground) -> Result<Value, Failure> {
     for size in [128, 16 << 10, 1 << 20] {
         let mut subjects = serde_json::Map::new();
         for subject in &ground.subjects {
-            let running = Running::start(ground, subject, &[])?;
-            let mut load = Load::start(ground, &running, size, connections)?;
             let requests = if size > 1 << 16 { requests / 16 } else { requests };
-            load.run(&format!("count {connections} {requests}"), || {})?;
-            let file = ground.folder.join("calls");
-            let counting = Counting::start(&[running.process()], &file)?;
-            if !crate::bench::server::wait_until(|| process::is_traced(running.process())) {
-                return Err(Failure::new("strace does not attach"));
-            }
-            load.run(&format!("count {connections} {requests}"), || {})?;
-            let calls = counting.finish(&file)?;
+            let calls = counted(ground, subject, size, (connections, requests))?;
             let all: u64 = calls.iter().map(|(_, count)| count).sum();
             let shown = system_calls::shown(&calls, requests as f64);
             eprintln!("{size} bytes, {}: {shown}", subject.name);
             let all = all as f64 / requests as f64;
             subjects.insert(subject.name.clone(), json!({ "all": all, "shown": shown }));
-            drop(load);
-            running.stop()?;
         }
         sizes.insert(size.to_string(), Value::Object(subjects));
     }
     Ok(Value::Object(sizes))
+}
+
+/// The system calls of so many requests, when pools and caches are filled.
+pub(super) fn counted(
+    ground: &Ground,
+    subject: &Subject,
+    size: usize,
+    (connections, requests): (usize, u64),
+) -> Result<Calls, Failure> {
+    let running = Running::start(ground, subject, &[])?;
+    let mut load = Load::start(ground, &running, size, connections)?;
+    load.run(&format!("count {connections} {requests}"), || {})?;
+    let file = ground.folder.join("calls");
+    let counting = Counting::start(&[running.process()], &file)?;
+    if !crate::bench::server::wait_until(|| process::is_traced(running.process())) {
+        return Err(Failure::new("strace does not attach"));
+    }
+    load.run(&format!("count {connections} {requests}"), || {})?;
+    let calls = counting.finish(&file)?;
+    drop(load);
+    running.stop()?;
+    Ok(calls)
 }
