@@ -171,14 +171,14 @@ impl Others {
 
     /// How many links all shards together have to the servers of a pool that all serve.
     pub(crate) fn room(&self, pool: usize) -> Option<Room> {
-        self.fleet.shared(pool).map(|shared| shared.room.clone())
+        self.fleet.shared(pool).map(|shared| shared.room)
     }
 
     /// How many shards serve a pool at home here besides this one, and its tokens; none for one
     /// that its home alone serves.
-    pub(crate) fn shares(&self, pool: usize) -> Option<(u32, &Arc<[pool::Tokens]>)> {
+    pub(crate) fn shares(&self, pool: usize) -> Option<(u32, Vec<Arc<pool::Tokens>>)> {
         let others = u32::try_from(self.out.len() - 1).unwrap_or(u32::MAX);
-        self.fleet.shared(pool).map(|shared| (others, &shared.tokens))
+        self.fleet.shared(pool).map(|shared| (others, shared.tokens))
     }
 
     pub(crate) fn tell(&mut self, shard: u32, crossing: Crossing) {

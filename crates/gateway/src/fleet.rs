@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
 use exchange::SHARDS_MAX;
-use pool::Tokens;
 use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::mail::Mail;
-use crate::plan::shared_slots;
-use crate::servers::Room;
+use crate::plan::shared_servers;
+use crate::shares::Shares;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.
 const WINDOW_MIN: usize = 4 << 10;
@@ -28,17 +27,9 @@ pub struct Fleet {
     listeners: Vec<Listens>,
     window: usize,
     /// By pool, of those that all shards serve.
-    shared: Vec<Option<Shared>>,
+    shared: Vec<Option<Mutex<Shares>>>,
     /// What was drawn for the cookies of all pools.
     secret: Mutex<Option<[u8; 32]>>,
-}
-
-/// What the shards that serve a pool have in common.
-pub(crate) struct Shared {
-    /// The tokens of its workers, by place.
-    pub(crate) tokens: Arc<[Tokens]>,
-    /// Links to them.
-    pub(crate) room: Room,
 }
 
 struct Listens {
@@ -78,9 +69,8 @@ impl Fleet {
             bodies: Arc::default(),
         });
         let shared = configuration.pools.iter().map(|pool| {
-            let slots = shared_slots(pool).filter(|_| count > 1)?;
-            let room = Room::new(&slots);
-            Some(Shared { tokens: slots.into_iter().map(Tokens::new).collect(), room })
+            let (names, slots) = shared_servers(pool).filter(|_| count > 1)?;
+            Shares::default().with(&names, slots).map(Mutex::new)
         });
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
         let names = configuration.pools.iter().map(|pool| pool.name.clone());
@@ -141,8 +131,16 @@ impl Fleet {
 
     /// What all shards have in common of a pool that all serve; none for one that its home alone
     /// serves.
-    pub(crate) fn shared(&self, place: usize) -> Option<&Shared> {
-        self.shared.get(place)?.as_ref()
+    pub(crate) fn shared(&self, place: usize) -> Option<Shares> {
+        let shares = self.shared.get(place)?.as_ref()?;
+        Some(shares.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// What they have in common from now on.
+    pub(crate) fn share(&self, place: usize, shares: Shares) {
+        if let Some(Some(kept)) = self.shared.get(place) {
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = shares;
+        }
     }
 
     /// What is drawn once for all shards: what cookies are made with where nobody gave a secret.

@@ -43,6 +43,7 @@ mod routing;
 mod servers;
 mod session;
 mod shard;
+mod shares;
 mod status;
 mod table;
 mod transport;

@@ -25,7 +25,7 @@ mod takes;
 mod terms;
 
 pub(crate) use balance::BalancePlan;
-pub(crate) use branch::{branch, elsewhere, shared_slots};
+pub(crate) use branch::{branch, elsewhere, shared_servers};
 pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
 pub(crate) use cookie::CookiePlan;
 pub(crate) use listener::listener;
@@ -68,6 +68,8 @@ pub enum PlanError {
         /// Why.
         why: String,
     },
+    /// A pool has had more servers since the daemon started than it may: a place is kept for each.
+    Servers(String),
     /// The handlers of a pool cannot be made.
     Handler {
         /// The pool.
@@ -84,6 +86,10 @@ impl fmt::Display for PlanError {
             Self::NoSecret(why) => write!(f, "no secret can be drawn: {why}"),
             Self::NoSocket(name) => write!(f, "listener `{name}` was given no socket"),
             Self::Route { listener, why } => write!(f, "listener `{listener}`: {why}"),
+            Self::Servers(pool) => {
+                let most = crate::shares::PLACES_MAX;
+                write!(f, "pool `{pool}` has had {most} servers: restart the daemon for others")
+            }
             Self::Handler { pool, why } | Self::Sorry { pool, why } => {
                 write!(f, "pool `{pool}`: {why}")
             }

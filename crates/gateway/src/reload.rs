@@ -10,6 +10,7 @@ use settings::Configuration;
 
 use crate::fleet::Fleet;
 use crate::plan::{self, ListenerPlan, PlanError, PoolPlan, Workshop};
+use crate::shares::Shares;
 
 /// What another configuration means for one shard. Taking it over cannot fail.
 pub struct Reload {
@@ -24,6 +25,8 @@ pub(crate) struct PoolReload {
     pub(crate) plan: PoolPlan,
     /// Its programs are replaced, each once another is ready.
     pub(crate) replaces: bool,
+    /// Where several shards serve it: its servers, by place.
+    pub(crate) shares: Option<Shares>,
 }
 
 impl std::fmt::Debug for Reload {
@@ -34,8 +37,8 @@ impl std::fmt::Debug for Reload {
 
 impl Reload {
     /// What `new` means for each shard of a daemon that serves `old`, in their order. Of both,
-    /// listeners and pools must be the same, in the same order: see [`settings::fixed`] and
-    /// [`settings::in_order_of`].
+    /// listeners and pools must be the same ([`settings::fixed`]), in whatever order: a place means the
+    /// same pool as before.
     ///
     /// # Errors
     /// When a file cannot be read, or handlers cannot be made. Nothing has changed then.
@@ -45,6 +48,9 @@ impl Reload {
         fleet: &Fleet,
         workshop: &dyn Workshop,
     ) -> Result<Vec<Self>, PlanError> {
+        let mut new = new.clone();
+        settings::in_order_of(old, &mut new);
+        let new = &new;
         let places = plan::places(new);
         let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
         let listeners = new.listeners.iter().cloned().enumerate();
@@ -55,14 +61,23 @@ impl Reload {
             })
             .collect::<Result<_, _>>()?;
         let shards = 0..u32::try_from(fleet.length()).unwrap_or(u32::MAX);
+        let shares = new.pools.iter().enumerate().map(|(place, pool)| {
+            let shared = fleet.shared(place).zip(plan::shared_servers(pool));
+            let renewed = shared.map(|(shares, (servers, slots))| shares.with(&servers, slots));
+            renewed.map(|shares| shares.ok_or_else(|| PlanError::Servers(pool.name.clone())))
+        });
+        let shares: Vec<Option<Shares>> =
+            shares.map(Option::transpose).collect::<Result<_, _>>()?;
         let of_shard = |shard: u32| {
-            let pools = old.pools.iter().zip(&new.pools).zip(fleet.homes());
-            let pools = pools.map(|((old, new), home)| {
-                let plan = match home == shard {
-                    true => plan::pool(new.clone(), &places, workshop, &drawn),
-                    false => plan::elsewhere(new.clone()),
+            let pools = old.pools.iter().zip(&new.pools).zip(fleet.homes()).zip(&shares);
+            let pools = pools.map(|(((old, new), home), shares)| {
+                let (pool, shares) = (new.clone(), shares.clone());
+                let plan = match (home == shard, &shares) {
+                    (true, _) => plan::pool(pool, &places, workshop, &drawn),
+                    (false, Some(_)) => plan::branch(pool, &places, workshop, &drawn),
+                    (false, None) => plan::elsewhere(pool),
                 };
-                Ok(PoolReload { plan: plan?, replaces: settings::replaces(old, new) })
+                Ok(PoolReload { plan: plan?, replaces: settings::replaces(old, new), shares })
             });
             Ok(Self {
                 listeners: listeners.clone(),
@@ -70,6 +85,10 @@ impl Reload {
                 drain: new.daemon.drain,
             })
         };
-        shards.map(of_shard).collect()
+        let reloads = shards.map(of_shard).collect::<Result<_, PlanError>>()?;
+        for (place, shares) in shares.into_iter().enumerate() {
+            shares.into_iter().for_each(|shares| fleet.share(place, shares));
+        }
+        Ok(reloads)
     }
 }

@@ -17,6 +17,8 @@ use pool::{
 use random::Random;
 
 const PLACES: u32 = 3;
+/// Servers that there may be at one time or another.
+const NAMES: u32 = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Job {
@@ -46,6 +48,15 @@ enum Mail {
     Token(u32),
     /// From home.
     News(Arc<News>),
+    /// To all.
+    Reload(Arc<Reload>),
+}
+
+/// Other servers, with other slots.
+struct Reload {
+    settings: Settings,
+    words: Vec<Arc<Tokens>>,
+    slots: Vec<u32>,
 }
 
 /// A request in the hands of a server.
@@ -57,8 +68,15 @@ struct InHand {
 struct World {
     random: Random,
     now: Instant,
-    words: Arc<[Tokens]>,
-    slots: u32,
+    settings: Settings,
+    words: Vec<Arc<Tokens>>,
+    /// What each server is called and the slots that it has, by place.
+    names: Vec<String>,
+    slots: Vec<u32>,
+    /// What each may have at once: those above its slots only until they are answered.
+    most: Vec<usize>,
+    /// Shards that have not taken over what they were told.
+    reloading: usize,
     /// The first is the home.
     pools: Vec<Pool<Job>>,
     /// Mail to home from each branch, and from home to each branch.
@@ -105,17 +123,21 @@ impl World {
         #[expect(clippy::disallowed_methods, reason = "a point to start from")]
         let now = Instant::now();
         let slots = settings.slots;
-        let words: Arc<[Tokens]> = (0..PLACES).map(|_| Tokens::new(slots)).collect();
+        let words: Vec<_> = (0..PLACES).map(|_| Arc::new(Tokens::new(slots))).collect();
         let pools = (0..shards).map(|shard| {
             let mut pool = Pool::new(settings.clone(), now, shard as u64);
-            pool.share(Arc::clone(&words), shard == 0);
+            pool.share(words.clone(), shard == 0);
             pool
         });
         let pools = pools.collect();
         let mut world = Self {
             now,
+            settings,
             words,
-            slots,
+            names: (0..PLACES).map(|place| format!("s{place}")).collect(),
+            slots: vec![slots; PLACES as usize],
+            most: vec![slots as usize; PLACES as usize],
+            reloading: 0,
             pools,
             up: (0..shards).map(|_| VecDeque::new()).collect(),
             down: (0..shards).map(|_| VecDeque::new()).collect(),
@@ -153,16 +175,70 @@ impl World {
             branches.for_each(|down| down.push_back(Mail::News(Arc::clone(&news))));
         }
         self.pools[shard].check();
-        for place in 0..PLACES {
-            let at = |it: &&InHand| it.worker.index() == place as usize;
+        for (place, (most, &slots)) in self.most.iter_mut().zip(&self.slots).enumerate() {
+            let at = |it: &&InHand| it.worker.index() == place;
             let seen = self.in_hand.iter().filter(at).count();
-            assert!(seen <= self.slots as usize, "{seen} requests at a server of {}", self.slots);
+            assert!(seen <= *most, "{seen} requests at a server of {slots}");
+            if self.reloading == 0 {
+                *most = seen.max(slots as usize);
+            }
         }
+    }
+
+    /// Servers come and go, and have more slots or fewer.
+    fn order_reload(&mut self) {
+        if self.reloading > 0 {
+            return;
+        }
+        let some = 1 + self.random.number(NAMES - 1);
+        let first = self.random.number(NAMES);
+        let member = |at: u32| Member::new(&format!("s{}", (first + at) % NAMES));
+        let members: Vec<_> = (0..some).map(member).collect();
+        let slots = 1 + self.random.number(3);
+        self.slots.fill(0);
+        for member in &members {
+            let place = self.names.iter().position(|name| *name == member.name);
+            let place = place.unwrap_or_else(|| {
+                self.names.push(member.name.clone());
+                self.words.push(Arc::new(Tokens::new(slots)));
+                self.slots.push(0);
+                self.most.push(0);
+                self.names.len() - 1
+            });
+            self.slots[place] = slots;
+            self.most[place] = self.most[place].max(slots as usize);
+        }
+        self.settings.slots = slots;
+        self.settings.members = members;
+        self.settings.sizing.min = some;
+        self.settings.sizing.max = some;
+        let reload = Arc::new(Reload {
+            settings: self.settings.clone(),
+            words: self.words.clone(),
+            slots: self.slots.clone(),
+        });
+        self.reloading = self.pools.len();
+        if self.pools.len() == 1 || self.random.pick(2) == 0 {
+            // It may be told before or behind the news that come of it.
+            self.take_over(0, &reload);
+            self.follow(0);
+        } else {
+            self.up[1].push_back(Mail::Reload(Arc::clone(&reload)));
+        }
+        let branches = self.down.iter_mut().skip(1);
+        branches.for_each(|down| down.push_back(Mail::Reload(Arc::clone(&reload))));
+    }
+
+    fn take_over(&mut self, shard: usize, reload: &Reload) {
+        let pool = &mut self.pools[shard];
+        pool.handle_slots(self.now, &reload.words, &reload.slots);
+        pool.handle_settings(self.now, reload.settings.clone());
+        self.reloading -= 1;
     }
 
     fn ask(&mut self, shard: usize) {
         self.asked += 1;
-        let some = self.random.number(PLACES);
+        let some = self.random.number(NAMES);
         let named = self.pools[0].berth_named(&format!("s{some}"));
         let named = named.filter(|_| self.random.pick(4) == 0);
         let job = Job { id: self.asked, named };
@@ -214,18 +290,26 @@ impl World {
             match mail {
                 Mail::Request(job) => self.take_in(job),
                 Mail::Token(place) => self.pools[0].handle_token(self.now, place),
+                Mail::Reload(reload) => self.take_over(0, &reload),
                 Mail::News(_) => unreachable!("home sends them"),
             }
             self.follow(0);
         }
-        if let Some(Mail::News(news)) = self.down[shard].pop_front() {
-            self.pools[shard].handle_news(self.now, &news);
-            self.follow(shard);
+        match self.down[shard].pop_front() {
+            Some(Mail::News(news)) => {
+                self.pools[shard].handle_news(self.now, &news);
+                self.follow(shard);
+            }
+            Some(Mail::Reload(reload)) => {
+                self.take_over(shard, &reload);
+                self.follow(shard);
+            }
+            _ => {}
         }
     }
 
     fn order(&mut self) {
-        let name = format!("s{}", self.random.number(PLACES));
+        let name = format!("s{}", self.random.number(NAMES));
         let hands = [Hand::Enabled, Hand::Disabled, Hand::Drained];
         let control = match self.random.pick(2) {
             0 => Control::Weight([None, Some(0), Some(5)][self.random.pick(3)]),
@@ -236,7 +320,7 @@ impl World {
     }
 
     fn retire(&mut self) {
-        let some = self.random.number(PLACES);
+        let some = self.random.number(NAMES);
         let found = self.pools[0].workers().find(|view| view.place == some);
         if let Some(worker) = found.and_then(|view| view.worker)
             && !self.ending.contains(&worker)
@@ -266,6 +350,7 @@ impl World {
             65..90 => self.read(shard),
             90..93 => self.order(),
             93 => self.retire(),
+            95 => self.order_reload(),
             94 => {
                 let on = self.random.pick(2) == 0;
                 self.pools[0].handle_sorry(self.now, on);
@@ -277,7 +362,7 @@ impl World {
 
     /// All mail is read and all is answered.
     fn quiet(&mut self) {
-        for place in 0..PLACES {
+        for place in 0..NAMES {
             let name = format!("s{place}");
             self.pools[0].handle_control(self.now, &name, Control::Hand(Hand::Enabled));
             self.pools[0].handle_control(self.now, &name, Control::Weight(None));
@@ -310,8 +395,8 @@ fn no_slot_is_given_twice_and_no_waiter_is_forgotten_whatever_happens() {
         }
         world.quiet();
         assert_eq!(world.given + world.refused, world.asked, "seed {seed}: each is answered once");
-        for word in world.words.iter() {
-            assert_eq!(word.look(), (false, world.slots), "seed {seed}: all tokens are free again");
+        for (word, &slots) in world.words.iter().zip(&world.slots) {
+            assert_eq!(word.look(), (false, slots), "seed {seed}: all tokens are free again");
         }
         at_branches += world.at_branches;
         given += world.given;
@@ -344,7 +429,7 @@ fn a_slot_that_a_branch_frees_goes_to_whoever_waits_at_home() {
     };
     let mut world = World::of(settings, Random::new(1), 2);
     world.read(1);
-    let slots = u64::from(world.slots * PLACES);
+    let slots = world.slots.iter().map(|&slots| u64::from(slots)).sum();
     (0..slots).for_each(|_| world.ask(1));
     assert_eq!(world.at_branches, slots, "all of them at once");
     let job = Job { id: 99, named: None };

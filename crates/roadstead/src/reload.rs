@@ -113,6 +113,7 @@ fn remark(error: &PlanError) -> Remark {
     let path: &[&str] = match error {
         PlanError::NoPool(pool) | PlanError::Handler { pool, .. } => &["pool", pool],
         PlanError::NoSecret(_) => &[],
+        PlanError::Servers(pool) => &["pool", pool, "servers"],
         PlanError::NoSocket(listener) => &["listener", listener],
         PlanError::Sorry { pool, .. } => &["pool", pool, "sorry"],
         PlanError::Route { listener, .. } => &["listener", listener, "route"],

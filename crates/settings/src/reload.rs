@@ -4,8 +4,7 @@
 //! What it must never know: how the rest is taken over.
 
 use crate::{
-    Balance, Configuration, Daemon, Listener, Pool, Program, Protocol, Remark, Shards, SorryAnswer,
-    Worker,
+    Configuration, Daemon, Listener, Pool, Program, Protocol, Remark, Shards, SorryAnswer, Worker,
 };
 
 /// What of `new` cannot be taken over by a daemon that serves `old`, each at its option of `new`.
@@ -129,11 +128,7 @@ impl Fixed {
             }
         };
         let sorry = alone || other(new).is_none() || other(old) == other(new);
-        match (&old.worker, &new.worker) {
-            // All of it is looked at there.
-            (Worker::Servers(_), Worker::Servers(_)) if !alone => {}
-            _ => self.option(at("sorry"), sorry),
-        }
+        self.option(at("sorry"), sorry);
         match (&old.worker, &new.worker) {
             (Worker::Program(before), Worker::Program(program)) => {
                 // One that serves HTTP is asked as it was when it started.
@@ -142,7 +137,7 @@ impl Fixed {
                 self.program(before, program, &at);
             }
             (Worker::Servers(_), Worker::Servers(_)) if alone => {}
-            (Worker::Servers(_), Worker::Servers(_)) => self.shared(old, new, &at),
+            (Worker::Servers(_), Worker::Servers(_)) => self.servers(old, new, &at),
             (Worker::Database(old), Worker::Database(new)) => {
                 self.option(at("database"), old == new);
             }
@@ -151,42 +146,13 @@ impl Fixed {
         }
     }
 
-    /// What several shards give to the same servers is counted together, from the start.
-    fn shared<'a>(&mut self, old: &Pool, new: &Pool, at: &impl Fn(&'static str) -> [&'a str; 3]) {
-        let Pool { name: _, worker, workers, queue, schedule, batch, then: _, deadline, balance } =
-            new;
-        self.option(at("servers"), old.worker == *worker);
-        self.option(at("workers"), old.workers == *workers);
-        self.option(at("queue"), old.queue == *queue);
-        self.option(at("schedule"), old.schedule == *schedule);
-        self.option(at("batch"), old.batch == *batch);
-        self.option(at("deadline"), old.deadline == *deadline);
-        let Balance {
-            slots_max,
-            hash,
-            sticky,
-            slow_start,
-            health,
-            sorry,
-            fair,
-            priority,
-            priority_step,
-            hold,
-            decisions,
-        } = balance;
-        let old = &old.balance;
-        self.option(at("slots_max"), old.slots_max == *slots_max);
-        self.option(at("hash"), old.hash == *hash);
-        self.option(at("sticky"), old.sticky == *sticky);
-        self.option(at("slow_start"), old.slow_start == *slow_start);
-        self.option(at("health"), old.health == *health);
-        self.option(at("sorry"), old.sorry == *sorry);
-        self.option(at("decisions"), old.decisions == *decisions);
-        let at = |option| ["pool", new.name.as_str(), "queue", option];
-        self.option(at("hold"), old.hold == *hold);
-        self.option(at("fair"), old.fair == *fair);
-        self.option(at("priority"), old.priority == *priority);
-        self.option(at("priority_step"), old.priority_step == *priority_step);
+    /// Servers are served by all shards or by one, from the start.
+    fn servers<'a>(&mut self, old: &Pool, new: &Pool, at: &impl Fn(&'static str) -> [&'a str; 3]) {
+        if old.needs_one_place() != new.needs_one_place() {
+            self.option(at("slots_max"), old.balance.slots_max == new.balance.slots_max);
+            self.option(at("sticky"), old.balance.sticky == new.balance.sticky);
+            self.option(at("batch"), old.batch == new.batch);
+        }
     }
 
     /// How a program is spoken to is what its link was made for.
@@ -303,31 +269,35 @@ program = ["cat"]
     }
 
     #[test]
-    fn on_several_shards_nothing_of_a_pool_of_servers_is_taken_over_without_a_word() {
+    fn on_several_shards_servers_are_served_by_all_or_by_one_from_the_start() {
         let text = TEXT.replacen("shards = 1", "shards = 2", 1);
         let (_, old) = read(&text);
-        for (option, written) in [
-            ("schedule", "schedule = \"hash\""),
-            ("queue", "queue = { length = 9 }"),
-            ("slots_max", "slots_max = 3"),
-            ("slow_start", "slow_start = \"9s\""),
-            ("health", "health = { check = \"tcp\" }"),
-            ("sorry", "sorry = { line = \"x\" }"),
-            ("fair", "queue = { fair = \"source\" }"),
-            ("priority", "queue = { priority = \"header:x\" }"),
-            ("hold", "queue = { hold = \"9s\" }"),
-            ("decisions", "decisions = 9"),
-            ("servers", "server_requests_max = 3"),
+        let cookie = "sticky = { cookie = \"berth\" }";
+        for written in [
+            "schedule = \"hash\"",
+            "queue = { length = 9, hold = \"9s\", fair = \"source\" }",
+            "slow_start = \"9s\"\nhealth = { check = \"tcp\" }",
+            "sorry = { line = \"x\" }",
+            "server_requests_max = 3",
         ] {
-            let (_, new) = read(&text.replacen("sticky", &format!("{written}\nsticky"), 1));
+            let (_, new) = read(&text.replacen(cookie, written, 1));
+            assert_eq!(fixed(&old, &new), [], "{written}");
+        }
+        let fewer = text.replacen("\"127.0.0.1:1\", ", "", 1);
+        assert_eq!(fixed(&old, &read(&fewer).1), []);
+        for (option, written) in [
+            ("slots_max", "sticky = { cookie = \"berth\" }\nslots_max = 3"),
+            ("sticky", "sticky = { key = \"source\" }"),
+            ("sorry", "sticky = { cookie = \"berth\" }\nsorry = { pool = \"jobs\" }"),
+        ] {
+            let (_, new) = read(&text.replacen(cookie, written, 1));
             let remarks = fixed(&old, &new);
             let said: Vec<_> = remarks.iter().map(|it| it.path.last().unwrap()).collect();
             assert_eq!(said, [option], "{written}");
         }
-        let (_, new) = read(&text.replacen("sticky = { cookie = \"berth\" }", "", 1));
-        assert_eq!(fixed(&old, &new).len(), 1);
-        let (_, new) = read(&text.replacen("[\"cat\"]", "[\"cat\"]\nqueue = { length = 9 }", 1));
-        assert_eq!(fixed(&old, &new), [], "programs have one home");
+        let one = text.replacen(cookie, "slots_max = 3", 1);
+        let (_, one_new) = read(&one.replacen("slots_max = 3", "slots_max = 9", 1));
+        assert_eq!(fixed(&read(&one).1, &one_new), [], "its home alone serves it");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::cookies::Cookies;
 use crate::outside::Outside;
 use crate::plan::{CheckPlan, CookiePlan, PoolPlan, WorkersPlan};
 use crate::reload::PoolReload;
+use crate::shares::Shares;
+use crate::workers::Workers;
 
 impl Core {
     /// Takes over other settings of all pools, in their order.
@@ -20,12 +22,8 @@ impl Core {
         outside: &mut Outside,
     ) {
         let now = self.now;
-        for (place, PoolReload { plan, replaces }) in pools.into_iter().enumerate() {
+        for (place, PoolReload { plan, replaces, shares }) in pools.into_iter().enumerate() {
             let served = &mut self.pools[place];
-            if served.branch.is_some() || served.branches > 0 {
-                // What several shards serve together stays as it is: `settings::fixed`.
-                continue;
-            }
             let PoolPlan { name: _, pool, then, mut balance, takes, own: _, workers } = plan;
             served.then = then;
             served.takes = takes;
@@ -35,6 +33,12 @@ impl Core {
             let (check, cookie) = (balance.check.take(), balance.cookie.take());
             served.balance = balance;
             served.dirty = true;
+            if let Some(Shares { tokens, slots, room, .. }) = shares {
+                served.pool.handle_slots(now, &tokens, &slots);
+                if let Workers::Servers(servers) = &mut served.workers {
+                    servers.handle_room(room);
+                }
+            }
             served.pool.handle_settings(now, pool);
             let names = served.names();
             served.workers.handle_plan(workers, &names);

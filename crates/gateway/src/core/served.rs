@@ -1,6 +1,5 @@
 //! A pool with its workers: made from its plan, and ended once nothing can reach it.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use pool::Pool;
@@ -29,7 +28,7 @@ impl ServedPool {
         let (mut branch, mut branches) = (None, 0);
         if let Some((shards, tokens)) = others.shares(place) {
             let is_home = others.elsewhere(place).is_none();
-            pool.share(Arc::clone(tokens), is_home);
+            pool.share(tokens, is_home);
             branch = (!is_home).then(Box::<Branch>::default);
             branches = if is_home { shards } else { 0 };
         }

@@ -2,29 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use settings::{CookieMode, KnownBy, Worker};
+use settings::Worker;
 
 use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Takes, WorkersPlan, Workshop};
 
-/// The slots of each server of a pool that every shard serves; none for a pool that its home alone
-/// serves.
+/// The servers of a pool that every shard serves, as they are called, with the slots of each; none for
+/// a pool that its home alone serves.
 ///
 /// Servers are whoever connects to them, so each shard can have links of its own. What needs one
-/// place stays at home: clients that are bound by a table, a limit of the pool as a whole, and
-/// requests that go on to another pool.
-pub(crate) fn shared_slots(pool: &settings::Pool) -> Option<Vec<u32>> {
+/// place stays at home.
+pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<(Vec<String>, u32)> {
     let Worker::Servers(servers) = &pool.worker else { return None };
-    let balance = &pool.balance;
-    let has_table = balance.sticky.as_ref().is_some_and(|sticky| match &sticky.by {
-        KnownBy::Key(_) => true,
-        KnownBy::Cookie(cookie) => cookie.mode == CookieMode::Passive,
-    });
-    let at_home = has_table
-        || balance.slots_max.is_some()
-        || pool.then.is_some()
-        || pool.batch.rows > 1
-        || !pool.batch.wait.is_zero();
-    (!at_home).then(|| vec![servers.requests_max; servers.servers.len()])
+    let names = || servers.servers.iter().map(|server| super::member(server).name).collect();
+    (!pool.needs_one_place()).then(|| (names(), servers.requests_max))
 }
 
 /// What is served here of a pool that is at home elsewhere and shared.
@@ -66,19 +56,19 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
 mod tests {
     use super::*;
 
-    fn slots(more: &str) -> Option<Vec<u32>> {
+    fn slots(more: &str) -> Option<u32> {
         let text = format!(
             "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"a\"\n\
              [pool.a]\nservers = [\"10.0.0.1:80\", \"10.0.0.2:80\"]\nserver_requests_max = 7\n{more}"
         );
         let source = settings::Source { name: "test".to_owned(), text };
         let configuration = settings::parse(&source, &|_| None).unwrap();
-        shared_slots(&configuration.pools[0])
+        shared_servers(&configuration.pools[0]).map(|(_, slots)| slots)
     }
 
     #[test]
     fn servers_are_shared_unless_something_needs_one_place() {
-        let both = Some(vec![7, 7]);
+        let both = Some(7);
         assert_eq!(slots(""), both);
         assert_eq!(slots("sticky = { cookie = \"berth\" }"), both);
         assert_eq!(slots("schedule = \"hash\"\nsorry = { line = \"x\" }"), both);

@@ -7,26 +7,49 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::Servers;
+
 /// Links of all shards to one server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Count {
     links: AtomicU32,
     /// The slots of the server.
-    slots: u32,
+    slots: AtomicU32,
+}
+
+impl Count {
+    fn slots(&self) -> u32 {
+        self.slots.load(Ordering::Relaxed)
+    }
 }
 
 /// The same of all servers of a pool, by place.
-#[derive(Clone, Debug)]
-pub(crate) struct Room(Arc<[Count]>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Room(Vec<Arc<Count>>);
+
+impl Servers {
+    /// There are more places, or other slots.
+    pub(crate) fn handle_room(&mut self, room: Room) {
+        self.room = Some(room);
+    }
+}
 
 impl Room {
-    pub(crate) fn new(slots: &[u32]) -> Self {
-        Self(slots.iter().map(|&slots| Count { links: AtomicU32::new(0), slots }).collect())
+    /// The same with so many slots by place, and further places.
+    pub(crate) fn with(&self, slots: &[u32]) -> Self {
+        let mut counts = self.0.clone();
+        counts.resize_with(slots.len().max(counts.len()), Arc::default);
+        // A shard that sees it late only closes a link that it need not have closed.
+        let set =
+            |(count, &slots): (&Arc<Count>, &u32)| count.slots.store(slots, Ordering::Relaxed);
+        counts.iter().zip(slots).for_each(set);
+        Self(counts)
     }
 
     /// One link more. True when another must go for it.
     pub(super) fn open(&self, place: usize) -> bool {
-        let more = |count: &Count| count.links.fetch_add(1, Ordering::Relaxed) >= count.slots;
+        let more =
+            |count: &Arc<Count>| count.links.fetch_add(1, Ordering::Relaxed) >= count.slots();
         self.0.get(place).is_some_and(more)
     }
 
@@ -39,7 +62,7 @@ impl Room {
 
     /// Whether there are more than slots.
     pub(super) fn is_short(&self, place: usize) -> bool {
-        let short = |count: &Count| count.links.load(Ordering::Relaxed) > count.slots;
+        let short = |count: &Arc<Count>| count.links.load(Ordering::Relaxed) > count.slots();
         self.0.get(place).is_some_and(short)
     }
 }
@@ -50,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_link_beyond_the_slots_asks_for_another_to_go() {
-        let room = Room::new(&[2, 1]);
+        let room = Room::default().with(&[2, 1]);
         assert_eq!([room.open(0), room.open(0), room.open(0)], [false, false, true]);
         assert!(room.is_short(0) && !room.is_short(1));
         room.close(0);

@@ -28,8 +28,12 @@ impl<P: Payload> Pool<P> {
         let waited_for = self.roster.places().filter(|place| self.queue.bound(*place) > 0);
         let waited_for: Vec<_> =
             waited_for.map(|place| (place, self.roster.named_berth(place))).collect();
-        let vacant = |place| self.workers.is_vacant(place);
+        // Where several shards serve it, a place is the same worker's on all of them.
+        let is_shared = self.shared.is_some();
+        let vacant = |place| !is_shared && self.workers.is_vacant(place);
         let undeclared = self.roster.declare(settings, vacant);
+        self.tell_new_places();
+        let settings = &self.settings;
         self.free.handle_settings(settings.schedule, measure(settings));
         self.sorry.handle_settings(settings.sorry);
         self.queue.handle_step(settings.priority_step);

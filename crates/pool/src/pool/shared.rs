@@ -10,7 +10,12 @@
 //!                       + tokens on their way home
 //! ```
 //!
+//! Tokens that are owed because a worker has fewer slots than it had are kept back as they come
+//! ([`slots`]).
+//!
 //! A hand is empty when an event has been dealt with, unless somebody waits for what is in it.
+
+mod slots;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,6 +63,8 @@ pub struct News {
 struct Hand {
     /// Tokens that no request has.
     tokens: u32,
+    /// At home: tokens that are too many, and kept back when they come.
+    owed: u32,
     /// There was none to be had: at home its word is closed since.
     out: bool,
     /// It is in `touched`.
@@ -67,8 +74,10 @@ struct Hand {
 /// What a pool has to do with the same pool on other shards.
 #[derive(Debug)]
 pub(super) struct Shared {
-    words: Arc<[Tokens]>,
-    /// Slots of all workers.
+    words: Vec<Arc<Tokens>>,
+    /// The slots that each worker has, by place.
+    allotted: Vec<u32>,
+    /// Slots of all workers, those that are owed among them.
     slots: u64,
     is_home: bool,
     hands: Vec<Hand>,
@@ -83,7 +92,7 @@ pub(super) struct Shared {
 impl Shared {
     fn hand(&mut self, place: u32) -> Option<(&mut Hand, &Tokens)> {
         let word = self.words.get(place as usize)?;
-        Some((self.hands.get_mut(place as usize)?, word))
+        Some((self.hands.get_mut(place as usize)?, &**word))
     }
 
     /// Whether no token of this worker can be had.
@@ -121,6 +130,11 @@ impl Shared {
     fn give_back(&mut self, place: u32) -> bool {
         let is_home = self.is_home;
         let Some((hand, word)) = self.hand(place) else { return false };
+        if is_home && hand.owed > 0 {
+            hand.owed -= 1;
+            self.slots -= 1;
+            return false;
+        }
         if is_home && hand.out {
             hand.tokens += 1;
             return false;
@@ -136,6 +150,9 @@ impl Shared {
     fn let_go(&mut self, place: u32) -> u32 {
         let is_home = self.is_home;
         let Some((hand, word)) = self.hand(place) else { return 0 };
+        if hand.owed > 0 {
+            return 0;
+        }
         let tokens = std::mem::take(&mut hand.tokens);
         if is_home && hand.out {
             hand.out = false;
@@ -157,12 +174,14 @@ impl Shared {
 impl<P: Payload> Pool<P> {
     /// From now on its workers are shared with other shards: the tokens of each, by place, as many
     /// as it has slots. To be called before any worker has started.
-    pub fn share(&mut self, words: Arc<[Tokens]>, is_home: bool) {
-        let slots = words.iter().map(|word| u64::from(word.look().1)).sum();
+    pub fn share(&mut self, words: Vec<Arc<Tokens>>, is_home: bool) {
+        let allotted: Vec<u32> = words.iter().map(|word| word.look().1).collect();
+        let slots = allotted.iter().map(|&slots| u64::from(slots)).sum();
         let hands = vec![Hand::default(); words.len()];
         let news = News { gives: false, places: Vec::new() };
         self.shared = Some(Box::new(Shared {
             words,
+            allotted,
             slots,
             is_home,
             hands,
@@ -442,7 +461,8 @@ impl<P: Payload> Pool<P> {
             if shared.is_home {
                 let (closed, _) = shared.words[place as usize].look();
                 assert_eq!(closed, hand.out, "home knows what it has closed");
-                assert!(waited_for || !hand.out, "a closed word is waited for");
+                assert!(waited_for || hand.owed > 0 || !hand.out, "a closed word is waited for");
+                assert!(hand.owed == 0 || hand.out && hand.tokens == 0, "what is owed is to come");
             }
         }
         assert!(shared.is_home || self.queue.is_empty(), "nobody waits at a branch");

@@ -28,6 +28,21 @@ pub struct Pool {
     pub balance: Balance,
 }
 
+impl Pool {
+    /// Whether something of it needs one place, so that its home alone serves it: clients that are
+    /// bound by a table, a limit of the pool as a whole, batches, and requests that go on to another
+    /// pool.
+    #[must_use]
+    pub fn needs_one_place(&self) -> bool {
+        let has_table = self.balance.sticky.as_ref().is_some_and(|sticky| match &sticky.by {
+            crate::KnownBy::Key(_) => true,
+            crate::KnownBy::Cookie(cookie) => cookie.mode == crate::CookieMode::Passive,
+        });
+        let batches = self.batch.rows > 1 || !self.batch.wait.is_zero();
+        has_table || batches || self.balance.slots_max.is_some() || self.then.is_some()
+    }
+}
+
 /// What the workers of a pool are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Worker {

@@ -45,9 +45,22 @@ impl Drop for Stops<'_> {
 
 #[test]
 fn servers_come_and_go_under_load_and_no_request_fails() {
+    come_and_go(1);
+}
+
+#[test]
+fn servers_that_several_shards_serve_come_and_go_under_load_and_no_request_fails() {
+    come_and_go(2);
+    come_and_go(4);
+}
+
+fn come_and_go(shards: u32) {
     let [a, b, c] = ["a", "b", "c"].map(|name| named(&format!("<{name}>")));
     let folder = folder();
-    let text = |pool: &str| configuration("", &format!("schedule = \"least-outstanding\"\n{pool}"));
+    let text = |pool: &str| {
+        let text = configuration("", &format!("schedule = \"least-outstanding\"\n{pool}"));
+        text.replacen("shards = 1", &format!("shards = {shards}"), 1)
+    };
     let daemon = Daemon::serve(folder.path(), &text(&servers(&[(&a, 1), (&b, 1)])));
     let (stop, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {

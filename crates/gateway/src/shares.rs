@@ -1,0 +1,70 @@
+//! What the shards that serve a pool of servers together have in common.
+//!
+//! What it is: the words of its servers and the count of links to each, by a place that is kept for a
+//! server as long as the daemon runs. What it must never know: a stream, a request.
+
+use std::sync::Arc;
+
+use pool::Tokens;
+
+use crate::servers::Room;
+
+/// Servers that a pool may have had. Each costs some 200 bytes a shard, also when it has left.
+pub(crate) const PLACES_MAX: usize = 4096;
+
+/// Of one pool. Clones have the same words and counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shares {
+    /// What each is called, by place.
+    names: Vec<String>,
+    /// The slots of each; none: it left.
+    pub(crate) slots: Vec<u32>,
+    pub(crate) tokens: Vec<Arc<Tokens>>,
+    /// Links to them.
+    pub(crate) room: Room,
+}
+
+impl Shares {
+    /// The same pool with these servers, each with so many slots. Those that are new come behind, in
+    /// their order, as in the pool itself. None when there have been too many.
+    pub(crate) fn with(&self, servers: &[String], slots: u32) -> Option<Self> {
+        let mut shares = self.clone();
+        shares.slots.fill(0);
+        for name in servers {
+            match shares.names.iter().position(|it| it == name) {
+                Some(place) => shares.slots[place] = slots,
+                None => {
+                    shares.names.push(name.clone());
+                    shares.slots.push(slots);
+                    shares.tokens.push(Arc::new(Tokens::new(slots)));
+                }
+            }
+        }
+        shares.room = self.room.with(&shares.slots);
+        (shares.names.len() <= PLACES_MAX).then_some(shares)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_keeps_its_place_and_its_word() {
+        let names = |all: &[&str]| all.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let first = Shares::default().with(&names(&["a", "b"]), 2).unwrap();
+        assert!(first.tokens[1].take());
+        let next = first.with(&names(&["c", "b"]), 3).unwrap();
+        assert_eq!((next.names.len(), &next.slots[..]), (3, &[0, 3, 3][..]));
+        let left: Vec<u32> = next.tokens.iter().map(|word| word.look().1).collect();
+        assert_eq!(
+            left,
+            [2, 1, 3],
+            "what is taken stays so; the home of the pool adds what is more"
+        );
+        let back = next.with(&names(&["a"]), 1).unwrap();
+        assert_eq!((back.names.len(), &back.slots[..]), (3, &[1, 0, 0][..]));
+        let many: Vec<String> = (0..=PLACES_MAX).map(|number| number.to_string()).collect();
+        assert!(back.with(&many, 1).is_none());
+    }
+}
