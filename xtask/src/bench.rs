@@ -90,7 +90,7 @@ struct MainArguments {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
     /// Only this part; `lines` and `rows` then write nothing, others their section of the page
-    #[arg(long, value_parser = ["lines", "rows", "accepts", "saturated", "growth"])]
+    #[arg(long, value_parser = ["lines", "rows", "accepts", "saturated", "growth", "instructions"])]
     only: Option<String>,
     /// Show the table without writing the page
     #[arg(long)]
@@ -176,6 +176,9 @@ fn run_main(workspace: &Workspace, arguments: &MainArguments) -> Result<(), Fail
     }
     if wanted("growth") {
         put("growth", &growth::measure(&ground, &bare_echo(workspace)?)?)?;
+    }
+    if wanted("instructions") {
+        put("instructions", &growth::instructions(&ground, &bare_echo(workspace)?)?)?;
     }
     verdict(&rows)
 }

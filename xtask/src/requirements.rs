@@ -70,6 +70,7 @@ pub(crate) const BENCH: &[Requirement] = &[
     perl_module("IO::Multiplex", "libio-multiplex-perl"),
     program("sqlite3", "sqlite3"),
     program("strace", "strace"),
+    program("perf", "linux-perf"),
 ];
 
 /// What counts instructions.

@@ -40,6 +40,7 @@ type Cells = [Cell; CONNECTIONS.len()];
 enum What {
     Cpu,
     Calls,
+    Instructions,
 }
 
 /// All rounds; gives the section of the page.
@@ -65,6 +66,35 @@ pub(super) fn measure(ground: &Ground, bare: &Path) -> Result<String, Failure> {
     Ok(section(&all))
 }
 
+/// Instructions a request, counted in one run of each side at each number of connections; gives the
+/// section of the page. They do not depend on what else the machine does.
+pub(super) fn instructions(ground: &Ground, bare: &Path) -> Result<String, Failure> {
+    let mut all = [[0.0; CONNECTIONS.len()]; 2];
+    for (side, counts) in all.iter_mut().enumerate() {
+        for (at, connections) in CONNECTIONS.into_iter().enumerate() {
+            let server = server(ground, side, bare)?;
+            counts[at] = sample(ground, server, connections, What::Instructions)?;
+            eprintln!("{}, {connections}: {:.0} instructions", NAMES[side], counts[at]);
+        }
+    }
+    let mut text = format!(
+        "## Instructions with the connections\n\n\
+         The loads of *Growth with the connections*, of the same processes, outside the kernel, counted by perf in one window of \
+         {} s each.\n\n\
+         | Connections | Roadstead | × at {first} | bare loop | × at {first} |\n|---|---|---|---|---|\n",
+        ground.seconds,
+        first = CONNECTIONS[0],
+    );
+    for (at, connections) in CONNECTIONS.into_iter().enumerate() {
+        text.push_str(&format!("| {connections} |"));
+        for counts in &all {
+            text.push_str(&format!(" {:.0} | {:.2} |", counts[at], counts[at] / counts[0]));
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
 /// A server and the programs behind it.
 fn server(ground: &Ground, side: usize, bare: &Path) -> Result<(Server, Vec<u32>), Failure> {
     if side == 0 {
@@ -83,7 +113,7 @@ fn sample(
     let own = server.own(&workers);
     let open = || process::descriptors(server.process()).unwrap_or_default();
     let full = open() + usize::try_from(connections).expect("a count of connections is small");
-    let rate = f64::from(if what == What::Cpu { RATE } else { RATE_COUNTED });
+    let rate = f64::from(if what == What::Calls { RATE_COUNTED } else { RATE });
     let plan = Plan {
         connections,
         rate: Some(rate / f64::from(connections)),
@@ -101,6 +131,7 @@ fn sample(
     let sum = match what {
         What::Cpu => cpu_us(&own, window),
         What::Calls => calls(&own, window, &ground.folder.join("calls.txt")),
+        What::Instructions => counted(&own, window),
     }?;
     if open() < full || !load.is_running() {
         return Err(Failure::new("clients left within the window"));
@@ -122,6 +153,21 @@ fn cpu_us(own: &[u32], window: Duration) -> Result<f64, Failure> {
     Ok((cpu()? - before) as f64 / 1e3 / begun.elapsed().as_secs_f64())
 }
 
+/// Instructions of these processes outside the kernel in a second of the window.
+fn counted(own: &[u32], window: Duration) -> Result<f64, Failure> {
+    let processes: Vec<String> = own.iter().map(u32::to_string).collect();
+    let mut command = Command::new("perf");
+    command.args(["stat", "-x,", "-e", "instructions:u", "-p", &processes.join(","), "--"]);
+    command.args(["sleep", &window.as_secs_f64().to_string()]);
+    let output = command.output().map_err(|error| Failure::new(format!("perf: {error}")))?;
+    // It tells its counts on standard error: `COUNT,,instructions:u,…`.
+    let said = String::from_utf8_lossy(&output.stderr);
+    let count = said.lines().find_map(|line| line.split(',').next()?.parse::<f64>().ok());
+    let count =
+        count.ok_or_else(|| Failure::new(format!("perf counts no instructions: {said}")))?;
+    Ok(count / window.as_secs_f64())
+}
+
 /// System calls of these processes in a second of the window.
 fn calls(own: &[u32], window: Duration, file: &Path) -> Result<f64, Failure> {
     let counting = Counting::start(own, file)?;
@@ -141,7 +187,7 @@ fn section(all: &[Cells; 2]) -> String {
          {RATE} lines a second in all, paced, on more and more connections: the daemon of *Lines to programs* beside \
          `crates/event/examples/echo_bare.rs`, which has no programs behind it, under the same clients. What counts is how each \
          grows, within a round. Requests are counted by the pace, which each run must have kept. System calls are counted by strace in \
-         a further run at {RATE_COUNTED} a second. Instructions are not counted here.\n\n\
+         a further run at {RATE_COUNTED} a second.\n\n\
          | Connections | CPU µs a request, Roadstead | × at {first} | bare loop | × at {first} | system calls a request, Roadstead | bare loop |\n\
          |---|---|---|---|---|---|---|\n",
         first = CONNECTIONS[0],
