@@ -311,9 +311,7 @@ impl Servers {
             up.push(Upward::Broken { refusal });
         }
         let Some(flight) = flight else { return };
-        let budget = reached == Reached::Server
-            && !matches!(fault, Fault::Late | Fault::Broken(_))
-            && self.budget.spend();
+        let budget = reached == Reached::Server && fault != Fault::Late && self.budget.spend();
         let mut again = retry::then(reached, flight.passed, flight.form, budget);
         if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
             again = Then::Again;
@@ -327,7 +325,8 @@ impl Servers {
             let form = Form { tries, ..flight.form };
             up.push(Upward::Again { id: flight.id, body: flight.body, form });
         } else if !flight.abandoned {
-            let phase = if reached == Reached::Reply { Phase::Reply } else { Phase::Work };
+            let speaks = reached == Reached::Reply || matches!(fault, Fault::Broken(_));
+            let phase = if speaks { Phase::Reply } else { Phase::Work };
             let outcome = Outcome::ended(fault.cause(), phase, &fault.text(&address));
             up.push(Upward::Answered { id: flight.id, outcome });
         }

@@ -86,7 +86,7 @@ pub(super) struct Flight {
     pub(super) abandoned: bool,
     /// Its client does not take the reply at the moment.
     pub(super) held: bool,
-    /// A byte of the reply came.
+    /// A head of the reply went on. Whatever came before one was nobody's.
     begun: bool,
     /// It was said that much is to come.
     long: bool,
@@ -201,7 +201,6 @@ impl Link {
             // It speaks though nothing was asked: nothing that it says is anybody's.
             return Step::Fault(Fault::Broken(Refusal::StatusLine));
         };
-        flight.begun = true;
         loop {
             match &mut flight.reply {
                 Reply::Head => match read_head(&mut self.scan, data, flight.form, limits) {
@@ -212,9 +211,11 @@ impl Link {
                         if flight.interim > limits.interim {
                             return Step::Fault(Fault::Broken(Refusal::Interim));
                         }
+                        flight.begun = true;
                         up.push(Upward::Head { id: flight.id, head: Carried::new(head) });
                     }
                     Ok(Some(head)) => {
+                        flight.begun = true;
                         flight.keep = head.connection.keep_alive;
                         flight.reply = if head.status == 101 {
                             Reply::Switched

@@ -10,9 +10,9 @@ const TRIES_MAX: u8 = 3;
 pub(super) enum Reached {
     /// Nothing of it left us: no connection was made, or the kernel took no byte.
     Nobody,
-    /// The kernel took bytes of it, and no byte of the reply came.
+    /// The kernel took bytes of it, and nothing of a reply went on: none came, or what came was none.
     Server,
-    /// Bytes of the reply came.
+    /// A head of the reply went on.
     Reply,
 }
 

@@ -197,6 +197,31 @@ fn what_breaks_a_rule_is_refused_and_nothing_behind_it_is_read() {
 }
 
 #[test]
+fn what_is_no_reply_is_repeated_elsewhere_where_it_may_be() {
+    let answers = [
+        ("/get", Answer::Bytes(b"HTTP/1.1 2OO OK\nContent-Length: -1\n\n".to_vec())),
+        ("/half", Answer::Last(b"HTTP/1.1 200 OK\r\nContent-Le".to_vec())),
+        ("/post", Answer::Bytes(b"HELLO\r\n\r\n".to_vec())),
+    ];
+    let (wrong, right) = (Server::start(&answers), Server::start(&[]));
+    let servers = format!("servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]", wrong.port, right.port);
+    let (_folder, daemon) = serve_pool("", &servers);
+    for path in ["/get", "/half"].repeat(8) {
+        assert_eq!(
+            status(&talk(&daemon, format!("GET {path} HTTP/1.1\r\n{CLOSE}"))),
+            "200",
+            "{path}"
+        );
+    }
+    assert!(!wrong.heads("/get").is_empty() && !wrong.heads("/half").is_empty());
+    for _ in 0..4 {
+        talk(&daemon, format!("POST /post HTTP/1.1\r\nContent-Length: 0\r\n{CLOSE}"));
+    }
+    let given = wrong.heads("/post").len() + right.heads("/post").len();
+    assert_eq!(given, 4, "it may have taken effect: it is not made again");
+}
+
+#[test]
 fn a_server_that_misbehaves_costs_its_request_and_no_other() {
     let server = Server::start(&[
         ("/reset", Answer::Reset),
@@ -207,7 +232,8 @@ fn a_server_that_misbehaves_costs_its_request_and_no_other() {
         ("/silence", Answer::Silence),
     ]);
     let (_folder, daemon) = serve(&server, "", "deadline = \"300ms\"");
-    for round in 0..10 {
+    // Each round takes two of the twenty retries that are in hand.
+    for round in 0..5 {
         let get = |path: &str| talk(&daemon, format!("GET {path} HTTP/1.1\r\n{CLOSE}"));
         assert_eq!(status(&get("/garbage")), "502");
         let short = get("/short");
