@@ -74,7 +74,8 @@ fn bind(listen: &Address) -> io::Result<(Address, Socket)> {
             socket.set_nonblocking(true)?;
             Ok((Address::Unix(path.clone()), Socket::Unix(socket)))
         }
-        Address::Inherited(_) => {
+        // The settings have names of servers only.
+        Address::Inherited(_) | Address::Named(_) => {
             Err(io::Error::new(io::ErrorKind::Unsupported, "only listeners can be handed over"))
         }
     }

@@ -15,6 +15,7 @@
 
 mod probe;
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use event::{Calls, Data, DeadlineName, Reason, StreamId, StreamLimits};
@@ -22,7 +23,7 @@ use exchange::{Outcome, Verdict as Verdicts, WorkerId};
 use spawn::Stop;
 
 use crate::outside::Outside;
-use crate::plan::{CheckPlan, ProbePlan};
+use crate::plan::{CheckPlan, ProbePlan, check_address};
 use crate::upward::Upward;
 
 use probe::{Seen, Verdict};
@@ -126,6 +127,14 @@ impl Checks {
                 target.due = target.due.min(target.due.and_then(|_| now.checked_add(soon)));
                 self.hasten(target_time(&self.targets[place]));
             }
+        }
+    }
+
+    /// A server that has a name has another address: it is looked at there from now on.
+    pub(crate) fn handle_moved(&mut self, name: &str, to: SocketAddr) {
+        let CheckPlan { addresses, names, port, .. } = &mut self.plan;
+        for (address, _) in addresses.iter_mut().zip(names).filter(|(_, it)| *it == name) {
+            *address = check_address(&event::Address::Internet(to), *port);
         }
     }
 

@@ -12,7 +12,8 @@ use exchange::SHARDS_MAX;
 use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::mail::Mail;
-use crate::plan::shared_servers;
+use crate::names::{self, Lookup, Names};
+use crate::plan::{PlanError, shared_servers};
 use crate::shares::Shares;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.
@@ -30,6 +31,14 @@ pub struct Fleet {
     shared: Vec<Option<Mutex<Shares>>>,
     /// What was drawn for the cookies of all pools.
     secret: Mutex<Option<[u8; 32]>>,
+    /// Where servers are that have names.
+    names: Arc<Names>,
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.names.end();
+    }
 }
 
 struct Listens {
@@ -55,6 +64,19 @@ impl Fleet {
     /// When there is none, or more than [`SHARDS_MAX`].
     #[must_use]
     pub fn new(mailboxes: Vec<Mailbox<Mail>>, configuration: &Configuration) -> Arc<Self> {
+        Self::with_lookup(mailboxes, configuration, None)
+    }
+
+    /// The same; names of servers are looked up in this way, and not with the system's resolver.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    #[must_use]
+    pub fn with_lookup(
+        mailboxes: Vec<Mailbox<Mail>>,
+        configuration: &Configuration,
+        lookup: Option<Lookup>,
+    ) -> Arc<Self> {
         let count = u32::try_from(mailboxes.len()).unwrap_or(u32::MAX);
         assert!((1..=SHARDS_MAX).contains(&count), "1 to {SHARDS_MAX} shards");
         let homes = homes(configuration, count);
@@ -73,14 +95,16 @@ impl Fleet {
             Shares::default().with(&names, slots).map(Mutex::new)
         });
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
-        let names = configuration.pools.iter().map(|pool| pool.name.clone());
+        let pools = configuration.pools.iter().map(|pool| pool.name.clone());
+        let names = Names::new(lookup.unwrap_or_else(names::system), mailboxes.clone());
         Arc::new(Self {
+            names,
             mailboxes,
             shared: shared.collect(),
             secret: Mutex::new(None),
             listeners: listeners.collect(),
             window: (smallest.unwrap_or(WINDOW_MAX) / 4).clamp(WINDOW_MIN, WINDOW_MAX),
-            pools: names.zip(homes.iter().copied()).collect(),
+            pools: pools.zip(homes.iter().copied()).collect(),
         })
     }
 
@@ -153,6 +177,27 @@ impl Fleet {
         std::fs::File::open("/dev/urandom")?.read_exact(&mut drawn)?;
         *secret = Some(drawn);
         Ok(drawn)
+    }
+
+    /// Looks up the names of servers in a configuration that are not known yet. May block.
+    ///
+    /// # Errors
+    /// When one of them has no address.
+    pub fn look_up(&self, configuration: &Configuration) -> Result<(), PlanError> {
+        self.names.look_up(configuration)
+    }
+
+    /// Has the names of this configuration, which is in force from now on, looked up again at their
+    /// intervals, on a thread of its own.
+    ///
+    /// # Errors
+    /// When the system refuses the thread.
+    pub fn watch_names(&self, configuration: &Configuration) -> io::Result<()> {
+        self.names.watch(configuration)
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Bytes of one request's parts that may be on their way between two shards.

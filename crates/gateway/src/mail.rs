@@ -1,5 +1,6 @@
 //! What other threads send to a shard.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use exchange::{Batch, Outcome, Slice, WorkerId};
@@ -83,6 +84,13 @@ pub enum Mail {
         /// thread; must not block.
         reply: Box<dyn FnOnce(bool) + Send>,
     },
+    /// A server that has a name has another address.
+    Moved {
+        /// The name with its port, as the settings have it.
+        name: Arc<str>,
+        /// Where it listens now.
+        to: SocketAddr,
+    },
     /// From another shard.
     Shard {
         /// Which.
@@ -109,6 +117,7 @@ impl std::fmt::Debug for Mail {
             Self::Status(_) => "Status",
             Self::Recycle { .. } => "Recycle",
             Self::Reload { .. } => "Reload",
+            Self::Moved { .. } => "Moved",
             Self::Shard { .. } => "Shard",
             Self::Drain => "Drain",
             Self::Stop => "Stop",

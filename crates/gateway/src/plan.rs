@@ -13,6 +13,8 @@ use event::StreamLimits;
 use settings::{Configuration, Worker};
 use wire::Marks;
 
+use crate::names::Names;
+
 mod balance;
 mod branch;
 mod check;
@@ -26,7 +28,7 @@ mod terms;
 
 pub(crate) use balance::BalancePlan;
 pub(crate) use branch::{branch, elsewhere, shared_servers};
-pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan};
+pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan, check_address};
 pub(crate) use cookie::CookiePlan;
 pub(crate) use listener::listener;
 pub(crate) use page::{Page, SorryPlan};
@@ -70,6 +72,15 @@ pub enum PlanError {
     },
     /// A pool has had more servers since the daemon started than it may: a place is kept for each.
     Servers(String),
+    /// A server of a pool has a name, and no address is found for it.
+    Name {
+        /// The pool.
+        pool: String,
+        /// The name, with its port.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// The handlers of a pool cannot be made.
     Handler {
         /// The pool.
@@ -89,6 +100,9 @@ impl fmt::Display for PlanError {
             Self::Servers(pool) => {
                 let most = crate::shares::PLACES_MAX;
                 write!(f, "pool `{pool}` has had {most} servers: restart the daemon for others")
+            }
+            Self::Name { pool, name, why } => {
+                write!(f, "pool `{pool}`: `{name}` cannot be looked up: {why}")
             }
             Self::Handler { pool, why } | Self::Sorry { pool, why } => {
                 write!(f, "pool `{pool}`: {why}")
@@ -243,8 +257,21 @@ pub(crate) fn places(configuration: &Configuration) -> BTreeMap<String, usize> {
     configuration.pools.iter().enumerate().map(|(place, pool)| (pool.name.clone(), place)).collect()
 }
 
-fn servers_plan(servers: settings::Servers, deadline: Duration, checked: bool) -> ServersPlan {
-    let settings::Servers { servers, requests_max: _, connect, between, total, keep } = servers;
+fn servers_plan(
+    servers: settings::Servers,
+    (pool, deadline, checked): (&str, Duration, bool),
+    names: &Names,
+) -> Result<ServersPlan, PlanError> {
+    let settings::Servers {
+        servers,
+        requests_max: _,
+        connect,
+        between,
+        total,
+        keep,
+        // It is for whoever looks names up.
+        resolve: _,
+    } = servers;
     let address = |settings::Server { address, weight: _, backup: _ }| {
         let shown = address.to_string();
         let to = match address {
@@ -252,11 +279,19 @@ fn servers_plan(servers: settings::Servers, deadline: Duration, checked: bool) -
             settings::Address::Unix(path) => event::Address::Unix(path),
             // The checks refuse it: nobody hands a connection over.
             settings::Address::Inherited(name) => event::Address::Unix(name.into()),
+            settings::Address::Named(name) => {
+                let found = names.address(&name).map(event::Address::Internet);
+                found.ok_or_else(|| PlanError::Name {
+                    pool: pool.to_owned(),
+                    name: name.to_string(),
+                    why: "it was not looked up".to_owned(),
+                })?
+            }
         };
-        (to, shown)
+        Ok((to, shown))
     };
-    ServersPlan {
-        addresses: servers.into_iter().map(address).collect(),
+    Ok(ServersPlan {
+        addresses: servers.into_iter().map(address).collect::<Result<_, _>>()?,
         reply: wire::http1::Limits::REPLY,
         limits: StreamLimits::default(),
         connect,
@@ -267,7 +302,7 @@ fn servers_plan(servers: settings::Servers, deadline: Duration, checked: bool) -
         checked,
         is_hosted: false,
         is_branch: false,
-    }
+    })
 }
 
 fn member(server: &settings::Server) -> pool::Member {
@@ -288,13 +323,19 @@ const SERVER_SETTLE: Duration = Duration::from_secs(1);
 /// How long a handler's thread must live to count as having started well.
 const HANDLER_SETTLE: Duration = Duration::from_secs(1);
 
-/// `drawn` is what cookies are made with where nobody gave a secret.
-pub(crate) fn pool(
-    pool: settings::Pool,
-    places: &BTreeMap<String, usize>,
-    workshop: &dyn Workshop,
-    drawn: &[u8],
-) -> Result<PoolPlan, PlanError> {
+/// What pools are made ready with.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) places: &'a BTreeMap<String, usize>,
+    pub(crate) workshop: &'a dyn Workshop,
+    /// What cookies are made with where nobody gave a secret.
+    pub(crate) drawn: &'a [u8],
+    /// Where servers are that have names.
+    pub(crate) names: &'a Names,
+}
+
+pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, PlanError> {
+    let Site { places, workshop, drawn, names: _ } = site;
     let whole = pool.clone();
     let settings::Pool { name, worker, workers, queue, schedule, batch, then, deadline, balance } =
         pool;
@@ -321,7 +362,7 @@ pub(crate) fn pool(
             members = servers.servers.iter().map(member).collect();
             let slots = servers.requests_max;
             let checked = balance.health.check.is_some();
-            let plan = Box::new(servers_plan(servers, deadline, checked));
+            let plan = Box::new(servers_plan(servers, (&name, deadline, checked), site.names)?);
             addresses.clone_from(&plan.addresses);
             (
                 slots,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use settings::Configuration;
 
 use crate::fleet::Fleet;
-use crate::plan::{self, ListenerPlan, PlanError, PoolPlan, Workshop};
+use crate::plan::{self, ListenerPlan, PlanError, PoolPlan, Site, Workshop};
 use crate::shares::Shares;
 
 /// What another configuration means for one shard. Taking it over cannot fail.
@@ -41,7 +41,7 @@ impl Reload {
     /// same pool as before.
     ///
     /// # Errors
-    /// When a file cannot be read, or handlers cannot be made. Nothing has changed then.
+    /// When a file cannot be read, handlers cannot be made, or a name has no address. Nothing has changed then.
     pub fn prepare(
         old: &Configuration,
         new: &Configuration,
@@ -53,6 +53,8 @@ impl Reload {
         let new = &new;
         let places = plan::places(new);
         let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
+        fleet.look_up(new)?;
+        let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
         let listeners = new.listeners.iter().cloned().enumerate();
         let listeners: Vec<_> = listeners
             .map(|(place, listener)| {
@@ -73,8 +75,8 @@ impl Reload {
             let pools = pools.map(|(((old, new), home), shares)| {
                 let (pool, shares) = (new.clone(), shares.clone());
                 let plan = match (home == shard, &shares) {
-                    (true, _) => plan::pool(pool, &places, workshop, &drawn),
-                    (false, Some(_)) => plan::branch(pool, &places, workshop, &drawn),
+                    (true, _) => plan::pool(pool, site),
+                    (false, Some(_)) => plan::branch(pool, site),
                     (false, None) => plan::elsewhere(pool),
                 };
                 Ok(PoolReload { plan: plan?, replaces: settings::replaces(old, new), shares })

@@ -23,6 +23,7 @@ use crate::table::Table;
 use crate::upward::Upward;
 
 mod link;
+mod places;
 mod retry;
 mod room;
 
@@ -82,19 +83,6 @@ impl Servers {
             budget: Budget::new(),
             room,
         }
-    }
-
-    /// Other settings from now on, for workers that have these names at their places. Where nobody
-    /// of a name is in the plan, its server is one that leaves, and keeps its address.
-    pub(crate) fn handle_plan(&mut self, mut plan: ServersPlan, names: &[Option<String>]) {
-        let (before, now) = (&self.plan.addresses, &plan.addresses);
-        let of = |place: usize, name: &Option<String>| {
-            let found = now.iter().find(|(_, shown)| Some(shown) == name.as_ref());
-            let kept = || before.get(place).or_else(|| now.first());
-            found.or_else(kept).expect("a pool has a server").clone()
-        };
-        plan.addresses = names.iter().enumerate().map(|(place, name)| of(place, name)).collect();
-        self.plan = plan;
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Server> {
@@ -230,7 +218,7 @@ impl Servers {
     fn whole(&mut self, calls: &mut Calls<'_>, id: LinkId, keep: bool, up: &mut Vec<Upward>) {
         let idle = self.plan.idle;
         let Some(link) = self.link(id) else { return };
-        let (stream, worker) = (link.stream, link.worker);
+        let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
         let Some(flight) = link.flight.take() else { return };
         // A request that goes on behind its reply would be read as the next one.
         let keep =
@@ -243,7 +231,7 @@ impl Servers {
             calls.resume(stream);
         }
         let serves = self.find(worker).is_some_and(|server| server.retired.is_none());
-        if keep && serves {
+        if keep && serves && !leaves {
             calls.deadline_in(stream, LINK, idle);
             calls.deadline(stream, TOTAL, None);
             if let Some(server) = self.find(worker) {
@@ -289,7 +277,7 @@ impl Servers {
     /// A link has ended, or is of no use any more. What it had goes back or ends.
     fn lose(&mut self, calls: &mut Calls<'_>, id: LinkId, fault: Fault, up: &mut Vec<Upward>) {
         let Some(link) = self.link(id) else { return };
-        let worker = link.worker;
+        let (worker, leaves) = (link.worker, link.leaves);
         let reached = link.reached(calls);
         let flight = link.flight.take();
         self.close(calls, id);
@@ -297,7 +285,8 @@ impl Servers {
         if self.plan.is_hosted && fault == Fault::Connect(std::io::ErrorKind::WouldBlock) {
             return self.crowd(worker, flight, up);
         }
-        if matches!(fault, Fault::Connect(_) | Fault::ConnectLate) {
+        // That nobody is at an address that it had says nothing of it.
+        if !leaves && matches!(fault, Fault::Connect(_) | Fault::ConnectLate) {
             if !self.plan.checked {
                 tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
             }

@@ -24,7 +24,7 @@ use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::Metrics;
 use crate::outside::{Opened, Outside, Runner};
-use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Workshop};
+use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Site, Workshop};
 use crate::session::Session;
 use crate::table::Table;
 use crate::workers::Workers;
@@ -145,11 +145,12 @@ impl Shard {
         let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
         let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
         let workshop = workshop.as_ref();
+        let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
         let homes = fleet.homes().enumerate();
         let pools = pools.into_iter().zip(homes).map(|(pool, (place, home))| {
             match (home == shard, fleet.shared(place)) {
-                (true, _) => plan::pool(pool, &places, workshop, &drawn),
-                (false, Some(_)) => plan::branch(pool, &places, workshop, &drawn),
+                (true, _) => plan::pool(pool, site),
+                (false, Some(_)) => plan::branch(pool, site),
                 (false, None) => plan::elsewhere(pool),
             }
         });

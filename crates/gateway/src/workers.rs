@@ -1,5 +1,7 @@
 //! The workers of a pool, of whatever kind. This is the one place that knows which kinds there are.
 
+use std::net::SocketAddr;
+
 use event::Calls;
 use exchange::{Request, RequestId, WorkerId};
 
@@ -58,6 +60,13 @@ impl Workers {
             }
             // No pool gets workers of another kind, or another home.
             _ => {}
+        }
+    }
+
+    /// A server that has a name has another address.
+    pub(crate) fn handle_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
+        if let Self::Servers(servers) = self {
+            servers.handle_moved(calls, name, to);
         }
     }
 

@@ -69,6 +69,8 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
             Address::Internet(address) => bind(&event::Address::Internet(*address)),
             Address::Unix(path) => bind(&event::Address::Unix(path.clone())),
             Address::Inherited(name) => handed_over(&mut inherited, name),
+            // The settings have names of servers only.
+            Address::Named(_) => Err(io::ErrorKind::Unsupported.into()),
         };
         let (socket, bound) = bound.map_err(|error| {
             let address = listener.listen.clone();

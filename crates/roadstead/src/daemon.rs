@@ -80,7 +80,7 @@ fn serve_on<K: Kernel + Send + 'static>(
     name: &'static str,
     (configuration, file): (Configuration, Option<&Path>),
 ) -> Result<ExitCode, DaemonError> {
-    let loops = Loops::new(&configuration, kernel)
+    let loops = Loops::new(&configuration, kernel, None)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
     let (mut crew, ready, log) = prepare((configuration, file), name, loops)?;
     crew.start();
@@ -116,6 +116,10 @@ fn prepare<K: Kernel + Send + 'static>(
     name: &'static str,
     loops: Loops<K>,
 ) -> Result<(Crew<K>, Ready, Option<AccessLog>), DaemonError> {
+    loops.find_names(&configuration).map_err(|error| match error {
+        CrewError::Plan(error) => DaemonError::Plan(error),
+        CrewError::System(error) => DaemonError::System("a thread cannot be started", error),
+    })?;
     let (sockets, addresses) = bind_all(&configuration).map_err(DaemonError::Bind)?;
     let log = configuration.access_log.as_ref().map(|log| AccessLog::start(&log.to));
     let (log, sink) = log.transpose().map_err(DaemonError::AccessLog)?.unzip();

@@ -33,12 +33,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use event::Epoll;
-use gateway::{Access, Admission, DrainResult, PlanError, Workshop};
+use gateway::{Access, Admission, DrainResult, Lookup, PlanError, Workshop};
 use settings::{Configuration, Diagnostics, Source, Worker};
 use spawn::Spawn;
 
@@ -50,6 +51,7 @@ pub use exchange::{
     Stop,
 };
 pub use gateway::{Answer, ListenerStatus, PoolStatus, Status, Verdict, WorkerStatus};
+pub use settings::HostName;
 
 /// Why nothing could be served.
 #[derive(Debug)]
@@ -82,6 +84,7 @@ pub struct Embed {
     configuration: Configuration,
     handlers: BTreeMap<String, Arc<dyn Factory>>,
     admission: Option<Admission>,
+    lookup: Option<Lookup>,
 }
 
 impl Embed {
@@ -98,7 +101,7 @@ impl Embed {
     /// [`Running::metrics`] and [`Running::status`].
     #[must_use]
     pub fn new(configuration: Configuration) -> Self {
-        Self { configuration, handlers: BTreeMap::new(), admission: None }
+        Self { configuration, handlers: BTreeMap::new(), admission: None, lookup: None }
     }
 
     /// A data plane that serves this text, written as a configuration file.
@@ -142,6 +145,17 @@ impl Embed {
         self
     }
 
+    /// Finds the addresses of servers that have names in this way, and not with the system's
+    /// resolver: at the start, and at the interval of their pool on a thread of its own. It may block.
+    #[must_use]
+    pub fn lookup(
+        mut self,
+        lookup: impl Fn(&HostName) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
+    ) -> Self {
+        self.lookup = Some(Arc::new(lookup));
+        self
+    }
+
     /// Binds the listeners and serves.
     ///
     /// # Errors
@@ -179,8 +193,13 @@ impl Embed {
     }
 
     fn prepare(self) -> Result<(Crew<Epoll>, Started), EmbedError> {
-        let Self { configuration, handlers, admission } = self;
-        let loops = Loops::new(&configuration, Epoll::new).map_err(EmbedError::System)?;
+        let Self { configuration, handlers, admission, lookup } = self;
+        let loops = Loops::new(&configuration, Epoll::new, lookup).map_err(EmbedError::System)?;
+        let refused = |error| match error {
+            CrewError::Plan(error) => EmbedError::Plan(error),
+            CrewError::System(error) => EmbedError::System(error),
+        };
+        loops.find_names(&configuration).map_err(refused)?;
         let (sockets, addresses) = bind_all(&configuration).map_err(EmbedError::Bind)?;
         let has_programs =
             configuration.pools.iter().any(|pool| matches!(pool.worker, Worker::Program(_)));
@@ -193,10 +212,7 @@ impl Embed {
         let workshop = Arc::new(Registered(handlers));
         let common =
             Common { configuration, sockets, workshop, spawner, admission, access_log: None };
-        let crew = loops.man(common).map_err(|error| match error {
-            CrewError::Plan(error) => EmbedError::Plan(error),
-            CrewError::System(error) => EmbedError::System(error),
-        })?;
+        let crew = loops.man(common).map_err(refused)?;
         let access = crew.access();
         Ok((crew, (access, addresses)))
     }

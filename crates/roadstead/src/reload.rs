@@ -59,6 +59,9 @@ impl Reloader {
         let reloads = Reload::prepare(serving, &new, &self.fleet, self.workshop.as_ref())
             .map_err(|error| settings::placed(&source, &[remark(&error)]).to_string())?;
         self.tell(reloads)?;
+        if let Err(error) = self.fleet.watch_names(&new) {
+            tracing::error!("names of servers are not looked up again: {error}");
+        }
         let (listeners, pools) = (new.listeners.len(), new.pools.len());
         *serving = new;
         let file = self.file.display();
@@ -112,6 +115,7 @@ impl Reloader {
 fn remark(error: &PlanError) -> Remark {
     let path: &[&str] = match error {
         PlanError::NoPool(pool) | PlanError::Handler { pool, .. } => &["pool", pool],
+        PlanError::Name { pool, .. } => &["pool", pool, "servers"],
         PlanError::NoSecret(_) => &[],
         PlanError::Servers(pool) => &["pool", pool, "servers"],
         PlanError::NoSocket(listener) => &["listener", listener],

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 use event::{Fd, Kernel, Loop, LoopSettings};
 use gateway::metrics::Metrics;
 use gateway::{
-    Access, Admission, DrainResult, Fleet, LogSink, Mail, Parts, PlanError, Shard, Threads,
+    Access, Admission, DrainResult, Fleet, LogSink, Lookup, Mail, Parts, PlanError, Shard, Threads,
     Workshop,
 };
 use settings::{Configuration, Shards};
@@ -67,12 +67,19 @@ impl<K: Kernel> Loops<K> {
     pub(crate) fn new(
         configuration: &Configuration,
         kernel: impl Fn() -> io::Result<K>,
+        lookup: Option<Lookup>,
     ) -> io::Result<Self> {
         let loops = (0..count(configuration.daemon.shards))
             .map(|_| Loop::new(kernel()?, LoopSettings::default()))
             .collect::<io::Result<Vec<_>>>()?;
         let mailboxes = loops.iter().map(Loop::mailbox).collect();
-        Ok(Self { loops, fleet: Fleet::new(mailboxes, configuration) })
+        Ok(Self { loops, fleet: Fleet::with_lookup(mailboxes, configuration, lookup) })
+    }
+
+    /// Finds the servers that have names, now and again and again.
+    pub(crate) fn find_names(&self, configuration: &Configuration) -> Result<(), CrewError> {
+        self.fleet.look_up(configuration).map_err(CrewError::Plan)?;
+        self.fleet.watch_names(configuration).map_err(CrewError::System)
     }
 
     pub(crate) const fn fleet(&self) -> &Arc<Fleet> {

@@ -256,6 +256,7 @@ fn servers(group: &Group) -> Servers {
         between: time(group, "between"),
         total: time(group, "total"),
         keep: time(group, "keep"),
+        resolve: time(group, "resolve"),
     }
 }
 

@@ -88,6 +88,17 @@ pub enum Address {
     /// A listening socket that whoever starts the daemon hands over under this name, as systemd
     /// does; written `fd:NAME`.
     Inherited(String),
+    /// A host by its name, whose address is looked up; only to connect to.
+    Named(HostName),
+}
+
+/// A host by its name, and a port from 1.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostName {
+    /// The name, in small letters.
+    pub host: String,
+    /// The port.
+    pub port: u16,
 }
 
 impl fmt::Display for Address {
@@ -96,6 +107,13 @@ impl fmt::Display for Address {
             Self::Internet(address) => address.fmt(f),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Inherited(name) => write!(f, "fd:{name}"),
+            Self::Named(name) => name.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
     }
 }

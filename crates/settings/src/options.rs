@@ -139,6 +139,8 @@ pub(crate) enum Kind {
     Word(&'static [Word]),
     /// Where to listen.
     Address,
+    /// Where to connect to, by address or by name.
+    Server,
     /// Something that is found in a request.
     Key,
     /// A part of a whole, written `30%`.

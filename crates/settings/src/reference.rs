@@ -118,6 +118,7 @@ fn type_text(kind: &Kind) -> &'static str {
         Kind::Processors => "word or list of numbers",
         Kind::Word(_) => "word",
         Kind::Address => "address",
+        Kind::Server => "address or name",
         Kind::Key => "key",
         Kind::Percent => "percent",
         Kind::Pool => "name of a pool",

@@ -7,6 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod host;
+
+pub(crate) use host::server_address;
+
 use crate::{Address, DatabaseHost, Key, Network, Processors, Secret, ServerTarget, Target};
 
 /// The kernel's limit for the path of a Unix socket (`sun_path` is 108 bytes with its NUL).
@@ -140,6 +144,11 @@ pub(crate) fn processors(text: &str) -> Result<Processors, Bad> {
 
 /// `127.0.0.1:7000`, `[::1]:7000`, `:7000`, `localhost:7000`, `unix:/path`, `fd:NAME`.
 pub(crate) fn address(text: &str) -> Result<Address, Bad> {
+    address_or(text, no_host)
+}
+
+/// The same; `no_host` says what is wrong with a host, and its port, that is no address.
+fn address_or(text: &str, no_host: fn(&str, &str) -> Bad) -> Result<Address, Bad> {
     if let Some(path) = text.strip_prefix("unix:") {
         return unix(path);
     }

@@ -498,7 +498,7 @@ fn with_mend(fault: Fault, mend: Option<String>) -> Fault {
 /// How a required option may look.
 fn example(option: &Opt) -> String {
     let value = match option.kind {
-        Kind::Address => "\"127.0.0.1:7000\"",
+        Kind::Address | Kind::Server => "\"127.0.0.1:7000\"",
         Kind::Pool => "\"NAME\"",
         Kind::Names => "[\"NAME\", …]",
         _ => "\"…\"",

@@ -185,3 +185,16 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
         "keep one of them",
     );
 }
+
+#[test]
+fn a_server_is_named_once_and_looked_up_now_and_then() {
+    let of = |servers: &str| {
+        let text = format!("{}servers = [{servers}]\n", WEB.split("servers").next().unwrap());
+        (only(&text), text.lines().count())
+    };
+    let keep = "keep one of the two";
+    let twice = "`app.example:80` is in `[pool.web]` twice";
+    says(of("\"app.example:80\", \"APP.example:80\""), 30, "\"APP.example:80\"", twice, keep);
+    let range = "write a value from 1s to 24h";
+    says(in_web("resolve = \"0s\""), 11, "\"0s\"", "`resolve` = \"0s\" is out of range", range);
+}

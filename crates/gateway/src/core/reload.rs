@@ -2,6 +2,7 @@
 
 use event::Calls;
 use pool::{HealthRecord, HealthState};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{Core, ServedPool};
@@ -47,6 +48,18 @@ impl Core {
             served.reload_checks(calls, (check, seed), &names, outside);
             if replaces {
                 served.pool.handle_recycle(now);
+            }
+        }
+    }
+}
+
+impl Core {
+    /// A server that has a name has another address. Nobody who is with it is cut off.
+    pub(crate) fn server_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
+        for served in &mut self.pools {
+            served.workers.handle_moved(calls, name, to);
+            if let Some(checks) = &mut served.checks {
+                checks.handle_moved(name, to);
             }
         }
     }

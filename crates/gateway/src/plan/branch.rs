@@ -1,10 +1,8 @@
 //! Pools that are at home on another shard, and what of them is served here.
 
-use std::collections::BTreeMap;
-
 use settings::Worker;
 
-use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Takes, WorkersPlan, Workshop};
+use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Site, Takes, WorkersPlan};
 
 /// The servers of a pool that every shard serves, as they are called, with the slots of each; none for
 /// a pool that its home alone serves.
@@ -18,13 +16,8 @@ pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<(Vec<String>, u32)
 }
 
 /// What is served here of a pool that is at home elsewhere and shared.
-pub(crate) fn branch(
-    pool: settings::Pool,
-    places: &BTreeMap<String, usize>,
-    workshop: &dyn Workshop,
-    drawn: &[u8],
-) -> Result<PoolPlan, PlanError> {
-    let mut plan = super::pool(pool, places, workshop, drawn)?;
+pub(crate) fn branch(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, PlanError> {
+    let mut plan = super::pool(pool, site)?;
     // Its home looks after its servers, and tells.
     plan.balance.check = None;
     plan.pool.health.checked_first = false;

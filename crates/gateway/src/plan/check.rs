@@ -10,6 +10,8 @@ pub(crate) struct CheckPlan {
     pub(crate) addresses: Vec<event::Address>,
     /// What the workers are called, by place, where they have names.
     pub(crate) names: Vec<String>,
+    /// The port that is connected to in place of theirs.
+    pub(crate) port: Option<u16>,
     pub(crate) interval: Duration,
     pub(crate) interval_max: Duration,
     pub(crate) timeout: Duration,
@@ -59,14 +61,6 @@ pub(super) fn check(
     let settings::Check { probe, interval, interval_max, timeout, rise, fall, checked_first, port } =
         check;
     *to = pool::HealthSettings { rise, fall, checked_first, ..*to };
-    let at = |address: &event::Address| match (address, port) {
-        (event::Address::Internet(address), Some(port)) => {
-            let mut address = *address;
-            address.set_port(port);
-            event::Address::Internet(address)
-        }
-        (address, _) => address.clone(),
-    };
     CheckPlan {
         probe: match probe {
             settings::Probe::Tcp => ProbePlan::Tcp,
@@ -84,11 +78,24 @@ pub(super) fn check(
                 ProbePlan::Program(Box::new(command))
             }
         },
-        addresses: servers.iter().map(|(address, _)| at(address)).collect(),
+        addresses: servers.iter().map(|(address, _)| check_address(address, port)).collect(),
+        port,
         names: servers.iter().map(|(_, name)| name.clone()).collect(),
         interval,
         interval_max,
         timeout,
         fall,
+    }
+}
+
+/// Where a server of this address is connected to for a check.
+pub(crate) fn check_address(address: &event::Address, port: Option<u16>) -> event::Address {
+    match (address, port) {
+        (event::Address::Internet(address), Some(port)) => {
+            let mut address = *address;
+            address.set_port(port);
+            event::Address::Internet(address)
+        }
+        (address, _) => address.clone(),
     }
 }

@@ -107,13 +107,16 @@ pub(super) struct Link {
     pub(super) stream: StreamId,
     pub(super) worker: WorkerId,
     pub(super) flight: Option<Flight>,
+    /// Its server has another address by now: it is not kept.
+    pub(super) leaves: bool,
     scan: HeadScan,
     connecting: bool,
 }
 
 impl Link {
     pub(super) fn new(stream: StreamId, worker: WorkerId) -> Self {
-        Self { stream, worker, flight: None, scan: HeadScan::default(), connecting: true }
+        let scan = HeadScan::default();
+        Self { stream, worker, flight: None, leaves: false, scan, connecting: true }
     }
 
     pub(super) const fn is_connecting(&self) -> bool {

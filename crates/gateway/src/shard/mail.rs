@@ -38,6 +38,7 @@ impl Shard {
             Mail::Status(reply) => reply(self.status()),
             Mail::Recycle { pool, reply } => reply(self.core.recycle(&pool)),
             Mail::Reload { reload, reply } => reply(self.reload(calls, *reload)),
+            Mail::Moved { name, to } => self.core.server_moved(calls, &name, to),
             Mail::Shard { from, crossings } => {
                 for crossing in crossings.0 {
                     self.core.handle_crossing(from, crossing);

@@ -12,6 +12,7 @@ mod checks;
 mod hosted;
 mod idle;
 mod long;
+mod names;
 mod programs;
 mod reload;
 mod routes;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
@@ -49,7 +49,12 @@ impl Server {
 
     /// The same on this port.
     pub(crate) fn start_at(port: u16, answers: &[(&str, Answer)]) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        Self::start_on(SocketAddr::from(([127, 0, 0, 1], port)), answers)
+    }
+
+    /// The same at this address.
+    pub(crate) fn start_on(address: SocketAddr, answers: &[(&str, Answer)]) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let open = Arc::new(Mutex::new(Some(Vec::new())));

@@ -71,12 +71,14 @@ pub struct Servers {
     pub total: Duration,
     /// How long a connection is kept for the next request.
     pub keep: Duration,
+    /// How often the addresses of those that have a name are looked up.
+    pub resolve: Duration,
 }
 
 /// One server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Where it listens.
+    /// Where it listens: an address, a Unix socket or a name.
     pub address: Address,
     /// How much it gets compared with the others, 0 to 256.
     pub weight: u32,

@@ -1,7 +1,9 @@
 // tidy: table
 //! The options of pools of servers.
 
-use super::table::{any, count, time, time_or_zero};
+use std::time::Duration;
+
+use super::table::{DAY, any, count, time, time_or_zero};
 use super::{Default, Kind, Of, Opt};
 
 use Default::{Is, None as Nothing, Required};
@@ -16,7 +18,7 @@ pub(super) const SERVERS: &[Opt] = &[
         "servers",
         Kind::List(SERVER, "address"),
         Nothing,
-        "Servers that speak HTTP, as tables or as addresses alone; each is a worker.",
+        "Servers that speak HTTP, as tables or as addresses or names alone; each is a worker.",
     ),
     servers(
         "server_requests_max",
@@ -38,14 +40,20 @@ pub(super) const SERVERS: &[Opt] = &[
         Is("60s"),
         "How long a connection to a server is kept for the next request.",
     ),
+    servers(
+        "resolve",
+        Kind::Time { min: Duration::from_secs(1), max: DAY },
+        Is("30s"),
+        "How often the address of a server that has a name is looked up.",
+    ),
 ];
 
 const SERVER: &[Opt] = &[
     any(
         "address",
-        Kind::Address,
+        Kind::Server,
         Required,
-        "Where it listens, like `10.0.0.1:8000` or `unix:/run/app.sock`.",
+        "Where it listens, like `10.0.0.1:8000`, `app.example:8000` or `unix:/run/app.sock`.",
     ),
     any(
         "weight",

@@ -117,6 +117,7 @@ fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
         Kind::CountOrAuto { .. } if text == "auto" => Ok(Value::Number(0)),
         Kind::Processors => values::processors(text).map(Value::Processors),
         Kind::Address => values::address(text).map(Value::Address),
+        Kind::Server => values::server_address(text).map(Value::Address),
         Kind::Target => values::target(text).map(Value::Target),
         Kind::Secret => values::secret(text).map(Value::Secret),
         Kind::Key => values::key(text).map(Value::Key),
@@ -352,6 +353,7 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
             | Kind::Text
             | Kind::Template
             | Kind::Address
+            | Kind::Server
             | Kind::Target
             | Kind::Secret
             | Kind::Key
@@ -406,6 +408,9 @@ pub(crate) fn expectation(kind: &Kind) -> String {
         Kind::Address => "an address like \"127.0.0.1:7000\", \"[::1]:7000\", \":7000\" or \
                           \"unix:/path\""
             .to_owned(),
+        Kind::Server => {
+            "an address like \"10.0.0.1:8000\", \"app.example:8000\" or \"unix:/path\"".to_owned()
+        }
         Kind::Key => {
             "\"source\", \"line\", \"word:N\", \"field:NAME\", \"member:NAME\", or of HTTP \"header:NAME\", \
              \"cookie:NAME\", \"path\", \"query:NAME\""

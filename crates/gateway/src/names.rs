@@ -1,0 +1,301 @@
+//! Names of servers, and the addresses that were found for them.
+//!
+//! What it is: what the resolver said last of each name, and a thread that asks it again at the interval of
+//! the pool. What it must never know: a stream, a request; what has changed goes to the shards as mail.
+//!
+//! Of several addresses of a name one is used: the one in use as long as it is among them, else the first.
+//! So an answer whose order changes from one time to the next moves nobody.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use event::Mailbox;
+use settings::{Address, Configuration, HostName, Worker};
+
+use crate::mail::Mail;
+use crate::plan::PlanError;
+
+/// Finds the addresses of a name, in the order in which they are to be tried. May block.
+pub type Lookup = Arc<dyn Fn(&HostName) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
+
+/// What the system's resolver says, by its own rules and files.
+pub(crate) fn system() -> Lookup {
+    Arc::new(|name| (name.host.as_str(), name.port).to_socket_addrs().map(Iterator::collect))
+}
+
+/// The names of all pools.
+pub(crate) struct Names {
+    lookup: Lookup,
+    mailboxes: Vec<Mailbox<Mail>>,
+    state: Mutex<State>,
+    /// Other names, other intervals, or the end.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    known: BTreeMap<HostName, Known>,
+    /// There is a thread that looks them up.
+    watched: bool,
+    ended: bool,
+}
+
+/// What is known of one name.
+struct Known {
+    at: SocketAddr,
+    every: Duration,
+    due: Instant,
+    /// The last look-up failed, which was said.
+    failed: bool,
+}
+
+impl Names {
+    pub(crate) fn new(lookup: Lookup, mailboxes: Vec<Mailbox<Mail>>) -> Arc<Self> {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Arc::new(Self { lookup, mailboxes, state, changed })
+    }
+
+    /// It is whole whenever the lock is let go, so a panic elsewhere leaves nothing to mend.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The address of a name that was looked up.
+    pub(crate) fn address(&self, name: &HostName) -> Option<SocketAddr> {
+        self.lock().known.get(name).map(|known| known.at)
+    }
+
+    /// Looks up the names of a configuration that are not known.
+    pub(crate) fn look_up(&self, configuration: &Configuration) -> Result<(), PlanError> {
+        for (pool, name, every) in named(configuration) {
+            if self.address(name).is_some() {
+                continue;
+            }
+            let found = (self.lookup)(name).and_then(|found| choose(&found, None));
+            let at = found.map_err(|error| PlanError::Name {
+                pool: pool.to_owned(),
+                name: name.to_string(),
+                why: error.to_string(),
+            })?;
+            let known = Known { at, every, due: after(every), failed: false };
+            self.lock().known.insert(name.clone(), known);
+        }
+        Ok(())
+    }
+
+    /// From now on the names of this configuration are looked up at their intervals, and no others.
+    /// All shards are told what is known: one that just took over other settings may have been given
+    /// what was known when these were made.
+    pub(crate) fn watch(self: &Arc<Self>, configuration: &Configuration) -> io::Result<()> {
+        let mut wanted: BTreeMap<&HostName, Duration> = BTreeMap::new();
+        for (_, name, every) in named(configuration) {
+            let least = wanted.entry(name).or_insert(every);
+            *least = every.min(*least);
+        }
+        let mut state = self.lock();
+        state.known.retain(|name, _| wanted.contains_key(name));
+        for (name, known) in &mut state.known {
+            let every = wanted[name];
+            if every != known.every {
+                (known.every, known.due) = (every, after(every));
+            }
+            self.tell(name, known.at);
+        }
+        if !state.watched && !state.known.is_empty() {
+            let names = Arc::clone(self);
+            std::thread::Builder::new().name("names".to_owned()).spawn(move || names.turn())?;
+            state.watched = true;
+        }
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Nobody is left to be told.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Looks up what is due until the end.
+    fn turn(&self) {
+        let mut state = self.lock();
+        while !state.ended {
+            let Some((name, due)) = state.next() else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = due.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                let waited = self.changed.wait_timeout(state, left);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            drop(state);
+            let found = (self.lookup)(&name);
+            state = self.lock();
+            if let Some(to) = state.found(&name, found) {
+                self.tell(&name, to);
+            }
+        }
+    }
+
+    /// Called with the lock held, so that what is told last is what is known.
+    fn tell(&self, name: &HostName, to: SocketAddr) {
+        let name: Arc<str> = name.to_string().into();
+        for mailbox in &self.mailboxes {
+            mailbox.post(Mail::Moved { name: Arc::clone(&name), to });
+        }
+    }
+}
+
+impl State {
+    fn next(&self) -> Option<(HostName, Instant)> {
+        let next = self.known.iter().min_by_key(|(_, known)| known.due);
+        next.map(|(name, known)| (name.clone(), known.due))
+    }
+
+    /// What a look-up came to. Gives the address when it is another.
+    fn found(&mut self, name: &HostName, found: io::Result<Vec<SocketAddr>>) -> Option<SocketAddr> {
+        // It may be wanted no more.
+        let known = self.known.get_mut(name)?;
+        known.due = after(known.every);
+        let before = known.at;
+        match found.and_then(|found| choose(&found, Some(before))) {
+            Ok(at) => {
+                if std::mem::take(&mut known.failed) {
+                    tracing::info!(server = %name, address = %at, "has an address again");
+                }
+                if at == before {
+                    return None;
+                }
+                tracing::info!(server = %name, address = %at, %before, "has another address");
+                known.at = at;
+                Some(at)
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut known.failed, true) {
+                    tracing::warn!(
+                        server = %name, address = %before,
+                        "cannot be looked up, and keeps its address: {error}"
+                    );
+                }
+                None
+            }
+        }
+    }
+}
+
+fn after(every: Duration) -> Instant {
+    Instant::now() + every
+}
+
+/// Which of the addresses of a name is used.
+fn choose(found: &[SocketAddr], before: Option<SocketAddr>) -> io::Result<SocketAddr> {
+    let kept = before.filter(|before| found.contains(before));
+    let chosen = kept.or_else(|| found.first().copied());
+    chosen.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it has no address"))
+}
+
+/// The servers that have a name, with their pool and how often it is looked up.
+fn named(
+    configuration: &Configuration,
+) -> impl Iterator<Item = (&str, &HostName, Duration)> + use<'_> {
+    let servers = configuration.pools.iter().filter_map(|pool| match &pool.worker {
+        Worker::Servers(servers) => Some((pool.name.as_str(), servers)),
+        Worker::Program(_) | Worker::Database(_) | Worker::Handler(_) => None,
+    });
+    servers.flat_map(|(pool, servers)| {
+        servers.servers.iter().filter_map(move |server| match &server.address {
+            Address::Named(name) => Some((pool, name, servers.resolve)),
+            Address::Internet(_) | Address::Unix(_) | Address::Inherited(_) => None,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name() -> HostName {
+        HostName { host: "app.example".to_owned(), port: 80 }
+    }
+
+    fn addresses(last: &[u8]) -> Vec<SocketAddr> {
+        last.iter().map(|&last| SocketAddr::from(([10, 0, 0, last], 80))).collect()
+    }
+
+    fn state() -> State {
+        let every = Duration::from_secs(30);
+        let known = Known { at: addresses(&[1])[0], every, due: after(every), failed: false };
+        State { known: BTreeMap::from([(name(), known)]), ..State::default() }
+    }
+
+    #[test]
+    fn an_address_in_use_is_kept_as_long_as_the_name_has_it() {
+        let mut state = state();
+        assert_eq!(state.found(&name(), Ok(addresses(&[2, 1]))), None);
+        assert_eq!(state.found(&name(), Ok(addresses(&[3, 2]))), Some(addresses(&[3])[0]));
+        assert_eq!(state.found(&name(), Ok(addresses(&[2, 3]))), None);
+        assert_eq!(state.known[&name()].at, addresses(&[3])[0]);
+    }
+
+    #[test]
+    fn a_look_up_that_fails_changes_nothing() {
+        let mut state = state();
+        let gone = || io::Error::from(io::ErrorKind::TimedOut);
+        assert_eq!(state.found(&name(), Err(gone())), None);
+        assert_eq!(state.found(&name(), Ok(Vec::new())), None);
+        let known = &state.known[&name()];
+        assert!(known.failed && known.at == addresses(&[1])[0]);
+        assert_eq!(state.found(&name(), Ok(addresses(&[1]))), None);
+        assert!(!state.known[&name()].failed);
+    }
+
+    #[test]
+    fn a_name_that_is_wanted_no_more_stays_forgotten() {
+        let mut state = State::default();
+        assert_eq!(state.found(&name(), Ok(addresses(&[1]))), None);
+        assert!(state.known.is_empty() && state.next().is_none());
+    }
+
+    #[test]
+    fn names_have_the_shortest_interval_and_go_with_their_configuration() {
+        let configuration = |text: &str| {
+            let text = format!(
+                "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"a\"\n{text}"
+            );
+            let source = settings::Source { name: "test".to_owned(), text };
+            settings::parse(&source, &|_| None).unwrap()
+        };
+        let both = configuration(
+            "[pool.a]\nservers = [\"one.example:80\", \"two.example:80\"]\n\
+             [pool.b]\nservers = [\"ONE.example:80\", \"10.0.0.9:80\"]\nresolve = \"5s\"\n",
+        );
+        let lookup: Lookup = Arc::new(|name| match name.host.as_str() {
+            "three.example" => Err(io::Error::from(io::ErrorKind::NotFound)),
+            _ => Ok(addresses(&[1])),
+        });
+        let names = Names::new(lookup, Vec::new());
+        names.look_up(&both).unwrap();
+        names.watch(&both).unwrap();
+        let shown = || {
+            let state = names.lock();
+            let shown = |(name, known): (&HostName, &Known)| (name.to_string(), known.every);
+            state.known.iter().map(shown).collect::<Vec<_>>()
+        };
+        let secs = Duration::from_secs;
+        let one = "one.example:80".to_owned();
+        assert_eq!(shown(), [(one.clone(), secs(5)), ("two.example:80".to_owned(), secs(30))]);
+        let other = configuration("[pool.a]\nservers = [\"three.example:80\"]\n");
+        let error = names.look_up(&other).unwrap_err().to_string();
+        assert!(error.starts_with("pool `a`: `three.example:80` cannot be looked up:"), "{error}");
+        assert_eq!(shown().len(), 2, "those in force are not forgotten for it");
+        names.watch(&configuration("[pool.a]\nservers = [\"one.example:80\"]\n")).unwrap();
+        assert_eq!(shown(), [(one, secs(30))]);
+        names.end();
+    }
+}

@@ -1,0 +1,46 @@
+//! Which server is where: other settings, and names that have another address.
+
+use std::net::SocketAddr;
+
+use event::Calls;
+
+use super::Servers;
+use crate::plan::ServersPlan;
+
+impl Servers {
+    /// Other settings from now on, for workers that have these names at their places. Where nobody
+    /// of a name is in the plan, its server is one that leaves, and keeps its address.
+    pub(crate) fn handle_plan(&mut self, mut plan: ServersPlan, names: &[Option<String>]) {
+        let (before, now) = (&self.plan.addresses, &plan.addresses);
+        let of = |place: usize, name: &Option<String>| {
+            let called = |it: &&(event::Address, String)| Some(&it.1) == name.as_ref();
+            // What a name was found at may be older in the plan than what was told since.
+            let found = before.iter().find(called).or_else(|| now.iter().find(called));
+            let kept = || before.get(place).or_else(|| now.first());
+            found.or_else(kept).expect("a pool has a server").clone()
+        };
+        plan.addresses = names.iter().enumerate().map(|(place, name)| of(place, name)).collect();
+        self.plan = plan;
+    }
+
+    /// A server that has a name has another address. Links that wait are closed, those that are busy
+    /// end with what they have, and new ones go to the new address.
+    pub(crate) fn handle_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
+        let to = event::Address::Internet(to);
+        for place in 0..self.plan.addresses.len() {
+            let (address, shown) = &mut self.plan.addresses[place];
+            if shown != name || *address == to {
+                continue;
+            }
+            *address = to.clone();
+            let Some(server) = self.live.get_mut(place).and_then(Option::as_mut) else { continue };
+            let worker = server.worker;
+            for id in std::mem::take(&mut server.idle) {
+                self.close(calls, id);
+            }
+            for link in self.links.values_mut().filter(|link| link.worker == worker) {
+                link.leaves = true;
+            }
+        }
+    }
+}
