@@ -113,10 +113,11 @@ fn failures_say_whose_end_it_was() {
     }
     let seen = logged(folder.path(), 2);
     assert_eq!(seen[0], "GET / HTTP/1.1 200 ok ok ok 0");
-    assert_eq!(seen[1], "GET /garbled HTTP/1.1 502 garbled told garbled 0");
+    assert_eq!(seen[1], "GET /garbled HTTP/1.1 502 garbled told garbled 2");
     let rejects = |labels: &[&str]| daemon.metric("roadstead_http_rejects_total", labels);
-    assert_eq!(rejects(&["side=\"reply\"", "reason=\"bare-lf\""]), 1);
-    assert_eq!(rejects(&[]), 1);
+    // Each of the three tries.
+    assert_eq!(rejects(&["side=\"reply\"", "reason=\"bare-lf\""]), 3);
+    assert_eq!(rejects(&[]), 3);
 }
 
 #[test]
