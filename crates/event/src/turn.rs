@@ -144,13 +144,15 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn wait(&mut self, wait_max: Option<Duration>) -> io::Result<()> {
-        let idle = !self.state.has_work() && !self.state.stopped && self.inbox.may_sleep();
-        let timeout = if idle {
+        let mut timeout = Some(Duration::ZERO);
+        if !self.state.has_work() && !self.state.stopped {
             let alarm = self.state.wheel.next_tick().map(|tick| self.state.clock.until(tick));
-            [alarm, wait_max].into_iter().flatten().min()
-        } else {
-            Some(Duration::ZERO)
-        };
+            let rest = [alarm, wait_max].into_iter().flatten().min();
+            // Who only looks is not woken: a sleep is announced where there will be one.
+            if rest != Some(Duration::ZERO) && self.inbox.may_sleep() {
+                timeout = rest;
+            }
+        }
         self.happened.clear();
         self.kernel.wait(timeout, self.state.settings.events_max, &mut self.happened)?;
         self.state.clock.set(self.kernel.now());

@@ -223,6 +223,7 @@ fn the_same_seed_gives_the_same_world() {
         let options = Options { seed: seed * 31, shards, plant: None, told: false };
         for job in Job::ALL {
             let (one, other) = (job.run(options), job.run(options));
+            assert_eq!(one.violations, other.violations, "{job:?}, seed {}", options.seed);
             assert_eq!(one.digest, other.digest, "{job:?}, seed {}", options.seed);
             assert_eq!(one.ends, other.ends);
         }

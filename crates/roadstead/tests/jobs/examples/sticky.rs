@@ -120,6 +120,16 @@ fn signal(processes: &BTreeSet<u32>, signal: Signal) {
     }
 }
 
+/// Whether a stopped process does nothing more: the signal takes effect on one of its threads, and only
+/// from then on on the others.
+fn stands_still(process: u32) -> bool {
+    fs::read_dir(format!("/proc/{process}/task")).unwrap().all(|thread| {
+        // A thread that has ended meanwhile is as still as one can be.
+        let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('T'))
+    })
+}
+
 #[test]
 fn servers_and_programs_do_the_same_by_the_same_words() {
     let servers = [(); 2].map(|()| Python::start("sticky/count.py"));
@@ -172,6 +182,7 @@ fn the_page_comes_and_goes(daemon: &Daemon, pool: &str, processes: &BTreeSet<u32
     let label = format!("pool=\"{pool}\"");
     let (ann, _) = count(address, "ann");
     signal(processes, Signal::STOP);
+    until("they have stopped", || processes.iter().all(|process| stands_still(*process)));
     let ask = |who: usize| {
         let address = address.clone();
         thread::spawn(move || count(&address, &format!("one{who}")))
