@@ -78,7 +78,7 @@ impl Hosted {
         up: &mut Vec<Upward>,
     ) {
         self.place = place;
-        let (home, outfit) = match self.homes.make(worker.index()) {
+        let (address, outfit) = match self.homes.make(worker.index(), &mut *outside.spawner) {
             Ok(made) => made,
             Err(error) => {
                 let name = self.programs.name(worker);
@@ -86,9 +86,8 @@ impl Hosted {
                 return up.push(Upward::StartFailed { worker });
             }
         };
-        self.births.push(Birth::new(worker, &home, outfit.socket.clone()));
-        self.servers.settle_at(worker, home.address.clone(), &self.programs.name(worker));
-        self.homes.keep(worker.index(), home);
+        self.births.push(Birth::new(worker, address.clone(), outfit.socket.clone()));
+        self.servers.settle_at(worker, address, &self.programs.name(worker));
         self.with_programs(calls, outside, up, |programs, calls, outside, up| {
             programs.start(calls, worker, place, outfit, outside, up);
         });

@@ -397,6 +397,10 @@ impl Spawn for NoPrograms {
 
     fn stop(&mut self, _token: u64, _how: spawn::Stop) {}
 
+    fn home(&mut self, _how: spawn::Serves) -> io::Result<spawn::Home> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn resident(&self, _process: u32) -> Option<u64> {
         None
     }

@@ -251,6 +251,10 @@ impl Spawn for SharedSpawner {
         self.lock().stop(self.token(token), how);
     }
 
+    fn home(&mut self, how: spawn::Serves) -> io::Result<spawn::Home> {
+        self.lock().home(how)
+    }
+
     fn resident(&self, pid: u32) -> Option<u64> {
         self.lock().resident(pid)
     }

@@ -215,6 +215,10 @@ impl Spawn for Cradle {
         world.after(delay, Happening::ProgramStarts(number));
     }
 
+    fn home(&mut self, _how: spawn::Serves) -> std::io::Result<spawn::Home> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
     fn resident(&self, _pid: u32) -> Option<u64> {
         None
     }

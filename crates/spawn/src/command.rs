@@ -1,12 +1,13 @@
 //! What is asked of the spawner, and what it reports.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Bounds, Pipes, Socket, StartError, Wiring};
+use crate::{Bounds, Home, Pipes, Serves, Socket, StartError, Wiring};
 
-/// Starts and stops programs. Neither call blocks or fails: what comes of it is a [`Report`].
+/// Starts and stops programs. Neither blocks or fails: what comes of it is a [`Report`].
 ///
 /// A token names one start and is chosen by the caller; it may be used again after that program's
 /// `Exited` or `StartFailed`.
@@ -17,6 +18,12 @@ pub trait Spawn: Send {
     /// Signals a program with all its process group and session. Nothing happens when it has
     /// ended.
     fn stop(&mut self, token: u64, how: Stop);
+
+    /// A place of its own for a program that serves on a socket, made before it starts.
+    ///
+    /// # Errors
+    /// What the system says: no folder, no descriptor, no port.
+    fn home(&mut self, how: Serves) -> io::Result<Home>;
 
     /// The bytes of memory that a running program occupies now, where that can be known.
     fn resident(&self, pid: u32) -> Option<u64>;

@@ -8,9 +8,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with, sockopt,
 };
 
 /// Connections that may wait to be accepted; the system's own maximum cuts it.
@@ -19,7 +21,14 @@ const BACKLOG: i32 = 4096;
 /// A listening Unix socket for a program to inherit. It closes when the last copy goes; its file
 /// stays.
 #[derive(Clone, Debug)]
-pub struct Socket(Arc<OwnedFd>);
+pub struct Socket(Arc<Kind>);
+
+#[derive(Debug)]
+enum Kind {
+    Real(OwnedFd),
+    /// Of a simulated kernel, and whether it was opened.
+    Simulated(AtomicBool),
+}
 
 impl Socket {
     /// Binds one at a path where nothing is. One connection may wait in it until [`Self::open`]: a
@@ -34,18 +43,36 @@ impl Socket {
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         // Linux lets one more wait than it is told.
         rustix::net::listen(&socket, 0)?;
-        Ok(Self(Arc::new(socket)))
+        Ok(Self(Arc::new(Kind::Real(socket))))
+    }
+
+    /// One of a simulated kernel, which no process can inherit.
+    #[must_use]
+    pub fn simulated() -> Self {
+        Self(Arc::new(Kind::Simulated(AtomicBool::new(false))))
     }
 
     /// Lets as many connections wait as the system allows, whatever its program asked for.
     pub fn open(&self) {
-        // It cannot fail on a socket that listens.
-        let _ = rustix::net::listen(&self.0, BACKLOG);
+        match &*self.0 {
+            // It cannot fail on a socket that listens.
+            Kind::Real(socket) => drop(rustix::net::listen(socket, BACKLOG)),
+            Kind::Simulated(open) => open.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Whether a simulated one was opened.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(&*self.0, Kind::Simulated(open) if open.load(Ordering::Relaxed))
     }
 
     /// Another descriptor of it, for the keeper.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
-        self.0.try_clone()
+        match &*self.0 {
+            Kind::Real(socket) => socket.try_clone(),
+            Kind::Simulated(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 }
 
@@ -56,6 +83,14 @@ impl PartialEq for Socket {
 }
 
 impl Eq for Socket {}
+
+/// Whether nobody listens at a path where a socket was made: a connection to it is refused.
+pub(crate) fn is_dead(path: &Path) -> bool {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let tried = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .and_then(|socket| connect(&socket, &SocketAddrUnix::new(path)?));
+    tried == Err(Errno::CONNREFUSED)
+}
 
 /// A port of 127.0.0.1 that the system gives to nobody else meanwhile; a program that sets
 /// `SO_REUSEADDR`, as nearly every server does, may listen on it.
@@ -93,10 +128,10 @@ mod tests {
 
     use super::*;
 
-    fn connect(path: &Path) -> io::Result<OwnedFd> {
+    fn reach(path: &Path) -> io::Result<OwnedFd> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        connect(&socket, &SocketAddrUnix::new(path)?)?;
         Ok(socket)
     }
 
@@ -106,14 +141,14 @@ mod tests {
         let path = folder.path().join("s");
         let socket = Socket::bind(&path).unwrap();
         assert!(Socket::bind(&path).is_err(), "it is taken");
-        let _first = connect(&path).unwrap();
-        assert_eq!(connect(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let _first = reach(&path).unwrap();
+        assert_eq!(reach(&path).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let listener = UnixListener::from(socket.duplicate().unwrap());
         drop(listener.accept().unwrap());
-        let _second = connect(&path).unwrap();
-        assert!(connect(&path).is_err());
+        let _second = reach(&path).unwrap();
+        assert!(reach(&path).is_err());
         socket.open();
-        drop((connect(&path).unwrap(), connect(&path).unwrap()));
+        drop((reach(&path).unwrap(), reach(&path).unwrap()));
         drop((socket, listener));
         assert!(UnixStream::connect(&path).is_err(), "nobody holds it any more");
     }

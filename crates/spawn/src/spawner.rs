@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +19,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use crate::channel::Received;
 use crate::command::{Command, Exit, Report, Spawn, Stop};
 use crate::error::{SpawnError, StartError, Step};
+use crate::home::{Home, Homes, Serves};
 use crate::launch::{KEEPER_START_MAX, Keeper};
 use crate::message::{Notice, Order, Start};
 use crate::wiring::{self, Numbers, Pipes, Unbuffer};
@@ -40,6 +42,7 @@ pub struct Spawner {
     inbox: Arc<Inbox>,
     keeper: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
+    homes: Homes,
 }
 
 impl Spawner {
@@ -70,7 +73,7 @@ impl Spawner {
             .name("spawner".into())
             .spawn(|| link.run())
             .map_err(SpawnError::system("start the spawner's thread"))?;
-        Ok(Self { inbox, keeper: pid, thread: Some(thread) })
+        Ok(Self { inbox, keeper: pid, thread: Some(thread), homes: Homes::default() })
     }
 
     /// The keeper's process; `None` while it is lost.
@@ -97,6 +100,10 @@ impl Spawn for Spawner {
 
     fn stop(&mut self, token: u64, how: Stop) {
         self.inbox.put(Request::Stop(token, how));
+    }
+
+    fn home(&mut self, how: Serves) -> io::Result<Home> {
+        self.homes.make(how)
     }
 
     fn resident(&self, pid: u32) -> Option<u64> {
@@ -232,7 +239,7 @@ impl Link {
         let (pipes, mut theirs) =
             wiring::make(wiring).map_err(|errno| no_pipes(errno.raw_os_error()))?;
         if let Some(socket) = socket {
-            let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EMFILE);
+            let errno = |error: io::Error| error.raw_os_error().unwrap_or(libc::EMFILE);
             theirs.push(socket.duplicate().map_err(|error| no_pipes(errno(error)))?);
         }
         keeper.channel.send(bytes, theirs);

@@ -49,6 +49,10 @@ impl Spawn for Unkept {
     /// The ring ends its programs by the end of their inputs; nobody is waited for.
     fn stop(&mut self, _: u64, _: Stop) {}
 
+    fn home(&mut self, _: spawn::Serves) -> std::io::Result<spawn::Home> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
     fn resident(&self, _: u32) -> Option<u64> {
         None
     }

@@ -14,7 +14,6 @@ use std::time::Duration;
 use event::{Address, Calls, StreamId, StreamLimits, TimerId};
 use exchange::WorkerId;
 
-use super::home::Home;
 use crate::outside::{Opened, Outside};
 
 /// The pause before another try: the first, doubled up to the last.
@@ -43,10 +42,14 @@ pub(super) struct Birth {
 }
 
 impl Birth {
-    pub(super) fn new(worker: WorkerId, home: &Home, socket: Option<spawn::Socket>) -> Self {
+    pub(super) const fn new(
+        worker: WorkerId,
+        address: Address,
+        socket: Option<spawn::Socket>,
+    ) -> Self {
         Self {
             worker,
-            address: home.address.clone(),
+            address,
             socket,
             has_begun: false,
             trying: None,

@@ -189,10 +189,20 @@ fn nothing_is_left_of_the_programs_nor_of_their_sockets() {
     assert!(sockets(&runtime) >= 1);
     daemon.kill();
     until("no program is left after kill -9", || processes_with(&mark).is_empty());
+    let folders = || fs::read_dir(&runtime).unwrap().count();
     let daemon = Daemon::serve_with(folder.path(), &text, &variables);
     answered_by(&get(&daemon, "/"));
+    assert_eq!(folders(), 1, "its own alone: what the killed one left is gone");
+    // Another one leaves alone what lives, at its start and at its end.
+    let elsewhere = crate::daemon::folder();
+    let other = Daemon::serve_with(elsewhere.path(), &text, &variables);
+    answered_by(&get(&other, "/"));
+    assert_eq!(folders(), 2);
+    assert!(other.stop().success());
+    answered_by(&get(&daemon, "/"));
+    assert_eq!(folders(), 1);
     assert!(daemon.stop().success());
-    assert_eq!(fs::read_dir(&runtime).unwrap().count(), 1, "what kill -9 left alone");
+    assert_eq!(folders(), 0);
     assert!(processes_with(&mark).is_empty());
 }
 
