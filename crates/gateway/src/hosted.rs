@@ -69,6 +69,14 @@ impl Hosted {
         }
     }
 
+    /// Programs that are started from now on are started so, and all are asked so.
+    pub(crate) fn handle_plan(&mut self, plan: HostedPlan) {
+        let HostedPlan { program, servers, socket } = plan;
+        self.homes.handle_plan(socket, program.arguments.clone());
+        self.programs.handle_plan(program);
+        self.servers.handle_terms(servers);
+    }
+
     pub(crate) fn start(
         &mut self,
         calls: &mut Calls<'_>,

@@ -55,6 +55,7 @@ impl Workers {
                 servers.handle_plan(*plan, names);
             }
             (Self::Programs(programs), WorkersPlan::Programs(plan)) => programs.handle_plan(plan),
+            (Self::Hosted(hosted), WorkersPlan::Hosted(plan)) => hosted.handle_plan(*plan),
             (Self::Handlers(handlers), WorkersPlan::Handlers { deadline, .. }) => {
                 handlers.handle_deadline_setting(deadline);
             }

@@ -131,9 +131,6 @@ impl Fixed {
         self.option(at("sorry"), sorry);
         match (&old.worker, &new.worker) {
             (Worker::Program(before), Worker::Program(program)) => {
-                // One that serves HTTP is asked as it was when it started.
-                let serves = program.framing == crate::Framing::Http;
-                self.option(at("deadline"), !serves || old.deadline == new.deadline);
                 self.program(before, program, &at);
             }
             (Worker::Servers(_), Worker::Servers(_)) if alone => {}
@@ -163,8 +160,6 @@ impl Fixed {
         at: &impl Fn(&'static str) -> [&'a str; 3],
     ) {
         self.option(at("framing"), old.framing == new.framing);
-        let serves = new.framing == crate::Framing::Http;
-        self.option(at("program"), !serves || old == new);
         self.option(at("dispatch"), old.dispatch == new.dispatch);
         self.option(at("pipeline"), old.pipeline == new.pipeline);
         self.option(at("handshake"), old.handshake == new.handshake);
@@ -310,6 +305,36 @@ program = ["cat"]
         assert!(!jobs("program = [\"cat\"]\ngrace = \"9s\"\nqueue = { length = 3 }"));
         assert!(jobs("program = [\"cat\", \"-u\"]"));
         assert!(jobs("program = [\"cat\"]\nenv = { A = \"b\" }"));
+    }
+
+    #[test]
+    fn of_programs_that_serve_http_all_but_their_connections_may_change() {
+        let serves = |more: &str| {
+            let framing = if more.contains("framing") { "" } else { "framing = \"http\"\n" };
+            let pool = format!("program = [\"./app\"]\n{framing}{more}");
+            let http = "protocol = \"http\"\npool = \"jobs\"";
+            let text = TEXT.replacen("pool = \"jobs\"", http, 1);
+            read(&text.replacen("program = [\"cat\"]", &pool, 1)).1
+        };
+        let old = serves("");
+        for (more, replaced) in [
+            ("socket = \"port\"", true),
+            ("env = { A = \"b\" }", true),
+            ("cwd = \"/\"", true),
+            ("user = \"nobody\"", true),
+            ("deadline = \"1s\"", false),
+            ("grace = \"9s\"\nstart_timeout = \"9s\"", false),
+            ("recycle = { requests = 9 }\nworkers = 3", false),
+        ] {
+            let new = serves(more);
+            assert_eq!(fixed(&old, &new), [], "{more}");
+            assert_eq!(replaces(&old.pools[1], &new.pools[1]), replaced, "{more}");
+        }
+        for (more, option) in [("pipeline = 9", "pipeline"), ("framing = \"lines\"", "framing")] {
+            let remarks = fixed(&old, &serves(more));
+            let said: Vec<_> = remarks.iter().map(|it| it.path.last().unwrap()).collect();
+            assert_eq!(said, [option], "{more}");
+        }
     }
 
     #[test]

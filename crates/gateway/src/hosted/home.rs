@@ -21,6 +21,11 @@ impl Homes {
         Self { socket, arguments, kept: Vec::new() }
     }
 
+    /// Programs that are started from now on serve so.
+    pub(super) fn handle_plan(&mut self, socket: HttpSocket, arguments: Vec<String>) {
+        (self.socket, self.arguments) = (socket, arguments);
+    }
+
     /// One for the program at a place, kept until that leaves, and what the program is started with.
     ///
     /// # Errors
@@ -102,18 +107,18 @@ mod tests {
         assert_eq!(outfit.env, [("ROADSTEAD_SOCKET".to_owned(), "/r/1".to_owned())]);
         assert_eq!(outfit.arguments.unwrap()[1..], ["unix:/r/1", "{port}"]);
 
-        let mut homes = Homes::new(HttpSocket::Port, arguments);
+        homes.handle_plan(HttpSocket::Port, arguments);
         let (address, outfit) = homes.make(0, &mut Given).unwrap();
         assert_eq!(address, Address::Internet(([127, 0, 0, 1], 80).into()));
         assert_eq!(outfit.env, [("PORT".to_owned(), "80".to_owned())]);
         assert_eq!(outfit.arguments.unwrap()[1..], ["unix:{socket}", "80"]);
 
-        let mut homes = Homes::new(HttpSocket::Inherited, Vec::new());
+        homes.handle_plan(HttpSocket::Inherited, Vec::new());
         let (_, outfit) = homes.make(0, &mut Given).unwrap();
         assert!(outfit.socket.is_some() && outfit.arguments.is_none() && outfit.env.is_empty());
-        assert_eq!(homes.kept.iter().flatten().count(), 1);
+        assert_eq!(homes.kept.iter().flatten().count(), 2);
         homes.leave(0);
         homes.leave(9);
-        assert_eq!(homes.kept.iter().flatten().count(), 0);
+        assert_eq!(homes.kept.iter().flatten().count(), 1);
     }
 }

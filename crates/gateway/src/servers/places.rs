@@ -23,6 +23,12 @@ impl Servers {
         self.plan = plan;
     }
 
+    /// The same for workers that have their addresses from elsewhere.
+    pub(crate) fn handle_terms(&mut self, plan: ServersPlan) {
+        let addresses = std::mem::take(&mut self.plan.addresses);
+        self.plan = ServersPlan { addresses, ..plan };
+    }
+
     /// A server that has a name has another address. Links that wait are closed, those that are busy
     /// end with what they have, and new ones go to the new address.
     pub(crate) fn handle_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::{CLOSE, connect, rest, serve_pool, status, talk};
 use crate::daemon::{BINARY, Daemon, folder, is_alive, processes_with, read_log, until};
@@ -217,6 +218,70 @@ fn a_drain_waits_for_what_a_program_has() {
     });
     assert!(daemon.stop().success());
     answered_by(&rest(&mut client));
+}
+
+/// Lets clients end, also when a test fails.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn other_settings_are_taken_over_and_no_request_is_lost() {
+    let text = |more: &str, word: &str| {
+        let pool = pool(&format!("workers = 2\npipeline = 4\n{more}")).replace("{socket}", word);
+        format!(
+            "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
+             protocol = \"http\"\npool = \"main\"\n[pool.main]\n{pool}\n"
+        )
+    };
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &text("", "{socket}"));
+    let both = || {
+        let status = daemon.status();
+        let workers = status["pools"][0]["workers"].as_array().unwrap();
+        let serve = workers.len() == 2 && workers.iter().all(|it| it["state"] == "serving");
+        serve.then(|| workers.iter().map(|it| it["pid"].as_u64()).collect::<Vec<_>>())
+    };
+    let (stop, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    answered_by(&get(&daemon, "/"));
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let _stops = Stops(&stop);
+        for (more, word) in [
+            ("socket = \"path\"", "{socket}"),
+            ("socket = \"port\"", "at {port}"),
+            ("env = { A = \"b\" }", "{socket}"),
+        ] {
+            let (mut before, seen) = (Vec::new(), answered.load(Ordering::Relaxed));
+            until("requests go on", || answered.load(Ordering::Relaxed) > seen + 9);
+            until("both serve", || both().map(|pids| before = pids).is_some());
+            Daemon::rewrite(folder.path(), &text(more, word));
+            daemon.reload().unwrap();
+            until("all programs are others", || {
+                both().is_some_and(|now| now.iter().all(|pid| !before.contains(pid)))
+            });
+        }
+    });
+    let before = both();
+    let more = "env = { A = \"b\" }\ndeadline = \"300ms\"";
+    Daemon::rewrite(folder.path(), &text(more, "{socket}"));
+    daemon.reload().unwrap();
+    assert_eq!(both(), before, "they would be started as they were");
+    assert_eq!(status(&get(&daemon, "/hang")), "504");
+    Daemon::rewrite(folder.path(), &text(more, "{socket}").replace("pipeline = 4", "pipeline = 5"));
+    let said = daemon.reload().unwrap_err();
+    assert!(said.contains("`pipeline` cannot change"), "{said}");
+    assert!(daemon.stop().success());
 }
 
 #[test]
