@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use event::StreamId;
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
-use pool::Pool;
+use pool::{Failed, Pool};
 
 use crate::bindings::{Slot, Way};
 use crate::checks::Checks;
@@ -247,6 +247,7 @@ impl Core {
             pool,
             named,
             knows: None,
+            failed: Failed::default(),
             method: None,
             state: State::Received,
         })
@@ -271,7 +272,7 @@ impl Core {
             Way::Worker(worker) => return self.direct.push_back((place, worker, waiting)),
             Way::Lost => return self.end(id, lost()),
         }
-        let entry = waiting.entry(self.now, &served.balance.wishes, exchange.named);
+        let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
         match served.pool.handle_entry(self.now, waiting, entry) {
             Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
             Err(refused) => self.refuse(id, place, refused),
@@ -460,7 +461,10 @@ impl Core {
             Upward::Returned { id, body } => {
                 self.returned.push((place, id, body, Form::default()));
             }
-            Upward::Again { id, body, form } => self.returned.push((place, id, body, form)),
+            Upward::Again { id, body, form, failed } => {
+                self.note_failed(id, failed);
+                self.returned.push((place, id, body, form));
+            }
             Upward::Started { worker } => {
                 // A worker of several shards is one.
                 served.counts.started += u64::from(served.branch.is_none());

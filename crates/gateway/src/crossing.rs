@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::{Cause, Peer, RequestId, Slice, Stamps, WorkerId};
+use pool::Failed;
 
 use crate::core::Word;
 use crate::exchanges::{Delivery, SessionId};
@@ -39,6 +40,8 @@ pub(crate) struct Passed {
     pub(crate) trail: Option<Box<Trail>>,
     pub(crate) body: Slice,
     pub(crate) form: Form,
+    /// Who has failed it at a branch.
+    pub(crate) failed: Failed,
 }
 
 /// One thing that a shard tells another.

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use event::StreamId;
 use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
-use pool::Ticket;
+use pool::{Failed, Ticket};
 
 use crate::crossing::Window;
 use crate::logbook::Trail;
@@ -178,6 +178,8 @@ pub(crate) struct Exchange {
     pub(crate) named: Option<u64>,
     /// The same, if its client need not be told again when that worker answers.
     pub(crate) knows: Option<u64>,
+    /// Workers of this pool that have failed it.
+    pub(crate) failed: Failed,
     /// What was asked over HTTP of workers that do not speak it, whose answer is read as a reply to it.
     pub(crate) method: Option<wire::http1::Method>,
     pub(crate) state: State,
@@ -201,6 +203,7 @@ impl Exchange {
         if matches!(step, Move::Next | Move::PassOn) {
             self.named = None;
             self.knows = None;
+            self.failed = Failed::default();
         }
     }
 }

@@ -137,7 +137,12 @@ impl Servers {
     ) {
         self.budget.earn();
         let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
-            return up.push(Upward::Again { id: request.id, body: request.body, form });
+            return up.push(Upward::Again {
+                id: request.id,
+                body: request.body,
+                form,
+                failed: None,
+            });
         };
         server.in_flight += 1;
         let (place, idle) = (server.place, server.idle.pop());
@@ -300,7 +305,10 @@ impl Servers {
             up.push(Upward::Broken { refusal });
         }
         let Some(flight) = flight else { return };
-        let budget = reached == Reached::Server && fault != Fault::Late && self.budget.spend();
+        // What may not be made again takes none of what is in hand for those that may.
+        let may = retry::then(reached, flight.passed, flight.form, true) == Then::Again;
+        let costs = may && reached == Reached::Server && fault != Fault::Late;
+        let budget = costs && self.budget.spend();
         let mut again = retry::then(reached, flight.passed, flight.form, budget);
         if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
             again = Then::Again;
@@ -312,7 +320,10 @@ impl Servers {
             // A try is one that a server had something of.
             let tries = flight.form.tries.saturating_add(u8::from(reached == Reached::Server));
             let form = Form { tries, ..flight.form };
-            up.push(Upward::Again { id: flight.id, body: flight.body, form });
+            // A link that had ended before anything was sent says nothing of its server.
+            let failed = reached == Reached::Server || !matches!(fault, Fault::Ended);
+            let failed = failed.then_some(worker);
+            up.push(Upward::Again { id: flight.id, body: flight.body, form, failed });
         } else if !flight.abandoned {
             let speaks = reached == Reached::Reply || matches!(fault, Fault::Broken(_));
             let phase = if speaks { Phase::Reply } else { Phase::Work };

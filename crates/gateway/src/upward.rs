@@ -106,11 +106,12 @@ pub(crate) enum Upward {
         id: RequestId,
         body: Slice,
     },
-    /// It may be given to another worker.
+    /// It may be given to another worker; `failed`: the one that failed it.
     Again {
         id: RequestId,
         body: Slice,
         form: Form,
+        failed: Option<WorkerId>,
     },
     Started {
         worker: WorkerId,

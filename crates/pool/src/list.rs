@@ -75,6 +75,15 @@ impl List {
         self.length
     }
 
+    /// Puts a loose `place` at the head, or at the end.
+    pub(crate) fn push(&mut self, links: &mut Links, place: u32, first: bool) {
+        if first {
+            self.push_first(links, place);
+        } else {
+            self.push_last(links, place);
+        }
+    }
+
     /// Puts a loose `place` at the end.
     pub(crate) fn push_last(&mut self, links: &mut Links, place: u32) {
         assert!(!links.holds(place), "a place is in at most one list");

@@ -4,6 +4,7 @@
 //! dispatched, who waited too long, who is started and who is stopped. Afterwards nothing is
 //! left to do before the next event or [`next_time`](Pool::next_time).
 
+mod again;
 mod balance;
 mod give;
 mod note;
@@ -173,10 +174,10 @@ impl<P: Payload> Pool<P> {
         } else if let Some((reason, _)) = self.sorry.state() {
             Err(reason.cause())
         } else {
-            self.lane_with_room(entry.bytes, &entry.facts)
+            self.lane_with_room(&entry)
         };
         let next = match lane {
-            Ok(Lane::Common) if self.goes_at_once(entry.bytes) => self.secure_next(&entry.facts),
+            Ok(Lane::Common) if self.goes_at_once(entry.bytes) => self.secure_next(&entry),
             _ => None,
         };
         match (lane, next) {
@@ -188,8 +189,7 @@ impl<P: Payload> Pool<P> {
             }
             (Ok(lane), None) => {
                 self.counts.admitted += 1;
-                let ticket = self.queue.push(payload, entry, lane);
-                self.call(lane);
+                let ticket = self.wait(payload, entry, lane, false);
                 self.turn();
                 Ok(ticket)
             }
@@ -221,7 +221,8 @@ impl<P: Payload> Pool<P> {
     /// A request that was dispatched never reached its worker. It goes to the head of the queue,
     /// so several of one worker are returned youngest first. Nothing is released by this, and
     /// nothing is dispatched, so that the youngest does not go first: after the last of them
-    /// comes [`handle_time`](Self::handle_time).
+    /// comes [`handle_time`](Self::handle_time). One whose client says itself that it is bound to a
+    /// worker that is gone, and may have no other, is refused ([`Cause::Gone`]).
     ///
     /// Its age starts anew, but it is never younger than who stands behind it. Gives the ticket
     /// under which it waits.
@@ -236,8 +237,26 @@ impl<P: Payload> Pool<P> {
         entry.facts.since = self.now;
         self.counts.returned += 1;
         self.note_return(&entry.facts);
-        let lane = self.lane_of_returned(&entry.facts);
-        let ticket = self.queue.push_back_in(payload, entry, lane);
+        match self.lane_of_returned(&entry) {
+            Ok(lane) => self.wait(payload, entry, lane, true),
+            Err(cause) => {
+                self.refused(payload, &entry.facts, cause);
+                Ticket::SPENT
+            }
+        }
+    }
+
+    /// A request waits in a lane; `first`: before all others.
+    fn wait(&mut self, payload: P, entry: Entry, lane: Lane, first: bool) -> Ticket {
+        let ticket = match lane {
+            Lane::Again => {
+                let since = self.queue.oldest().filter(|_| first).unwrap_or(entry.facts.since);
+                let until = self.patience(since);
+                self.queue.push_again(payload, entry, until, first)
+            }
+            _ if first => self.queue.push_back_in(payload, entry, lane),
+            _ => self.queue.push(payload, entry, lane),
+        };
         self.call(lane);
         ticket
     }

@@ -2,19 +2,22 @@
 //!
 //! Every request stands in two lists: in the order in which they came, so that what waited too
 //! long is found at the head, and in a *lane*. The common lane is for whoever is free; each worker has a
-//! lane of its own for clients bound to it. In the common lane the most urgent goes first, but a
+//! lane of its own for clients bound to it, and what workers have failed waits in one for others. In the common lane the most urgent goes first, but a
 //! request gains one level for every `step` that it has waited, so nobody starves; within a level
 //! those that share (a client, a key) take turns. Taking in, out and giving up are O(1).
 
+mod again;
 mod flows;
 
 use std::time::{Duration, Instant};
 
 use crate::affinity::Key;
 use crate::ask::PRIORITIES;
+use crate::failed::Failed;
 use crate::list::{Links, List};
 use crate::{Ask, Payload};
 
+pub(crate) use again::Again;
 use flows::Flows;
 
 /// Names a request while it waits. Once it has left the queue the ticket names nothing, also when
@@ -37,6 +40,8 @@ pub(crate) enum Lane {
     Common,
     /// For the worker at this place.
     Bound(u32),
+    /// For any but those that have failed it.
+    Again,
 }
 
 /// What the schedule has to know of a request that waits.
@@ -57,6 +62,8 @@ pub struct Entry {
     /// Bytes of memory that it holds.
     pub(crate) bytes: usize,
     pub(crate) facts: Facts,
+    /// Who has failed it.
+    pub(crate) failed: Failed,
     priority: u8,
     share: Option<u64>,
 }
@@ -67,7 +74,14 @@ impl Entry {
     pub fn new(now: Instant, ask: &Ask<'_>, bytes: usize) -> Self {
         let &Ask { id, key, hash, named, priority, share } = ask;
         let facts = Facts { id, key: key.map(Key::new), hash, named, since: now };
-        Self { bytes, facts, priority: priority.min(PRIORITIES - 1), share }
+        let (failed, priority) = (Failed::default(), priority.min(PRIORITIES - 1));
+        Self { bytes, facts, failed, priority, share }
+    }
+
+    /// The same of a request that these workers have failed.
+    #[must_use]
+    pub fn failed_by(self, failed: Failed) -> Self {
+        Self { failed, ..self }
     }
 
     pub(crate) fn of(payload: &impl Payload, now: Instant) -> Self {
@@ -82,6 +96,8 @@ struct Waiting<P> {
     lane: Lane,
     /// Its flow in the common lane.
     flow: u32,
+    /// Until when it waits for another worker than those that have failed it.
+    until: Instant,
 }
 
 #[derive(Debug)]
@@ -104,6 +120,7 @@ pub(crate) struct Queue<P> {
     common: Flows,
     common_bytes: usize,
     bound: Vec<List>,
+    again: List,
 }
 
 impl<P: Payload> Queue<P> {
@@ -118,6 +135,7 @@ impl<P: Payload> Queue<P> {
             common: Flows::new(step),
             common_bytes: 0,
             bound: Vec::new(),
+            again: List::EMPTY,
         }
     }
 
@@ -152,6 +170,11 @@ impl<P: Payload> Queue<P> {
         self.order.first().map(|place| self.at(place).entry.facts.since)
     }
 
+    /// Who has failed the next of a lane.
+    pub(crate) fn next_failed(&self, lane: Lane) -> Failed {
+        self.first(lane).map_or_else(Failed::default, |place| self.at(place).entry.failed)
+    }
+
     /// What the next of a lane is, and its bytes.
     pub(crate) fn next(&self, lane: Lane) -> Option<(Facts, usize)> {
         let waiting = self.at(self.first(lane)?);
@@ -170,6 +193,7 @@ impl<P: Payload> Queue<P> {
         match lane {
             Lane::Common => self.common.first(|place| self.at(place).entry.facts.since),
             Lane::Bound(worker) => self.bound.get(worker as usize)?.first(),
+            Lane::Again => self.again.first(),
         }
     }
 
@@ -244,7 +268,8 @@ impl<P: Payload> Queue<P> {
 
     fn fill(&mut self, payload: P, entry: Entry) -> u32 {
         self.bytes += entry.bytes;
-        let waiting = Some(Waiting { payload, entry, lane: Lane::Common, flow: 0 });
+        let until = entry.facts.since;
+        let waiting = Some(Waiting { payload, entry, lane: Lane::Common, flow: 0, until });
         if let Some(place) = self.vacant.pop() {
             self.places[place as usize].waiting = waiting;
             return place;
@@ -273,13 +298,9 @@ impl<P: Payload> Queue<P> {
                 if self.bound.len() <= worker as usize {
                     self.bound.resize(worker as usize + 1, List::EMPTY);
                 }
-                let list = &mut self.bound[worker as usize];
-                if first {
-                    list.push_first(&mut self.turns, place);
-                } else {
-                    list.push_last(&mut self.turns, place);
-                }
+                self.bound[worker as usize].push(&mut self.turns, place, first);
             }
+            Lane::Again => self.again.push(&mut self.turns, place, first),
         }
     }
 
@@ -291,6 +312,7 @@ impl<P: Payload> Queue<P> {
                 self.common.leave(&mut self.turns, place, flow);
             }
             Lane::Bound(worker) => self.bound[worker as usize].remove(&mut self.turns, place),
+            Lane::Again => self.again.remove(&mut self.turns, place),
         }
     }
 
@@ -335,7 +357,9 @@ impl<P: Payload> Queue<P> {
         assert_eq!(self.places.len(), taken + self.vacant.len(), "every other place is vacant");
         assert_eq!((common, common_bytes), self.common(), "the common lane is counted");
         self.common.check(&self.turns);
-        let mut bound = 0;
+        let mut bound = self.again.length();
+        let is_again = |place| self.at(place).lane == Lane::Again;
+        assert!(self.again.iter(&self.turns).all(is_again), "it knows its lane");
         for (worker, list) in (0..).zip(&self.bound) {
             for place in list.iter(&self.turns) {
                 assert_eq!(self.at(place).lane, Lane::Bound(worker), "it knows its lane");

@@ -12,6 +12,7 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
+use crate::failed::Failed;
 use crate::random::Random;
 use crate::settings::Schedule;
 
@@ -134,6 +135,37 @@ impl Free {
     pub(crate) fn next(&mut self, random: &mut Random, key: Option<u64>) -> Option<(u32, Choice)> {
         let tier = self.tier();
         self.tiers[tier].next(random, key)
+    }
+
+    /// Who is next among others than these, who have a free slot and keep it.
+    pub(crate) fn next_but(
+        &mut self,
+        random: &mut Random,
+        key: Option<u64>,
+        hidden: &[(u32, Standing)],
+    ) -> Option<(u32, Choice)> {
+        let order = &mut self.tiers[self.tier()];
+        for (worker, _) in hidden {
+            order.rest(*worker);
+        }
+        let next = if order.is_empty() { None } else { order.next(random, key) };
+        for (worker, standing) in hidden {
+            order.offer(*worker, standing);
+        }
+        next
+    }
+
+    /// Whether anybody takes work, free or not, who has not failed a request.
+    pub(crate) fn has_others(&self, failed: &Failed) -> bool {
+        let tier = self.tier();
+        let is_in = |place: &u32| self.tier_of(*place).is_some_and(|of| of as usize == tier);
+        self.candidates() as usize > failed.each().filter(is_in).count()
+    }
+
+    /// Whether `worker` may be chosen and has a free slot.
+    pub(crate) fn holds(&self, worker: u32) -> bool {
+        let tier = self.tier();
+        self.tier_of(worker).is_some_and(|of| of as usize == tier) && self.tiers[tier].holds(worker)
     }
 
     /// `worker` was given something: others are next.

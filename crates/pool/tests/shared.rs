@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use exchange::WorkerId;
 use pool::{
-    Ask, Control, Effect, Entry, Hand, Member, News, Payload, Pool, QueueLimits, Schedule,
+    Ask, Control, Effect, Entry, Failed, Hand, Member, News, Payload, Pool, QueueLimits, Schedule,
     Settings, SorrySettings, Tokens,
 };
 use random::Random;
@@ -24,6 +24,7 @@ const NAMES: u32 = 6;
 struct Job {
     id: u64,
     named: Option<u64>,
+    failed: Failed,
 }
 
 impl Payload for Job {
@@ -38,7 +39,7 @@ impl Payload for Job {
 
 impl Job {
     fn entry(&self, now: Instant) -> Entry {
-        Entry::new(now, &self.ask(), self.bytes())
+        Entry::new(now, &self.ask(), self.bytes()).failed_by(self.failed)
     }
 }
 
@@ -63,6 +64,7 @@ struct Reload {
 struct InHand {
     shard: usize,
     worker: WorkerId,
+    job: Job,
 }
 
 struct World {
@@ -157,10 +159,10 @@ impl World {
     fn follow(&mut self, shard: usize) {
         while let Some(effect) = self.pools[shard].poll_effect() {
             match effect {
-                Effect::Dispatch { worker, .. } => {
+                Effect::Dispatch { worker, payload: job, .. } => {
                     self.given += 1;
                     self.at_branches += u64::from(shard > 0);
-                    self.in_hand.push(InHand { shard, worker });
+                    self.in_hand.push(InHand { shard, worker, job });
                 }
                 Effect::Refuse { .. } => self.refused += 1,
                 Effect::Start { worker } => self.pools[shard].handle_started(self.now, worker),
@@ -241,7 +243,7 @@ impl World {
         let some = self.random.number(NAMES);
         let named = self.pools[0].berth_named(&format!("s{some}"));
         let named = named.filter(|_| self.random.pick(4) == 0);
-        let job = Job { id: self.asked, named };
+        let job = Job { id: self.asked, named, failed: Failed::default() };
         if shard == 0 {
             self.take_in(job);
         } else if let Err(back) =
@@ -253,17 +255,38 @@ impl World {
     }
 
     fn take_in(&mut self, job: Job) {
-        if self.pools[0].handle_request(self.now, job).is_err() {
+        if self.pools[0].handle_entry(self.now, job, job.entry(self.now)).is_err() {
             self.refused += 1;
         }
     }
 
     fn answer(&mut self) {
-        if self.in_hand.is_empty() {
-            return;
+        if let Some(InHand { shard, worker, .. }) = self.take_out() {
+            self.free(shard, worker);
         }
-        let which = self.random.pick(self.in_hand.len());
-        let InHand { shard, worker } = self.in_hand.swap_remove(which);
+    }
+
+    /// A server fails a request: it goes back to the queue at home.
+    fn fail(&mut self) {
+        let Some(InHand { shard, worker, mut job }) = self.take_out() else { return };
+        job.failed.add(u32::try_from(worker.index()).unwrap());
+        self.free(shard, worker);
+        self.given -= 1;
+        self.at_branches -= u64::from(shard > 0);
+        if shard > 0 {
+            return self.up[shard].push_back(Mail::Request(job));
+        }
+        self.pools[0].handle_returned_entry(self.now, job, job.entry(self.now));
+        self.pools[0].handle_time(self.now);
+        self.follow(0);
+    }
+
+    fn take_out(&mut self) -> Option<InHand> {
+        let all = self.in_hand.len();
+        (all > 0).then(|| self.in_hand.swap_remove(self.random.pick(all)))
+    }
+
+    fn free(&mut self, shard: usize, worker: WorkerId) {
         if self.ending.contains(&worker) && shard == 0 {
             self.try_end();
         } else {
@@ -346,7 +369,8 @@ impl World {
         let shard = self.random.pick(self.pools.len());
         match self.random.pick(100) {
             0..40 => self.ask(shard),
-            40..65 => self.answer(),
+            40..58 => self.answer(),
+            58..65 => self.fail(),
             65..90 => self.read(shard),
             90..93 => self.order(),
             93 => self.retire(),
@@ -409,7 +433,7 @@ fn a_branch_gives_nothing_before_its_home_has_said_who_serves() {
     let mut world = World::new(1, 2);
     world.pools[0].handle_sorry(world.now, true);
     world.down[1].clear();
-    let job = Job { id: 1, named: None };
+    let job = Job { id: 1, named: None, failed: Failed::default() };
     assert!(world.pools[1].handle_entry_at_branch(world.now, job, job.entry(world.now)).is_err());
     // Nor while it is sorry.
     world.follow(0);
@@ -432,11 +456,11 @@ fn a_slot_that_a_branch_frees_goes_to_whoever_waits_at_home() {
     let slots = world.slots.iter().map(|&slots| u64::from(slots)).sum();
     (0..slots).for_each(|_| world.ask(1));
     assert_eq!(world.at_branches, slots, "all of them at once");
-    let job = Job { id: 99, named: None };
+    let job = Job { id: 99, named: None, failed: Failed::default() };
     assert!(world.pools[0].handle_request(world.now, job).is_ok());
     assert!(world.pools[0].handle_request(world.now, job).is_err(), "one may wait");
     world.follow(0);
-    let InHand { shard, worker } = world.in_hand.remove(0);
+    let InHand { shard, worker, .. } = world.in_hand.remove(0);
     world.pools[shard].handle_released(world.now, worker);
     world.follow(shard);
     // Nobody overtakes the one that waits.

@@ -43,6 +43,7 @@ impl Core {
             trail: exchange.trail.take(),
             body: body.compact(),
             form,
+            failed: exchange.failed,
         };
         self.others.tell(home, Crossing::Request(Box::new(passed)));
     }
@@ -86,7 +87,7 @@ impl Core {
 
     /// A request of another shard.
     fn take_in(&mut self, passed: Passed) {
-        let Passed { from, pool, peer, at_us, stamps, session, trail, body, form } = passed;
+        let Passed { from, pool, peer, at_us, stamps, session, trail, body, form, .. } = passed;
         let id = self.exchanges.insert(Exchange {
             client: Client::Elsewhere { request: from, session },
             peer,
@@ -97,6 +98,7 @@ impl Core {
             pool,
             named: None,
             knows: None,
+            failed: passed.failed,
             method: None,
             trail,
             state: State::Received,

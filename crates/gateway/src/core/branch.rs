@@ -67,7 +67,7 @@ impl Core {
             body = cookies.ask(body, exchange);
         }
         let waiting = Waiting { id, peer, at_us, body, form };
-        let entry = waiting.entry(self.now, &served.balance.wishes, exchange.named);
+        let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
         match served.pool.handle_entry_at_branch(self.now, waiting, entry) {
             Ok(ticket) => {
                 served.dirty = true;

@@ -153,6 +153,7 @@ impl Core {
         let id = self.exchanges.insert(Exchange {
             named: None,
             knows: None,
+            failed: pool::Failed::default(),
             method: None,
             client: Client::Nobody,
             peer,

@@ -2,7 +2,7 @@
 
 use event::Calls;
 use exchange::plant::{Plant, active};
-use exchange::{Outcome, Slice, WorkerId};
+use exchange::{Outcome, RequestId, Slice, WorkerId};
 use pool::{Effect, Refused};
 
 use super::outcomes::lost;
@@ -116,6 +116,13 @@ impl Core {
         }
     }
 
+    /// A worker has failed a request, which may be given to another.
+    pub(super) fn note_failed(&mut self, id: RequestId, worker: Option<WorkerId>) {
+        if let (Some(worker), Some(exchange)) = (worker, self.exchanges.get_mut(id)) {
+            exchange.failed.add(u32::try_from(worker.index()).unwrap_or(u32::MAX));
+        }
+    }
+
     /// Requests that never reached their worker go back to the head of their queue, the youngest
     /// first. True when there were any.
     fn give_back(&mut self) -> bool {
@@ -134,7 +141,7 @@ impl Core {
             let (peer, at_us) = (exchange.peer, exchange.at_us);
             let waiting = Waiting { id, peer, at_us, body, form };
             let served = &mut self.pools[place];
-            let entry = waiting.entry(self.now, &served.balance.wishes, exchange.named);
+            let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
             let ticket = served.pool.handle_returned_entry(self.now, waiting, entry);
             exchange.step(Move::GiveBack(ticket), self.now);
             if let Some(trail) = &mut exchange.trail {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use exchange::{Peer, RequestId, Slice};
 use pool::{Entry, Payload};
 
+use crate::exchanges::Exchange;
 use crate::form::Form;
 use crate::wish::{Wish, Wishes};
 
@@ -23,13 +24,14 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// What its pool is to know of it.
-    pub(super) fn entry(&self, now: Instant, wishes: &Wishes, named: Option<u64>) -> Entry {
+    pub(super) fn entry(&self, now: Instant, wishes: &Wishes, exchange: &Exchange) -> Entry {
+        let &Exchange { named, failed, .. } = exchange;
         if named.is_none() && wishes.is_none() {
             let ask = pool::Ask { id: self.id.as_u64(), ..pool::Ask::default() };
-            return Entry::new(now, &ask, self.bytes());
+            return Entry::new(now, &ask, self.bytes()).failed_by(failed);
         }
         let wish = Wish::of(wishes, self.peer, &self.body, named);
-        Entry::new(now, &wish.ask(self.id, &self.body), self.bytes())
+        Entry::new(now, &wish.ask(self.id, &self.body), self.bytes()).failed_by(failed)
     }
 }
 

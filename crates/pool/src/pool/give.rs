@@ -8,7 +8,8 @@ use super::Pool;
 use crate::Payload;
 use crate::affinity::Berth;
 use crate::effect::Effect;
-use crate::queue::{Facts, Lane};
+use crate::failed::Failed;
+use crate::queue::{Entry, Facts, Lane};
 use crate::schedule::{Choice, Standing};
 use crate::settings::{Gone, Schedule};
 use crate::why::PLACES_SEEN;
@@ -178,13 +179,19 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Where a request waits, if there is room for it.
-    pub(super) fn lane_with_room(&mut self, bytes: usize, asked: &Facts) -> Result<Lane, Cause> {
+    pub(super) fn lane_with_room(&mut self, asked: &Entry) -> Result<Lane, Cause> {
         if self.is_open() {
             return Err(Cause::Down);
         }
-        let lane = self.lane(asked, true)?;
+        let Entry { bytes, facts, failed, .. } = asked;
+        let bytes = *bytes;
+        let lane = self.lane(facts, true)?;
+        let lane = self.lane_of_retry(lane, facts, failed);
         let room = match lane {
             Lane::Common if self.is_unfit() => return Err(Cause::Down),
+            Lane::Again if self.has_room(bytes) => true,
+            // It may not wait: whoever is free has it at once.
+            Lane::Again => return self.make_room(bytes).then_some(Lane::Common).ok_or(Cause::Full),
             Lane::Common => self.make_room(bytes),
             Lane::Bound(place) => {
                 let at_once = self.queue.bound(place) == 0 && self.is_free(place);
@@ -194,13 +201,19 @@ impl<P: Payload> Pool<P> {
         if room { Ok(lane) } else { Err(Cause::Full) }
     }
 
-    /// Where a request waits that was given out before.
-    pub(super) fn lane_of_returned(&mut self, asked: &Facts) -> Lane {
-        self.lane(asked, true).unwrap_or(Lane::Common)
+    /// Where a request waits that was given out before. A client that does not say itself to whom it
+    /// is bound may have been bound by this very request, which found nobody: it goes elsewhere.
+    pub(super) fn lane_of_returned(&mut self, asked: &Entry) -> Result<Lane, Cause> {
+        let Entry { facts, failed, .. } = asked;
+        let lane = match self.lane(facts, true) {
+            Err(Cause::Gone) if facts.named.is_none() => Lane::Common,
+            lane => lane?,
+        };
+        Ok(self.lane_of_retry(lane, facts, failed))
     }
 
     /// The lane of a request: that of the worker its client is bound to, or the common one.
-    fn lane(&mut self, asked: &Facts, note: bool) -> Result<Lane, Cause> {
+    pub(super) fn lane(&mut self, asked: &Facts, note: bool) -> Result<Lane, Cause> {
         let Some(berth) = self.berth_of(asked) else { return Ok(Lane::Common) };
         let place = self.place_of(berth);
         if let Some(place) = place.filter(|place| self.is_worth_waiting(*place)) {
@@ -272,6 +285,7 @@ impl<P: Payload> Pool<P> {
     /// Gives out what waits, as far as there are slots: of the next ones of all lanes the oldest first,
     /// so that neither those that are bound nor those that are not starve at the limit of the pool.
     pub(super) fn dispatch(&mut self) {
+        self.dispatch_again();
         while self.may_give() {
             let common = if self.free.any() && self.batch_is_due() {
                 self.queue.next(Lane::Common).map(|(facts, _)| facts.since)
@@ -320,7 +334,8 @@ impl<P: Payload> Pool<P> {
             self.call(Lane::Bound(place));
             return;
         }
-        let (place, choice) = self.next_for(&facts);
+        let failed = self.queue.next_failed(Lane::Common);
+        let (place, choice) = self.next_for(&facts, &failed);
         if !self.secure(place) {
             // Other shards have it. Whoever else is free is next.
             return;
@@ -334,11 +349,21 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Whose turn it is for this request. Somebody's: a slot is free.
-    pub(super) fn next_for(&mut self, facts: &Facts) -> (u32, Choice) {
+    pub(super) fn next_for(&mut self, facts: &Facts, failed: &Failed) -> (u32, Choice) {
+        if !failed.is_empty()
+            && let Some(other) = self.other_for(facts, failed)
+        {
+            return other;
+        }
+        let hash = self.hash_of(facts);
+        self.free.next(&mut self.random, hash).expect("the caller has seen a free slot")
+    }
+
+    /// Where a request stands on the circle of a hash.
+    pub(super) fn hash_of(&self, facts: &Facts) -> Option<u64> {
         let hashes = self.settings.schedule == Schedule::Hash;
         let of_key = || facts.key.filter(|_| hashes).map(|key| key.hash());
-        let hash = facts.hash.or_else(of_key);
-        self.free.next(&mut self.random, hash).expect("the caller has seen a free slot")
+        facts.hash.or_else(of_key)
     }
 
     /// Whether a request of so many bytes, for which there is room in the common lane, need not

@@ -35,6 +35,11 @@ impl<P: Payload> Pool<P> {
         self.note(facts, Decided::Rescheduled(why), self.seats.free);
     }
 
+    /// Its client may go to another worker than its own, which has failed it.
+    pub(super) fn note_left(&mut self, facts: &Facts) {
+        self.note(facts, Decided::Rescheduled("failed it"), self.seats.free);
+    }
+
     fn note(&mut self, facts: &Facts, decided: Decided, free: u64) {
         if !self.decisions.is_on() {
             return;

@@ -26,7 +26,7 @@ use super::{Phase, Pool};
 use crate::Payload;
 use crate::affinity::Berth;
 use crate::effect::{Effect, Refused};
-use crate::queue::{Entry, Facts, Ticket};
+use crate::queue::{Entry, Ticket};
 use crate::schedule::Choice;
 use crate::tokens::{Released, Tokens};
 use crate::workers::State;
@@ -211,7 +211,7 @@ impl<P: Payload> Pool<P> {
         self.begin(now);
         entry.facts.since = self.now;
         self.look_again();
-        let Some(next) = self.next_at_branch(&entry.facts) else {
+        let Some(next) = self.next_at_branch(&entry) else {
             self.rest_hands();
             return Err(Refused { payload, cause: Cause::Full });
         };
@@ -222,12 +222,12 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Whom a branch can give a request to, with a token in hand.
-    fn next_at_branch(&mut self, asked: &Facts) -> Option<(u32, Choice)> {
+    fn next_at_branch(&mut self, asked: &Entry) -> Option<(u32, Choice)> {
         let shared = self.shared.as_ref()?;
         if !shared.news.gives || self.phase > Phase::Serving {
             return None;
         }
-        let Some(named) = asked.named else { return self.secure_next(asked) };
+        let Some(named) = asked.facts.named else { return self.secure_next(asked) };
         // One that is not there, or does not serve, is not for a branch to give up on.
         let place = self.place_of(Berth(named))?;
         let there = self.is_free(place) && self.secure(place);
@@ -235,9 +235,9 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Whose turn it is for this request, with a token in hand; none when nobody has a free slot.
-    pub(super) fn secure_next(&mut self, asked: &Facts) -> Option<(u32, Choice)> {
+    pub(super) fn secure_next(&mut self, asked: &Entry) -> Option<(u32, Choice)> {
         while self.any_free() {
-            let next = self.next_for(asked);
+            let next = self.next_for(&asked.facts, &asked.failed);
             if self.secure(next.0) {
                 return Some(next);
             }
@@ -328,9 +328,14 @@ impl<P: Payload> Pool<P> {
         }
     }
 
+    /// Whether somebody waits who may be given to this worker.
+    fn is_waited_for(&self, place: u32) -> bool {
+        self.queue.common().0 > 0 || self.queue.bound(place) > 0 || self.is_wanted_again(place)
+    }
+
     /// One of them. True when there is something left.
     fn rest_hand(&mut self, place: u32) -> bool {
-        let waited_for = self.queue.common().0 > 0 || self.queue.bound(place) > 0;
+        let waited_for = self.is_waited_for(place);
         let Some(shared) = &mut self.shared else { return false };
         let was_out = shared.is_out(place);
         let mailed = if waited_for { 0 } else { shared.let_go(place) };
@@ -454,7 +459,7 @@ impl<P: Payload> Pool<P> {
     pub(super) fn check_shared(&self) {
         let Some(shared) = &self.shared else { return };
         for (place, hand) in (0..).zip(&shared.hands) {
-            let waited_for = self.queue.common().0 > 0 || self.queue.bound(place) > 0;
+            let waited_for = self.is_waited_for(place);
             assert!(waited_for || hand.tokens == 0, "a token in hand is for somebody who waits");
             let touched = shared.touched.contains(&place);
             assert!(touched || (hand.tokens == 0 && !hand.out), "what is in hand is remembered");

@@ -33,6 +33,7 @@ impl<P: Payload> Pool<P> {
         self.forgive();
         self.note_fitness();
         self.give_up_on_workers();
+        self.settle_retries();
         if self.is_open() {
             self.refuse_all(Cause::Down);
         } else if self.is_unfit() {
@@ -145,7 +146,8 @@ impl<P: Payload> Pool<P> {
         let open = self.is_open();
         // A free slot with requests waiting means a batch that is not due. Those that are bound,
         // or that the pool's own limit holds back, would not be served by another worker.
-        let waits = self.queue.common().0 > 0 && self.may_give() && !self.free.any();
+        let waits =
+            self.queue.common().0 + self.queue.again() > 0 && self.may_give() && !self.free.any();
         let waiting = if waits { self.workers_worth() } else { 0 };
         Load {
             busy: self.workers.busy(),
@@ -164,6 +166,7 @@ impl<P: Payload> Pool<P> {
     fn workers_worth(&self) -> u32 {
         let batch = &self.settings.batch;
         let (length, bytes) = self.queue.common();
+        let length = length + self.queue.again();
         let by_rows = length.div_ceil(batch.rows);
         let by_bytes = bytes / batch.bytes.max(1);
         let batches = by_rows.max(u32::try_from(by_bytes).unwrap_or(u32::MAX));

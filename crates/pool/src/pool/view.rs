@@ -35,6 +35,7 @@ impl<P: Payload> Pool<P> {
                 }
             }
         }
+        next = sooner(next, self.settles_at());
         for &place in &self.seats.held {
             if self.queue.bound(place) > 0 {
                 next = sooner(next, self.held_until(place));
@@ -168,6 +169,7 @@ impl<P: Payload> Pool<P> {
         };
         self.free.check(takes_work);
         self.check_seats();
+        self.check_retries();
         self.check_shared();
         self.affinity.iter().for_each(Affinity::check);
         let ready = |place| self.workers.at(place).state == State::Ready;

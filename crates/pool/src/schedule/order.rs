@@ -171,7 +171,7 @@ impl Order {
     }
 
     /// `worker` has no free slot.
-    fn rest(&mut self, worker: u32) {
+    pub(crate) fn rest(&mut self, worker: u32) {
         match self {
             Self::Turns(turns) if turns.links.holds(worker) => {
                 turns.list.remove(&mut turns.links, worker);

@@ -256,3 +256,56 @@ fn a_pool_that_is_sorry_can_send_its_clients_elsewhere() {
     assert!(said.contains("Location: https://status.example/?from=app\r\n"), "{said}");
     assert!(!said.contains("Retry-After"), "{said}");
 }
+
+/// Servers of two that answer `/` with a cookie of their own, and the bound client's cookie: which
+/// server fails `/broken` is for the caller to say.
+fn bound(shards: usize, sticky: &str) -> (tempfile::TempDir, Daemon, [Server; 2], String, usize) {
+    let servers = ["a", "b"].map(named);
+    for (one, name) in servers.iter().zip(["a", "b"]) {
+        one.answer("/", server(name, "Set-Cookie: session=s~1; Path=/\r\n"));
+        one.answer("/broken", server(name, "Set-Cookie: session=s~1; Path=/\r\n"));
+    }
+    let folder = crate::daemon::folder();
+    let text = format!(
+        "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\n\
+         listen = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n{}\n",
+        pool(&servers, sticky)
+    );
+    let daemon = Daemon::serve(folder.path(), &text);
+    let first = ask(&daemon, "/", "");
+    let place = ["a", "b"].iter().position(|name| *name == body(&first)).unwrap();
+    let cookie = line(cookies(&first)[1]);
+    servers[place].answer("/broken", Answer::Reset);
+    (folder, daemon, servers, cookie, place)
+}
+
+#[test]
+fn a_bound_client_whose_server_fails_it_is_given_another_only_where_it_may_be() {
+    let prefix = "cookie = \"session\", mode = \"prefix\"";
+    for (shards, more, moves) in [
+        (1, "", true),
+        (1, ", gone = \"refuse\"", false),
+        (1, " }\nqueue = { hold = \"10s\"", false),
+    ] {
+        let sticky = format!("sticky = {{ {prefix}{more} }}");
+        let (_folder, daemon, servers, cookie, own) = bound(shards, &sticky);
+        // Each takes two of the twenty retries that are in hand.
+        for asked in 1..=6 {
+            let said = talk(&daemon, format!("GET /broken HTTP/1.1\r\n{cookie}{CLOSE}"));
+            let (own, other) = (&servers[own], &servers[1 - own]);
+            if moves {
+                assert_eq!(status(&said), "200", "{sticky}: {said}");
+                assert_eq!(own.heads("/broken").len(), 2 * asked, "it is asked once more");
+                assert_eq!(other.heads("/broken").len(), asked);
+                // From now on the client belongs to the other.
+                let moved = line(cookies(&said)[1]);
+                assert_ne!(moved, cookie);
+            } else {
+                assert_eq!(status(&said), "502", "{sticky}: {said}");
+                assert_eq!(own.heads("/broken").len(), 3 * asked, "{sticky}");
+                assert_eq!(other.heads("/broken"), [""; 0], "{sticky}");
+            }
+        }
+        assert!(daemon.stop().success());
+    }
+}

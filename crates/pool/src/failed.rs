@@ -1,0 +1,68 @@
+//! Which workers have failed a request: it is given to others first.
+
+/// Places that are remembered: as many as a request is given to while it may be repeated.
+const PLACES_MAX: usize = 3;
+
+/// Places of workers that have failed one request, the earliest first; one may be in it several
+/// times. Beyond three the earliest is forgotten.
+///
+/// A place is the same worker's on all shards that serve a pool. Once another worker has it, that
+/// one is passed over as well: whoever else is there is as good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failed {
+    places: [u32; PLACES_MAX],
+    count: u8,
+}
+
+impl Failed {
+    /// The worker at this place has failed it.
+    pub fn add(&mut self, place: u32) {
+        if self.places().len() == PLACES_MAX {
+            self.places.rotate_left(1);
+            self.count -= 1;
+        }
+        self.places[usize::from(self.count)] = place;
+        self.count += 1;
+    }
+
+    /// Whether nobody has failed it.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn places(&self) -> &[u32] {
+        &self.places[..usize::from(self.count)]
+    }
+
+    /// How often the worker at this place has failed it.
+    pub(crate) fn times(&self, place: u32) -> usize {
+        self.places().iter().filter(|other| **other == place).count()
+    }
+
+    /// The places, each once.
+    pub(crate) fn each(&self) -> impl Iterator<Item = u32> + '_ {
+        let places = self.places();
+        let first = |(nth, place): &(usize, &u32)| !places[..*nth].contains(place);
+        places.iter().enumerate().filter(first).map(|(_, place)| *place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_three_are_remembered_and_told_once_each() {
+        let mut failed = Failed::default();
+        assert!(failed.is_empty() && failed.each().next().is_none());
+        for place in [0, 7, 0] {
+            failed.add(place);
+        }
+        assert_eq!(failed.each().collect::<Vec<_>>(), [0, 7]);
+        assert_eq!((failed.times(0), failed.times(7), failed.times(9)), (2, 1, 0));
+        failed.add(9);
+        failed.add(9);
+        assert_eq!(failed.each().collect::<Vec<_>>(), [0, 9]);
+    }
+}

@@ -1,0 +1,135 @@
+//! Retries: who else is given a request that workers have failed.
+//!
+//! It goes to a worker that has not failed it, by the schedule among those. Where all of them are
+//! busy it waits for one in a lane of its own, while others are given who is free; where there is none,
+//! or none came free in its time, it is given to any. A client's own worker is asked once more
+//! before its client is bound to another, and then only where that is allowed.
+
+use std::time::{Duration, Instant};
+
+use super::Pool;
+use crate::Payload;
+use crate::failed::Failed;
+use crate::queue::{Again, Facts, Lane};
+use crate::schedule::{Choice, Standing};
+use crate::settings::Gone;
+
+/// How long it waits for another worker at most, and never longer than half of the time that it has.
+const PATIENCE_MAX: Duration = Duration::from_secs(1);
+/// So often a client's own worker fails a request before another is asked.
+const OWN_TIMES: usize = 2;
+
+impl<P: Payload> Pool<P> {
+    /// Where a request waits whose lane this would be, had nobody failed it.
+    pub(super) fn lane_of_retry(&mut self, lane: Lane, asked: &Facts, failed: &Failed) -> Lane {
+        if failed.is_empty() || !self.free.has_others(failed) {
+            return lane;
+        }
+        match lane {
+            Lane::Common | Lane::Again => Lane::Again,
+            Lane::Bound(place) if self.may_leave(place, failed) => {
+                self.note_left(asked);
+                Lane::Again
+            }
+            Lane::Bound(_) => lane,
+        }
+    }
+
+    /// Whether a client may be bound to another worker than the one at this place.
+    fn may_leave(&self, place: u32, failed: &Failed) -> bool {
+        let sticky = self.settings.sticky;
+        failed.times(place) >= OWN_TIMES
+            && self.settings.hold.is_zero()
+            && sticky.is_none_or(|sticky| sticky.gone == Gone::Reschedule)
+    }
+
+    /// Until when a request that waits since then waits for another worker.
+    pub(super) fn patience(&self, since: Instant) -> Instant {
+        let passed = self.now.saturating_duration_since(since);
+        let left = self.settings.queue.wait.saturating_sub(passed);
+        self.now + (left / 2).min(PATIENCE_MAX)
+    }
+
+    /// When the next of them has waited long enough for another worker.
+    pub(super) fn settles_at(&self) -> Option<Instant> {
+        if self.queue.again() == 0 {
+            return None;
+        }
+        self.queue.agains().map(|again| again.until).min()
+    }
+
+    /// Those for whom there is nobody else any more wait for any, and those whose client has been
+    /// bound meanwhile for its worker.
+    pub(super) fn settle_retries(&mut self) {
+        if self.queue.again() == 0 {
+            return;
+        }
+        while let Some((place, lane)) = self.next_to_settle() {
+            self.queue.move_again(place, lane);
+            self.call(lane);
+        }
+    }
+
+    fn next_to_settle(&mut self) -> Option<(u32, Lane)> {
+        // The last of them goes before the others, so it goes first.
+        self.queue.agains().rev().find_map(|again| {
+            let Again { place, facts, failed, until } = again;
+            if until <= self.now || !self.free.has_others(&failed) {
+                return Some((place, Lane::Common));
+            }
+            match self.lane(&facts, false) {
+                Ok(Lane::Bound(to)) if failed.times(to) == 0 => Some((place, Lane::Bound(to))),
+                _ => None,
+            }
+        })
+    }
+
+    /// Gives those who wait for another worker to one that has a free slot.
+    pub(super) fn dispatch_again(&mut self) {
+        while self.queue.again() > 0 && self.may_give() {
+            let found = self.queue.agains().find_map(|again| {
+                let next = self.secure_other(&again.facts, &again.failed)?;
+                Some((again.place, next))
+            });
+            let Some((waiting, next)) = found else { return };
+            let (payload, facts) = self.queue.take_again(waiting);
+            self.give_at_once(next, payload, &facts);
+        }
+    }
+
+    /// Whose turn it is among those that have not failed this request, with a token in hand.
+    fn secure_other(&mut self, asked: &Facts, failed: &Failed) -> Option<(u32, Choice)> {
+        while self.may_give() {
+            let next = self.other_for(asked, failed)?;
+            if self.secure(next.0) {
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// Whose turn it is among those with a free slot that have not failed this request.
+    pub(super) fn other_for(&mut self, asked: &Facts, failed: &Failed) -> Option<(u32, Choice)> {
+        let there = |place: &u32| self.free.holds(*place);
+        let standing = |place| (place, self.standing(place, self.workers.at(place).in_use));
+        let hidden: Vec<(u32, Standing)> = failed.each().filter(there).map(standing).collect();
+        let hash = self.hash_of(asked);
+        self.free.next_but(&mut self.random, hash, &hidden)
+    }
+
+    /// Whether somebody waits for the worker at this place who has not failed it.
+    pub(super) fn is_wanted_again(&self, place: u32) -> bool {
+        self.queue.again() > 0 && self.queue.agains().any(|again| again.failed.times(place) == 0)
+    }
+
+    /// Sweeps what this file keeps.
+    pub(super) fn check_retries(&self) {
+        for again in self.queue.agains() {
+            assert!(!again.failed.is_empty(), "only what was failed waits for others");
+            assert!(self.free.has_others(&again.failed), "there is somebody else");
+            let is_free = |place: &u32| self.free.holds(*place) && again.failed.times(*place) == 0;
+            let served = !self.may_give() || !self.roster.places().any(|place| is_free(&place));
+            assert!(served, "another worker is free for who waits for one");
+        }
+    }
+}
