@@ -16,6 +16,26 @@ use crate::name::Tag;
 use crate::set::{Place, Run};
 use crate::{FieldError, Fields, Limits, Lookup};
 
+/// Fields that belong to one connection, or say where a message ends: they are written anew for each
+/// message, and nobody else may set them.
+pub const WRITTEN_ANEW: [&str; 9] = [
+    "connection",
+    "content-length",
+    "http2-settings",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Whether a field of this name is written anew for each message.
+#[must_use]
+pub fn is_written_anew(name: &[u8]) -> bool {
+    WRITTEN_ANEW.iter().any(|ours| name.eq_ignore_ascii_case(ours.as_bytes()))
+}
+
 /// Why lines are no head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadReason {

@@ -6,6 +6,10 @@ use fields::{Fields, cgi, fastcgi, http1, json, logfmt, netstring};
 
 #[path = "../../../fuzz/entries/fields.rs"]
 mod entries;
+#[path = "../../../fuzz/entries/random.rs"]
+mod random;
+
+use random::Random;
 
 const ROUNDS: u64 = 30_000;
 /// Inputs that were accepted somewhere and are broken further, at most.
@@ -35,56 +39,39 @@ const SAMPLES: [&[u8]; 20] = [
     b"",
 ];
 
-/// xorshift64*
-struct Random(u64);
+const LIKELY: &[u8] = b"\r\n\t :,=\"\\0123\0{}[]aN\x7f\x80\xff";
 
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).expect("31 bits fit")
-            % limit
+/// One of those that are known, or two of them crossed, broken in up to four places.
+fn input(random: &mut Random, known: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = known[random.below(known.len())].clone();
+    if random.below(4) == 0 {
+        let other = &known[random.below(known.len())];
+        bytes.truncate(random.below(bytes.len() + 1));
+        bytes.extend_from_slice(&other[random.below(other.len() + 1)..]);
     }
-
-    fn byte(&mut self) -> u8 {
-        const LIKELY: &[u8] = b"\r\n\t :,=\"\\0123\0{}[]aN\x7f\x80\xff";
-        let any = u8::try_from(self.below(256)).expect("below 256");
-        if self.below(4) == 0 { any } else { LIKELY[self.below(LIKELY.len())] }
-    }
-
-    /// One of those that are known, or two of them crossed, broken in up to four places.
-    fn input(&mut self, known: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = known[self.below(known.len())].clone();
-        if self.below(4) == 0 {
-            let other = &known[self.below(known.len())];
-            bytes.truncate(self.below(bytes.len() + 1));
-            bytes.extend_from_slice(&other[self.below(other.len() + 1)..]);
-        }
-        for _ in 0..self.below(5) {
-            let place = self.below(bytes.len() + 1);
-            let byte = self.byte();
-            match self.below(6) {
-                0 => bytes.insert(place, byte),
-                1 if place < bytes.len() => bytes[place] = byte,
-                2 if place < bytes.len() => drop(bytes.remove(place)),
-                3 => bytes.truncate(place),
-                // A part again, so that names repeat and lengths are wrong.
-                4 => {
-                    let end = place + self.below(bytes.len() - place + 1).min(20);
-                    let part = bytes[place..end].to_vec();
-                    bytes.splice(place..place, part);
-                }
-                // A long run, so that blocks are left and limits are met.
-                5 if self.below(20) == 0 => {
-                    let run = vec![byte; self.below(3000)];
-                    bytes.splice(place..place, run);
-                }
-                _ => {}
+    for _ in 0..random.below(5) {
+        let place = random.below(bytes.len() + 1);
+        let byte = random.byte(LIKELY);
+        match random.below(6) {
+            0 => bytes.insert(place, byte),
+            1 if place < bytes.len() => bytes[place] = byte,
+            2 if place < bytes.len() => drop(bytes.remove(place)),
+            3 => bytes.truncate(place),
+            // A part again, so that names repeat and lengths are wrong.
+            4 => {
+                let end = place + random.below(bytes.len() - place + 1).min(20);
+                let part = bytes[place..end].to_vec();
+                bytes.splice(place..place, part);
             }
+            // A long run, so that blocks are left and limits are met.
+            5 if random.below(20) == 0 => {
+                let run = vec![byte; random.below(3000)];
+                bytes.splice(place..place, run);
+            }
+            _ => {}
         }
-        bytes
     }
+    bytes
 }
 
 /// Runs `entry` over broken samples. Those that `accepts` are kept and broken further, in place of
@@ -94,7 +81,7 @@ fn smoke(seed: u64, entry: fn(&[u8]), accepts: fn(&[u8]) -> bool) {
     let mut known: Vec<Vec<u8>> = SAMPLES.iter().map(|sample| sample.to_vec()).collect();
     let mut accepted = 0;
     for round in 0..ROUNDS {
-        let input = random.input(&known);
+        let input = input(&mut random, &known);
         let run = || {
             entry(&input);
             accepts(&input)

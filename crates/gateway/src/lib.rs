@@ -62,7 +62,7 @@ pub use logbook::{LogBatch, LogSink};
 pub use mail::{HandlerReport, Mail};
 pub use names::Lookup;
 pub use outside::{Runner, Threads};
-pub use plan::{PlanError, Workshop};
+pub use plan::{PlanError, Workshop, unread};
 pub use reload::Reload;
 pub use shard::{Admission, Parts, Shard};
 pub use status::{

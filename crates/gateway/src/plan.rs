@@ -19,6 +19,7 @@ mod balance;
 mod branch;
 mod check;
 mod cookie;
+mod files;
 mod listener;
 mod page;
 mod program;
@@ -30,6 +31,7 @@ pub(crate) use balance::BalancePlan;
 pub(crate) use branch::{branch, elsewhere, shared_servers};
 pub(crate) use check::{CheckPlan, HttpProbePlan, ProbePlan, check_address};
 pub(crate) use cookie::CookiePlan;
+pub use files::unread;
 pub(crate) use listener::listener;
 pub(crate) use page::{Page, SorryPlan};
 pub(crate) use program::{HostedPlan, ProgramPlan, StreamPlan, TimesPlan};
@@ -56,8 +58,15 @@ pub enum PlanError {
     NoSocket(String),
     /// The system draws nothing for what is to be secret, for this reason.
     NoSecret(String),
-    /// What a pool answers with when it is sorry, or what its cookies are made with, cannot be had.
+    /// What a pool answers with when it is sorry cannot be had.
     Sorry {
+        /// The pool.
+        pool: String,
+        /// Why.
+        why: String,
+    },
+    /// What the cookies of a pool are made with cannot be had.
+    Cookie {
         /// The pool.
         pool: String,
         /// Why.
@@ -67,6 +76,8 @@ pub enum PlanError {
     Route {
         /// The listener.
         listener: String,
+        /// The keys below the listener that name it.
+        place: Vec<String>,
         /// Why.
         why: String,
     },
@@ -96,7 +107,7 @@ impl fmt::Display for PlanError {
             Self::NoPool(name) => write!(f, "there is no pool `{name}`"),
             Self::NoSecret(why) => write!(f, "no secret can be drawn: {why}"),
             Self::NoSocket(name) => write!(f, "listener `{name}` was given no socket"),
-            Self::Route { listener, why } => write!(f, "listener `{listener}`: {why}"),
+            Self::Route { listener, place: _, why } => write!(f, "listener `{listener}`: {why}"),
             Self::Servers(pool) => {
                 let most = crate::shares::PLACES_MAX;
                 write!(f, "pool `{pool}` has had {most} servers: restart the daemon for others")
@@ -104,7 +115,9 @@ impl fmt::Display for PlanError {
             Self::Name { pool, name, why } => {
                 write!(f, "pool `{pool}`: `{name}` cannot be looked up: {why}")
             }
-            Self::Handler { pool, why } | Self::Sorry { pool, why } => {
+            Self::Handler { pool, why }
+            | Self::Sorry { pool, why }
+            | Self::Cookie { pool, why } => {
                 write!(f, "pool `{pool}`: {why}")
             }
         }

@@ -4,7 +4,7 @@
 //! routes of a listener and one head. What it must never know: a stream, a pool's state.
 
 use fields::{Value, known};
-use route::{Asked, Filling, Path, PathFault, host_name};
+use route::{Asked, Edits, Filling, Path, PathFault, host_name};
 use wire::http1::RequestHead;
 
 use crate::plan::{Action, GuardPlan, RoutePlan, Routing};
@@ -36,11 +36,11 @@ pub(crate) enum Way<'a> {
     /// To this pool; the scratch may have a target.
     Pool { pool: usize, route: RouteId, plan: &'a RoutePlan },
     /// It is answered with this and the lines in the scratch.
-    Answer { status: u16, content_type: &'a str, body: &'a [u8] },
+    Answer { status: u16, content_type: &'a str, body: &'a [u8], route: RouteId },
     /// Its path could be understood in more than one way.
-    Unclear(PathFault),
+    Unclear(PathFault, RouteId),
     /// It is not let through; the scratch has what it is told.
-    Unauthorized,
+    Unauthorized(RouteId),
     /// There is no route for it.
     Nowhere,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Way<'a> {
 pub(crate) struct RouteId(u32);
 
 impl RouteId {
-    /// That of the listener's pool itself.
+    /// That of the listener's pool itself, and of requests that no route was found for.
     pub(crate) const REST: Self = Self(u32::MAX);
 }
 
@@ -67,7 +67,7 @@ impl Routing {
         } else {
             match Path::read(raw, buffer) {
                 Ok(path) => Some(path),
-                Err(fault) => return Way::Unclear(fault),
+                Err(fault) => return Way::Unclear(fault, RouteId::REST),
             }
         };
         let (host, fields) = (head.host(), &head.fields);
@@ -75,12 +75,14 @@ impl Routing {
         let asked = Asked { host, method: head.method_bytes(), path: plain, fields };
         let found = self.table.find(&asked);
         let plan = found.map(|place| &self.routes[place]).or(self.rest.as_ref());
+        let id = found.and_then(|place| u32::try_from(place).ok());
+        let route = id.map_or(RouteId::REST, RouteId);
         let guard = plan.map_or(&self.guard, |plan| &plan.guard);
         if let Some(guard) = guard
             && !guard.admits(head)
         {
             lines.extend_from_slice(&guard.challenges);
-            return Way::Unauthorized;
+            return Way::Unauthorized(route);
         }
         let Some(plan) = plan else { return Way::Nowhere };
         let filling = Filling {
@@ -94,7 +96,7 @@ impl Routing {
                 match (&path, rewrite) {
                     (Some(path), Some(rewrite)) => {
                         if let Err(fault) = rewrite.write(path, &filling, target) {
-                            return Way::Unclear(fault);
+                            return Way::Unclear(fault, route);
                         }
                     }
                     (Some(path), None) if path.is_changed() => {
@@ -105,21 +107,23 @@ impl Routing {
                     }
                     _ => {}
                 }
-                let id = found.and_then(|place| u32::try_from(place).ok());
-                Way::Pool { pool: *place, route: id.map_or(RouteId::REST, RouteId), plan }
+                Way::Pool { pool: *place, route, plan }
             }
-            Action::Redirect { status, to, lines: more } => {
+            Action::Redirect { status, to } => {
                 lines.extend_from_slice(b"Location: ");
                 to.write(&filling, lines);
                 lines.extend_from_slice(b"\r\n");
-                lines.extend_from_slice(more);
-                Way::Answer { status: *status, content_type: "", body: b"" }
+                Way::Answer { status: *status, content_type: "", body: b"", route }
             }
-            Action::Fixed { status, body, content_type, lines: more } => {
-                lines.extend_from_slice(more);
-                Way::Answer { status: *status, content_type, body }
+            Action::Fixed { status, body, content_type } => {
+                Way::Answer { status: *status, content_type, body, route }
             }
         }
+    }
+
+    /// What is changed in replies to requests of a route.
+    pub(crate) fn reply(&self, route: RouteId) -> &Edits {
+        self.plan(route).map_or(&self.reply, |plan| &plan.reply)
     }
 
     /// What was said of a route.

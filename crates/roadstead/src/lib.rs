@@ -35,6 +35,8 @@ pub mod demo;
 pub mod doctor;
 pub mod embed;
 #[cfg(feature = "daemon")]
+pub mod files;
+#[cfg(feature = "daemon")]
 pub mod ledger;
 #[cfg(feature = "daemon")]
 pub mod load;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
-use roadstead::{ask, connect, ctl, daemon, demo, doctor, ledger, load, outcomes, worker};
+use roadstead::{ask, connect, ctl, daemon, demo, doctor, files, ledger, load, outcomes, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -68,6 +68,7 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
 
 fn check(file: &Path, connected: bool) -> ExitCode {
     let checked = settings::load(file).and_then(|configuration| {
+        files::check(file, &configuration)?;
         if connected {
             connect::check(file, &configuration)?;
         }

@@ -112,16 +112,18 @@ impl Reloader {
 }
 
 /// Where what cannot be had is named.
-fn remark(error: &PlanError) -> Remark {
-    let path: &[&str] = match error {
+pub(crate) fn remark(error: &PlanError) -> Remark {
+    let keys: &[&str] = match error {
         PlanError::NoPool(pool) | PlanError::Handler { pool, .. } => &["pool", pool],
         PlanError::Name { pool, .. } => &["pool", pool, "servers"],
         PlanError::NoSecret(_) => &[],
         PlanError::Servers(pool) => &["pool", pool, "servers"],
         PlanError::NoSocket(listener) => &["listener", listener],
         PlanError::Sorry { pool, .. } => &["pool", pool, "sorry"],
-        PlanError::Route { listener, .. } => &["listener", listener, "route"],
+        PlanError::Cookie { pool, .. } => &["pool", pool, "sticky", "secret"],
+        PlanError::Route { listener, .. } => &["listener", listener],
     };
-    let path = path.iter().map(|&key| key.to_owned()).collect();
+    let below: &[String] = if let PlanError::Route { place, .. } = error { place } else { &[] };
+    let path = keys.iter().map(|&key| key.to_owned()).chain(below.iter().cloned()).collect();
     Remark { path, message: error.to_string() }
 }

@@ -2,26 +2,12 @@
 
 use std::fmt;
 
-use fields::{AsName, Fields, Limits};
+use fields::{AsName, Fields, Limits, http1};
 
 use crate::rule::FieldName;
 
 /// Bytes of a value that is set or added.
 pub const EDIT_VALUE_MAX: usize = 4096;
-
-/// Fields that belong to one connection, or say where a message ends: they are written anew for
-/// each message.
-const OURS: [&str; 9] = [
-    "connection",
-    "content-length",
-    "http2-settings",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// Why a head cannot be changed like that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,10 +135,17 @@ impl Edits {
         }
     }
 
-    /// What is set and added, as lines with their ends.
+    /// Changes lines of a head of our own, `name: value` with CR LF each.
     #[must_use]
-    pub fn lines(&self) -> Vec<u8> {
-        let mut fields = Fields::headers();
+    pub fn rewrite(&self, lines: &[u8]) -> Vec<u8> {
+        let mut fields = Fields::headers().with_limits(Limits::MAX);
+        for line in lines.split(|&byte| byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let colon = line.iter().position(|&byte| byte == b':');
+            let Some((name, value)) = colon.map(|colon| line.split_at(colon)) else { continue };
+            let taken = fields.try_append(name, value[1..].trim_ascii());
+            debug_assert!(taken.is_ok(), "a line of our own is a field: {taken:?}");
+        }
         self.apply(&mut fields);
         let mut lines = Vec::new();
         for field in fields.iter() {
@@ -185,7 +178,7 @@ fn is_host(name: &FieldName) -> bool {
 
 fn checked(name: &str) -> Result<FieldName, EditFault> {
     let checked = FieldName::new(name).ok_or(EditFault::Name)?;
-    if OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
+    if http1::is_written_anew(name.as_bytes()) {
         return Err(EditFault::Ours);
     }
     Ok(checked)
@@ -241,7 +234,16 @@ mod tests {
         assert_eq!(all(&fields, "x-debug"), [b""; 0]);
         assert_eq!(all(&fields, "X-Env"), [b"prod"]);
         assert_eq!(all(&fields, "Via"), [&b"1.1 there"[..], b"1.1 here"]);
-        assert_eq!(edits().lines(), b"x-env: prod\r\nVia: 1.1 here\r\n");
+    }
+
+    #[test]
+    fn lines_of_our_own_are_changed_likewise() {
+        assert_eq!(edits().rewrite(b""), b"x-env: prod\r\nVia: 1.1 here\r\n");
+        let lines = b"X-DEBUG: a\r\nLocation: https://a/b:c\r\nX-Env: a\r\nEmpty: \r\n";
+        let changed = edits().rewrite(lines);
+        let expected: &[u8] =
+            b"Location: https://a/b:c\r\nx-env: prod\r\nEmpty: \r\nVia: 1.1 here\r\n";
+        assert_eq!(changed.escape_ascii().to_string(), expected.escape_ascii().to_string());
     }
 
     #[test]
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn what_frames_a_message_cannot_be_changed() {
         let mut edits = Edits::none();
-        for name in OURS {
+        for name in http1::WRITTEN_ANEW {
             assert_eq!(edits.set(name, "1"), Err(EditFault::Ours));
             assert_eq!(edits.remove(&name.to_uppercase()), Err(EditFault::Ours));
         }

@@ -51,7 +51,8 @@ fn below(node: &Node, path: &[String]) -> Option<Range<usize>> {
             let is_meant = |item: &&Node| matches!(&item.raw, Raw::Text(text) if text == key);
             let meant = items.iter().find(is_meant);
             let by_place = || items.get(key.parse::<usize>().ok()?);
-            meant.or_else(by_place).map(|item| item.span.clone())
+            let item = meant.or_else(by_place)?;
+            Some(below(item, rest).unwrap_or_else(|| item.span.clone()))
         }
         _ => None,
     }
@@ -63,7 +64,8 @@ mod tests {
 
     #[test]
     fn a_remark_stands_at_its_option_or_at_what_is_there_of_it() {
-        let text = "[pool.store]\ndatabase = \"x\"\ninsert = { table = \"t\", columns = [\"a\", \"b\"] }\n";
+        let text = "[pool.store]\ndatabase = \"x\"\ninsert = { table = \"t\", columns = [\"a\", \"b\"] }\n\
+            [[listener.web.route]]\n[[listener.web.route]]\npath = \"/\"\nbearer = [\"a\", \"b\"]\n";
         let source = Source { name: "x.toml".into(), text: text.into() };
         let word = |path: &[&str]| {
             let path = path.iter().map(|&key| key.to_owned()).collect();
@@ -76,6 +78,11 @@ mod tests {
         assert_eq!(word(&["pool", "store", "insert", "columns", "b"]), (3, "\"b\"".to_owned()));
         assert_eq!(word(&["pool", "store", "insert", "table"]), (3, "\"t\"".to_owned()));
         assert_eq!(word(&["pool", "store", "ack"]).0, 1);
+        assert_eq!(
+            word(&["listener", "web", "route", "1", "bearer", "b"]),
+            (7, "\"b\"".to_owned())
+        );
+        assert_eq!(word(&["listener", "web", "route", "0", "none"]).0, 4);
         assert_eq!(word(&["none"]).0, 1);
     }
 }

@@ -2,6 +2,10 @@
 
 #[path = "../../../fuzz/entries/http1.rs"]
 mod entries;
+#[path = "../../../fuzz/entries/random.rs"]
+mod random;
+
+use random::Random;
 
 const ROUNDS: u64 = 20_000;
 
@@ -20,48 +24,31 @@ const SAMPLES: [&[u8]; 11] = [
     b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
 ];
 
-/// xorshift64*
-struct Random(u64);
+const LIKELY: &[u8] = b"\r\n\t :,;=/?#*0159afg\0[]HTPx\x7f\x80\xff";
 
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        usize::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33).expect("31 bits fit")
-            % limit
+fn input(random: &mut Random) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..=random.below(3) {
+        bytes.extend_from_slice(SAMPLES[random.below(SAMPLES.len())]);
     }
-
-    fn byte(&mut self) -> u8 {
-        const LIKELY: &[u8] = b"\r\n\t :,;=/?#*0159afg\0[]HTPx\x7f\x80\xff";
-        let any = u8::try_from(self.below(256)).expect("below 256");
-        if self.below(4) == 0 { any } else { LIKELY[self.below(LIKELY.len())] }
-    }
-
-    fn input(&mut self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for _ in 0..=self.below(3) {
-            bytes.extend_from_slice(SAMPLES[self.below(SAMPLES.len())]);
+    for _ in 0..random.below(4) {
+        let place = random.below(bytes.len() + 1);
+        let byte = random.byte(LIKELY);
+        match random.below(4) {
+            0 => bytes.insert(place, byte),
+            1 if place < bytes.len() => bytes[place] = byte,
+            2 if place < bytes.len() => drop(bytes.remove(place)),
+            3 => bytes.truncate(place),
+            _ => {}
         }
-        for _ in 0..self.below(4) {
-            let place = self.below(bytes.len() + 1);
-            let byte = self.byte();
-            match self.below(4) {
-                0 => bytes.insert(place, byte),
-                1 if place < bytes.len() => bytes[place] = byte,
-                2 if place < bytes.len() => drop(bytes.remove(place)),
-                3 => bytes.truncate(place),
-                _ => {}
-            }
-        }
-        bytes
     }
+    bytes
 }
 
 fn smoke(seed: u64, entry: fn(&[u8])) {
     let mut random = Random(seed);
     for round in 0..ROUNDS {
-        let input = random.input();
+        let input = input(&mut random);
         let run = || entry(&input);
         if let Err(fault) = std::panic::catch_unwind(run) {
             eprintln!("seed {seed}, round {round}: {}", input.escape_ascii());
@@ -86,7 +73,7 @@ fn objects() {
             let mut bytes = sample.to_vec();
             for _ in 0..=random.below(3) {
                 let place = random.below(bytes.len());
-                bytes[place] = random.byte();
+                bytes[place] = random.byte(LIKELY);
             }
             entries::objects(&bytes);
         }

@@ -42,9 +42,12 @@ pub(super) fn cookie(
     let lifetime_minutes = u32::try_from(lifetime.as_secs().div_ceil(60)).unwrap_or(u32::MAX);
     let codec = match mode {
         CookieMode::Passive => None,
-        _ => {
-            Some(CookieCodec::new(&secret_of(pool, secret, drawn)?, pool, value, lifetime_minutes))
-        }
+        _ => Some(CookieCodec::new(
+            &secret_of(pool, secret.as_ref(), drawn)?,
+            pool,
+            value,
+            lifetime_minutes,
+        )),
     };
     let mut attributes = format!("; Path={path}");
     if let Some(age) = max_age {
@@ -72,20 +75,20 @@ pub(super) fn cookie(
 }
 
 /// What values are made with; one that nobody gave was drawn, the same for all shards.
-fn secret_of(
+pub(super) fn secret_of(
     pool: &str,
-    secret: Option<settings::Secret>,
+    secret: Option<&settings::Secret>,
     drawn: &[u8],
 ) -> Result<Vec<u8>, PlanError> {
     const SECRET_MIN: usize = 16;
-    let fault = |why: String| PlanError::Sorry { pool: pool.to_owned(), why };
+    let fault = |why: String| PlanError::Cookie { pool: pool.to_owned(), why };
     let bytes = match secret {
         None => drawn.to_vec(),
-        Some(settings::Secret::Environment(name)) => std::env::var(&name)
+        Some(settings::Secret::Environment(name)) => std::env::var(name)
             .map_err(|error| fault(format!("`secret`: `{name}`: {error}")))?
             .into_bytes(),
         Some(settings::Secret::File(path)) => {
-            let bytes = std::fs::read(&path)
+            let bytes = std::fs::read(path)
                 .map_err(|error| fault(format!("`secret`: `{}`: {error}", path.display())))?;
             bytes.trim_ascii_end().to_vec()
         }

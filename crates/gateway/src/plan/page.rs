@@ -66,18 +66,21 @@ pub(super) fn answer(
         settings::SorryAnswer::Pool(name) => {
             places.get(&name).copied().map(SorryPlan::Pool).ok_or(PlanError::NoPool(name))
         }
-        settings::SorryAnswer::File(path) => match std::fs::read(&path) {
-            Ok(bytes) => {
-                let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-                let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-                Ok(page(Slice::from(body), ending, None))
-            }
-            Err(error) => Err(PlanError::Sorry {
-                pool: pool.to_owned(),
-                why: format!("its answer `{path}` cannot be read: {error}"),
-            }),
-        },
+        settings::SorryAnswer::File(path) => {
+            let bytes = read(pool, &path)?;
+            let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+            let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+            Ok(page(Slice::from(body), ending, None))
+        }
     }
+}
+
+/// What is in the file that a pool answers with.
+pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, PlanError> {
+    std::fs::read(path).map_err(|error| PlanError::Sorry {
+        pool: pool.to_owned(),
+        why: format!("its answer `{path}` cannot be read: {error}"),
+    })
 }
 
 fn page(http: &settings::SorryHttp, body: Slice, ending: &str, location: Option<&str>) -> Page {

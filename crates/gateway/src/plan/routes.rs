@@ -19,6 +19,8 @@ pub(crate) struct Routing {
     pub(crate) rest: Option<RoutePlan>,
     /// Who is told that there is no route.
     pub(crate) guard: Option<Arc<GuardPlan>>,
+    /// What is changed in replies to requests of no route.
+    pub(crate) reply: Edits,
 }
 
 /// What becomes of the requests of a route.
@@ -36,8 +38,8 @@ pub(crate) struct RoutePlan {
 #[derive(Debug)]
 pub(crate) enum Action {
     Pool { place: usize, rewrite: Option<Rewrite> },
-    Redirect { status: u16, to: Template, lines: Vec<u8> },
-    Fixed { status: u16, body: Slice, content_type: String, lines: Vec<u8> },
+    Redirect { status: u16, to: Template },
+    Fixed { status: u16, body: Slice, content_type: String },
 }
 
 /// Who is let through.
@@ -70,12 +72,13 @@ impl Ways {
         if routes.is_empty() && authenticate.is_none() && request.is_empty() && reply.is_empty() {
             return Ok(None);
         }
-        let refused = |why: String| PlanError::Route { listener: listener.to_owned(), why };
-        let guard = authenticate.map(guard).transpose().map_err(refused)?;
+        let guard = authenticate.as_ref().map(guard).transpose();
+        let guard = guard.map_err(|lacks| refused(listener, &[], lacks))?;
         let common = Common { guard: guard.clone(), request, reply, places };
         let (rules, plans): (Vec<_>, Vec<_>) = routes
             .into_iter()
-            .map(|route| (route.rule.clone(), common.plan(listener, route)))
+            .enumerate()
+            .map(|(place, route)| (route.rule.clone(), common.plan(listener, place, route)))
             .unzip();
         let rest = pool.map(|place| RoutePlan {
             action: Action::Pool { place, rewrite: None },
@@ -89,6 +92,7 @@ impl Ways {
             routes: plans.into_iter().collect::<Result<_, _>>()?,
             rest,
             guard,
+            reply: common.reply,
         }))
     }
 }
@@ -102,8 +106,13 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    fn plan(&self, listener: &str, route: settings::Route) -> Result<RoutePlan, PlanError> {
-        let refused = |why: String| PlanError::Route { listener: listener.to_owned(), why };
+    fn plan(
+        &self,
+        listener: &str,
+        place: usize,
+        route: settings::Route,
+    ) -> Result<RoutePlan, PlanError> {
+        let refused = |lacks| refused(listener, &["route", &place.to_string()], lacks);
         let settings::Route { rule, action, request, reply, access } = route;
         let joined = |first: &Edits, then: &Edits| {
             let mut joined = first.clone();
@@ -116,26 +125,22 @@ impl Common<'_> {
                 let place = *self.places.get(&pool).ok_or(PlanError::NoPool(pool))?;
                 Action::Pool { place, rewrite }
             }
-            RouteAction::Redirect { status, to } => {
-                Action::Redirect { status, to, lines: reply.lines() }
-            }
+            RouteAction::Redirect { status, to } => Action::Redirect { status, to },
             RouteAction::Fixed { status, body, content_type } => {
                 let body = match body {
                     FixedBody::Text(text) => Slice::from(text.as_str()),
                     FixedBody::File(path) => {
-                        let bytes = std::fs::read(&path).map_err(|error| {
-                            refused(format!("the answer `{path}` cannot be read: {error}"))
-                        })?;
+                        let bytes = fixed(&path).map_err(|lack| refused(vec![lack]))?;
                         Slice::from(bytes.as_slice())
                     }
                 };
-                Action::Fixed { status, body, content_type, lines: reply.lines() }
+                Action::Fixed { status, body, content_type }
             }
         };
         let guard = match access {
             RouteAccess::Inherited => self.guard.clone(),
             RouteAccess::Public => None,
-            RouteAccess::Own(authenticate) => Some(guard(authenticate).map_err(refused)?),
+            RouteAccess::Own(authenticate) => Some(guard(&authenticate).map_err(refused)?),
         };
         let segments = match &rule.path {
             Some(PathRule::Below(prefix)) => prefix.iter().filter(|&&byte| byte == b'/').count(),
@@ -145,46 +150,121 @@ impl Common<'_> {
     }
 }
 
-/// Reads the secrets. What is wrong with one is said without it.
-fn guard(authenticate: settings::Authenticate) -> Result<Arc<GuardPlan>, String> {
-    let settings::Authenticate { bearer, basic, realm, forward } = authenticate;
-    let mut guard = Guard::new(&realm).map_err(|why| format!("the realm `{realm}` {why}"))?;
-    for secret in &bearer {
-        let (text, place) = read(secret)?;
-        let mut lines = lines(&text).peekable();
-        if lines.peek().is_none() {
-            return Err(format!("{place} holds no token"));
-        }
-        for (number, token) in lines {
-            guard
-                .token(token)
-                .map_err(|why| format!("{place}: the token in line {number} {why}"))?;
-        }
+/// What cannot be had: the keys that name it, below its listener or route, and why.
+#[derive(Debug)]
+pub(super) struct Lack {
+    place: Vec<String>,
+    why: String,
+}
+
+impl Lack {
+    fn at(place: &[&str], why: String) -> Self {
+        Self { place: place.iter().map(|&key| key.to_owned()).collect(), why }
     }
-    if let Some(secret) = &basic {
-        let (text, place) = read(secret)?;
-        for (number, line) in lines(&text) {
-            guard.user(line).map_err(|why| format!("{place}: line {number} {why}"))?;
+
+    /// As an error of that listener; `below`: the keys of the route.
+    fn of(self, listener: &str, below: &[&str]) -> PlanError {
+        let keys = below.iter().map(|&key| key.to_owned());
+        let place = keys.chain(self.place).collect();
+        PlanError::Route { listener: listener.to_owned(), place, why: self.why }
+    }
+}
+
+/// The first of what is lacking.
+fn refused(listener: &str, below: &[&str], lacks: Vec<Lack>) -> PlanError {
+    let first = lacks.into_iter().next();
+    first.unwrap_or_else(|| Lack::at(&[], String::new())).of(listener, below)
+}
+
+/// All that the routes of a listener name and that cannot be had.
+pub(super) fn unread(listener: &settings::Listener) -> Vec<PlanError> {
+    let (name, http) = (&listener.name, &listener.http);
+    let of = |authenticate| guard(authenticate).err().unwrap_or_default();
+    let all = http.authenticate.as_ref().map(of).unwrap_or_default();
+    let mut errors: Vec<_> = all.into_iter().map(|lack| lack.of(name, &[])).collect();
+    for (place, route) in http.routes.iter().enumerate() {
+        let mut lacks = match &route.access {
+            RouteAccess::Own(authenticate) => of(authenticate),
+            RouteAccess::Inherited | RouteAccess::Public => Vec::new(),
+        };
+        if let RouteAction::Fixed { body: FixedBody::File(path), .. } = &route.action {
+            lacks.extend(fixed(path).err());
         }
+        let below = ["route", &place.to_string()];
+        errors.extend(lacks.into_iter().map(|lack| lack.of(name, &below)));
+    }
+    errors
+}
+
+/// What is in the file of a fixed answer.
+fn fixed(path: &str) -> Result<Vec<u8>, Lack> {
+    let lack = |error| {
+        Lack::at(&["fixed", "file"], format!("the answer `{path}` cannot be read: {error}"))
+    };
+    std::fs::read(path).map_err(lack)
+}
+
+/// Reads the secrets. What is wrong with one is said without it.
+fn guard(authenticate: &settings::Authenticate) -> Result<Arc<GuardPlan>, Vec<Lack>> {
+    let settings::Authenticate { bearer, basic, realm, forward } = authenticate;
+    let mut lacks = Vec::new();
+    let mut guard = Guard::new(realm).map_err(|why| {
+        vec![Lack::at(&["authenticate", "realm"], format!("the realm `{realm}` {why}"))]
+    })?;
+    for secret in bearer {
+        let lack = |why| Lack::at(&["authenticate", "bearer", &called(secret)], why);
+        lacks.extend(add_tokens(secret, &mut guard).err().map(lack));
+    }
+    if let Some(secret) = basic {
+        let lack = |why| Lack::at(&["authenticate", "basic"], why);
+        lacks.extend(add_users(secret, &mut guard).err().map(lack));
+    }
+    if !lacks.is_empty() {
+        return Err(lacks);
     }
     let mut challenges = Vec::new();
     guard.write_challenges(&mut challenges);
-    Ok(Arc::new(GuardPlan { guard, forwards: forward, challenges }))
+    Ok(Arc::new(GuardPlan { guard, forwards: *forward, challenges }))
 }
 
-/// A secret, and how its place is called.
-fn read(secret: &Secret) -> Result<(String, String), String> {
+fn add_tokens(secret: &Secret, guard: &mut Guard) -> Result<(), String> {
+    let (text, place) = read(secret)?;
+    let mut lines = lines(&text).peekable();
+    if lines.peek().is_none() {
+        return Err(format!("{place} holds no token"));
+    }
+    for (number, token) in lines {
+        guard.token(token).map_err(|why| format!("{place}: the token in line {number} {why}"))?;
+    }
+    Ok(())
+}
+
+fn add_users(secret: &Secret, guard: &mut Guard) -> Result<(), String> {
+    let (text, place) = read(secret)?;
+    for (number, line) in lines(&text) {
+        guard.user(line).map_err(|why| format!("{place}: line {number} {why}"))?;
+    }
+    Ok(())
+}
+
+/// The place of a secret, as it is written.
+fn called(secret: &Secret) -> String {
     match secret {
-        Secret::Environment(name) => {
-            let text = std::env::var(name).map_err(|error| format!("`env:{name}`: {error}"))?;
-            Ok((text, format!("`env:{name}`")))
-        }
-        Secret::File(path) => {
-            let place = format!("`file:{}`", path.display());
-            let text =
-                std::fs::read_to_string(path).map_err(|error| format!("{place}: {error}"))?;
-            Ok((text, place))
-        }
+        Secret::Environment(name) => format!("env:{name}"),
+        Secret::File(path) => format!("file:{}", path.display()),
+    }
+}
+
+/// A secret, and how its place is shown.
+fn read(secret: &Secret) -> Result<(String, String), String> {
+    let place = format!("`{}`", called(secret));
+    let text = match secret {
+        Secret::Environment(name) => std::env::var(name).map_err(|error| error.to_string()),
+        Secret::File(path) => std::fs::read_to_string(path).map_err(|error| error.to_string()),
+    };
+    match text {
+        Ok(text) => Ok((text, place)),
+        Err(error) => Err(format!("{place}: {error}")),
     }
 }
 
@@ -209,8 +289,10 @@ mod tests {
             realm: "x".into(),
             forward: false,
         };
-        let why = guard(authenticate).expect_err("it is too short");
+        let lacks = guard(&authenticate).expect_err("it is too short");
+        let [Lack { why, place }] = &lacks[..] else { panic!("one is: {lacks:?}") };
         assert!(why.contains("tokens`: the token in line 3 has fewer"), "{why}");
         assert!(!why.contains("hush"), "{why}");
+        assert!(place.concat().ends_with("tokens"), "{place:?}");
     }
 }

@@ -36,7 +36,6 @@ use event::{Calls, Data, StreamId};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
 use wire::http1::{
     Body, BodyKind, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via,
-    write_answer,
 };
 
 use crate::core::Core;
@@ -50,7 +49,7 @@ use asking::Asking;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
 use objects::{Course, Gathering};
-use told::{TEXT, Told, write_outcome};
+use told::{Asker, RETRY, Said, TEXT, Told, tell};
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
 /// given to another server.
@@ -116,6 +115,12 @@ struct Asked {
     told: Told,
 }
 
+impl Asked {
+    const fn asker(&self) -> Asker {
+        Asker { method: self.method, version: self.version, route: self.route }
+    }
+}
+
 /// What was begun with a client and has not come to its end. Between two requests there is none.
 #[derive(Debug)]
 pub(crate) struct Dialogue {
@@ -136,7 +141,9 @@ pub(crate) struct Dialogue {
 impl HttpPlan {
     /// Writes the refusal of a connection.
     pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
-        write_outcome(outcome, Told::TEXT, Method::Get, Version::Http11, false, out);
+        let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
+        let said = Said::of(outcome, Told::TEXT);
+        told::write(&said.answer(false), Asker::NOBODY, edits, out);
     }
 }
 
@@ -263,7 +270,7 @@ impl Dialogue {
         match core.takes(pool) {
             Takes::Messages => {}
             Takes::Records(question) => {
-                let asking = Asking { question, pool, target };
+                let asking = Asking { question, pool, route, target };
                 self.ask_question(asking, transport, calls, head, core);
                 core.ways = ways;
                 return;
@@ -276,7 +283,7 @@ impl Dialogue {
             }
             Takes::Bodies => {
                 core.ways = ways;
-                return self.ask_to_store(pool, plan, transport, calls, head, core);
+                return self.ask_to_store((pool, route), plan, transport, calls, head, core);
             }
         }
         let via = via(plan, transport.peer());
@@ -312,7 +319,7 @@ impl Dialogue {
         let whole = Slice::copy_of(&out);
         core.scratch = out;
         if let Err(refusal) = held {
-            return self.refuse(transport, calls, refusal, core);
+            return self.refuse_on(route, transport, calls, refusal, core);
         }
         self.input = if body.is_done() { Input::Whole } else { Input::Body(body) };
         self.number = self.number.wrapping_add(1);
@@ -372,7 +379,8 @@ impl Dialogue {
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, text);
         self.begin_refused(transport, 408, core);
         core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
-        self.refuse_with(transport, calls, 408, text, core);
+        let route = self.route();
+        self.refuse_with(transport, calls, (408, route), text, core);
     }
 
     /// Something came of the request on its way.
@@ -481,20 +489,15 @@ impl Dialogue {
             // It cannot be taken back: that the connection ends says that it is not whole.
             (Output::Begun(_), Outcome::Ended(..)) => asked.keep = false,
             _ => {
-                let mut out = std::mem::take(&mut core.scratch);
-                out.clear();
                 asked.keep &= whole;
-                let (method, version) = (asked.method, asked.version);
+                let asker = asked.asker();
                 match asked.page.take() {
-                    Some(page) => {
-                        write_answer(&page.answer(asked.keep), method, version, &mut out);
-                    }
+                    Some(page) => tell(&page.answer(asked.keep), asker, transport, calls, core),
                     None => {
-                        write_outcome(outcome, asked.told, method, version, asked.keep, &mut out);
+                        let said = Said::of(outcome, asked.told);
+                        tell(&said.answer(asked.keep), asker, transport, calls, core);
                     }
                 }
-                transport.send_bytes(calls, &out);
-                core.scratch = out;
             }
         }
         asked.output = Output::Done;

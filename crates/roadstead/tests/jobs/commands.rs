@@ -66,6 +66,58 @@ fn check_shows_every_error_and_its_mend() {
 }
 
 #[test]
+fn check_reads_what_the_daemon_will_read_and_names_the_line_of_what_is_missing() {
+    let folder = folder();
+    let [file, tokens] = [folder.path().join("roadstead.toml"), folder.path().join("tokens")];
+    let wrong = format!(
+        "[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n\
+         authenticate = {{ bearer = [\"file:{tokens}\", \"env:ROADSTEAD_TEST_NOBODY\"] }}\n\
+         [[listener.web.route]]\npath = \"/a\"\nfixed = {{ body = \"a\" }}\npublic = true\n\
+         [[listener.web.route]]\npath = \"/b\"\nfixed = {{ file = \"nowhere.html\" }}\n\
+         authenticate = {{ basic = \"file:nobody\" }}\n\
+         [pool.main]\nservers = [\"127.0.0.1:1\"]\nsorry = {{ file = \"sorry.html\" }}\n\
+         sticky = {{ cookie = \"berth\", secret = \"env:ROADSTEAD_TEST_NOBODY\" }}\n",
+        tokens = tokens.display(),
+    );
+    std::fs::write(&file, &wrong).unwrap();
+    let out = roadstead(&["check", file.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    let told = places(&text(&out.stderr));
+    for (line, words) in [
+        (5, "tokens"),
+        (5, "ROADSTEAD_TEST_NOBODY"),
+        (12, "nowhere.html"),
+        (13, "nobody"),
+        (16, "sorry.html"),
+        (17, "ROADSTEAD_TEST_NOBODY"),
+    ] {
+        assert!(told.iter().any(|(at, said)| *at == line && said.contains(words)), "{told:?}");
+    }
+    assert_eq!(told.len(), 6, "{told:?}");
+    // A secret that is no good is named by its place, and not shown.
+    std::fs::write(&tokens, "hush\n").unwrap();
+    let only = wrong.lines().take(5).collect::<Vec<_>>().join("\n");
+    let only = only.replace(", \"env:ROADSTEAD_TEST_NOBODY\"", "");
+    std::fs::write(&file, only + "\n[pool.main]\nservers = [\"127.0.0.1:1\"]\n").unwrap();
+    let out = roadstead(&["check", file.to_str().unwrap()]);
+    let said = text(&out.stderr);
+    assert!(said.contains("the token in line 1 has fewer") && !said.contains("hush"), "{said}");
+    std::fs::write(&tokens, "0123456789abcdef0123\n").unwrap();
+    let out = roadstead(&["check", file.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+}
+
+/// The lines that errors are shown at, with what is said.
+fn places(told: &str) -> Vec<(usize, String)> {
+    let each = told.split("error: ").skip(1);
+    let place = |one: &str| {
+        let line = one.split("roadstead.toml:").nth(1)?.split(':').next()?.parse().ok()?;
+        Some((line, one.lines().next().unwrap_or_default().to_owned()))
+    };
+    each.filter_map(place).collect()
+}
+
+#[test]
 fn ask_puts_one_line_to_a_pool_by_name() {
     let folder = folder();
     let daemon = Daemon::serve(folder.path(), &one_pool("", &worker_program(&["--echo"])));

@@ -67,7 +67,7 @@ pub fn chunk_head(length: usize) -> ([u8; 18], usize) {
 pub struct Answer<'a> {
     /// Its status, 200 to 599.
     pub status: u16,
-    /// What its body is; nothing is said of an empty one.
+    /// What its body is; nothing is said of an empty one, nor where this is empty.
     pub content_type: &'a str,
     /// Lines of its head, each with its CR LF: of our own making.
     pub lines: &'a [u8],
@@ -77,17 +77,30 @@ pub struct Answer<'a> {
     pub keep_alive: bool,
 }
 
+impl Answer<'_> {
+    /// Whether its status can have a body.
+    const fn has_body(&self) -> bool {
+        !matches!(self.status, 204 | 304)
+    }
+
+    /// Whether its head tells what its body is.
+    #[must_use]
+    pub const fn tells_type(&self) -> bool {
+        self.has_body() && !self.body.is_empty() && !self.content_type.is_empty()
+    }
+}
+
 /// Appends the head of a successful answer of ours whose length is not known yet, and says how its
 /// body is sent. Without chunks the end of the connection is the end of the body: then `keep_alive`
-/// becomes false.
+/// becomes false. `lines` are of the head, each with its CR LF: of our own making.
 pub fn write_open_answer(
-    content_type: &str,
+    lines: &[u8],
     client: Version,
     keep_alive: &mut bool,
     out: &mut Vec<u8>,
 ) -> Sending {
     out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
-    line(b"Content-Type", content_type.as_bytes(), out);
+    out.extend_from_slice(lines);
     let sending = match client {
         Version::Http10 => {
             *keep_alive = false;
@@ -111,9 +124,8 @@ pub fn write_answer(answer: &Answer<'_>, method: Method, client: Version, out: &
     out.extend_from_slice(reason(answer.status).as_bytes());
     out.extend_from_slice(b"\r\n");
     out.extend_from_slice(answer.lines);
-    let has_body = !matches!(answer.status, 204 | 304);
-    if has_body {
-        if !answer.body.is_empty() {
+    if answer.has_body() {
+        if answer.tells_type() {
             line(b"Content-Type", answer.content_type.as_bytes(), out);
         }
         out.extend_from_slice(b"Content-Length: ");
@@ -122,7 +134,7 @@ pub fn write_answer(answer: &Answer<'_>, method: Method, client: Version, out: &
     }
     connection(client, answer.keep_alive, out);
     out.extend_from_slice(b"\r\n");
-    if has_body && method != Method::Head {
+    if answer.has_body() && method != Method::Head {
         out.extend_from_slice(answer.body);
     }
 }

@@ -24,6 +24,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use exchange::Slice;
 use fields::Lookup;
+use fields::http1::is_written_anew;
 use serde_core::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -34,19 +35,6 @@ use super::{Asked, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead};
 
 /// Members of one object of an answer at most: looking for names that come twice costs the square.
 const MEMBERS_MAX: usize = 200;
-
-/// What only we say: of the connection, and of how the body is sent.
-const OURS: [&str; 9] = [
-    "connection",
-    "content-length",
-    "http2-settings",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// Writes the object of a request up to its body, which [`close`] adds. `target` is the path and the
 /// query as they go on.
@@ -170,7 +158,7 @@ fn write_headers(headers: &RawValue, out: &mut Vec<u8>) -> Result<bool, Refusal>
         if name.is_empty() || token_length(name.as_bytes()) < name.len() {
             return Err(Refusal::FieldName);
         }
-        if OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours)) {
+        if is_written_anew(name.as_bytes()) {
             return Err(Refusal::AnswerField);
         }
         typed |= name.eq_ignore_ascii_case("content-type");

@@ -2,11 +2,11 @@
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
-use wire::http1::{Answer, RequestHead, write_answer};
+use wire::http1::{Answer, RequestHead};
 
-use super::{Dialogue, Ending, Input, TEXT};
+use super::{Asker, Dialogue, Ending, Input, TEXT, tell};
 use crate::core::Core;
-use crate::routing::{Scratch, Way};
+use crate::routing::{RouteId, Scratch, Way};
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -26,17 +26,17 @@ impl Dialogue {
             let text = format!("{}: {}", cause.word(), cause.meaning());
             (refused(cause, cause.meaning()), text)
         };
-        let (status, (outcome, text)) = match way {
+        let (status, route, (outcome, text)) = match way {
             Way::Pool { .. } => return head.recycle(),
-            Way::Answer { status, .. } => {
-                (*status, (Outcome::Reply(Slice::default()), String::new()))
+            Way::Answer { status, route, .. } => {
+                (*status, *route, (Outcome::Reply(Slice::default()), String::new()))
             }
-            Way::Unclear(fault) => {
+            Way::Unclear(fault, route) => {
                 let text = format!("{}: {}", fault.word(), fault.text());
-                (400, (refused(Cause::Malformed, &text), text))
+                (400, *route, (refused(Cause::Malformed, &text), text))
             }
-            Way::Unauthorized => (401, named(Cause::Unauthorized)),
-            Way::Nowhere => (404, named(Cause::NoRoute)),
+            Way::Unauthorized(route) => (401, *route, named(Cause::Unauthorized)),
+            Way::Nowhere => (404, RouteId::REST, named(Cause::NoRoute)),
         };
         if let Some(trail) = core.logbook.pending() {
             trail.status = status;
@@ -47,17 +47,14 @@ impl Dialogue {
             Way::Answer { content_type, body, .. } => (*content_type, *body),
             _ => (TEXT, text.as_bytes()),
         };
-        let unclear = matches!(way, Way::Unclear(_));
+        let unclear = matches!(way, Way::Unclear(..));
         let keep_alive =
             head.connection.keep_alive && !head.body.is_some() && !self.refusing && !unclear;
         let lines = scratch.lines();
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
         let answer = Answer { status, content_type, lines, body, keep_alive };
-        write_answer(&answer, head.method(), head.version, &mut out);
+        let asker = Asker { method: head.method(), version: head.version, route };
         head.recycle();
-        transport.send_bytes(calls, &out);
-        core.scratch = out;
+        tell(&answer, asker, transport, calls, core);
         if !keep_alive {
             self.input = Input::Ended;
             self.ending = Ending::Said;

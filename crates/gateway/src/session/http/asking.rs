@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
-use wire::http1::{
-    Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_answer, write_open_answer,
-};
+use wire::http1::{Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_open_answer};
 
-use super::{Asked, Dialogue, Ending, Input, Output, Sending, Told};
+use super::told::{edits, open_lines};
+use super::{Asked, Dialogue, Ending, Input, Output, Sending, TEXT, Told, tell};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -23,6 +22,7 @@ use crate::transport::Transport;
 pub(super) struct Asking<'a> {
     pub(super) question: Arc<Question>,
     pub(super) pool: usize,
+    pub(super) route: RouteId,
     /// What its route made of the target.
     pub(super) target: Option<&'a [u8]>,
 }
@@ -37,14 +37,14 @@ impl Dialogue {
         head: RequestHead,
         core: &mut Core,
     ) {
-        let Asking { question, pool, target } = asking;
+        let Asking { question, pool, route, target } = asking;
         if head.body.is_some() {
             head.recycle();
             let text = "a question has no body";
             self.begin_refused(transport, 413, core);
             let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, text);
             core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
-            return self.refuse_with(transport, calls, 413, text, core);
+            return self.refuse_with(transport, calls, (413, route), text, core);
         }
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.refusing;
@@ -64,7 +64,7 @@ impl Dialogue {
             method,
             version,
             output: Output::None,
-            route: RouteId::REST,
+            route,
             keep,
             open_ended: false,
             wanted: false,
@@ -103,16 +103,12 @@ impl Dialogue {
         let body = format!("{}\n", why.text());
         let answer = Answer {
             status: why.status(),
-            content_type: "text/plain; charset=utf-8",
+            content_type: TEXT,
             lines: if *why == NoQuestion::Method { b"Allow: GET, HEAD\r\n" } else { b"" },
             body: body.as_bytes(),
             keep_alive: asked.keep,
         };
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
-        write_answer(&answer, asked.method, asked.version, &mut out);
-        transport.send_bytes(calls, &out);
-        core.scratch = out;
+        tell(&answer, asked.asker(), transport, calls, core);
         if !asked.keep {
             self.input = Input::Ended;
             self.ending = Ending::Said;
@@ -130,8 +126,8 @@ impl Asked {
     ) {
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
-        let sending =
-            write_open_answer(self.told.content_type, self.version, &mut self.keep, &mut out);
+        let lines = open_lines(self.told.content_type, edits(transport, self.route));
+        let sending = write_open_answer(&lines, self.version, &mut self.keep, &mut out);
         transport.send_bytes(calls, &out);
         core.scratch = out;
         self.open_ended = sending != Sending::Chunked;

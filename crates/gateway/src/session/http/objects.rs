@@ -104,13 +104,22 @@ impl Gathering {
     }
 
     /// One whose body is all that its pool gets.
-    pub(super) fn of_record(pool: usize, plan: &HttpPlan, head: RequestHead) -> Self {
+    pub(super) fn of_record(
+        (pool, route): (usize, RouteId),
+        plan: &HttpPlan,
+        head: RequestHead,
+    ) -> Self {
         let body = Body::new(head.body, &plan.limits);
         let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
         head.recycle();
-        let (route, held, object) = (RouteId::REST, Vec::new(), None);
+        let (held, object) = (Vec::new(), None);
         let share = plan.share();
         Self { pool, route, method, version, keep, object, body, held, share, trail: None }
+    }
+
+    /// Which way its request goes.
+    pub(super) const fn route(&self) -> RouteId {
+        self.route
     }
 
     /// Takes what is there of the body.
@@ -225,7 +234,8 @@ impl Dialogue {
         let outcome = Outcome::ended(Cause::Full, Phase::Receive, &text);
         self.begin_refused(transport, 503, core);
         core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
-        self.refuse_with(transport, calls, 503, &text, core);
+        let route = self.route();
+        self.refuse_with(transport, calls, (503, route), &text, core);
     }
 
     /// The client is gone in the middle of a body: its request ends here, and has its line.

@@ -2,10 +2,11 @@
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase};
-use wire::http1::{Answer, BodyKind, Method, Refusal, RequestHead, Version, write_answer};
+use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
-use super::{Dialogue, Ending, Input, Output, Told, write_outcome};
+use super::{Asker, Dialogue, Ending, Input, Output, RETRY, Said, TEXT, Told, tell};
 use crate::core::Core;
+use crate::routing::RouteId;
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -21,12 +22,9 @@ impl Dialogue {
         core.refused_at_receipt(transport.listener().pool, transport.peer(), outcome);
         let whole = matches!(head.body, BodyKind::None);
         let keep = head.connection.keep_alive && whole && !self.refusing;
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
-        write_outcome(outcome, Told::TEXT, head.method(), head.version, keep, &mut out);
-        transport.send_bytes(calls, &out);
-        core.scratch = out;
+        let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
         head.recycle();
+        tell(&Said::of(outcome, Told::TEXT).answer(keep), asker, transport, calls, core);
         if !keep {
             self.input = Input::Ended;
             self.ending = Ending::Said;
@@ -41,12 +39,25 @@ impl Dialogue {
         refusal: Refusal,
         core: &mut Core,
     ) {
+        let route = self.route();
+        self.refuse_on(route, transport, calls, refusal, core);
+    }
+
+    /// The same of a request whose route is known and which was not submitted yet.
+    pub(super) fn refuse_on(
+        &mut self,
+        route: RouteId,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        refusal: Refusal,
+        core: &mut Core,
+    ) {
         core.rejects.count_request(refusal);
         self.begin_refused(transport, refusal.status(), core);
         let text = format!("{}: {}", refusal.word(), refusal.text());
         let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, &text);
         core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
-        self.refuse_with(transport, calls, refusal.status(), &text, core);
+        self.refuse_with(transport, calls, (refusal.status(), route), &text, core);
     }
 
     /// A request that did not get so far as to be submitted has its line in the access log too.
@@ -59,11 +70,20 @@ impl Dialogue {
         }
     }
 
+    /// Which way the request at hand goes, as far as that is known.
+    pub(super) fn route(&self) -> RouteId {
+        match (&self.asked, &self.input) {
+            (Some(asked), _) => asked.route,
+            (None, Input::Gathering(gathering)) => gathering.route(),
+            (None, _) => RouteId::REST,
+        }
+    }
+
     pub(super) fn refuse_with(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        status: u16,
+        (status, route): (u16, RouteId),
         text: &str,
         core: &mut Core,
     ) {
@@ -74,20 +94,16 @@ impl Dialogue {
         let cut = asked.as_ref().is_some_and(|asked| asked.open_ended);
         let silent = asked.as_ref().is_some_and(|asked| asked.output != Output::None);
         if !silent {
-            let method = asked.map_or(Method::Get, |asked| asked.method);
-            let mut out = std::mem::take(&mut core.scratch);
-            out.clear();
+            let method = asked.map_or(Asker::NOBODY.method, |asked| asked.method);
             let body = format!("{text}\n");
             let answer = Answer {
                 status,
-                content_type: "text/plain; charset=utf-8",
-                lines: if status == 503 { b"Retry-After: 1\r\n" } else { b"" },
+                content_type: TEXT,
+                lines: if status == 503 { RETRY } else { b"" },
                 body: body.as_bytes(),
                 keep_alive: false,
             };
-            write_answer(&answer, method, Version::Http11, &mut out);
-            transport.send_bytes(calls, &out);
-            core.scratch = out;
+            tell(&answer, Asker { method, route, ..Asker::NOBODY }, transport, calls, core);
         }
         self.input = Input::Ended;
         self.ending = if cut { Ending::CutOff } else { Ending::Said };

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase};
-use wire::http1::{Answer, Method, RequestHead, write_answer};
+use wire::http1::{Answer, Method, RequestHead};
 
 use super::objects::Gathering;
-use super::{Dialogue, Ending, Input, TEXT};
+use super::{Asker, Dialogue, Ending, Input, TEXT, tell};
 use crate::core::Core;
 use crate::plan::HttpPlan;
+use crate::routing::RouteId;
 use crate::transport::Transport;
 
 const NOT_STORED: &str = "only what is POSTed is stored here";
@@ -18,7 +19,7 @@ impl Dialogue {
     /// Takes the record that is to be stored.
     pub(super) fn ask_to_store(
         &mut self,
-        pool: usize,
+        (pool, route): (usize, RouteId),
         plan: &Arc<HttpPlan>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
@@ -26,16 +27,17 @@ impl Dialogue {
         core: &mut Core,
     ) {
         if head.method() != Method::Post {
-            return self.answer_unstored(transport, calls, head, core);
+            return self.answer_unstored(route, transport, calls, head, core);
         }
         let waits = head.expects_continue;
-        let gathering = Gathering::of_record(pool, plan, head);
+        let gathering = Gathering::of_record((pool, route), plan, head);
         self.begin_gathering(gathering, waits, transport, calls, core);
     }
 
     /// Answers a request with another method. The connection goes on where no body is to come.
     fn answer_unstored(
         &mut self,
+        route: RouteId,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: RequestHead,
@@ -53,12 +55,9 @@ impl Dialogue {
             body: body.as_bytes(),
             keep_alive,
         };
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
-        write_answer(&answer, head.method(), head.version, &mut out);
-        transport.send_bytes(calls, &out);
-        core.scratch = out;
+        let asker = Asker { method: head.method(), version: head.version, route };
         head.recycle();
+        tell(&answer, asker, transport, calls, core);
         if !keep_alive {
             self.input = Input::Ended;
             self.ending = Ending::Said;

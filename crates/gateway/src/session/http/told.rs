@@ -1,9 +1,15 @@
 //! How outcomes are told over HTTP by whoever has no head of its own.
 
-use exchange::{Cause, Outcome};
+use event::Calls;
+use exchange::{Cause, Outcome, Slice};
+use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
 
 use super::status_of;
+use crate::core::Core;
+use crate::plan::FrontPlan;
+use crate::routing::RouteId;
+use crate::transport::Transport;
 
 /// What our own words are.
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
@@ -22,32 +28,112 @@ impl Told {
     pub(super) const STORED: Self = Self { status: 201, content_type: TEXT };
 }
 
-/// Writes an outcome as a reply of ours. `told` is how a worker's reply is.
-pub(super) fn write_outcome(
-    outcome: &Outcome,
-    told: Told,
-    method: Method,
-    version: Version,
-    keep_alive: bool,
-    out: &mut Vec<u8>,
-) {
-    let (status, body) = match outcome {
-        Outcome::Reply(body) => (told.status, body.to_vec()),
-        Outcome::Sorry(_, body) => (503, body.to_vec()),
-        Outcome::Ended(end, text) => {
-            // What was found out about workers is for the log and not for clients.
-            let said: &[u8] = match end.cause {
-                Cause::Worker | Cause::Record | Cause::Row | Cause::Rows => text,
-                cause => cause.meaning().as_bytes(),
-            };
-            let word = end.cause.word().as_bytes();
-            (status_of(*end), [word, b": ", said, b"\n"].concat())
+/// Who is told, and which way the request went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker {
+    pub(super) method: Method,
+    pub(super) version: Version,
+    pub(super) route: RouteId,
+}
+
+impl Asker {
+    /// Whoever asked for nothing that was understood.
+    pub(super) const NOBODY: Self =
+        Self { method: Method::Get, version: Version::Http11, route: RouteId::REST };
+}
+
+/// An outcome as an answer of ours.
+pub(super) struct Said {
+    status: u16,
+    content_type: &'static str,
+    body: Slice,
+}
+
+impl Said {
+    /// `told` is how a worker's reply is.
+    pub(super) fn of(outcome: &Outcome, told: Told) -> Self {
+        match outcome {
+            Outcome::Reply(body) => {
+                Self { status: told.status, content_type: told.content_type, body: body.clone() }
+            }
+            Outcome::Sorry(_, body) => Self { status: 503, content_type: TEXT, body: body.clone() },
+            Outcome::Ended(end, text) => {
+                // What was found out about workers is for the log and not for clients.
+                let said: &[u8] = match end.cause {
+                    Cause::Worker | Cause::Record | Cause::Row | Cause::Rows => text,
+                    cause => cause.meaning().as_bytes(),
+                };
+                let body = [end.cause.word().as_bytes(), b": ", said, b"\n"].concat();
+                let body = Slice::from(&body[..]);
+                Self { status: status_of(*end), content_type: TEXT, body }
+            }
         }
+    }
+
+    pub(super) fn answer(&self, keep_alive: bool) -> Answer<'_> {
+        let again = matches!(self.status, 429 | 503);
+        Answer {
+            status: self.status,
+            content_type: self.content_type,
+            lines: if again { RETRY } else { b"" },
+            body: &self.body,
+            keep_alive,
+        }
+    }
+}
+
+/// When to ask again.
+pub(super) const RETRY: &[u8] = b"Retry-After: 1\r\n";
+
+/// Sends an answer of ours, with what the route of its request changes in replies.
+pub(super) fn tell(
+    answer: &Answer<'_>,
+    asker: Asker,
+    transport: &mut Transport,
+    calls: &mut Calls<'_>,
+    core: &mut Core,
+) {
+    let mut out = std::mem::take(&mut core.scratch);
+    out.clear();
+    write(answer, asker, edits(transport, asker.route), &mut out);
+    transport.send_bytes(calls, &out);
+    core.scratch = out;
+}
+
+/// What is changed in replies to requests of that route, if anything may be.
+pub(super) fn edits(transport: &Transport, route: RouteId) -> Option<&Edits> {
+    let FrontPlan::Http(plan) = &transport.listener().front else { return None };
+    plan.routing.as_ref().map(|routing| routing.reply(route))
+}
+
+/// Writes an answer with these changes, if there are any.
+pub(super) fn write(answer: &Answer<'_>, asker: Asker, edits: Option<&Edits>, out: &mut Vec<u8>) {
+    let Asker { method, version, route: _ } = asker;
+    let Some(edits) = edits.filter(|edits| !edits.is_empty()) else {
+        return write_answer(answer, method, version, out);
     };
-    let lines: &[u8] = if matches!(status, 429 | 503) { b"Retry-After: 1\r\n" } else { b"" };
-    let content_type = if matches!(outcome, Outcome::Reply(_)) { told.content_type } else { TEXT };
-    let answer = Answer { status, content_type, lines, body: &body, keep_alive };
-    write_answer(&answer, method, version, out);
+    let mut lines = answer.lines.to_vec();
+    if answer.tells_type() {
+        write_type(answer.content_type, &mut lines);
+    }
+    let lines = edits.rewrite(&lines);
+    write_answer(&Answer { lines: &lines, content_type: "", ..*answer }, method, version, out);
+}
+
+/// The lines of the head of an answer whose body comes in parts.
+pub(super) fn open_lines(content_type: &str, edits: Option<&Edits>) -> Vec<u8> {
+    let mut lines = Vec::new();
+    write_type(content_type, &mut lines);
+    match edits.filter(|edits| !edits.is_empty()) {
+        Some(edits) => edits.rewrite(&lines),
+        None => lines,
+    }
+}
+
+fn write_type(content_type: &str, lines: &mut Vec<u8>) {
+    for part in ["Content-Type: ", content_type, "\r\n"] {
+        lines.extend_from_slice(part.as_bytes());
+    }
 }
 
 #[cfg(test)]
@@ -60,7 +146,8 @@ mod tests {
     fn nobody_is_told_to_ask_again_for_what_may_have_taken_effect() {
         for &cause in Cause::ALL {
             let (outcome, mut out) = (Outcome::ended(cause, Phase::Work, "why"), Vec::new());
-            write_outcome(&outcome, Told::STORED, Method::Post, Version::Http11, true, &mut out);
+            let said = Said::of(&outcome, Told::STORED);
+            write(&said.answer(true), Asker::NOBODY, None, &mut out);
             let answer = String::from_utf8(out).unwrap();
             let again = answer.starts_with("HTTP/1.1 503") || answer.contains("Retry-After");
             assert!(!again || cause.verdict() != Verdict::Unknown, "{cause:?}: {answer}");

@@ -174,7 +174,7 @@ fn redirects_and_fixed_answers_ask_nobody_and_keep_the_connection() {
          GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\nGET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
     );
     let fixed =
-        "HTTP/1.1 200 OK\r\nX-Frame: deny\r\nContent-Type: text/x\r\nContent-Length: 4\r\n\r\n";
+        "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nX-Frame: deny\r\nContent-Length: 4\r\n\r\n";
     let expected = format!(
         "HTTP/1.1 301 Moved Permanently\r\nLocation: https://a.b/new/x?y=1\r\nX-Frame: deny\r\nContent-Length: 0\r\n\r\n\
          {fixed}{fixed}none"
@@ -190,6 +190,100 @@ fn redirects_and_fixed_answers_ask_nobody_and_keep_the_connection() {
         "{said}"
     );
     assert_eq!(targets(&a), ["/x"]);
+}
+
+/// How often a line stands in the head of a reply.
+fn lines(said: &str, line: &str) -> usize {
+    let head = said.split("\r\n\r\n").next().unwrap_or_default();
+    head.split("\r\n").filter(|other| *other == line).count()
+}
+
+#[test]
+fn what_replies_get_is_got_by_answers_of_ours_too() {
+    let folder = folder();
+    let [file, down] = [folder.path().join("rows.db"), folder.path().join("nobody.sock")];
+    rusqlite::Connection::open(&file)
+        .unwrap()
+        .execute_batch("create table t (a integer); insert into t values (1), (2)")
+        .unwrap();
+    let text = format!(
+        r#"[listener.main]
+        listen = "127.0.0.1:0"
+        protocol = "http"
+        body_max = "1KiB"
+        response_headers = {{ set = {{ X-All = "1" }} }}
+        [[listener.main.route]]
+        prefix = "/down"
+        pool = "down"
+        response_headers = {{ remove = ["Retry-After"], set = {{ X-Route = "1", content-type = "text/x" }} }}
+        [[listener.main.route]]
+        prefix = "/sorry"
+        pool = "sorry"
+        response_headers = {{ append = {{ X-Route = "1" }}, remove = ["Cache-Control"] }}
+        [[listener.main.route]]
+        prefix = "/rows"
+        pool = "rows"
+        response_headers = {{ set = {{ X-Route = "1" }} }}
+        [[listener.main.route]]
+        prefix = "/program"
+        pool = "program"
+        response_headers = {{ set = {{ X-Route = "1" }} }}
+        [[listener.main.route]]
+        prefix = "/closed"
+        pool = "down"
+        authenticate = {{ bearer = ["file:{tokens}"] }}
+        response_headers = {{ set = {{ X-Route = "1" }}, remove = ["X-All"] }}
+        [pool.down]
+        servers = ["unix:{down}"]
+        queue = {{ wait = "10ms" }}
+        [pool.sorry]
+        servers = ["unix:{down}"]
+        sorry = {{ line = "later" }}
+        [pool.rows]
+        database = "sqlite:{file}"
+        query = "select a from t"
+        [pool.program]
+        program = ["sed", "-u", "s/.*/fine/"]
+        framing = "lines"
+        "#,
+        tokens = folder.path().join("tokens").display(),
+        down = down.display(),
+        file = file.display(),
+    );
+    std::fs::write(folder.path().join("tokens"), "0123456789abcdef0123\n").unwrap();
+    let daemon = Daemon::serve(folder.path(), &text);
+    let (all, route) = ("X-All: 1", "X-Route: 1");
+    for (target, expected, with) in [
+        ("/down", "503", [1, 1]),
+        ("/sorry", "503", [1, 1]),
+        ("/rows", "200", [1, 1]),
+        ("/rows?a=1&a=2", "400", [1, 1]),
+        ("/closed", "401", [0, 1]),
+        ("/program", "200", [1, 1]),
+        // Of these no route is known.
+        ("/nowhere", "404", [1, 0]),
+        ("/a%zz", "400", [1, 0]),
+    ] {
+        let said = get(&daemon, target);
+        assert_eq!(status(&said), expected, "{target}: {said}");
+        assert_eq!([lines(&said, all), lines(&said, route)], with, "{target}: {said}");
+    }
+    let down = get(&daemon, "/down");
+    assert_eq!(lines(&down, "content-type: text/x"), 1, "what is set stands once: {down}");
+    assert!(!down.contains("Content-Type") && !down.contains("Retry-After"), "{down}");
+    let sorry = get(&daemon, "/sorry");
+    assert!(!sorry.contains("Cache-Control") && sorry.contains("Retry-After"), "{sorry}");
+    // A body that breaks a rule after its route was found, and a head before that.
+    let post = |target: &str, body: &str| {
+        let head = "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        talk(&daemon, format!("POST {target} {head}{body}"))
+    };
+    for target in ["/down", "/program"] {
+        let said = post(target, "zz\r\n");
+        assert_eq!((status(&said), lines(&said, route)), ("400", 1), "{said}");
+    }
+    let said = talk(&daemon, "GET / HTTP/1.1\r\n\r\n");
+    assert_eq!([lines(&said, all), lines(&said, route)], [1, 0], "{said}");
 }
 
 #[test]

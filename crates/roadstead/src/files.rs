@@ -1,0 +1,31 @@
+//! `roadstead check`: what a configuration names and the daemon reads at its start.
+
+use std::path::Path;
+
+use settings::{Configuration, Diagnostics, Remark, Source, Worker};
+
+use crate::reload::remark;
+use crate::workshop::{WorkshopError, database_of};
+
+/// Reads every secret and every answer that the configuration names.
+///
+/// # Errors
+/// All that cannot be had, each at the place in the file that names it; no secret is shown.
+pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnostics> {
+    let mut remarks: Vec<Remark> = gateway::unread(configuration).iter().map(remark).collect();
+    for pool in &configuration.pools {
+        if let Worker::Database(_) = &pool.worker
+            && let Err(WorkshopError::Secret(message)) = database_of(pool)
+        {
+            let path = ["pool", &pool.name, "password"].map(str::to_owned).to_vec();
+            remarks.push(Remark { path, message });
+        }
+    }
+    if remarks.is_empty() {
+        return Ok(());
+    }
+    let name = file.display().to_string();
+    // It was read a moment ago; what cannot be read now has no places to show.
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    Err(settings::placed(&Source { name, text }, &remarks))
+}
