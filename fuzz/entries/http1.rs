@@ -1,7 +1,6 @@
 //! What is fuzzed in `wire::http1`: each function takes any bytes and panics where something that
 //! must hold does not. The fuzz targets call them, and so does a seeded loop in the tests of the room.
 
-use exchange::Slice;
 use wire::http1::{
     Asked, Body, BodyKind, Forwarded, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead,
     Run, Version, Via, object,
@@ -51,7 +50,6 @@ pub(crate) fn objects(bytes: &[u8]) {
         let sending = head.prepare(Version::Http11);
         let mut out = Vec::new();
         head.encode(sending, Version::Http11, true, &mut out);
-        head.recycle();
         let read = read_reply(&mut HeadScan::default(), &out);
         assert!(matches!(read, Ok(Some((length, ..))) if length == out.len()), "{read:?}");
     }
@@ -112,8 +110,8 @@ fn session(
 fn read_request(scan: &mut HeadScan, bytes: &[u8]) -> Read {
     let limits = Limits::REQUEST;
     let Some(found) = scan.next(bytes, &limits)? else { return Ok(None) };
-    let head = Slice::copy_of(&bytes[found.head.clone()]);
-    let mut head = RequestHead::read(head, &found, &limits)?;
+    let mut head = RequestHead::default();
+    head.read(&bytes[found.head.clone()], &found, &limits)?;
     let length = found.head.end;
     like_httparse(&head, &bytes[found.head]);
     like_object(&head, &bytes[length..]);
@@ -121,7 +119,6 @@ fn read_request(scan: &mut HeadScan, bytes: &[u8]) -> Read {
     let mut out = Vec::new();
     head.encode(None, b"server", &VIA, &mut out);
     let body = Body::new(head.body, &limits);
-    head.recycle();
     Ok(Some((length, out, body)))
 }
 
@@ -142,15 +139,14 @@ fn like_httparse(head: &RequestHead, bytes: &[u8]) {
 fn read_reply(scan: &mut HeadScan, bytes: &[u8]) -> Read {
     let limits = Limits::REPLY;
     let Some(found) = scan.next(bytes, &limits)? else { return Ok(None) };
-    let head = Slice::copy_of(&bytes[found.head.clone()]);
     let asked = Asked { method: Method::Get, upgrade: false };
-    let mut head = ReplyHead::read(head, &found, asked, &limits)?;
+    let mut head = ReplyHead::default();
+    head.read(&bytes[found.head.clone()], &found, asked, &limits)?;
     let body = Body::new(head.body, &limits);
     let sending = head.prepare(Version::Http10);
     let _ = sending;
     let mut out = Vec::new();
     // Towards a client that takes all framings as they are.
     head.encode(wire::http1::Sending::Verbatim, Version::Http11, true, &mut out);
-    head.recycle();
     Ok(Some((found.head.end, out, body)))
 }

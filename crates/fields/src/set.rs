@@ -208,8 +208,14 @@ impl Fields {
     /// This set, which takes no more than that from now on.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits.within_max();
+        self.set_limits(limits);
         self
+    }
+
+    /// Takes no more than that from now on.
+    #[inline]
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits.within_max();
     }
 
     /// An empty set that is like this one in all but its fields and its name.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use event::StreamId;
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
 use pool::{Failed, Pool};
+use wire::http1::RequestHead;
 
 use crate::bindings::{Slot, Way};
 use crate::checks::Checks;
@@ -123,6 +124,8 @@ pub(crate) struct Core {
     used_up: VecDeque<(usize, WorkerId)>,
     /// Links that rest and are to go for those of other shards: pool and place of the worker.
     spare: VecDeque<(usize, usize)>,
+    /// Where the head of a request is read, for whoever takes it in.
+    pub(crate) head: Option<Box<RequestHead>>,
     /// For whoever looks for the way of a request.
     pub(crate) ways: crate::routing::Scratch,
     /// For clients of HTTP who begin to ask.
@@ -179,6 +182,7 @@ impl Core {
             direct: VecDeque::new(),
             used_up: VecDeque::new(),
             spare: VecDeque::new(),
+            head: None,
             ways: crate::routing::Scratch::default(),
             dialogues: crate::session::Dialogues::default(),
             scratch: Vec::new(),

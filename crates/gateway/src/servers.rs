@@ -12,7 +12,7 @@
 
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
-use exchange::{Cause, Outcome, Phase, Request, RequestId, WorkerId};
+use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
 
 use crate::core::Word;
 use crate::form::Form;
@@ -211,7 +211,9 @@ impl Servers {
         };
         match link.receive(data, &self.plan.reply, up) {
             Step::More => calls.deadline_in(link.stream, LINK, between),
-            Step::Whole { keep } => self.whole(calls, id, keep && data.bytes().is_empty(), up),
+            Step::Whole { last, keep } => {
+                self.whole(calls, id, last, keep && data.bytes().is_empty(), up);
+            }
             Step::Fault(fault) => {
                 data.consume(data.bytes().len());
                 self.lose(calls, id, fault, up);
@@ -220,7 +222,14 @@ impl Servers {
     }
 
     /// A reply has come to its end. The link serves on, unless its state is in doubt.
-    fn whole(&mut self, calls: &mut Calls<'_>, id: LinkId, keep: bool, up: &mut Vec<Upward>) {
+    fn whole(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        last: Slice,
+        keep: bool,
+        up: &mut Vec<Upward>,
+    ) {
         let idle = self.plan.idle;
         let Some(link) = self.link(id) else { return };
         let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
@@ -228,10 +237,7 @@ impl Servers {
         // A request that goes on behind its reply would be read as the next one.
         let keep =
             keep && !flight.form.more && calls.queued(stream) == 0 || active(Plant::KeptLink);
-        up.push(Upward::Answered {
-            id: flight.id,
-            outcome: Outcome::Reply(exchange::Slice::default()),
-        });
+        up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(last) });
         if flight.held {
             calls.resume(stream);
         }
@@ -437,8 +443,10 @@ impl Servers {
     pub(crate) fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
         let Some(link) = self.link(id) else { return };
         match link.ended() {
-            Step::Whole { .. } => self.whole(calls, id, false, up),
-            Step::Fault(_) if active(Plant::ShortBody) => self.whole(calls, id, false, up),
+            Step::Whole { last, .. } => self.whole(calls, id, last, false, up),
+            Step::Fault(_) if active(Plant::ShortBody) => {
+                self.whole(calls, id, Slice::default(), false, up);
+            }
             Step::Fault(fault) => self.lose(calls, id, fault, up),
             Step::More => self.close(calls, id),
         }

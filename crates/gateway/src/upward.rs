@@ -4,16 +4,17 @@ use std::cell::RefCell;
 
 use event::StreamId;
 use exchange::{Outcome, RequestId, Slice, WorkerId};
+use wire::http1::{Asked, Found, Limits, Refusal};
 
 use crate::form::Form;
 
 /// The head of a reply, before its parts.
 pub(crate) use wire::http1::ReplyHead as Head;
 
-/// A head on its way, in a place that is used again: it is several times as large as anything else
-/// that is reported, and would make every report as large.
+/// A head on its way, in a place that is used again, with its memory: it is several times as large as
+/// anything else that is reported, and would make every report as large.
 #[derive(Debug)]
-pub(crate) struct Carried(Box<Option<Head>>);
+pub(crate) struct Carried(Box<Head>);
 
 /// Places that a thread keeps.
 const PLACES_MAX: usize = 64;
@@ -23,31 +24,41 @@ thread_local! {
 }
 
 impl Carried {
+    /// A head that was made here.
     pub(crate) fn new(head: Head) -> Self {
+        Self(Box::new(head))
+    }
+
+    /// Reads the head that was found in the reply to what was asked.
+    pub(crate) fn read(
+        bytes: &[u8],
+        found: &Found,
+        asked: Asked,
+        limits: &Limits,
+    ) -> Result<Self, Refusal> {
         let place = PLACES.with_borrow_mut(Vec::pop);
         let mut place = place.unwrap_or_else(|| Self(Box::default()));
-        *place.0 = Some(head);
-        place
+        match place.0.read(bytes, found, asked, limits) {
+            Ok(()) => Ok(place),
+            Err(refusal) => {
+                place.recycle();
+                Err(refusal)
+            }
+        }
     }
 
     pub(crate) fn head(&mut self) -> &mut Head {
-        self.0.as_mut().as_mut().expect("a place has its head until that is taken")
+        &mut self.0
     }
 
-    /// The head itself; its place is kept.
-    pub(crate) fn into_head(mut self) -> Head {
-        let head = self.0.take().expect("a place has its head until that is taken");
+    /// It was sent on, or nobody wants it: its place is kept.
+    pub(crate) fn recycle(mut self) {
+        self.0.clear();
         PLACES.with_borrow_mut(|places| {
             if places.len() < PLACES_MAX {
                 places.push(self);
             }
         });
-        head
-    }
-
-    /// Nobody wants it.
-    pub(crate) fn recycle(self) {
-        self.into_head().recycle();
     }
 }
 
@@ -73,7 +84,7 @@ pub(crate) enum Upward {
     },
     /// A reply broke a rule.
     Broken {
-        refusal: wire::http1::Refusal,
+        refusal: Refusal,
     },
     /// Whether more of the request's body is wanted now.
     Flow {

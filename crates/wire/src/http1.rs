@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!           HeadScan::next        read                Body::run / Body::next
-//!   bytes ───────────────▶ Slice ──────▶ RequestHead ─────────────────────▶ spans of those bytes
+//!   bytes ───────────────▶ Found ──────▶ RequestHead ─────────────────────▶ spans of those bytes
 //!     ▲                                  ReplyHead                             │
 //!     └────────────── the next message, unless this one was the last ◀──is_done┘
 //!

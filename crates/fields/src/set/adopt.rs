@@ -38,20 +38,38 @@ impl Fields {
         head: Slice,
         read: impl FnOnce(&mut Self, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.clear();
-        self.form = Form::Lines;
-        self.dead = head.len();
-        self.entries.reserve((head.len() / LINE_LENGTH + 8).min(self.limits.fields as usize));
-        if let Err(error) = read(self, &head) {
-            self.clear();
-            return Err(error);
-        }
+        self.read_lines(&head, read)?;
         if is_worth_keeping(&head) {
             self.head = Some(head);
         } else {
             self.bytes.extend_from_slice(&head);
         }
         Ok(())
+    }
+
+    /// The same with a copy of `lines`.
+    #[inline]
+    pub(crate) fn copy_lines<E>(
+        &mut self,
+        lines: &[u8],
+        read: impl FnOnce(&mut Self, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.read_lines(lines, read)?;
+        self.bytes.extend_from_slice(lines);
+        Ok(())
+    }
+
+    #[inline]
+    fn read_lines<E>(
+        &mut self,
+        lines: &[u8],
+        read: impl FnOnce(&mut Self, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.clear();
+        self.form = Form::Lines;
+        self.dead = lines.len();
+        self.entries.reserve((lines.len() / LINE_LENGTH + 8).min(self.limits.fields as usize));
+        read(self, lines).inspect_err(|_| self.clear())
     }
 
     /// Adds a field that lies as a line in what is adopted, checked by the caller: the name and

@@ -166,10 +166,11 @@ impl Reply {
     /// Reads the next head; true when there was one.
     fn head(&mut self, data: &mut Data<'_>) -> Result<bool, wire::http1::Refusal> {
         let Some(found) = self.scan.next(data.bytes(), &Limits::REPLY)? else { return Ok(false) };
-        let head = data.take(found.head.end);
         let method = if self.plan.method == "HEAD" { Method::Head } else { Method::Get };
         let asked = Asked { method, upgrade: false };
-        let head = ReplyHead::read(head, &found, asked, &Limits::REPLY)?;
+        let mut head = ReplyHead::default();
+        head.read(&data.bytes()[..found.head.end], &found, asked, &Limits::REPLY)?;
+        data.consume(found.head.end);
         if head.is_interim() {
             self.interim += 1;
             if self.interim > Limits::REPLY.interim {
@@ -179,7 +180,6 @@ impl Reply {
             self.status = head.status;
             self.body = Some(Body::new(head.body, &Limits::REPLY));
         }
-        head.recycle();
         Ok(true)
     }
 

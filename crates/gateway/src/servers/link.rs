@@ -4,7 +4,7 @@ use std::io;
 
 use event::{Calls, Data, StreamId};
 use exchange::{Cause, Request, RequestId, Slice, WorkerId};
-use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal, ReplyHead};
+use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal};
 
 use super::retry::Reached;
 use crate::form::{Expects, Form};
@@ -52,15 +52,24 @@ impl Fault {
 }
 
 /// What follows from received bytes, or their end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Step {
     /// More has to come.
     More,
-    /// The reply is whole; `keep`: the server goes on with the connection.
+    /// The reply is whole with what is `last` of its body; `keep`: the server goes on with the
+    /// connection.
     Whole {
+        last: Slice,
         keep: bool,
     },
     Fault(Fault),
+}
+
+impl Step {
+    /// Nothing is left of the reply that was not passed on.
+    fn whole(keep: bool) -> Self {
+        Self::Whole { last: Slice::default(), keep }
+    }
 }
 
 /// How far the reply has come.
@@ -209,37 +218,38 @@ impl Link {
                 Reply::Head => match read_head(&mut self.scan, data, flight.form, limits) {
                     Ok(None) => return Step::More,
                     Err(refusal) => return Step::Fault(Fault::Broken(refusal)),
-                    Ok(Some(head)) if head.is_interim() => {
-                        flight.interim += 1;
-                        if flight.interim > limits.interim {
-                            return Step::Fault(Fault::Broken(Refusal::Interim));
+                    Ok(Some(mut carried)) => {
+                        let head = carried.head();
+                        if head.is_interim() {
+                            flight.interim += 1;
+                            if flight.interim > limits.interim {
+                                return Step::Fault(Fault::Broken(Refusal::Interim));
+                            }
+                        } else {
+                            flight.keep = head.connection.keep_alive;
+                            flight.reply = if head.status == 101 {
+                                Reply::Switched
+                            } else {
+                                Reply::Body(Body::new(head.body, limits))
+                            };
                         }
                         flight.begun = true;
-                        up.push(Upward::Head { id: flight.id, head: Carried::new(head) });
-                    }
-                    Ok(Some(head)) => {
-                        flight.begun = true;
-                        flight.keep = head.connection.keep_alive;
-                        flight.reply = if head.status == 101 {
-                            Reply::Switched
-                        } else {
-                            Reply::Body(Body::new(head.body, limits))
-                        };
-                        up.push(Upward::Head { id: flight.id, head: Carried::new(head) });
+                        up.push(Upward::Head { id: flight.id, head: carried });
                     }
                 },
-                Reply::Body(body) if body.is_done() => return Step::Whole { keep: flight.keep },
+                Reply::Body(body) if body.is_done() => return Step::whole(flight.keep),
                 Reply::Body(body) => {
                     let run = match body.run(data.bytes(), limits) {
                         Ok(run) => run,
                         Err(refusal) => return Step::Fault(Fault::Broken(refusal)),
                     };
-                    if run.pass > 0 {
-                        let part = data.take(run.pass);
-                        up.push(Upward::Part { id: flight.id, part });
-                    }
+                    let part = (run.pass > 0).then(|| data.take(run.pass));
                     data.consume(run.drop);
-                    if run.pass + run.drop == 0 && !body.is_done() {
+                    if body.is_done() {
+                        return Step::Whole { last: part.unwrap_or_default(), keep: flight.keep };
+                    }
+                    up.extend(part.map(|part| Upward::Part { id: flight.id, part }));
+                    if run.pass + run.drop == 0 {
                         if body.ahead() >= UNSEEN_MIN && !std::mem::replace(&mut flight.long, true)
                         {
                             up.push(Upward::Long { id: flight.id, from: self.stream });
@@ -286,10 +296,10 @@ impl Link {
         match &mut flight.reply {
             Reply::Head => Step::Fault(Fault::Ended),
             Reply::Body(body) => match body.end() {
-                Ok(()) => Step::Whole { keep: false },
+                Ok(()) => Step::whole(false),
                 Err(_) => Step::Fault(Fault::Ended),
             },
-            Reply::Switched => Step::Whole { keep: false },
+            Reply::Switched => Step::whole(false),
         }
     }
 }
@@ -299,12 +309,13 @@ fn read_head(
     data: &mut Data<'_>,
     form: Form,
     limits: &Limits,
-) -> Result<Option<ReplyHead>, Refusal> {
+) -> Result<Option<Carried>, Refusal> {
     let Some(found) = scan.next(data.bytes(), limits)? else { return Ok(None) };
-    let head = data.take(found.head.end);
     let asked = Asked {
         method: if form.expects == Expects::HeadOnly { Method::Head } else { Method::Get },
         upgrade: form.expects == Expects::Switch,
     };
-    ReplyHead::read(head, &found, asked, limits).map(Some)
+    let head = Carried::read(&data.bytes()[..found.head.end], &found, asked, limits);
+    data.consume(found.head.end);
+    head.map(Some)
 }

@@ -188,12 +188,15 @@ impl Dialogue {
                         Ok(None) => return self.watch(plan, transport, calls),
                         Err(refusal) => return self.refuse(transport, calls, refusal, core),
                     };
-                    data.consume(found.head.start);
-                    let head = data.take(found.head.len());
-                    match RequestHead::read(head, &found, &plan.limits) {
-                        Ok(head) => self.ask(plan, transport, calls, data, head, core),
-                        Err(refusal) => return self.refuse(transport, calls, refusal, core),
+                    let mut head = core.head.take().unwrap_or_default();
+                    let read = head.read(&bytes[found.head.clone()], &found, &plan.limits);
+                    data.consume(found.head.end);
+                    match read {
+                        Ok(()) => self.ask(plan, transport, calls, data, &mut head, core),
+                        Err(refusal) => self.refuse(transport, calls, refusal, core),
                     }
+                    head.clear();
+                    core.head = Some(head);
                 }
                 Input::Body(body) => {
                     let Some(asked) = self.asked.as_ref().filter(|asked| asked.wanted) else {
@@ -247,16 +250,16 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         data: &mut Data<'_>,
-        mut head: RequestHead,
+        head: &mut RequestHead,
         core: &mut Core,
     ) {
         self.unwatch(transport, calls);
-        core.logbook.begin_head(transport.listener(), &head);
+        core.logbook.begin_head(transport.listener(), head);
         if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
             return self.refuse_whole(transport, calls, head, &outcome, core);
         }
         let mut ways = std::mem::take(&mut core.ways);
-        let way = plan.routing.as_ref().map(|routing| routing.way(&head, &mut ways));
+        let way = plan.routing.as_ref().map(|routing| routing.way(head, &mut ways));
         let (pool, route, changes) = match way {
             None => (transport.listener().pool, RouteId::REST, None),
             Some(Way::Pool { pool, route, plan }) => (pool, route, Some(plan)),
@@ -292,7 +295,7 @@ impl Dialogue {
         let upgrade = head.upgrade;
         head.prepare(&via);
         if let Some(changes) = changes {
-            changes.change(&mut head);
+            changes.change(head);
         }
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
@@ -301,7 +304,6 @@ impl Dialogue {
         core.ways = ways;
         let mut body = Body::new(head.body, &plan.limits);
         let repeatable = method.is_idempotent() && !upgrade;
-        head.recycle();
         let held = take_held(&mut body, &plan.limits, data, &mut out);
         let form = Form {
             more: !body.is_done(),
@@ -423,7 +425,7 @@ impl Dialogue {
                     self.watch_anew(plan, transport, calls);
                 }
             }
-            Delivery::End(outcome) => self.deliver_end(transport, calls, &outcome, core),
+            Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, core),
         }
     }
 
@@ -472,15 +474,16 @@ impl Dialogue {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        outcome: &Outcome,
+        outcome: Outcome,
         core: &mut Core,
     ) {
         let Some(asked) = &mut self.asked else { return };
         let whole = matches!(self.input, Input::Whole);
+        let is_reply = matches!(outcome, Outcome::Reply(_));
         match (asked.output, outcome) {
             (Output::Begun(sending), Outcome::Reply(last)) => {
                 if !last.is_empty() {
-                    asked.send_part(transport, calls, last.clone());
+                    asked.send_part(transport, calls, last);
                 }
                 if sending == Sending::Chunked {
                     transport.send_bytes(calls, b"0\r\n\r\n");
@@ -488,13 +491,13 @@ impl Dialogue {
             }
             // It cannot be taken back: that the connection ends says that it is not whole.
             (Output::Begun(_), Outcome::Ended(..)) => asked.keep = false,
-            _ => {
+            (_, outcome) => {
                 asked.keep &= whole;
                 let asker = asked.asker();
                 match asked.page.take() {
                     Some(page) => tell(&page.answer(asked.keep), asker, transport, calls, core),
                     None => {
-                        let said = Said::of(outcome, asked.told);
+                        let said = Said::of(&outcome, asked.told);
                         tell(&said.answer(asked.keep), asker, transport, calls, core);
                     }
                 }
@@ -502,10 +505,10 @@ impl Dialogue {
         }
         asked.output = Output::Done;
         let keep = asked.keep && whole && !self.refusing;
-        let ending = match outcome {
+        let ending = match is_reply {
             _ if !asked.open_ended => Ending::Said,
-            Outcome::Reply(_) => Ending::OpenEnded,
-            Outcome::Ended(..) | Outcome::Sorry(..) => Ending::CutOff,
+            true => Ending::OpenEnded,
+            false => Ending::CutOff,
         };
         self.asked = None;
         if keep {

@@ -206,10 +206,10 @@ fn read(said: &[u8], ended: bool) -> Option<Heard> {
         };
         let asked = Asked { method: Method::Get, upgrade: false };
         let end = from + found.head.end;
-        let head = match ReplyHead::read(said[from..end].into(), &found, asked, &limits) {
-            Ok(head) => head,
-            Err(refusal) => return broken(&refusal),
-        };
+        let mut head = ReplyHead::default();
+        if let Err(refusal) = head.read(&said[from..end], &found, asked, &limits) {
+            return broken(&refusal);
+        }
         from = end;
         if head.is_interim() {
             continue;

@@ -62,7 +62,7 @@ impl RequestHead {
         if !self.authority.is_empty() && !self.fields.contains(&known::HOST) {
             // HTTP/1.0 may name its host in the target alone. Its way was found by that, so the
             // server is to see no other, however full the head is.
-            self.fields = std::mem::take(&mut self.fields).with_limits(fields::Limits::MAX);
+            self.fields.set_limits(fields::Limits::MAX);
             let _ = self.fields.try_insert(&known::HOST, &self.line[self.authority.clone()]);
         }
         if via.fields != Forwarded::Nothing && via.trusted {
@@ -171,7 +171,7 @@ impl ReplyHead {
     /// client's connection.
     pub fn encode(&self, sending: Sending, client: Version, keep_alive: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(b"HTTP/1.1");
-        out.extend_from_slice(&self.head[8..self.line_end]);
+        out.extend_from_slice(&self.line[8..]);
         out.extend_from_slice(b"\r\n");
         super::encode::lines(&self.fields, out);
         let chunked = match sending {

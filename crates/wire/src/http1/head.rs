@@ -16,6 +16,18 @@ pub struct Found {
     pub line: usize,
 }
 
+impl Found {
+    /// The first line of the head, without its end, and the lines of the fields, with theirs.
+    pub(super) fn split<'a>(&self, head: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        (&head[..self.line], &head[self.line + 2..head.len() - 2])
+    }
+}
+
+/// Fields for which the place of a head keeps room.
+pub(super) const KEPT_FIELDS: usize = 128;
+/// Bytes of memory that the place of a head keeps for its lines.
+pub(super) const KEPT_BYTES: usize = 4096;
+
 /// How far the bytes at the front were looked at.
 ///
 /// ```text

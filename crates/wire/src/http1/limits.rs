@@ -24,6 +24,12 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// What they say of the fields of a head.
+    pub(super) fn of_fields(&self) -> fields::Limits {
+        let bytes = u32::try_from(self.head).unwrap_or(u32::MAX);
+        fields::Limits { fields: self.fields, bytes, ..fields::Limits::default() }
+    }
+
     /// Those of a request of a client: 8 KiB a line, 16 KiB a head, 100 fields, 180 cookies, 1 MiB
     /// of body, 256 bytes of extensions a chunk and 4 KiB in all, 4 KiB of trailers.
     pub const REQUEST: Self = Self {

@@ -141,8 +141,9 @@ pub fn read(answer: &[u8], method: Method) -> Result<(ReplyHead, Slice), Refusal
     head.extend_from_slice(b"\r\n");
     let found = HeadScan::default().next(&head, &Limits::REPLY)?.ok_or(Refusal::Answer)?;
     let asked = Asked { method, upgrade: false };
-    let head = ReplyHead::read(Slice::from(&head[..]), &found, asked, &Limits::REPLY)?;
-    Ok((head, if method == Method::Head { Slice::default() } else { body }))
+    let mut reply = ReplyHead::default();
+    reply.read(&head, &found, asked, &Limits::REPLY)?;
+    Ok((reply, if method == Method::Head { Slice::default() } else { body }))
 }
 
 fn read_status(value: &RawValue) -> Result<u16, Refusal> {

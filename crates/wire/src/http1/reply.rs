@@ -1,10 +1,9 @@
 //! The head of a reply.
 
-use exchange::Slice;
-use fields::{Fields, Limits as FieldLimits, http1, known};
+use fields::{Fields, http1, known};
 
 use super::grammar::text_length;
-use super::head::Found;
+use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
 use super::{BodyKind, Limits, Method, Refusal};
 
@@ -17,12 +16,12 @@ pub struct Asked {
     pub upgrade: bool,
 }
 
-/// A reply without its body.
+/// A reply without its body. What was read is copied here, so that one place serves for one head after
+/// the other and allocates nothing.
 #[derive(Debug)]
 pub struct ReplyHead {
-    pub(super) head: Slice,
-    /// Bytes of the status line behind the version and its blank.
-    pub(super) line_end: usize,
+    /// The status line, without its end.
+    pub(super) line: Vec<u8>,
     /// The status, 100 to 599.
     pub status: u16,
     /// The version that the server spoke.
@@ -35,38 +34,52 @@ pub struct ReplyHead {
     pub connection: Connection,
 }
 
+impl Default for ReplyHead {
+    /// A place for a head that is still to be read.
+    fn default() -> Self {
+        Self {
+            line: Vec::new(),
+            status: 0,
+            version: Version::Http11,
+            fields: Fields::headers(),
+            body: BodyKind::None,
+            connection: Connection::default(),
+        }
+    }
+}
+
 impl ReplyHead {
-    /// Reads the head that [`HeadScan`](super::HeadScan) found, which is all of `head`.
+    /// Reads the head that [`HeadScan`](super::HeadScan) found, which is all of `head`, in place of
+    /// what was here before.
     ///
     /// # Errors
-    /// When it breaks a rule or passes a limit.
+    /// When it breaks a rule or passes a limit. What is here then means nothing.
     pub fn read(
-        head: Slice,
+        &mut self,
+        head: &[u8],
         found: &Found,
         asked: Asked,
         limits: &Limits,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<(), Refusal> {
         if found.head.start > 0 {
             return Err(Refusal::StatusLine);
         }
-        let line = &head[..found.line];
-        let version = Version::read(line.get(..8).ok_or(Refusal::StatusLine)?)?;
-        let status = status(&line[8..])?;
-        let line_end = found.line;
-        let lines = head.slice(found.line + 2..head.len() - 2);
-        let mut fields = Fields::pooled_headers().with_limits(FieldLimits {
-            fields: limits.fields,
-            bytes: u32::try_from(limits.head).unwrap_or(u32::MAX),
-            ..FieldLimits::default()
-        });
-        if let Err(error) = http1::adopt(&mut fields, lines.clone()) {
-            return Err(semantics::reason_of(error, &lines));
-        }
-        let connection = semantics::connection(&fields, version)?;
-        let mut reply =
-            Self { head, line_end, status, version, fields, body: BodyKind::None, connection };
-        reply.read_body(asked, limits)?;
-        Ok(reply)
+        let (line, lines) = found.split(head);
+        self.version = Version::read(line.get(..8).ok_or(Refusal::StatusLine)?)?;
+        self.status = status(&line[8..])?;
+        self.line.clear();
+        self.line.extend_from_slice(line);
+        self.fields.set_limits(limits.of_fields());
+        http1::copy(&mut self.fields, lines).map_err(|error| semantics::reason_of(error, lines))?;
+        self.connection = semantics::connection(&self.fields, self.version)?;
+        self.read_body(asked, limits)
+    }
+
+    /// Forgets what was read, and memory beyond what most heads need.
+    pub fn clear(&mut self) {
+        self.fields.recycle(KEPT_FIELDS, KEPT_BYTES);
+        self.line.clear();
+        self.line.shrink_to(KEPT_BYTES);
     }
 
     fn read_body(&mut self, asked: Asked, limits: &Limits) -> Result<(), Refusal> {
@@ -113,12 +126,7 @@ impl ReplyHead {
     /// The reason behind the status, as it came.
     #[must_use]
     pub fn reason(&self) -> &[u8] {
-        self.head.get(13..self.line_end).unwrap_or_default()
-    }
-
-    /// Gives the memory back to this thread's pool.
-    pub fn recycle(self) {
-        self.fields.give_back();
+        self.line.get(13..).unwrap_or_default()
     }
 }
 

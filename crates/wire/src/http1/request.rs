@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use exchange::Slice;
-use fields::{Fields, Limits as FieldLimits, Value, http1, known};
+use fields::{Fields, Value, http1, known};
 
 use super::grammar::{is_authority, target_length, token_length};
-use super::head::Found;
+use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
 use super::{BodyKind, Limits, Refusal};
 
@@ -55,10 +54,12 @@ impl Method {
     }
 }
 
-/// A request without its body.
+/// A request without its body. What was read is copied here, so that one place serves for one head
+/// after the other and allocates nothing.
 #[derive(Debug)]
 pub struct RequestHead {
-    pub(super) line: Slice,
+    /// The request line with its end, and behind it a [host that is kept](Self::keep_host).
+    pub(super) line: Vec<u8>,
     pub(super) method: Method,
     /// Places in `line`.
     pub(super) method_end: usize,
@@ -81,13 +82,34 @@ pub struct RequestHead {
     pub upgrade: bool,
 }
 
+impl Default for RequestHead {
+    /// A place for a head that is still to be read.
+    fn default() -> Self {
+        Self {
+            line: Vec::new(),
+            method: Method::Other,
+            method_end: 0,
+            target: 0..0,
+            path: 0,
+            authority: 0..0,
+            version: Version::Http11,
+            fields: Fields::headers(),
+            body: BodyKind::None,
+            connection: Connection::default(),
+            expects_continue: false,
+            upgrade: false,
+        }
+    }
+}
+
 impl RequestHead {
-    /// Reads the head that [`HeadScan`](super::HeadScan) found, which is all of `head`.
+    /// Reads the head that [`HeadScan`](super::HeadScan) found, which is all of `head`, in place of
+    /// what was here before.
     ///
     /// # Errors
-    /// When it breaks a rule or passes a limit.
-    pub fn read(head: Slice, found: &Found, limits: &Limits) -> Result<Self, Refusal> {
-        let line = &head[..found.line];
+    /// When it breaks a rule or passes a limit. What is here then means nothing.
+    pub fn read(&mut self, head: &[u8], found: &Found, limits: &Limits) -> Result<(), Refusal> {
+        let (line, lines) = found.split(head);
         let method_end = token_length(line);
         if method_end == 0 || method_end > METHOD_MAX {
             return Err(Refusal::Method);
@@ -97,37 +119,29 @@ impl RequestHead {
         if line[method_end..].first() != Some(&b' ') || line.get(end) != Some(&b' ') {
             return Err(wrong_line(line, method_end, end));
         }
-        let version = Version::read(&line[end + 1..])?;
-        let method = Method::of(&line[..method_end]);
-        let target = Target::read(&line[start..end], method, &line[..method_end])?;
+        self.version = Version::read(&line[end + 1..])?;
+        self.method = Method::of(&line[..method_end]);
+        let target = Target::read(&line[start..end], self.method, &line[..method_end])?;
+        self.method_end = method_end;
+        self.target = start..end;
+        self.path = start + target.path;
+        self.authority = start + target.authority.start..start + target.authority.end;
+        self.line.clear();
+        self.line.extend_from_slice(&head[..line.len() + 2]);
 
-        let lines = head.slice(found.line + 2..head.len() - 2);
-        let mut fields = Fields::pooled_headers().with_limits(FieldLimits {
-            fields: limits.fields,
-            bytes: u32::try_from(limits.head).unwrap_or(u32::MAX),
-            ..FieldLimits::default()
-        });
-        if let Err(error) = http1::adopt(&mut fields, lines.clone()) {
-            return Err(semantics::reason_of(error, &lines));
-        }
-        let mut request = Self {
-            method,
-            method_end,
-            target: start..end,
-            path: start + target.path,
-            authority: start + target.authority.start..start + target.authority.end,
-            version,
-            body: BodyKind::None,
-            connection: semantics::connection(&fields, version)?,
-            expects_continue: false,
-            upgrade: false,
-            line: head,
-            fields,
-        };
-        request.check_host()?;
-        request.check_body(limits)?;
-        request.check_rest(limits)?;
-        Ok(request)
+        self.fields.set_limits(limits.of_fields());
+        http1::copy(&mut self.fields, lines).map_err(|error| semantics::reason_of(error, lines))?;
+        self.connection = semantics::connection(&self.fields, self.version)?;
+        self.check_host()?;
+        self.check_body(limits)?;
+        self.check_rest(limits)
+    }
+
+    /// Forgets what was read, and memory beyond what most heads need.
+    pub fn clear(&mut self) {
+        self.fields.recycle(KEPT_FIELDS, KEPT_BYTES);
+        self.line.clear();
+        self.line.shrink_to(KEPT_BYTES);
     }
 
     fn check_host(&self) -> Result<(), Refusal> {
@@ -156,6 +170,7 @@ impl RequestHead {
     }
 
     fn check_rest(&mut self, limits: &Limits) -> Result<(), Refusal> {
+        (self.expects_continue, self.upgrade) = (false, false);
         if let Some(expected) = self.fields.get(&known::EXPECT).and_then(Value::bytes) {
             let is_known = expected.eq_ignore_ascii_case(b"100-continue");
             if !is_known || !self.fields.is_unique(&known::EXPECT) {
@@ -232,11 +247,10 @@ impl RequestHead {
 
     /// Lets [`Self::host`] tell what the client named even when the field is changed.
     pub fn keep_host(&mut self) {
-        let host = self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default();
-        // Where it stands for the first time does not matter: the bytes are the same.
-        if self.authority.is_empty()
-            && let Some(start) = memchr::memmem::find(&self.line, host)
-        {
+        if self.authority.is_empty() {
+            let host = self.fields.get(&known::HOST).and_then(Value::bytes).unwrap_or_default();
+            let start = self.line.len();
+            self.line.extend_from_slice(host);
             self.authority = start..start + host.len();
         }
     }
@@ -244,11 +258,6 @@ impl RequestHead {
     /// Whether the request line can go on as it came.
     pub(super) fn line_goes_on(&self) -> bool {
         self.path == self.target.start && self.version == Version::Http11
-    }
-
-    /// Gives the memory back to this thread's pool.
-    pub fn recycle(self) {
-        self.fields.give_back();
     }
 }
 

@@ -4,10 +4,9 @@
 mod bodies;
 mod cut;
 mod forwarded;
+mod places;
 mod replies;
 mod requests;
-
-use exchange::Slice;
 
 use super::*;
 
@@ -18,8 +17,9 @@ fn request(bytes: &[u8]) -> Result<(RequestHead, usize), Refusal> {
 
 fn request_within(bytes: &[u8], limits: &Limits) -> Result<(RequestHead, usize), Refusal> {
     let found = HeadScan::default().next(bytes, limits)?.expect("the head is whole");
-    let head = Slice::copy_of(&bytes[found.head.clone()]);
-    RequestHead::read(head, &found, limits).map(|head| (head, found.head.end))
+    let mut head = RequestHead::default();
+    head.read(&bytes[found.head.clone()], &found, limits)?;
+    Ok((head, found.head.end))
 }
 
 /// Why a request is refused, in its head or in its body.
@@ -45,8 +45,9 @@ const GET: Asked = Asked { method: Method::Get, upgrade: false };
 fn reply(bytes: &[u8], asked: Asked) -> Result<(ReplyHead, usize), Refusal> {
     let limits = Limits::REPLY;
     let found = HeadScan::default().next(bytes, &limits)?.expect("the head is whole");
-    let head = Slice::copy_of(&bytes[found.head.clone()]);
-    ReplyHead::read(head, &found, asked, &limits).map(|head| (head, found.head.end))
+    let mut head = ReplyHead::default();
+    head.read(&bytes[found.head.clone()], &found, asked, &limits)?;
+    Ok((head, found.head.end))
 }
 
 fn reply_refused(bytes: &[u8]) -> Refusal {

@@ -16,7 +16,7 @@ impl Dialogue {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        head: RequestHead,
+        head: &RequestHead,
         way: &Way<'_>,
         scratch: &Scratch,
         core: &mut Core,
@@ -27,7 +27,7 @@ impl Dialogue {
             (refused(cause, cause.meaning()), text)
         };
         let (status, route, (outcome, text)) = match way {
-            Way::Pool { .. } => return head.recycle(),
+            Way::Pool { .. } => return,
             Way::Answer { status, route, .. } => {
                 (*status, *route, (Outcome::Reply(Slice::default()), String::new()))
             }
@@ -53,7 +53,6 @@ impl Dialogue {
         let lines = scratch.lines();
         let answer = Answer { status, content_type, lines, body, keep_alive };
         let asker = Asker { method: head.method(), version: head.version, route };
-        head.recycle();
         tell(&answer, asker, transport, calls, core);
         if !keep_alive {
             self.input = Input::Ended;

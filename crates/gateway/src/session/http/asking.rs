@@ -34,12 +34,11 @@ impl Dialogue {
         asking: Asking<'_>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        head: RequestHead,
+        head: &RequestHead,
         core: &mut Core,
     ) {
         let Asking { question, pool, route, target } = asking;
         if head.body.is_some() {
-            head.recycle();
             let text = "a question has no body";
             self.begin_refused(transport, 413, core);
             let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, text);
@@ -56,7 +55,6 @@ impl Dialogue {
         let read = question.record(method, path, query, &mut out);
         let record = Slice::copy_of(&out);
         core.scratch = out;
-        head.recycle();
         self.number = self.number.wrapping_add(1);
         let mut asked = Asked {
             // Nobody's, until it is submitted.

@@ -83,7 +83,7 @@ impl Gathering {
         course: &Course<'_>,
         plan: &HttpPlan,
         peer: Peer,
-        mut head: RequestHead,
+        head: &mut RequestHead,
     ) -> Self {
         let body = Body::new(head.body, &plan.limits);
         let keep = head.connection.keep_alive;
@@ -91,12 +91,11 @@ impl Gathering {
         let via = via(plan, peer);
         head.prepare(&via);
         if let Some(changes) = course.changes {
-            changes.change(&mut head);
+            changes.change(head);
         }
         let mut object = Vec::new();
         let target = course.target.unwrap_or_else(|| head.path_and_query());
-        object::open(&head, target, via.client, &mut object);
-        head.recycle();
+        object::open(head, target, via.client, &mut object);
         let (pool, route) = (course.pool, course.route);
         let (object, held) = (Some(object), Vec::new());
         let share = plan.share();
@@ -107,11 +106,10 @@ impl Gathering {
     pub(super) fn of_record(
         (pool, route): (usize, RouteId),
         plan: &HttpPlan,
-        head: RequestHead,
+        head: &RequestHead,
     ) -> Self {
         let body = Body::new(head.body, &plan.limits);
         let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
-        head.recycle();
         let (held, object) = (Vec::new(), None);
         let share = plan.share();
         Self { pool, route, method, version, keep, object, body, held, share, trail: None }
@@ -152,7 +150,7 @@ impl Dialogue {
         plan: &HttpPlan,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        head: RequestHead,
+        head: &mut RequestHead,
         core: &mut Core,
     ) {
         let waits = head.expects_continue;

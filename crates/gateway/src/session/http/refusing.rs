@@ -15,7 +15,7 @@ impl Dialogue {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        head: RequestHead,
+        head: &RequestHead,
         outcome: &Outcome,
         core: &mut Core,
     ) {
@@ -23,7 +23,6 @@ impl Dialogue {
         let whole = matches!(head.body, BodyKind::None);
         let keep = head.connection.keep_alive && whole && !self.refusing;
         let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
-        head.recycle();
         tell(&Said::of(outcome, Told::TEXT).answer(keep), asker, transport, calls, core);
         if !keep {
             self.input = Input::Ended;

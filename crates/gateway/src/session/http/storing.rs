@@ -23,7 +23,7 @@ impl Dialogue {
         plan: &Arc<HttpPlan>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        head: RequestHead,
+        head: &RequestHead,
         core: &mut Core,
     ) {
         if head.method() != Method::Post {
@@ -40,7 +40,7 @@ impl Dialogue {
         route: RouteId,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        head: RequestHead,
+        head: &RequestHead,
         core: &mut Core,
     ) {
         self.begin_refused(transport, 405, core);
@@ -56,7 +56,6 @@ impl Dialogue {
             keep_alive,
         };
         let asker = Asker { method: head.method(), version: head.version, route };
-        head.recycle();
         tell(&answer, asker, transport, calls, core);
         if !keep_alive {
             self.input = Input::Ended;

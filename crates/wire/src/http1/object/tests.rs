@@ -3,7 +3,8 @@ use super::*;
 fn request(text: &str, body: &[u8]) -> String {
     let limits = Limits::REQUEST;
     let found = HeadScan::default().next(text.as_bytes(), &limits).unwrap().unwrap();
-    let head = RequestHead::read(Slice::from(text.as_bytes()), &found, &limits).unwrap();
+    let mut head = RequestHead::default();
+    head.read(text.as_bytes(), &found, &limits).unwrap();
     let mut out = Vec::new();
     open(&head, head.path_and_query(), Some("::ffff:10.0.0.1".parse().unwrap()), &mut out);
     close(body, &mut out);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 fn session(bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, Option<Refusal>) {
     let limits = Limits::REQUEST;
     let (mut out, mut scan, mut body) = (Vec::new(), HeadScan::default(), Body::none());
-    let (mut from, mut shown) = (0, 0);
+    let (mut from, mut shown, mut head) = (0, 0, RequestHead::default());
     let mut cuts = cuts.iter().cycle();
     let via = Via { fields: Forwarded::Nothing, trusted: false, client: None, secure: false };
     loop {
@@ -16,13 +16,11 @@ fn session(bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, Option<Refusal>) {
         let result = if body.is_done() {
             scan.next(rest, &limits).and_then(|found| {
                 let Some(found) = found else { return Ok(false) };
-                let head = Slice::copy_of(&rest[found.head.clone()]);
-                let mut head = RequestHead::read(head, &found, &limits)?;
+                head.read(&rest[found.head.clone()], &found, &limits)?;
                 from += found.head.end;
                 body = Body::new(head.body, &limits);
                 head.prepare(&via);
                 head.encode(None, b"x", &via, &mut out);
-                head.recycle();
                 Ok(true)
             })
         } else {

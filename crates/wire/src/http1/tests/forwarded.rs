@@ -11,7 +11,6 @@ fn sent(text: &str, via: &Via) -> String {
     let mut out = Vec::new();
     head.encode(None, b"server:80", via, &mut out);
     let text = String::from_utf8(out).unwrap().replace("\r\n", "\n");
-    head.recycle();
     text
 }
 
