@@ -209,7 +209,7 @@ pub(crate) fn same(one: &[u8], other: &[u8], case: Case) -> bool {
 #[inline]
 fn same_but_for_case(one: &[u8], other: &[u8]) -> bool {
     let (Some(last), Some(other_last)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) else {
-        return one.eq_ignore_ascii_case(other);
+        return same_short(one, other);
     };
     let (mut one, mut other) = (one, other);
     while let (Some((word, behind)), Some((other_word, other_behind))) =
@@ -221,6 +221,21 @@ fn same_but_for_case(one: &[u8], other: &[u8]) -> bool {
         (one, other) = (behind, other_behind);
     }
     unlike(*last, *other_last) == 0
+}
+
+/// Compares names of less than eight bytes: those of four and more as two halves, which overlap.
+#[inline]
+fn same_short(one: &[u8], other: &[u8]) -> bool {
+    match (halves(one), halves(other)) {
+        (Some(one), Some(other)) => unlike(one, other) == 0,
+        _ => one.eq_ignore_ascii_case(other),
+    }
+}
+
+#[inline]
+fn halves(name: &[u8]) -> Option<[u8; 8]> {
+    let ([a, b, c, d], [e, f, g, h]) = (name.first_chunk()?, name.last_chunk()?);
+    Some([*a, *b, *c, *d, *e, *f, *g, *h])
 }
 
 /// The bits in which two words differ, but for the case of letters.
@@ -356,7 +371,7 @@ mod tests {
 
     #[test]
     fn names_are_compared_as_the_standard_library_does() {
-        for length in [1, 7, 8, 9, 16, 19] {
+        for length in [1, 3, 4, 5, 7, 8, 9, 16, 19] {
             for place in 0..length {
                 for (one, other) in (0..=255).flat_map(|a| (0..=255).map(move |b| (a, b))) {
                     let (mut first, mut second) = (vec![b'x'; length], vec![b'X'; length]);

@@ -144,6 +144,8 @@ pub struct Fields {
     entries: Vec<Entry>,
     /// The bits of all names; it may have others too.
     mask: u64,
+    /// The bits that several fields have had.
+    repeated: u64,
     /// Bytes of `head` and `bytes` that no entry needs.
     dead: usize,
     limits: Limits,
@@ -167,6 +169,7 @@ impl Fields {
             bytes: Buffer::new(),
             entries: Vec::new(),
             mask: 0,
+            repeated: 0,
             dead: 0,
             limits: Limits::MAX,
             case: Case::Exact,
@@ -290,20 +293,8 @@ impl Fields {
 
     #[inline(never)]
     fn search(&self, name: &[u8], tag: Tag, case: Case, from: usize) -> Option<usize> {
-        let mut from = from;
-        loop {
-            let rest = self.entries.get(from..)?;
-            let found = from + rest.iter().position(|entry| entry.tag == tag)?;
-            if self.is_named(found, name, case) {
-                return Some(found);
-            }
-            from = found + 1;
-        }
-    }
-
-    #[inline(never)]
-    fn is_named(&self, index: usize, name: &[u8], case: Case) -> bool {
-        same(self.name_of(self.entries[index]), name, case)
+        let named = |entry: &Entry| entry.tag == tag && same(self.name_of(*entry), name, case);
+        Some(from + self.entries.get(from..)?.iter().position(named)?)
     }
 
     /// Bytes that an entry needs.
@@ -352,7 +343,15 @@ impl Fields {
         self.bytes.clear();
         self.entries.clear();
         self.mask = 0;
+        self.repeated = 0;
         self.dead = 0;
+    }
+
+    /// A field with this tag is added.
+    #[inline]
+    fn note_name(&mut self, tag: Tag) {
+        self.repeated |= self.mask & tag.bit();
+        self.mask |= tag.bit();
     }
 
     /// The memory of this set, which is empty.
@@ -373,11 +372,11 @@ impl Fields {
         let mut to =
             if self.bytes.is_empty() { std::mem::take(&mut self.bytes) } else { Buffer::new() };
         to.reserve_exact(capacity);
-        let mut mask = 0;
+        (self.mask, self.repeated) = (0, 0);
         let mut entries = std::mem::take(&mut self.entries);
         for entry in &mut entries {
             let name = to.len();
-            mask |= entry.tag.bit();
+            self.note_name(entry.tag);
             if entry.has(LINE) {
                 to.extend_from_slice(self.at(entry.name, self.footprint(*entry)));
                 entry.value = position(name + (entry.value - entry.name) as usize);
@@ -392,7 +391,6 @@ impl Fields {
         self.entries = entries;
         self.head = None;
         self.bytes = to;
-        self.mask = mask;
         self.dead = 0;
     }
 
@@ -404,6 +402,9 @@ impl Fields {
             let field = self.read(*entry);
             assert_eq!(entry.tag, Tag::of(field.name), "the tag is that of the name");
             assert_ne!(self.mask & entry.tag.bit(), 0, "the mask has the bit of each name");
+            let bit = |other: &&Entry| other.tag.bit() == entry.tag.bit();
+            let alone = self.entries.iter().filter(bit).count() == 1;
+            assert!(alone || self.repeated & entry.tag.bit() != 0, "names that repeat are known");
             live += self.footprint(*entry);
             if entry.has(LINE) {
                 assert_eq!(self.form, Form::Lines);

@@ -59,6 +59,11 @@ impl Client {
         }
     }
 
+    /// Whether it is request `number` of this session.
+    pub(crate) fn is_of(&self, id: SessionId, number: u64) -> bool {
+        matches!(self, Self::Session { session, sequence } if *session == id && *sequence == number)
+    }
+
     /// The same, if it takes a reply part by part.
     pub(crate) const fn streamed(&self) -> Option<Self> {
         match self {

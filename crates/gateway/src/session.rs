@@ -16,6 +16,7 @@ use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Delivery, SessionId};
 use crate::plan::{FrontPlan, HttpPlan, ListenerPlan};
 use crate::transport::{LOOK, Look, READ, Transport};
+use crate::upward::Carried;
 
 mod connect;
 mod frames;
@@ -151,6 +152,28 @@ impl Session {
                 http.deliver(plan, &mut self.transport, calls, sequence, delivery, core);
             }
         }
+    }
+
+    /// All of the reply to request `sequence`: its head, and its end right behind it.
+    pub(crate) fn deliver_whole(
+        &mut self,
+        calls: &mut Calls<'_>,
+        sequence: u64,
+        head: Carried,
+        outcome: Outcome,
+        core: &mut Core,
+    ) {
+        if let Front::Http(plan, http) = &mut self.front {
+            return http.deliver_whole(
+                plan,
+                &mut self.transport,
+                calls,
+                (sequence, head, outcome),
+                core,
+            );
+        }
+        self.deliver(calls, sequence, Delivery::Head(head), core);
+        self.deliver(calls, sequence, Delivery::End(outcome), core);
     }
 
     /// Writes what is ready, as far as the client's output has room, reads on when there is room

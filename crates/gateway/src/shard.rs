@@ -394,7 +394,8 @@ impl Shard {
     /// Hands parts and outcomes to their clients.
     fn hand_out(&mut self, calls: &mut Calls<'_>) {
         let mut finished = std::mem::take(&mut self.core.finished);
-        for (client, delivery) in finished.drain(..) {
+        let mut deliveries = finished.drain(..).peekable();
+        while let Some((client, delivery)) = deliveries.next() {
             match (client, delivery) {
                 (Client::Inside(reply), Delivery::End(outcome)) => reply(outcome),
                 (Client::Inside(_) | Client::Nobody, _) => {}
@@ -407,13 +408,23 @@ impl Shard {
                 }
                 (Client::Session { session: id, sequence }, delivery) => {
                     let found = self.sessions.get_mut(id.index as usize, id.generation);
-                    if let Some(session) = found {
-                        session.deliver(calls, sequence, delivery, &mut self.core);
-                        self.touch(id);
+                    let Some(session) = found else { continue };
+                    match (delivery, deliveries.next_if(|next| next.0.is_of(id, sequence))) {
+                        (Delivery::Head(head), Some((_, Delivery::End(outcome)))) => {
+                            session.deliver_whole(calls, sequence, head, outcome, &mut self.core);
+                        }
+                        (first, second) => {
+                            session.deliver(calls, sequence, first, &mut self.core);
+                            if let Some((_, second)) = second {
+                                session.deliver(calls, sequence, second, &mut self.core);
+                            }
+                        }
                     }
+                    self.touch(id);
                 }
             }
         }
+        drop(deliveries);
         self.core.finished = finished;
     }
 

@@ -77,7 +77,7 @@ impl Fields {
     #[inline]
     pub(crate) fn adopt_line(&mut self, name: Place, value: Place, end: usize, tag: Tag) {
         self.dead -= end - name.start;
-        self.mask |= tag.bit();
+        self.note_name(tag);
         if self.entries.len() == self.entries.capacity() {
             self.reserve_lines(end);
         }
@@ -147,7 +147,7 @@ impl Fields {
         let mut entry =
             Entry { name: position(self.keep(name)), value: 0, length_and_marks: 0, tag };
         entry.set_value(self.keep(value), value.len(), kind);
-        self.mask |= tag.bit();
+        self.note_name(tag);
         self.entries.push(entry);
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Fields {
         let mut entry = Entry { name: position(self.used()), value: 0, length_and_marks: 0, tag };
         self.bytes.extend_from_slice(name);
         self.write_value(&mut entry, value, kind);
-        self.mask |= tag.bit();
+        self.note_name(tag);
         self.entries.push(entry);
         Ok(index)
     }

@@ -233,7 +233,8 @@ impl Fields {
     /// As [`Self::is_unique`], with names compared like that.
     #[must_use]
     pub fn is_unique_with(&self, name: &(impl AsName + ?Sized), case: Case) -> bool {
-        self.get_all_with(name, case).nth(1).is_none()
+        // Nearly all names come once, and this is all that it costs to see that.
+        self.repeated & name.tag().bit() == 0 || self.get_all_with(name, case).nth(1).is_none()
     }
 
     /// All fields in their order.

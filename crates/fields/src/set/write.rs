@@ -72,7 +72,7 @@ impl Fields {
             length_and_marks: kind.marks() | position(value.len()),
             tag,
         });
-        self.mask |= tag.bit();
+        self.note_name(tag);
         Ok(index)
     }
 

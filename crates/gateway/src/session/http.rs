@@ -25,6 +25,7 @@
 mod answers;
 mod asking;
 mod client;
+mod delivering;
 mod objects;
 mod refusing;
 mod storing;
@@ -34,17 +35,14 @@ use std::sync::Arc;
 
 use event::{Calls, Data, StreamId};
 use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
-use wire::http1::{
-    Body, BodyKind, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via,
-};
+use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via};
 
 use crate::core::Core;
-use crate::exchanges::{Client, Delivery, SessionId};
+use crate::exchanges::{Client, SessionId};
 use crate::form::{Expects, Form};
 use crate::plan::{HttpPlan, Page, Takes};
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
-use crate::upward::Carried;
 use asking::Asking;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
@@ -383,142 +381,6 @@ impl Dialogue {
         core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let route = self.route();
         self.refuse_with(transport, calls, (408, route), text, core);
-    }
-
-    /// Something came of the request on its way.
-    pub(super) fn deliver(
-        &mut self,
-        plan: &HttpPlan,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        sequence: u64,
-        delivery: Delivery,
-        core: &mut Core,
-    ) {
-        let Some(asked) = self.asked.as_mut().filter(|_| sequence == u64::from(self.number)) else {
-            return;
-        };
-        match delivery {
-            Delivery::Head(head) => self.deliver_head(plan, transport, calls, head, core),
-            Delivery::Page(page) => asked.page = Some(page),
-            Delivery::Part(part) => {
-                if asked.output == Output::None {
-                    asked.begin(transport, calls, core);
-                }
-                asked.send_part(transport, calls, part);
-            }
-            Delivery::Long(from) => {
-                if asked.output == Output::Begun(Sending::Verbatim) {
-                    asked.relayed_from = Some(from);
-                    transport.expect(calls);
-                    core.take_unseen(asked.request, transport.stream());
-                }
-            }
-            Delivery::Relayed(count, done) => {
-                transport.relayed(calls, count);
-                asked.relayed_from.take_if(|_| done);
-            }
-            Delivery::Flow(wanted) => {
-                asked.wanted = wanted;
-                if wanted {
-                    transport.resume(calls);
-                    self.watch_anew(plan, transport, calls);
-                }
-            }
-            Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, core),
-        }
-    }
-
-    fn deliver_head(
-        &mut self,
-        plan: &HttpPlan,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        mut carried: Carried,
-        core: &mut Core,
-    ) {
-        let Some(asked) = &mut self.asked else { return carried.recycle() };
-        let head = carried.head();
-        if head.is_interim() && asked.version == Version::Http10 {
-            // It would not know what to do with it.
-            return carried.recycle();
-        }
-        let sending = head.prepare(asked.version);
-        if !head.is_interim() {
-            let routing = plan.routing.as_ref();
-            if let Some(way) = routing.and_then(|routing| routing.plan(asked.route)) {
-                way.reply.apply(&mut head.fields);
-            }
-            let ends = sending != Sending::Chunked && matches!(head.body, BodyKind::UntilEnd)
-                || sending == Sending::Data;
-            asked.keep &= !ends && !self.refusing;
-            asked.open_ended = ends;
-            asked.output = Output::Begun(sending);
-            if sending == Sending::Data {
-                asked.chunks = Some(Box::new(Body::new(head.body, &Limits::REPLY)));
-            }
-        }
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
-        head.encode(sending, asked.version, asked.keep, &mut out);
-        if head.status == 101 {
-            self.input = Input::Switched;
-            transport.resume(calls);
-        }
-        carried.recycle();
-        transport.send_bytes(calls, &out);
-        core.scratch = out;
-    }
-
-    fn deliver_end(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        outcome: Outcome,
-        core: &mut Core,
-    ) {
-        let Some(asked) = &mut self.asked else { return };
-        let whole = matches!(self.input, Input::Whole);
-        let is_reply = matches!(outcome, Outcome::Reply(_));
-        match (asked.output, outcome) {
-            (Output::Begun(sending), Outcome::Reply(last)) => {
-                if !last.is_empty() {
-                    asked.send_part(transport, calls, last);
-                }
-                if sending == Sending::Chunked {
-                    transport.send_bytes(calls, b"0\r\n\r\n");
-                }
-            }
-            // It cannot be taken back: that the connection ends says that it is not whole.
-            (Output::Begun(_), Outcome::Ended(..)) => asked.keep = false,
-            (_, outcome) => {
-                asked.keep &= whole;
-                let asker = asked.asker();
-                match asked.page.take() {
-                    Some(page) => tell(&page.answer(asked.keep), asker, transport, calls, core),
-                    None => {
-                        let said = Said::of(&outcome, asked.told);
-                        tell(&said.answer(asked.keep), asker, transport, calls, core);
-                    }
-                }
-            }
-        }
-        asked.output = Output::Done;
-        let keep = asked.keep && whole && !self.refusing;
-        let ending = match is_reply {
-            _ if !asked.open_ended => Ending::Said,
-            true => Ending::OpenEnded,
-            false => Ending::CutOff,
-        };
-        self.asked = None;
-        if keep {
-            self.input = Input::Head;
-        } else {
-            self.input = Input::Ended;
-            self.ending = ending;
-            self.unwatch(transport, calls);
-        }
-        transport.resume(calls);
     }
 
     pub(super) fn flush(

@@ -96,14 +96,18 @@ impl RequestHead {
             }
         }
         super::encode::lines(&self.fields, out);
-        if !self.fields.contains(&known::HOST) {
+        let named = self.fields.get(&known::HOST).and_then(Value::bytes);
+        if named.is_none() {
             super::encode::line(b"Host", host, out);
         }
         if self.upgrade {
             out.extend_from_slice(b"Connection: upgrade\r\n");
         }
         self.write_framing(out);
-        self.write_via(via, out);
+        // What the client named is not what a route has made of it.
+        let asked = &self.line[self.authority.clone()];
+        let asked = if asked.is_empty() { named.unwrap_or_default() } else { asked };
+        self.write_via(via, asked, out);
         out.extend_from_slice(b"\r\n");
     }
 
@@ -113,17 +117,18 @@ impl RequestHead {
         }
     }
 
-    fn write_via(&self, via: &Via, out: &mut Vec<u8>) {
+    /// `host`: what the client asked for.
+    fn write_via(&self, via: &Via, host: &[u8], out: &mut Vec<u8>) {
         match via.fields {
             Forwarded::Nothing => {}
-            Forwarded::Legacy => self.write_legacy(via, out),
+            Forwarded::Legacy => self.write_legacy(via, host, out),
             Forwarded::Standard => {
                 out.extend_from_slice(b"Forwarded: for=");
                 write_for(via.client, out);
                 out.extend_from_slice(if via.secure { b";proto=https" } else { b";proto=http" });
-                if !self.host().is_empty() {
+                if !host.is_empty() {
                     out.extend_from_slice(b";host=\"");
-                    out.extend_from_slice(self.host());
+                    out.extend_from_slice(host);
                     out.push(b'"');
                 }
                 out.extend_from_slice(b"\r\n");
@@ -131,7 +136,7 @@ impl RequestHead {
         }
     }
 
-    fn write_legacy(&self, via: &Via, out: &mut Vec<u8>) {
+    fn write_legacy(&self, via: &Via, host: &[u8], out: &mut Vec<u8>) {
         if let Some(client) = via.client {
             out.extend_from_slice(b"X-Forwarded-For: ");
             write_address(client, out);
@@ -145,8 +150,8 @@ impl RequestHead {
             };
             out.extend_from_slice(line);
         }
-        if !self.host().is_empty() && !self.fields.contains(&FORWARDED_HOST) {
-            super::encode::line(b"X-Forwarded-Host", self.host(), out);
+        if !host.is_empty() && !self.fields.contains(&FORWARDED_HOST) {
+            super::encode::line(b"X-Forwarded-Host", host, out);
         }
     }
 }
@@ -254,11 +259,11 @@ fn canonical(fields: &mut Fields, body: BodyKind) {
         drop_field(fields, &known::CONTENT_LENGTH);
         return;
     };
-    let (digits, start) = decimal(length);
-    let is_canonical = fields.get(&known::CONTENT_LENGTH).and_then(Value::bytes)
-        == Some(&digits[start..])
-        && fields.is_unique(&known::CONTENT_LENGTH);
-    if !is_canonical {
+    // It was read as a number of this value; only zeros before that are another spelling of it.
+    let digits = fields.get(&known::CONTENT_LENGTH).and_then(Value::bytes);
+    let is_plain = matches!(digits, Some([b'0'] | [b'1'..=b'9', ..]));
+    if !(is_plain && fields.is_unique(&known::CONTENT_LENGTH)) {
+        let (digits, start) = decimal(length);
         // The limits hold: what stood there was at least as long.
         let _ = fields.try_insert(&CONTENT_LENGTH, &digits[start..]);
     }

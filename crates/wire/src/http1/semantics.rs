@@ -97,6 +97,9 @@ pub(super) fn framing(fields: &Fields, version: Version) -> Result<Option<BodyKi
         return Err(Refusal::LengthAndCoding);
     }
     let length = length(first)?;
+    if fields.is_unique(&known::CONTENT_LENGTH) {
+        return Ok(Some(BodyKind::Length(length)));
+    }
     for other in fields.get_all(&known::CONTENT_LENGTH).skip(1) {
         if self::length(other)? != length {
             return Err(Refusal::Lengths);

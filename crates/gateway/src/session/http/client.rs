@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use event::{Calls, Data};
-use exchange::{Cause, RequestId};
+use exchange::{Cause, Outcome, RequestId};
 
 use super::{Dialogue, Ending, Input};
 use crate::core::Core;
 use crate::exchanges::{Delivery, SessionId};
 use crate::plan::HttpPlan;
 use crate::transport::Transport;
+use crate::upward::Carried;
 
 /// Dialogues that are kept for the next who asks: of as many clients as are busy in one turn.
 const SPARES_MAX: usize = 256;
@@ -81,6 +82,20 @@ impl Http {
     ) {
         if let Some(dialogue) = &mut self.dialogue {
             dialogue.deliver(plan, transport, calls, sequence, delivery, core);
+        }
+    }
+
+    /// A head and, right behind it, the end of the reply.
+    pub(in crate::session) fn deliver_whole(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        reply: (u64, Carried, Outcome),
+        core: &mut Core,
+    ) {
+        if let Some(dialogue) = &mut self.dialogue {
+            dialogue.deliver_whole(plan, transport, calls, reply, core);
         }
     }
 

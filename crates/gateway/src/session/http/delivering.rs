@@ -1,0 +1,181 @@
+//! What comes of the request on its way goes to the client.
+
+use event::Calls;
+use exchange::{Outcome, Slice};
+use wire::http1::{Body, BodyKind, Limits, Sending, Version};
+
+use super::{Dialogue, Ending, Input, Output, Said, tell};
+use crate::core::Core;
+use crate::exchanges::Delivery;
+use crate::plan::HttpPlan;
+use crate::transport::Transport;
+use crate::upward::Carried;
+
+/// The body of a reply is copied behind its head up to this; a longer one is sent as it lies.
+const BODY_ALONG_MAX: usize = 1024;
+
+impl Dialogue {
+    /// Something came of the request on its way.
+    pub(super) fn deliver(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        sequence: u64,
+        delivery: Delivery,
+        core: &mut Core,
+    ) {
+        let Some(asked) = self.asked.as_mut().filter(|_| sequence == u64::from(self.number)) else {
+            return;
+        };
+        match delivery {
+            Delivery::Head(head) => {
+                self.deliver_head(plan, transport, calls, head, &mut Slice::default(), core);
+            }
+            Delivery::Page(page) => asked.page = Some(page),
+            Delivery::Part(part) => {
+                if asked.output == Output::None {
+                    asked.begin(transport, calls, core);
+                }
+                asked.send_part(transport, calls, part);
+            }
+            Delivery::Long(from) => {
+                if asked.output == Output::Begun(Sending::Verbatim) {
+                    asked.relayed_from = Some(from);
+                    transport.expect(calls);
+                    core.take_unseen(asked.request, transport.stream());
+                }
+            }
+            Delivery::Relayed(count, done) => {
+                transport.relayed(calls, count);
+                asked.relayed_from.take_if(|_| done);
+            }
+            Delivery::Flow(wanted) => {
+                asked.wanted = wanted;
+                if wanted {
+                    transport.resume(calls);
+                    self.watch_anew(plan, transport, calls);
+                }
+            }
+            Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, core),
+        }
+    }
+
+    /// A head comes with all that follows it.
+    pub(super) fn deliver_whole(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        (sequence, head, mut outcome): (u64, Carried, Outcome),
+        core: &mut Core,
+    ) {
+        if self.asked.is_none() || sequence != u64::from(self.number) {
+            return head.recycle();
+        }
+        match &mut outcome {
+            Outcome::Reply(body) => {
+                self.deliver_head(plan, transport, calls, head, body, core);
+            }
+            _ => self.deliver_head(plan, transport, calls, head, &mut Slice::default(), core),
+        }
+        self.deliver_end(transport, calls, outcome, core);
+    }
+
+    /// Sends a head, and `body` along with it where both are small: then nothing is left of that.
+    fn deliver_head(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        mut carried: Carried,
+        body: &mut Slice,
+        core: &mut Core,
+    ) {
+        let Some(asked) = &mut self.asked else { return carried.recycle() };
+        let head = carried.head();
+        if head.is_interim() && asked.version == Version::Http10 {
+            // It would not know what to do with it.
+            return carried.recycle();
+        }
+        let sending = head.prepare(asked.version);
+        if !head.is_interim() {
+            let routing = plan.routing.as_ref();
+            if let Some(way) = routing.and_then(|routing| routing.plan(asked.route)) {
+                way.reply.apply(&mut head.fields);
+            }
+            let ends = sending != Sending::Chunked && matches!(head.body, BodyKind::UntilEnd)
+                || sending == Sending::Data;
+            asked.keep &= !ends && !self.refusing;
+            asked.open_ended = ends;
+            asked.output = Output::Begun(sending);
+            if sending == Sending::Data {
+                asked.chunks = Some(Box::new(Body::new(head.body, &Limits::REPLY)));
+            }
+        }
+        let mut out = std::mem::take(&mut core.scratch);
+        out.clear();
+        head.encode(sending, asked.version, asked.keep, &mut out);
+        if head.status == 101 {
+            self.input = Input::Switched;
+            transport.resume(calls);
+        }
+        carried.recycle();
+        if asked.output == Output::Begun(Sending::Verbatim) && body.len() <= BODY_ALONG_MAX {
+            out.extend_from_slice(&std::mem::take(body));
+        }
+        transport.send_bytes(calls, &out);
+        core.scratch = out;
+    }
+
+    fn deliver_end(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        outcome: Outcome,
+        core: &mut Core,
+    ) {
+        let Some(asked) = &mut self.asked else { return };
+        let whole = matches!(self.input, Input::Whole);
+        let is_reply = matches!(outcome, Outcome::Reply(_));
+        match (asked.output, outcome) {
+            (Output::Begun(sending), Outcome::Reply(last)) => {
+                if !last.is_empty() {
+                    asked.send_part(transport, calls, last);
+                }
+                if sending == Sending::Chunked {
+                    transport.send_bytes(calls, b"0\r\n\r\n");
+                }
+            }
+            // It cannot be taken back: that the connection ends says that it is not whole.
+            (Output::Begun(_), Outcome::Ended(..)) => asked.keep = false,
+            (_, outcome) => {
+                asked.keep &= whole;
+                let asker = asked.asker();
+                match asked.page.take() {
+                    Some(page) => tell(&page.answer(asked.keep), asker, transport, calls, core),
+                    None => {
+                        let said = Said::of(&outcome, asked.told);
+                        tell(&said.answer(asked.keep), asker, transport, calls, core);
+                    }
+                }
+            }
+        }
+        asked.output = Output::Done;
+        let keep = asked.keep && whole && !self.refusing;
+        let ending = match is_reply {
+            _ if !asked.open_ended => Ending::Said,
+            true => Ending::OpenEnded,
+            false => Ending::CutOff,
+        };
+        self.asked = None;
+        if keep {
+            self.input = Input::Head;
+        } else {
+            self.input = Input::Ended;
+            self.ending = ending;
+            self.unwatch(transport, calls);
+        }
+        transport.resume(calls);
+    }
+}
