@@ -547,11 +547,7 @@ impl Servers {
                     up.push(Upward::Flow { id: request, wanted: false });
                 }
             }
-            Word::Whole => {
-                if let Some(flight) = &mut link.flight {
-                    flight.form.more = false;
-                }
-            }
+            Word::Whole => link.pass_end(calls),
             Word::Unseen(to) => link.relay(calls, to),
             Word::Abandoned => {
                 // A reply that nobody wants cannot be taken back: its link goes with it.

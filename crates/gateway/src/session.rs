@@ -238,12 +238,12 @@ impl Session {
         false
     }
 
-    /// The client sends no more. True when it has left for good.
-    pub(crate) fn handle_eof(&mut self) -> bool {
+    /// The client sends no more. True when it has left for good, or nothing is to be said to it.
+    pub(crate) fn handle_eof(&mut self, calls: &mut Calls<'_>, core: &mut Core) -> bool {
         match &mut self.front {
             Front::Frames(frames) => frames.handle_eof(),
             Front::Connect(_) => {}
-            Front::Http(_, http) => http.handle_eof(),
+            Front::Http(_, http) => return http.handle_eof(&self.transport, calls, core),
         }
         !self.transport.listener().keeps_half_closed
     }
@@ -261,6 +261,10 @@ impl Session {
     /// The peer is gone for both directions, though what it sent before may not be read yet. True
     /// when nothing of it is wanted any more: it would not be read, or its end is its leaving.
     pub(crate) fn handle_hangup(&self, calls: &Calls<'_>) -> bool {
+        // Whatever it asked, it asked for a reply.
+        if matches!(self.front, Front::Http(..)) {
+            return true;
+        }
         let unread = self.transport.is_paused() && self.transport.is_clogged(calls);
         !self.transport.listener().keeps_half_closed || unread
     }

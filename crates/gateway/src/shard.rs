@@ -298,8 +298,9 @@ impl Shard {
             self.core.with_checks(place, |checks, up| checks.handle_eof(calls, target, stream, up));
         }
         if let Role::Session(id) = self.role(stream) {
-            let Some(session) = self.session(id) else { return };
-            if session.handle_eof() {
+            let found = self.sessions.get_mut(id.index as usize, id.generation);
+            let Some(session) = found else { return };
+            if session.handle_eof(calls, &mut self.core) {
                 self.leave(calls, id, Cause::Left);
             } else {
                 self.touch(id);

@@ -89,8 +89,7 @@ pub(crate) fn listener(
         name,
         place: listener_place,
         pool,
-        // Who speaks HTTP and ends its direction with a reply owed has left (contract 8).
-        keeps_half_closed: half_close == HalfClose::Keep && !is_http,
+        keeps_half_closed: half_close == HalfClose::Keep,
         connections_max,
         datagram_max: frame_max,
         idle: unless_zero(idle),

@@ -178,6 +178,15 @@ impl Link {
         calls.send(self.stream, part)
     }
 
+    /// All of the request's body was passed, or its client ended its direction of a tunnel.
+    pub(super) fn pass_end(&mut self, calls: &mut Calls<'_>) {
+        let Some(flight) = &mut self.flight else { return };
+        flight.form.more = false;
+        if matches!(flight.reply, Reply::Switched) {
+            calls.finish_sending(self.stream);
+        }
+    }
+
     pub(super) fn hold(&mut self, calls: &mut Calls<'_>, hold: bool) {
         if let Some(flight) = &mut self.flight {
             flight.held = hold;

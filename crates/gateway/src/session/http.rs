@@ -13,6 +13,8 @@
 //!   Gathering the last byte of a body   Whole       it is submitted with its body
 //!   Whole    the reply is whole         Head        or the connection ends
 //!   any      a broken rule, too slow    Ended       it is answered, nothing behind it is read
+//!   Whole    the client's end           Whole       its reply is the last; or Ended, see `ends.rs`
+//!   others   the client's end           Ended       what was begun is given up
 //!
 //!   output   None ─head─▶ Begun ─end─▶ Done         a head of status 1xx changes nothing
 //!               └─────── answer of ours ──▶ Done
@@ -26,6 +28,7 @@ mod answers;
 mod asking;
 mod client;
 mod delivering;
+mod ends;
 mod objects;
 mod refusing;
 mod storing;
@@ -34,7 +37,7 @@ mod told;
 use std::sync::Arc;
 
 use event::{Calls, Data, StreamId};
-use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice};
+use exchange::{Cause, Outcome, Peer, Phase, RequestId, Slice};
 use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via};
 
 use crate::core::Core;
@@ -47,6 +50,7 @@ use asking::Asking;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
 use objects::{Course, Gathering};
+pub(crate) use told::status_of;
 use told::{Asker, RETRY, Said, TEXT, Told, tell};
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
@@ -129,8 +133,10 @@ pub(crate) struct Dialogue {
     scan: HeadScan,
     input: Input,
     asked: Option<Asked>,
-    /// No further request is taken: the daemon is about to end.
+    /// No further request is taken: the daemon is about to end, or the client sends no more.
     refusing: bool,
+    /// The client has ended its direction.
+    half_closed: bool,
     ending: Ending,
     /// The deadline of a head or a body is armed.
     watched: bool,
@@ -154,6 +160,7 @@ impl Dialogue {
             input: Input::Head,
             asked: None,
             refusing: false,
+            half_closed: false,
             ending: Ending::No,
             watched: false,
         }
@@ -432,28 +439,4 @@ fn take_held(
         data.consume(run.pass + run.drop);
     }
     Ok(())
-}
-
-/// The status that tells of an end.
-pub(crate) fn status_of(end: End) -> u16 {
-    match end.cause {
-        Cause::Deadline => 504,
-        Cause::Full
-        | Cause::Waited
-        | Cause::Down
-        | Cause::Draining
-        | Cause::Connections
-        | Cause::Database => 503,
-        Cause::Malformed
-        | Cause::Record
-        | Cause::Row
-        | Cause::Rows
-        | Cause::TooLong
-        | Cause::Incomplete => 400,
-        Cause::Denied => 403,
-        Cause::Crowded | Cause::Rate => 429,
-        Cause::Unauthorized => 401,
-        Cause::NoPool | Cause::NoRoute => 404,
-        _ => 502,
-    }
 }

@@ -9,6 +9,7 @@ use crate::http_server::{Answer, Server};
 
 pub(crate) mod balance;
 mod checks;
+mod ends;
 mod hosted;
 mod idle;
 mod long;
@@ -308,7 +309,7 @@ fn a_drain_finishes_what_is_on_its_way_and_ends() {
 #[test]
 fn a_client_that_leaves_takes_its_request_with_it() {
     let server = Server::start(&[("/silence", Answer::Silence)]);
-    let (_folder, daemon) = serve(&server, "", "server_requests_max = 1");
+    let (_folder, daemon) = serve(&server, "half_close = \"left\"", "server_requests_max = 1");
     for _ in 0..3 {
         let mut client = connect(&daemon);
         client.write_all(b"GET /silence HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();

@@ -222,7 +222,8 @@ fn a_query_ends_when_its_client_has_left() {
         let target = server.database("hits");
         let folder = folder();
         let pool = format!("query = \"{sql}\"\ndeadline = \"1h\"\n");
-        let daemon = Daemon::serve(folder.path(), &web(&target, &pool));
+        let text = web(&target, &pool).replace("\"http\"", "\"http\"\nhalf_close = \"left\"");
+        let daemon = Daemon::serve(folder.path(), &text);
         let mut client = daemon.connect();
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         eventually("it runs", || server.run("hits", running) == ["1"]);

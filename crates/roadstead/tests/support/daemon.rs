@@ -181,6 +181,15 @@ impl Daemon {
             .unwrap();
     }
 
+    /// Has it do nothing while `act` runs: what that sends is there at once when it goes on.
+    pub(crate) fn stopped<R>(&self, act: impl FnOnce() -> R) -> R {
+        self.signal(rustix::process::Signal::STOP);
+        until("the daemon stands still", || stands_still(self.pid()));
+        let result = act();
+        self.signal(rustix::process::Signal::CONT);
+        result
+    }
+
     /// Drains it and returns how it ended.
     pub(crate) fn stop(mut self) -> ExitStatus {
         self.signal(rustix::process::Signal::TERM);
@@ -239,6 +248,16 @@ pub(crate) fn becomes(limit: Duration, mut seen: impl FnMut() -> bool) -> bool {
 pub(crate) fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with('Z')))
+}
+
+/// Whether a stopped process does nothing more: the signal takes effect on one of its threads, and only
+/// from then on on the others.
+pub(crate) fn stands_still(process: u32) -> bool {
+    fs::read_dir(format!("/proc/{process}/task")).unwrap().all(|thread| {
+        // A thread that has ended meanwhile is as still as one can be.
+        let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('T'))
+    })
 }
 
 /// All processes whose environment or command line holds this mark.

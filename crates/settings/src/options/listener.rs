@@ -230,7 +230,11 @@ const FRAME_OVER: &[Word] = &[
 
 const HALF_CLOSE: &[Word] = &[
     word("keep", Choice::HalfClose(HalfClose::Keep), "It still wants its replies."),
-    word("left", Choice::HalfClose(HalfClose::Left), "It has left."),
+    word(
+        "left",
+        Choice::HalfClose(HalfClose::Left),
+        "It has left, and what no worker has begun to answer is given up.",
+    ),
 ];
 
 const LAST_LINE: &[Word] = &[

@@ -130,12 +130,21 @@ impl Http {
         }
     }
 
-    pub(in crate::session) fn handle_eof(&mut self) {
-        let dialogue = self.dialogue.as_ref();
-        // What had come of a body is told of when the session ends, which is next.
-        if !dialogue.is_some_and(|dialogue| matches!(dialogue.input, Input::Gathering(_))) {
-            self.end(|_| {});
+    /// The client sends no more. True when nothing is to be said to it any more.
+    pub(in crate::session) fn handle_eof(
+        &mut self,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) -> bool {
+        if self.dialogue.is_none() && transport.queued(calls) == 0 {
+            return true;
         }
+        let mut dialogue = self.dialogue.take().unwrap_or_else(|| self.begin());
+        let cut_off = dialogue.handle_eof(transport, calls, core);
+        let is_owed = dialogue.asked.is_some();
+        self.dialogue = Some(dialogue);
+        cut_off || !is_owed && transport.queued(calls) == 0
     }
 
     pub(in crate::session) fn refuse_all(&mut self) {

@@ -118,6 +118,9 @@ impl Dialogue {
         head.encode(sending, asked.version, asked.keep, &mut out);
         if head.status == 101 {
             self.input = Input::Switched;
+            if self.half_closed {
+                core.pass_end(asked.request);
+            }
             transport.resume(calls);
         }
         carried.recycle();
@@ -150,7 +153,7 @@ impl Dialogue {
             // It cannot be taken back: that the connection ends says that it is not whole.
             (Output::Begun(_), Outcome::Ended(..)) => asked.keep = false,
             (_, outcome) => {
-                asked.keep &= whole;
+                asked.keep &= whole && !self.refusing;
                 let asker = asked.asker();
                 match asked.page.take() {
                     Some(page) => tell(&page.answer(asked.keep), asker, transport, calls, core),

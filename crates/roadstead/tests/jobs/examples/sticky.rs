@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Python, example, perl_has, serve};
 use crate::client::Client;
-use crate::daemon::{Daemon, folder, until};
+use crate::daemon::{Daemon, folder, stands_still, until};
 use crate::http::balance::named;
 use crate::http_server::Answer;
 
@@ -118,16 +118,6 @@ fn signal(processes: &BTreeSet<u32>, signal: Signal) {
         let process = Pid::from_raw(i32::try_from(*process).unwrap()).unwrap();
         kill_process(process, signal).unwrap();
     }
-}
-
-/// Whether a stopped process does nothing more: the signal takes effect on one of its threads, and only
-/// from then on on the others.
-fn stands_still(process: u32) -> bool {
-    fs::read_dir(format!("/proc/{process}/task")).unwrap().all(|thread| {
-        // A thread that has ended meanwhile is as still as one can be.
-        let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
-        stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('T'))
-    })
 }
 
 #[test]

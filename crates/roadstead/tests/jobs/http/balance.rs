@@ -79,7 +79,7 @@ fn order(queue: &str, requests: &[(&str, &str)]) -> Vec<String> {
         "servers = [\"127.0.0.1:{}\"]\nserver_requests_max = 1\nqueue = {{ {queue}, wait = \"30s\" }}",
         server.port
     );
-    let (_folder, daemon) = serve_pool("", &pool);
+    let (_folder, daemon) = serve_pool("half_close = \"left\"", &pool);
     let ask = |path: &str, lines: &str| {
         let mut client = connect(&daemon);
         client.write_all(format!("GET {path} HTTP/1.1\r\n{lines}{CLOSE}").as_bytes()).unwrap();

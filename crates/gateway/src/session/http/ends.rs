@@ -1,0 +1,46 @@
+//! What the end of a client's bytes means over HTTP.
+//!
+//! A `close` looks like it, and so does a client that has said all and reads on. With
+//! `half_close = "keep"` what was asked for whole is answered; with `"left"` what a worker has not
+//! begun to answer is given up. What was decided before is told in both cases.
+
+use event::Calls;
+use exchange::Cause;
+
+use super::{Dialogue, Ending, Input, Output};
+use crate::core::Core;
+use crate::transport::Transport;
+
+impl Dialogue {
+    /// The client sends no more. True when it is to be cut off: its reply has begun and will not
+    /// come to its end.
+    pub(super) fn handle_eof(
+        &mut self,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) -> bool {
+        let keeps = transport.listener().keeps_half_closed;
+        self.refusing = true;
+        self.half_closed = true;
+        match (&self.input, &self.asked) {
+            (Input::Ended, _) => return false,
+            (Input::Whole, Some(_)) if keeps => return false,
+            // Each direction of a tunnel ends by itself.
+            (Input::Switched, Some(asked)) => {
+                core.pass_end(asked.request);
+                return false;
+            }
+            (_, Some(asked)) if asked.output != Output::None => return true,
+            _ => {}
+        }
+        self.end_gathering(transport, Cause::Left, core);
+        if let Some(asked) = self.asked.take() {
+            core.abandon(asked.request, Cause::Left);
+        }
+        self.input = Input::Ended;
+        self.ending = Ending::Said;
+        self.unwatch(transport, calls);
+        false
+    }
+}
