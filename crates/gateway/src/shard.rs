@@ -579,7 +579,8 @@ impl Owner for Shard {
         }
         self.core.tell_news();
         self.arm(calls);
-        self.core.others.send();
+        // Whoever has its answer finds it counted, also where another shard tells it.
         self.publish();
+        self.core.others.send();
     }
 }
