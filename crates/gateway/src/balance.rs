@@ -68,7 +68,10 @@ impl Core {
             Verdict::Failed | Verdict::Unknown => false,
         };
         let since = exchange.stamps.dispatched.unwrap_or(self.now);
-        let took = self.now.saturating_duration_since(since);
+        // Until it began to answer: how fast a reply is read, and how long a tunnel stays, is its client's.
+        let began = exchange.stamps.first_byte.filter(|began| *began >= since);
+        let until = began.unwrap_or(self.now);
+        let took = until.saturating_duration_since(since);
         self.judge_worker(place, worker, good, took);
     }
 

@@ -58,6 +58,8 @@ pub enum Choice {
     HashedOn,
     /// It is the one that the client is bound to.
     Bound,
+    /// It is the one that is to be checked.
+    Probed,
 }
 
 impl Choice {
@@ -69,6 +71,7 @@ impl Choice {
             Self::Hashed => "hashed",
             Self::HashedOn => "hashed-on",
             Self::Bound => "bound",
+            Self::Probed => "probed",
         }
     }
 }
@@ -124,6 +127,11 @@ impl Free {
     /// Workers of the set in use.
     pub(crate) const fn candidates(&self) -> u32 {
         self.present[self.tier()]
+    }
+
+    /// Whether anybody takes work but this worker, of either set.
+    pub(crate) fn others(&self, worker: u32) -> bool {
+        self.present[0] + self.present[1] > u32::from(self.tier_of(worker).is_some())
     }
 
     /// Whether anybody who may be chosen has a free slot.

@@ -9,6 +9,9 @@
 //!         and both held for `steady`
 //! ```
 //!
+//! After one that waited too long, nobody waits any more and somebody is free: a long queue with few
+//! in it is no sign that the next would be served sooner.
+//!
 //! Switched on by hand, it stays until it is switched off by hand, whatever the load is.
 
 use std::time::{Duration, Instant};
@@ -77,6 +80,17 @@ impl SorryReason {
     }
 }
 
+/// How things stand in a pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load<'a> {
+    /// What is taken of each thing that there is room for: slots and places, bytes that wait.
+    pub(crate) taken: &'a [(u64, u64)],
+    /// Whether anybody can answer.
+    pub(crate) anybody: bool,
+    /// Whether the next request is given to somebody as it comes.
+    pub(crate) at_once: bool,
+}
+
 /// Whether a pool is sorry, and why.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sorry {
@@ -126,13 +140,16 @@ impl Sorry {
         }
     }
 
-    /// How things stand: `taken` of `room` slots and places, and whether anybody can answer.
-    pub(crate) fn handle_load(&mut self, now: Instant, taken: u64, room: u64, anybody: bool) {
+    /// How things stand now.
+    pub(crate) fn handle_load(&mut self, now: Instant, load: &Load<'_>) {
         let (Some(settings), Some((reason, _))) = (self.settings, &mut self.on) else { return };
-        let low = taken * 100 <= room * u64::from(settings.until);
-        if !low || !anybody {
+        let until = u128::from(settings.until);
+        let mut room = load.taken.iter();
+        let low = room.all(|(taken, room)| u128::from(*taken) * 100 <= u128::from(*room) * until)
+            && (*reason != SorryReason::Waited || load.at_once);
+        if !low || !load.anybody {
             self.calm = None;
-            if !anybody {
+            if !load.anybody {
                 *reason = SorryReason::NoWorker;
             }
             return;
@@ -167,15 +184,40 @@ mod tests {
         sorry
     }
 
+    fn of(taken: &[(u64, u64)]) -> Load<'_> {
+        Load { taken, anybody: true, at_once: true }
+    }
+
+    #[test]
+    fn after_one_that_waited_it_stays_until_the_next_need_not_wait() {
+        let (mut sorry, now) = (sorry(50, 0), start());
+        sorry.handle_refusal(now, Cause::Waited);
+        sorry.handle_load(now, &Load { at_once: false, ..of(&[(1, 10_000)]) });
+        assert_eq!(sorry.state(), Some((SorryReason::Waited, now)));
+        sorry.handle_load(now, &of(&[(1, 10_000)]));
+        assert_eq!(sorry.state(), None);
+    }
+
+    #[test]
+    fn it_goes_when_all_there_is_room_for_is_low() {
+        let (mut sorry, now) = (sorry(50, 0), start());
+        sorry.handle_refusal(now, Cause::Full);
+        let taken = [(1, 10_000), (51 << 20, 100 << 20)];
+        sorry.handle_load(now, &of(&taken));
+        assert!(sorry.state().is_some(), "its bytes still wait");
+        sorry.handle_load(now, &of(&[(1, 10_000), (50 << 20, 100 << 20)]));
+        assert!(sorry.state().is_none());
+    }
+
     #[test]
     fn it_comes_with_a_refusal_and_goes_when_the_load_is_low() {
         let (mut sorry, now) = (sorry(30, 0), start());
         sorry.handle_refusal(now, Cause::Draining);
         assert_eq!(sorry.state(), None, "the daemon's end is no reason");
         sorry.handle_refusal(now, Cause::Full);
-        sorry.handle_load(now, 31, 100, true);
+        sorry.handle_load(now, &of(&[(31, 100)]));
         assert_eq!(sorry.state(), Some((SorryReason::Full, now)));
-        sorry.handle_load(now, 30, 100, true);
+        sorry.handle_load(now, &of(&[(30, 100)]));
         assert_eq!((sorry.state(), sorry.times()), (None, 1));
     }
 
@@ -184,14 +226,14 @@ mod tests {
         let (mut sorry, now) = (sorry(50, 1000), start());
         let at = |ms| now + Duration::from_millis(ms);
         sorry.handle_refusal(now, Cause::Waited);
-        sorry.handle_load(at(10), 0, 100, true);
+        sorry.handle_load(at(10), &of(&[(0, 100)]));
         assert_eq!(sorry.next_time(), Some(at(1010)));
-        sorry.handle_load(at(500), 80, 100, true);
+        sorry.handle_load(at(500), &of(&[(80, 100)]));
         assert_eq!(sorry.next_time(), None, "the load came back");
-        sorry.handle_load(at(600), 0, 100, true);
-        sorry.handle_load(at(1599), 0, 100, true);
+        sorry.handle_load(at(600), &of(&[(0, 100)]));
+        sorry.handle_load(at(1599), &of(&[(0, 100)]));
         assert!(sorry.state().is_some());
-        sorry.handle_load(at(1600), 0, 100, true);
+        sorry.handle_load(at(1600), &of(&[(0, 100)]));
         assert!(sorry.state().is_none());
     }
 
@@ -199,10 +241,10 @@ mod tests {
     fn nobody_to_answer_keeps_it_on_and_a_hand_is_above_all() {
         let (mut sorry, now) = (sorry(50, 0), start());
         sorry.handle_refusal(now, Cause::Full);
-        sorry.handle_load(now, 0, 0, false);
+        sorry.handle_load(now, &Load { anybody: false, ..of(&[(0, 0)]) });
         assert_eq!(sorry.state(), Some((SorryReason::NoWorker, now)));
         sorry.handle_hand(now, true);
-        sorry.handle_load(now, 0, 100, true);
+        sorry.handle_load(now, &of(&[(0, 100)]));
         assert_eq!(sorry.state(), Some((SorryReason::Hand, now)));
         sorry.handle_hand(now, false);
         assert_eq!((sorry.state(), sorry.times()), (None, 1));

@@ -77,6 +77,20 @@ fn a_check_says_what_belongs_to_it() {
         "`check = \"line\"` cannot check a database pool",
         "remove it; `errors` and `slow` judge by what requests came to",
     );
+    says(
+        in_pool("dispatch = \"session\"\nhealth = { check = \"line\", send = \"ping\" }"),
+        20,
+        "\"line\"",
+        "every check would end the program: it has sessions and no `reset`",
+        "write `check = \"program\"`, or add `reset`",
+    );
+    says(
+        in_web("health = { slow = \"1s\" }"),
+        12,
+        "slow",
+        "`slow` is given, but failed requests do not count",
+        "add `errors = 5`, or remove it",
+    );
     let servers = |health: &str| in_web(&format!("health = {{ check = \"http\", {health} }}"));
     let range = "write \"200..399\", or \"200\" for that alone";
     says(servers("status = \"9\""), 37, "\"9\"", "`9` is no range of statuses", range);

@@ -2,12 +2,12 @@
 //! are asked are requests of ours.
 
 use event::Calls;
-use exchange::{Outcome, Peer, Slice, WorkerId};
+use exchange::{Cause, Outcome, Peer, Slice, WorkerId};
 use pool::HealthState;
 
-use super::Core;
+use super::{Core, Waiting};
 use crate::checks::{Checks, Question};
-use crate::exchanges::Client;
+use crate::exchanges::{Client, Move};
 use crate::form::Form;
 use crate::mail::Mail;
 use crate::outside::Outside;
@@ -60,9 +60,25 @@ impl Core {
         let reply =
             move |outcome: Outcome| mailbox.post(Mail::Checked { pool: place, number, outcome });
         let client = Client::Inside(Box::new(reply));
-        let berth = self.pools[place].pool.berth(worker);
-        let id = self.insert(client, Peer::Inside, place, berth);
-        self.admit(id, place, Slice::from(line.as_str()), Form::default());
+        self.probe(place, worker, client, Slice::from(line.as_str()));
+    }
+
+    /// Hands a request of ours to this worker, past all that wait: who is down, or not checked yet, is
+    /// given nothing else.
+    fn probe(&mut self, place: usize, worker: WorkerId, client: Client, body: Slice) {
+        let id = self.insert(client, Peer::Inside, place, None);
+        let at_us = self.at_us();
+        let body = body.compact();
+        let waiting = Waiting { id, peer: Peer::Inside, at_us, body, form: Form::default() };
+        let exchange = self.exchanges.get_mut(id).expect("it was put in above");
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        served.counts.requests += 1;
+        let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
+        match served.pool.handle_probe(self.now, worker, waiting, entry) {
+            Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
+            Err(_) => self.end(id, super::refusal(Cause::Full, &self.pools[place].name)),
+        }
     }
 
     pub(super) fn checked_from_now(&mut self, place: usize, worker: WorkerId) {

@@ -4,12 +4,14 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, WorkerId};
 
-use super::{Pool, measure};
+use super::{Phase, Pool, measure};
 use crate::Payload;
 use crate::affinity::Affinity;
 use crate::health::HealthRecord;
-use crate::queue::Facts;
+use crate::queue::{Entry, Facts, Ticket};
 use crate::roster::Hand;
+use crate::schedule::Choice;
+use crate::sorry::Load;
 use crate::workers::{Move, State};
 
 /// What an operator does to one worker.
@@ -68,6 +70,40 @@ impl<P: Payload> Pool<P> {
         }
     }
 
+    /// A request that is to find out how this worker is: it goes to that one and no other, whatever is
+    /// thought of it, and gives nobody else's way up. Its slot is released like that of any other.
+    ///
+    /// # Errors
+    /// The request, when the worker is not there, or has something to do, or may have nothing.
+    pub fn handle_probe(
+        &mut self,
+        now: Instant,
+        worker: WorkerId,
+        payload: P,
+        mut entry: Entry,
+    ) -> Result<Ticket, P> {
+        self.begin(now);
+        entry.facts.since = self.now;
+        let idle = |pool: &Self, place: u32| {
+            let worker = pool.workers.at(place);
+            worker.state == State::Ready && worker.in_use == 0
+        };
+        let place = self
+            .workers
+            .find(worker)
+            .filter(|place| self.phase == Phase::Serving && self.may_give() && idle(self, *place));
+        let result = match place {
+            Some(place) if self.secure(place) => {
+                self.counts.admitted += 1;
+                self.give_at_once((place, Choice::Probed), payload, &entry.facts);
+                Ok(Ticket::SPENT)
+            }
+            _ => Err(payload),
+        };
+        self.turn();
+        result
+    }
+
     /// A check of a worker was made.
     pub fn handle_check(&mut self, now: Instant, worker: WorkerId, good: bool) {
         self.begin(now);
@@ -94,7 +130,7 @@ impl<P: Payload> Pool<P> {
         if let Some(place) = self.workers.find(worker) {
             let settings = self.settings.health;
             let good = good && settings.slow.is_none_or(|slow| took <= slow);
-            let others = self.seats.serving() > 1;
+            let others = self.free.others(place);
             self.fitness(place, |health, now| health.handle_result(&settings, now, good, others));
         }
         self.turn();
@@ -217,8 +253,14 @@ impl<P: Payload> Pool<P> {
             let taken = self.taken() + u64::from(self.queue.length());
             let slots = self.settings.slots_all.map_or(u64::MAX, u64::from);
             let room = self.seats.slots_all().min(slots) + u64::from(self.settings.queue.length);
-            let anybody = !self.is_open() && self.free.candidates() > 0;
-            self.sorry.handle_load(self.now, taken, room, anybody);
+            let limit = self.settings.queue.bytes;
+            let bytes = (self.queue.bytes() as u64, limit as u64);
+            let load = Load {
+                taken: &[(taken, room), bytes],
+                anybody: !self.is_open() && self.free.candidates() > 0,
+                at_once: self.queue.is_empty() && self.any_free(),
+            };
+            self.sorry.handle_load(self.now, &load);
         }
     }
 

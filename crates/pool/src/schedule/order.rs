@@ -4,8 +4,10 @@
 //! - *Weighted round robin*: each worker's next turn is at a point of a virtual time, one step of
 //!   1/weight behind its last; the earliest is next. The first turn stands half a step in, so that
 //!   in every round each gets exactly its weight, evenly spread.
-//! - *Least outstanding*: the fewest slots in use for its weight; among equals each in its turn.
-//! - *Two choices*: of two drawn by weight the one with less to do for its weight.
+//! - *Least outstanding*: the fewest slots in use for its weight; among equals, as all are that are
+//!   idle, each in its turn.
+//! - *Two choices*: of two drawn by weight the one with less to do for its weight; the first drawn if
+//!   both are idle.
 //! - *Random*: drawn by weight.
 //! - *Hash*: the owner of the key on a circle, unless it has more than 5/4 of its due: then the
 //!   next one (consistent hashing with bounded loads).
@@ -70,8 +72,13 @@ pub(crate) struct Hash {
     weights: u64,
 }
 
-/// What a worker has to do for its weight.
+/// What a worker has to do for its weight, with one request more; nothing while it is idle, so that
+/// idle workers are equals and the light ones among them have their turns too (HAProxy's `leastconn`
+/// counts so).
 const fn load(standing: &Standing) -> u64 {
+    if standing.in_use == 0 {
+        return 0;
+    }
     ((standing.in_use as u64 + 1) << 40) / standing.share as u64
 }
 

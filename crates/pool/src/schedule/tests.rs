@@ -68,6 +68,9 @@ impl Naive {
     /// Less to do for its weight, without a division.
     fn lighter(&self, one: u32, other: u32) -> bool {
         let (one, other) = (one as usize, other as usize);
+        if self.in_use[one] == 0 || self.in_use[other] == 0 {
+            return self.in_use[one] < self.in_use[other];
+        }
         let left = u64::from(self.in_use[one] + 1) * u64::from(self.weights[other]);
         left < u64::from(self.in_use[other] + 1) * u64::from(self.weights[one])
     }
@@ -248,6 +251,7 @@ fn random_and_two_choices_keep_to_weights_within_four_sigma() {
         (Schedule::Random, vec![1, 2, 3, 10]),
         (Schedule::Random, vec![1; 7]),
         (Schedule::TwoChoices, vec![1; 7]),
+        (Schedule::TwoChoices, vec![1, 2, 3, 10]),
     ] {
         let sum: u32 = weights.iter().sum();
         for (count, weight) in shares(schedule, &weights, turns).into_iter().zip(&weights) {
@@ -257,6 +261,23 @@ fn random_and_two_choices_keep_to_weights_within_four_sigma() {
             assert!((f64::from(count) - mean).abs() <= 4.0 * sigma, "{schedule:?} {count} {mean}");
         }
     }
+}
+
+#[test]
+fn idle_workers_are_equals_whatever_their_weight() {
+    let naive = Naive::new(&[2, 1], 3);
+    let mut free = naive.schedule(Schedule::LeastOutstanding);
+    let mut random = Random::new(1);
+    let mut turns = [0; 2];
+    for _ in 0..10 {
+        let (worker, _) = free.next(&mut random, None).unwrap();
+        let mut busy = naive.standing(worker);
+        busy.in_use = 1;
+        free.given(worker, &busy);
+        free.offer(worker, &naive.standing(worker));
+        turns[worker as usize] += 1;
+    }
+    assert_eq!(turns, [5, 5], "one client that asks again and again sees both");
 }
 
 #[test]

@@ -80,12 +80,36 @@ pub(crate) struct Naive {
     /// Why it was sorry after the last event.
     sorry: Option<SorryReason>,
     by_hand: bool,
-    /// When the load was too high last, or a refusal was a reason to be sorry.
-    uneasy: Option<Instant>,
-    /// Whether the load was low after the last event.
-    low: bool,
+    /// How long the load is low.
+    low: Calm,
+    /// How long it is low and nobody need wait, as it has to be after one who waited too long.
+    easy: Calm,
     /// A refusal of this event was a reason.
     reason: bool,
+}
+
+/// How long something holds.
+#[derive(Debug)]
+struct Calm {
+    /// When it did not hold last, or a refusal was a reason to be sorry.
+    since: Option<Instant>,
+    /// Whether it held after the last event.
+    held: bool,
+}
+
+impl Default for Calm {
+    fn default() -> Self {
+        Self { since: None, held: true }
+    }
+}
+
+impl Calm {
+    fn note(&mut self, now: Instant, holds: bool, reason: bool) {
+        if reason || !holds || !self.held {
+            self.since = Some(now);
+        }
+        self.held = holds;
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
@@ -119,8 +143,8 @@ impl Naive {
             tickets: Vec::new(),
             sorry: None,
             by_hand: false,
-            uneasy: None,
-            low: true,
+            low: Calm::default(),
+            easy: Calm::default(),
             reason: false,
         };
         naive.follow();
@@ -453,27 +477,27 @@ impl Naive {
         let taken: u32 = self.workers.iter().map(|worker| worker.in_use).sum();
         let taken = u64::from(taken) + self.waiting.len() as u64;
         let low = taken * 100 <= room * u64::from(settings.until) && !self.open().is_empty();
+        let free = self.may_give() && self.open().iter().any(|name| self.has_slot(name));
+        let easy = low && self.waiting.is_empty() && free;
         let reason = std::mem::take(&mut self.reason);
         let was = self.sorry;
         self.sorry = status.sorry.map(|(reason, _)| reason);
         assert_eq!(self.by_hand, self.sorry == Some(SorryReason::Hand), "by hand it is by hand");
-        if reason || !low || !self.low {
-            self.uneasy = Some(self.now);
-        }
-        self.low = low;
+        self.low.note(self.now, low, reason);
+        self.easy.note(self.now, easy, reason);
         if self.by_hand {
             return;
         }
         if was.is_none() && self.sorry.is_some() {
             assert!(reason, "sorry without a reason");
         }
-        let calm = self.uneasy.is_none_or(|at| self.now >= at + settings.steady);
+        let calm = self.low.since.is_none_or(|at| self.now >= at + settings.steady);
         if was.is_some() && was != Some(SorryReason::Hand) && self.sorry.is_none() {
             assert!(low && calm, "no longer sorry, though the load is high or was just now");
         }
         if self.sorry.is_some() {
-            let since = self.uneasy.is_some_and(|at| self.now > at + settings.steady);
-            assert!(!(low && since), "sorry though the load was low for long enough");
+            let since = self.easy.since.is_some_and(|at| self.now > at + settings.steady);
+            assert!(!(easy && since), "sorry though the load was low for long enough");
         }
     }
 

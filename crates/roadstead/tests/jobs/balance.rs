@@ -132,6 +132,21 @@ fn a_program_that_answers_its_checks_wrongly_is_replaced_and_the_others_stay() {
 }
 
 #[test]
+fn a_program_that_is_checked_first_serves_after_its_first_good_answer() {
+    let folder = folder();
+    let script = "while read -r line; do echo $$ $line; done";
+    let pool = format!(
+        "program = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\nsettle = \"0s\"\nhealth = {{ check = \"line\", \
+         send = \"ping\", interval = \"20ms\", checked_first = true }}\n"
+    );
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    until("both are well", || daemon.metric("roadstead_workers_serving", &[]) == 2);
+    let mut client = daemon.connect();
+    assert!(client.ask("a").ends_with(" a"));
+    assert!(daemon.stop().success());
+}
+
+#[test]
 fn a_program_that_owes_the_answer_to_its_check_is_replaced() {
     let folder = folder();
     // It answers its clients and is silent when it is checked.

@@ -1,10 +1,10 @@
 //! What holds between the options of `health`.
 
-use crate::CheckKind;
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
 use crate::values;
 use crate::walk::{Group, Section, Value};
+use crate::{CheckKind, Dispatch};
 
 /// Which options belong to one way of checking alone.
 const OWN: &[(&str, CheckKind)] = &[
@@ -24,6 +24,7 @@ const EVERY: &[&str] =
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(Value::Group(health)) = pool.group.value("health") else { return };
+    slow_alone(health, faults);
     let Some(Value::Word(Choice::Check(kind))) = health.value("check") else { return };
     let kind = *kind;
     without_a_check(health, kind, faults);
@@ -39,9 +40,41 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
         );
         return;
     }
+    if kind == CheckKind::Line {
+        session_alone(pool, health, faults);
+    }
     if kind == CheckKind::Http {
         head(health, faults);
         statuses(health, faults);
+    }
+}
+
+/// A request that was slow counts as one that failed: where those do not count, it means nothing.
+fn slow_alone(health: &Group, faults: &mut Vec<Fault>) {
+    let counted = matches!(health.value("errors"), Some(Value::Number(errors)) if *errors > 0);
+    if let (Some(place), false) = (health.key("slow"), counted) {
+        faults.push(
+            Fault::at(place, "`slow` is given, but failed requests do not count")
+                .expected("it belongs to `errors`, which is 0")
+                .mend("add `errors = 5`, or remove it"),
+        );
+    }
+}
+
+/// A check of a program with sessions is a session of its own, behind which a program without `reset` is
+/// replaced.
+fn session_alone(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
+    let session = matches!(
+        pool.group.value("dispatch"),
+        Some(Value::Word(Choice::Dispatch(Dispatch::Session)))
+    );
+    if session && pool.group.find("reset").is_none() {
+        let place = health.place("check").unwrap_or(0..0);
+        faults.push(
+            Fault::at(place, "every check would end the program: it has sessions and no `reset`")
+                .expected("expected `check = \"program\"`, or a `reset`")
+                .mend("write `check = \"program\"`, or add `reset`"),
+        );
     }
 }
 
