@@ -1,9 +1,13 @@
-//! Numbers of one row as text, in one buffer that is used again for the next row.
+//! Values of one row that come as no text and leave as one, in one buffer that is used again for the
+//! next row.
 
 use std::fmt::Display;
 use std::io::Write as _;
 
-/// Texts of numbers, each known by the order in which it was added.
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+
+/// Texts of numbers and the like, each known by the order in which it was added.
 #[derive(Debug, Default)]
 pub(crate) struct Digits {
     bytes: Vec<u8>,
@@ -19,6 +23,11 @@ impl Digits {
     pub(crate) fn push(&mut self, number: impl Display) {
         write!(self.bytes, "{number}").expect("a buffer takes what is written to it");
         self.ends.push(self.bytes.len());
+    }
+
+    /// Bytes that are no text, in base64 with its padding (RFC 4648, section 4).
+    pub(crate) fn push_base64(&mut self, bytes: &[u8]) {
+        self.push(Base64Display::new(bytes, &STANDARD));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {

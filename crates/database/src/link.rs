@@ -45,6 +45,17 @@ pub(crate) enum Commit {
     Unknown(Fault),
 }
 
+/// Where the rows of a query go.
+pub(crate) struct Sink<'s> {
+    /// Takes the columns and the rows, and forgets what it had.
+    pub(crate) rows: &'s mut fields::Rows,
+    /// Is called for each row that came, and may take away what is there; what it refuses ends the
+    /// query.
+    pub(crate) each: &'s mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+    /// Values of binary types come in base64, for formats that have no bytes.
+    pub(crate) in_base64: bool,
+}
+
 /// An open connection with its statement. It has one transaction at a time.
 ///
 /// ```text
@@ -89,16 +100,13 @@ pub(crate) trait Link: Send {
     /// Whether a transaction is open: some errors undo it.
     fn is_open(&self) -> bool;
 
-    /// Runs the query of the settings for row `row` and adds what it gives to `into`, which takes
-    /// its columns and forgets what it had. `each` is called for each row that came, and may take
-    /// away what is there; what it refuses ends the query.
+    /// Runs the query of the settings for row `row`; what it gives goes to `sink`.
     fn query(
         &mut self,
         rows: &Rows,
         row: usize,
         batch: &Batch,
-        into: &mut fields::Rows,
-        each: &mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+        sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault>;
 

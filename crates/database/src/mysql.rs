@@ -9,6 +9,8 @@
 //! size. A row that is there already stays by `on duplicate key update` of a column with itself, as
 //! `insert ignore` would ignore all other errors too. Tables must have transactions (InnoDB).
 //!
+//! What a query gives of a binary type leaves in base64 where the reply is JSON, bits as a number.
+//!
 //! What a commit waits for is a matter of the whole server
 //! (`innodb_flush_log_at_trx_commit`), whatever [`Sync`](crate::Sync) says.
 

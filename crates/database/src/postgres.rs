@@ -1,17 +1,17 @@
 //! PostgreSQL as handlers.
 //!
 //! A batch is one statement whatever its size, `insert … select … from unnest($1, $2, …)`, with one
-//! array a column: prepared once, one round trip, and in a first look (the server's CPU a row, at 1000
-//! rows a commit) cheaper for the server than `COPY` and than a list of values; and it can say what happens on a conflict. BEGIN
-//! goes ahead of it in the same round trip; COMMIT has one of its own, because only so it is known
-//! that a connection lost before it has stored nothing.
+//! array a column: prepared once, one round trip, and faster than `COPY` and than a list of values up to
+//! the usual 1000 rows a commit (docs/bench-database.md, "How a batch is sent to PostgreSQL"); and it
+//! can say what happens on a conflict, which `COPY` cannot. BEGIN goes ahead of it in the same round trip; COMMIT has one of its own, because
+//! only so it is known that a connection lost before it has stored nothing.
 //!
 //! Values travel as text and the server reads them as values of the column's type, whichever that
 //! is. Casts never shorten a value silently: the length of a type is left to the column. A boolean of
 //! a JSON record is 1 or 0, which a boolean column takes. `_at` is a number of microseconds.
 //!
 //! What a query gives comes in binary where we know the type, and as the server's text elsewhere;
-//! a boolean is the number 1 or 0.
+//! a boolean is the number 1 or 0, and `bytea` leaves in base64 where the reply is JSON.
 //!
 //! Under [`Sync::Normal`](crate::Sync) a commit does not wait for the server's disk
 //! (`synchronous_commit = off`): when the server crashes, the last of the acknowledged rows may be

@@ -10,11 +10,11 @@ use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Slice, Stop};
 
 use crate::fault::{Blame, Fault};
 use crate::handler::{Line, failed};
-use crate::link::{Driver, Link, Setup};
+use crate::link::{Driver, Link, Setup, Sink};
 use crate::patience::Patience;
 use crate::reply::Writer;
 use crate::rows::{Rows, Shape};
-use crate::{DatabaseError, Query};
+use crate::{DatabaseError, Format, Query};
 
 /// Bytes of a part of a reply that is taken as it comes. What is smaller is sent whole.
 const PART_BYTES: usize = 32 << 10;
@@ -85,7 +85,9 @@ impl<D: Driver> QueryHandler<D> {
             }
             Ok(())
         };
-        let run = link.query(&self.rows, 0, batch, &mut self.cells, &mut each, stop);
+        let in_base64 = format != Format::Tsv;
+        let mut sink = Sink { rows: &mut self.cells, each: &mut each, in_base64 };
+        let run = link.query(&self.rows, 0, batch, &mut sink, stop);
         *begun = writer.is_begun();
         if let Err(fault) = &run {
             self.line.spoil(fault);
@@ -166,7 +168,8 @@ impl<L: Link> Read for Reading<L> {
         if let Err(Outcome::Ended(_, text)) = self.rows.read(&shape, 0, &batch.requests[0]) {
             return Err(told(&String::from_utf8_lossy(&text)));
         }
-        let run = self.link.query(&self.rows, 0, &batch, rows, &mut |_| Ok(()), &Stop::default());
+        let mut sink = Sink { rows: &mut *rows, each: &mut |_| Ok(()), in_base64: false };
+        let run = self.link.query(&self.rows, 0, &batch, &mut sink, &Stop::default());
         rows.shrink_to(0, 0);
         run.map_err(|fault| told(&fault.text))
     }

@@ -1,9 +1,7 @@
 //! Rows of a query on their way out.
 
-use std::ops::ControlFlow;
-
 use exchange::Slice;
-use fields::{Rows, Unfit, json, tsv};
+use fields::{Rows, Schema, Unfit, json, tsv};
 
 use crate::Format;
 use crate::fault::{Blame, Fault};
@@ -19,7 +17,7 @@ pub(crate) struct Writer {
     /// Bytes of it that were taken.
     taken: usize,
     first: bool,
-    /// The limit that ended it.
+    /// What ended it: a limit, or a value that its format cannot say.
     over: Option<String>,
 }
 
@@ -48,9 +46,9 @@ impl Writer {
                 return self.end(format!("more than {} rows", self.rows_max));
             }
             self.rows_left -= 1;
-            if let ControlFlow::Break(unfit) = self.row(row) {
-                let text = format!("a row cannot be written as JSON: {unfit}");
-                return Err(Fault::new(Blame::Statement, &text));
+            if let Err(unfit) = self.row(row) {
+                let number = self.rows_max - self.rows_left;
+                return self.end(unfit_text(number, rows.schema(), unfit));
             }
             if self.taken + self.out.len() > self.bytes_max {
                 return self.end(format!("more than {} bytes", self.bytes_max));
@@ -60,9 +58,9 @@ impl Writer {
         Ok(())
     }
 
-    fn row(&mut self, row: fields::Row<'_>) -> ControlFlow<Unfit> {
+    fn row(&mut self, row: fields::Row<'_>) -> Result<(), Unfit> {
         let behind_another = !std::mem::take(&mut self.first);
-        let written = match self.format {
+        match self.format {
             Format::Json => {
                 if behind_another {
                     self.out.push(b',');
@@ -80,8 +78,7 @@ impl Writer {
                 self.out.push(b'\n');
                 written
             }
-        };
-        written.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        }
     }
 
     fn end(&mut self, over: String) -> Result<(), Fault> {
@@ -108,7 +105,7 @@ impl Writer {
         self.taken > 0
     }
 
-    /// The limit that the rows went over, if they did.
+    /// What the rows were that ended it, if they did: over a limit, or not to be said.
     pub(crate) fn over(&self) -> Option<&str> {
         self.over.as_deref()
     }
@@ -122,10 +119,17 @@ impl Writer {
     }
 }
 
+/// Why a row, counted from 1, cannot be written as JSON. Values of binary types have become text
+/// before, so this is text in an encoding of its own.
+fn unfit_text(row: usize, columns: &Schema, unfit: Unfit) -> String {
+    let name = String::from_utf8_lossy(columns.name(unfit.index).unwrap_or_default());
+    format!("row {row}: column `{name}` holds text that is not UTF-8, which JSON cannot hold")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fields::{Case, Schema, Value};
+    use fields::{Case, Value};
 
     fn rows() -> Rows {
         let mut rows = Rows::new(Schema::new(["id", "path"], Case::Exact));
@@ -177,8 +181,14 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_no_json_but_may_be_tsv() {
         let mut rows = Rows::new(Schema::new(["a"], Case::Exact));
+        rows.push([Value::Bytes(b"fine")]).unwrap();
         rows.push([Value::Bytes(b"\xff")]).unwrap();
-        assert!(Writer::new(Format::Json, 9, 99).write(&mut rows).is_err());
+        for format in [Format::Json, Format::Lines] {
+            let mut writer = Writer::new(format, 9, 99);
+            assert!(writer.write(&mut rows).is_err());
+            let text = "row 2: column `a` holds text that is not UTF-8, which JSON cannot hold";
+            assert_eq!(writer.over(), Some(text));
+        }
         assert!(Writer::new(Format::Tsv, 9, 99).write(&mut rows).is_ok());
     }
 }

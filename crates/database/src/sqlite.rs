@@ -7,7 +7,8 @@
 //! How a value of a record is bound: NULL as NULL; text as TEXT, and as BLOB where it is not
 //! UTF-8; a number as INTEGER or REAL where that keeps its value, else as the TEXT of its digits,
 //! which the column's affinity then judges. Nested JSON is its text. TSV and logfmt know no numbers:
-//! their values are text, and the affinity makes them what the column wants.
+//! their values are text, and the affinity makes them what the column wants. Of a query a BLOB leaves
+//! in base64 where the reply is JSON, whatever is in it.
 
 mod bind;
 mod connect;
@@ -17,6 +18,7 @@ mod link;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -109,7 +109,7 @@ causes! {
     Worker "worker" Refused,
     /// The database could not take the batch; nothing of it was stored.
     Database "database" Failed,
-    /// The query gave more rows or bytes than its reply may have.
+    /// The query gave more rows or bytes than its reply may have, or text that its format cannot hold.
     Rows "rows" Failed,
     /// No connection to the worker could be made.
     Unreached "unreached" Failed,

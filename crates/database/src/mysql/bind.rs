@@ -1,8 +1,8 @@
 //! Values on their way there and back.
 
 use fields::Value as Field;
-use mysql_async::Value;
 use mysql_async::consts::ColumnType;
+use mysql_async::{Column, Value};
 
 use crate::digits::Digits;
 use crate::rows::Given;
@@ -21,16 +21,62 @@ pub(super) fn bound(value: Given<'_>) -> Value {
     }
 }
 
+/// The character set of what is no text, in the words of the protocol.
+const BINARY: u16 = 63;
+
+/// How the values of a column leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// As they come, or as the text of what they are.
+    AsTheyAre,
+    /// A date without a time of day.
+    Date,
+    /// Their text is the number.
+    Decimal,
+    /// Bits, the first of them the highest; they leave as a number.
+    Bits,
+    /// No text, which leaves in base64.
+    Base64,
+}
+
+impl Leaves {
+    /// Values of binary types leave in base64 if `in_base64`.
+    pub(super) fn of(column: &Column, in_base64: bool) -> Self {
+        match column.column_type() {
+            ColumnType::MYSQL_TYPE_DATE => Self::Date,
+            ColumnType::MYSQL_TYPE_NEWDECIMAL | ColumnType::MYSQL_TYPE_DECIMAL => Self::Decimal,
+            ColumnType::MYSQL_TYPE_BIT => Self::Bits,
+            ColumnType::MYSQL_TYPE_GEOMETRY if in_base64 => Self::Base64,
+            ColumnType::MYSQL_TYPE_STRING
+            | ColumnType::MYSQL_TYPE_VAR_STRING
+            | ColumnType::MYSQL_TYPE_VARCHAR
+            | ColumnType::MYSQL_TYPE_TINY_BLOB
+            | ColumnType::MYSQL_TYPE_MEDIUM_BLOB
+            | ColumnType::MYSQL_TYPE_LONG_BLOB
+            | ColumnType::MYSQL_TYPE_BLOB
+                if in_base64 && column.character_set() == BINARY =>
+            {
+                Self::Base64
+            }
+            _ => Self::AsTheyAre,
+        }
+    }
+}
+
 /// Notes the text of a value that is not text yet.
-pub(super) fn note(value: &Value, of: ColumnType, digits: &mut Digits) {
+pub(super) fn note(value: &Value, of: Leaves, digits: &mut Digits) {
     match *value {
+        Value::Bytes(ref bytes) if of == Leaves::Base64 => digits.push_base64(bytes),
+        Value::Bytes(ref bits) if of == Leaves::Bits => {
+            digits.push(bits.iter().fold(0_u64, |number, &byte| number << 8 | u64::from(byte)));
+        }
         Value::NULL | Value::Bytes(_) => {}
         Value::Int(number) => digits.push(number),
         Value::UInt(number) => digits.push(number),
         Value::Float(number) => digits.push(format_args!("{number:?}")),
         Value::Double(number) => digits.push(format_args!("{number:?}")),
         Value::Date(year, month, day, hour, minute, second, micros) => {
-            if of == ColumnType::MYSQL_TYPE_DATE {
+            if of == Leaves::Date {
                 return digits.push(format_args!("{year:04}-{month:02}-{day:02}"));
             }
             let fraction = fraction(micros);
@@ -54,17 +100,17 @@ fn fraction(micros: u32) -> String {
 /// A value whose text, where it was none, is the next of `texts`.
 pub(super) fn field<'v>(
     value: &'v Value,
-    of: ColumnType,
+    of: Leaves,
     texts: &mut impl Iterator<Item = &'v [u8]>,
 ) -> Field<'v> {
     match value {
         Value::NULL => Field::Null,
-        Value::Bytes(digits)
-            if matches!(of, ColumnType::MYSQL_TYPE_NEWDECIMAL | ColumnType::MYSQL_TYPE_DECIMAL) =>
-        {
-            Field::Number(digits)
-        }
-        Value::Bytes(bytes) => Field::Bytes(bytes),
+        Value::Bytes(bytes) => match of {
+            Leaves::Decimal => Field::Number(bytes),
+            Leaves::Bits => Field::Number(texts.next().unwrap_or_default()),
+            Leaves::Base64 => Field::Bytes(texts.next().unwrap_or_default()),
+            Leaves::AsTheyAre | Leaves::Date => Field::Bytes(bytes),
+        },
         Value::Date(..) | Value::Time(..) => Field::Bytes(texts.next().unwrap_or_default()),
         Value::Int(_) | Value::UInt(_) | Value::Float(_) | Value::Double(_) => {
             Field::Number(texts.next().unwrap_or_default())
@@ -93,8 +139,8 @@ mod tests {
             String::from_utf8(text).unwrap()
         };
         let at = Value::Date(2026, 1, 2, 3, 4, 5, 60);
-        assert_eq!(shown(at.clone(), ColumnType::MYSQL_TYPE_DATE), "2026-01-02");
-        let of = ColumnType::MYSQL_TYPE_DATETIME;
+        assert_eq!(shown(at.clone(), Leaves::Date), "2026-01-02");
+        let of = Leaves::AsTheyAre;
         assert_eq!(shown(at, of), "2026-01-02 03:04:05.000060");
         assert_eq!(shown(Value::Time(true, 1, 2, 3, 4, 0), of), "-26:03:04");
         assert_eq!(shown(Value::Double(0.1), of), "0.1");

@@ -11,12 +11,13 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, Params, Statement};
 use tokio::runtime::Runtime;
 
+use super::bind::Leaves;
 use super::schema::Values;
 use super::{bind, fault, letters};
 use crate::digits::Digits;
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
-use crate::link::{Commit, Link};
+use crate::link::{Commit, Link, Sink};
 use crate::rows::{Rows, Shape};
 use crate::server::until;
 
@@ -232,14 +233,14 @@ impl Link for MysqlLink {
         rows: &Rows,
         row: usize,
         batch: &Batch,
-        into: &mut fields::Rows,
-        each: &mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+        sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
         let Self { runtime, connection, options, run, shape, .. } = self;
         let Run::Query(prepared) = run else {
             return Err(Fault::new(Blame::Statement, "there is no query"));
         };
+        let Sink { rows: into, each, in_base64 } = sink;
         let id = connection.id();
         let told = |error: Error| fault::of(&error);
         let work = async {
@@ -248,7 +249,7 @@ impl Link for MysqlLink {
             let params = Params::Positional(given);
             let mut found = connection.exec_iter(&*prepared, params).await.map_err(told)?;
             let columns = found.columns().unwrap_or_default();
-            let types: Vec<_> = columns.iter().map(mysql_async::Column::column_type).collect();
+            let types: Vec<_> = columns.iter().map(|it| Leaves::of(it, *in_base64)).collect();
             into.reshape(Schema::new(columns.iter().map(|it| it.name_ref()), Case::Exact));
             let mut digits = Digits::default();
             while let Some(row) = found.next().await.map_err(told)? {

@@ -10,8 +10,12 @@ use crate::digits::Digits;
 /// How the bytes of a column are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decode {
-    /// They are the text, or are no text at all.
-    Bytes,
+    /// They are the text.
+    Text,
+    /// They are no text.
+    Binary,
+    /// They are no text, and leave in base64.
+    Base64,
     /// They are the text of a number, or `NaN` or an infinity.
     Number,
     /// As JSON text behind one byte, the version.
@@ -45,16 +49,24 @@ impl Decode {
             | Type::NAME
             | Type::JSON
             | Type::XML
-            | Type::BYTEA
-            | Type::UNKNOWN => Self::Bytes,
-            _ if matches!(of.kind(), Kind::Enum(_)) => Self::Bytes,
+            | Type::UNKNOWN => Self::Text,
+            Type::BYTEA => Self::Binary,
+            _ if matches!(of.kind(), Kind::Enum(_)) => Self::Text,
             _ => return None,
         })
     }
 
+    /// The same, where values of binary types leave in base64 if `in_base64`.
+    pub(super) fn leaving(self, in_base64: bool) -> Self {
+        match self {
+            Self::Binary if in_base64 => Self::Base64,
+            other => other,
+        }
+    }
+
     /// How the text that the server makes of a column of this type is read.
     pub(super) fn of_text(of: &Type) -> Self {
-        if *of == Type::NUMERIC { Self::Number } else { Self::Bytes }
+        if *of == Type::NUMERIC { Self::Number } else { Self::Text }
     }
 }
 
@@ -74,7 +86,8 @@ pub(super) fn note(row: &Row, plan: &[Decode], digits: &mut Digits) {
     for (column, decode) in plan.iter().enumerate() {
         let Some(bytes) = raw(row, column) else { continue };
         match decode {
-            Decode::Bytes | Decode::Number | Decode::Jsonb => {}
+            Decode::Text | Decode::Binary | Decode::Number | Decode::Jsonb => {}
+            Decode::Base64 => digits.push_base64(bytes),
             Decode::Bool => digits.push(u8::from(bytes != [0])),
             Decode::Int2 => push(digits, sized(bytes).map(i16::from_be_bytes)),
             Decode::Int4 => push(digits, sized(bytes).map(i32::from_be_bytes)),
@@ -113,10 +126,10 @@ pub(super) fn values<'r>(
     plan.iter().enumerate().map(move |(column, decode)| {
         let Some(bytes) = raw(row, column) else { return Value::Null };
         match decode {
-            Decode::Bytes => Value::Bytes(bytes),
+            Decode::Text | Decode::Binary => Value::Bytes(bytes),
             Decode::Number => number(bytes),
             Decode::Jsonb => Value::Bytes(bytes.get(1..).unwrap_or_default()),
-            Decode::Uuid => Value::Bytes(texts.next().unwrap_or_default()),
+            Decode::Base64 | Decode::Uuid => Value::Bytes(texts.next().unwrap_or_default()),
             Decode::Bool
             | Decode::Int2
             | Decode::Int4

@@ -21,7 +21,7 @@ use super::{fault, letters};
 use crate::digits::Digits;
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
-use crate::link::{Commit, Link};
+use crate::link::{Commit, Link, Sink};
 use crate::rows::{Given, Rows, Shape};
 use crate::server::until;
 
@@ -313,15 +313,16 @@ impl Link for PostgresLink {
         rows: &Rows,
         row: usize,
         batch: &Batch,
-        into: &mut fields::Rows,
-        each: &mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+        sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
         let Self { runtime, client, tls, run, shape, .. } = self;
         let Run::Query { prepared, names, plan } = run else {
             return Err(Fault::new(Blame::Statement, "there is no query"));
         };
+        let Sink { rows: into, each, in_base64 } = sink;
         into.reshape(Schema::new(names.iter().map(String::as_str), Case::Exact));
+        let plan: Vec<Decode> = plan.iter().map(|it| it.leaving(*in_base64)).collect();
         let mut made = Vec::new();
         let values = parameters(rows, row, shape, batch, &mut made);
         let work = async {
@@ -331,8 +332,8 @@ impl Link for PostgresLink {
             let mut digits = Digits::default();
             while let Some(row) = found.next().await {
                 let row = row.map_err(told)?;
-                decode::note(&row, plan, &mut digits);
-                let values = decode::values(&row, plan, &digits);
+                decode::note(&row, &plan, &mut digits);
+                let values = decode::values(&row, &plan, &digits);
                 into.push(values)
                     .map_err(|error| Fault::new(Blame::Statement, &error.to_string()))?;
                 // What has no end must not come all the same: the connection goes.

@@ -15,7 +15,7 @@ use super::letters;
 use crate::digits::Digits;
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
-use crate::link::{Commit, Link};
+use crate::link::{Commit, Link, Sink};
 use crate::rows::{Given, Rows, Shape};
 
 /// SQLite waits for a lock in pieces of this length; between them we look whether to stop.
@@ -227,12 +227,12 @@ impl Link for SqliteLink {
         rows: &Rows,
         row: usize,
         batch: &Batch,
-        into: &mut fields::Rows,
-        each: &mut dyn FnMut(&mut fields::Rows) -> Result<(), Fault>,
+        sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
         self.heed(stop)?;
         let mut statement = self.statement()?;
+        let Sink { rows: into, each, in_base64 } = sink;
         into.reshape(Schema::new(statement.column_names(), Case::Exact));
         self.bind(&mut statement, rows, row, batch)?;
         let mut found = statement.raw_query();
@@ -247,15 +247,19 @@ impl Link for SqliteLink {
                     ValueRef::Real(number) if number.is_finite() => {
                         digits.push(format_args!("{number:?}"));
                     }
+                    ValueRef::Blob(bytes) if *in_base64 => digits.push_base64(bytes),
                     _ => {}
                 }
             }
-            let mut numbers = digits.iter();
+            let mut texts = digits.iter();
             let values = (0..columns).map(|column| match row.get_ref(column) {
+                Ok(ValueRef::Blob(_)) if *in_base64 => {
+                    texts.next().map_or(Value::Null, Value::Bytes)
+                }
                 Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => Value::Bytes(bytes),
-                Ok(ValueRef::Integer(_)) => numbers.next().map_or(Value::Null, Value::Number),
+                Ok(ValueRef::Integer(_)) => texts.next().map_or(Value::Null, Value::Number),
                 Ok(ValueRef::Real(number)) if number.is_finite() => {
-                    numbers.next().map_or(Value::Null, Value::Number)
+                    texts.next().map_or(Value::Null, Value::Number)
                 }
                 // JSON has no infinity either.
                 Ok(_) | Err(_) => Value::Null,

@@ -10,6 +10,7 @@ use crate::place::{Place, batch, serve, serve_until};
 crate::suite!(
     rows_leave_as_json_lines_or_tsv,
     parameters_are_data,
+    bytes_leave_as_base64_where_the_format_has_none,
     a_reply_has_its_limits,
     what_reads_cannot_write,
     a_query_without_end_can_be_stopped,
@@ -49,6 +50,47 @@ fn parameters_are_data(place: &Place) {
     }
     assert_eq!(serve(&mut handler, ["{}"]), ["!row the record has no `path`"]);
     assert_eq!(serve(&mut handler, [r#"{"path":null}"#]), ["[]"]);
+}
+
+fn bytes_leave_as_base64_where_the_format_has_none(place: &Place) {
+    let (binary, bytes) = match place {
+        it if it.is_sqlite() => ("blob", "x'00ff'"),
+        it if it.is_postgres() => ("bytea", "'\\x00ff'"),
+        _ => ("varbinary(9)", "x'00ff'"),
+    };
+    place.run(&format!("create table kept (id bigint, b {binary}, t text)"));
+    // Also where they could be read as text: what a column leaves as does not hang on what is in it.
+    let plain = bytes.replace("00ff", "6869");
+    place.run(&format!(
+        "insert into kept values (1, {bytes}, 'a'), (2, {plain}, 'hi'), (3, null, null)"
+    ));
+    let query = Query::new("select id, b, t from kept order by id");
+    let mut json = place.handler(job(query.clone()));
+    let rows = [
+        r#"{"id":1,"b":"AP8=","t":"a"}"#,
+        r#"{"id":2,"b":"aGk=","t":"hi"}"#,
+        r#"{"id":3,"b":null,"t":null}"#,
+    ];
+    let whole = format!("[{}]", rows.join(","));
+    assert_eq!(serve(&mut json, ["{}", "{}"]), [&*whole, &*whole]);
+    let mut reader = place.options(job(query)).unwrap().reader().unwrap();
+    let mut rows = fields::Rows::default();
+    reader.read(b"{}", &mut rows).unwrap();
+    assert_eq!(rows.row(0).unwrap().get("b"), Some(fields::Value::Bytes(b"\x00\xff")));
+    let mut tsv = place.handler(job(Query {
+        rows: Format::Tsv,
+        ..Query::new("select b, t from kept where id = 2")
+    }));
+    assert_eq!(serve(&mut tsv, ["{}"]), ["hi\thi\n"]);
+    if place.is_mariadb() {
+        place.run("create table bits (few bit(12), all_of_them bit(64))");
+        place.run("insert into bits values (b'100000000001', ~0)");
+        let sql = "select few, all_of_them, cast('a' as binary) as a, cast('a' as char) as c, \
+                   1.5 as n, json_object('a', 1) as j, cast('::1' as inet6) as i from bits";
+        let mut handler = place.handler(job(Query::new(sql)));
+        let row = r#"[{"few":2049,"all_of_them":18446744073709551615,"a":"YQ==","c":"a","n":1.5,"j":"{\"a\": 1}","i":"::1"}]"#;
+        assert_eq!(serve(&mut handler, ["{}"]), [row]);
+    }
 }
 
 fn a_reply_has_its_limits(place: &Place) {

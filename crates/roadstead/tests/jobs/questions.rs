@@ -148,6 +148,12 @@ fn what_rows_are_is_said_and_limits_are_the_askers() {
     let daemon = Daemon::serve(folder.path(), &web(&target, pool));
     let refused = get(&mut daemon.connect(), "/");
     assert_eq!((refused.status, &*refused.body), (400, "rows: more than 2 rows\n"));
+    // What no JSON can hold is not mended by asking again.
+    let pool = "query = \"select 1 as id, cast(x'ff' as text) as t\"\n";
+    let daemon = Daemon::serve(folder.path(), &web(&target, pool));
+    let refused = get(&mut daemon.connect(), "/");
+    let said = "rows: row 1: column `t` holds text that is not UTF-8, which JSON cannot hold\n";
+    assert_eq!((refused.status, refused.head("retry-after"), &*refused.body), (400, "", said));
 }
 
 #[test]

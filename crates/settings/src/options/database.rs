@@ -164,11 +164,15 @@ const SYNC: &[Word] = &[
 ];
 
 const ROWS: &[Word] = &[
-    word("json", Choice::RowFormat(RowFormat::Json), "One line: an array with an object a row."),
+    word(
+        "json",
+        Choice::RowFormat(RowFormat::Json),
+        "One line: an array with an object a row; values of binary types are in base64.",
+    ),
     word(
         "lines",
         Choice::RowFormat(RowFormat::Lines),
-        "A line with an object for each row; where clients speak in frames a frame each, sent on as they come, \
+        "A line with an object for each row, as in `json`; where clients speak in frames a frame each, sent on as they come, \
          and `\\.` behind the last.",
     ),
     word(
