@@ -26,7 +26,7 @@ use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Stop};
 
 use crate::DatabaseError;
 use crate::fault::{Blame, Fault};
-use crate::letters::Letter;
+use crate::letters::{self, Letter};
 use crate::link::{Commit, Driver, Link, Setup};
 use crate::patience::Patience;
 use crate::rows::Rows;
@@ -237,7 +237,7 @@ impl<D: Driver> Work<'_, D> {
         let mut careful = false;
         loop {
             match self.pass(&mut parts, careful) {
-                Pass::Ran(0) if self.letters(range.clone()).is_empty() => {
+                Pass::Ran(0) if !self.has_letters(range.clone()) => {
                     let undone = self.link().rollback();
                     return undone.map_or_else(Stored::Failed, |()| Stored::Committed);
                 }
@@ -318,22 +318,26 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// The refused rows among `rows`, as letters.
-    fn letters(&self, rows: Range<usize>) -> Vec<Letter<'_>> {
-        letters(self.setup, self.rows, self.batch, rows)
+    /// Whether there is a refused row among `rows`, and a table for its letter.
+    fn has_letters(&self, rows: Range<usize>) -> bool {
+        self.setup.job.dead.is_some()
+            && rows.into_iter().any(|row| self.rows.refusal(row).is_some())
     }
 
     /// Writes the letters of the refused rows among `rows` into the open transaction. What cannot be
     /// written is logged: the rows beside them matter more.
     fn bury(&mut self, rows: Range<usize>) -> Result<(), Fault> {
-        let letters = letters(self.setup, self.rows, self.batch, rows);
-        let (Some(table), false) = (&self.setup.job.dead, letters.is_empty()) else {
+        let (Some(table), true) = (&self.setup.job.dead, self.has_letters(rows.clone())) else {
             return Ok(());
         };
+        let again = self.unsure.as_ref().is_some_and(|(end, _)| rows.start < *end);
+        let letters = letters(self.rows, self.batch, rows, again);
         let link = self.line.link.as_mut().expect("a connection is open while rows are stored");
         link.savepoint()?;
         match link.bury(table, &letters, self.stop) {
             Ok(()) => link.release(),
+            // The batch is tried again, and its letters with it.
+            Err(fault) if fault.blame == Blame::Conflict => Err(fault),
             Err(fault) if !link.is_open() || fault.blame.spoils_connection() => Err(fault),
             Err(fault) => {
                 let count = letters.len();
@@ -345,7 +349,7 @@ impl<D: Driver> Work<'_, D> {
 
     /// Writes the letter of a row that was refused by its own COMMIT.
     fn bury_alone(&mut self, row: usize) {
-        if self.letters(row..row + 1).is_empty() {
+        if !self.has_letters(row..row + 1) {
             return;
         }
         let stop = self.stop;
@@ -372,22 +376,22 @@ impl<D: Driver> Work<'_, D> {
     }
 }
 
-fn letters<'a, D>(
-    setup: &Setup<D>,
-    rows: &'a Rows,
-    batch: &'a Batch,
-    of: Range<usize>,
-) -> Vec<Letter<'a>> {
-    if setup.job.dead.is_none() {
-        return Vec::new();
-    }
+/// The letters of the refused rows among `of`; `again`: they may be in the table.
+fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) -> Vec<Letter<'a>> {
     let letter = |row: usize| {
         let refusal = rows.refusal(row)?;
         let request = &batch.requests[rows.request(row)];
         let (code, text) = (&*refusal.code, &*refusal.text);
-        Some(Letter { at_us: request.at_us, row: &request.body, code, text })
+        Some(Letter { at_us: request.at_us, row: &request.body, code, text, count: None })
     };
-    of.filter_map(letter).collect()
+    if !again {
+        return of.filter_map(letter).collect();
+    }
+    // Those before `of` are in the table, and count.
+    let before = (0..of.start).filter_map(letter).count();
+    let mut all: Vec<Letter<'a>> = (0..of.end).filter_map(letter).collect();
+    letters::count(&mut all);
+    all.split_off(before)
 }
 
 /// Takes the row out of part number `at` that `fault` is about, or halves the part.

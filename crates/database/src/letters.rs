@@ -4,7 +4,12 @@
 //! its client was told that the row was refused. The table has these columns: `id`, a number that
 //! grows; `at`, when the request was received, in microseconds since the Unix epoch; `row`, the
 //! request as it came, in bytes; `code` and `message`, what the database said.
+//!
+//! A batch that is sent again because nobody knows whether it is stored may have left its letters. They
+//! have no key that would say so, and need none: a letter is written where the table has fewer of the
+//! same bytes and time than the batch has.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use exchange::{Batch, Outcome, Peer, Request, RequestId, Slice, Stop};
@@ -24,6 +29,20 @@ pub(crate) struct Letter<'a> {
     pub(crate) row: &'a [u8],
     pub(crate) code: &'a str,
     pub(crate) text: &'a str,
+    /// The batch is sent again, and its letters may be in the table: so many of this request there
+    /// must be in the end. None where it is new.
+    pub(crate) count: Option<i64>,
+}
+
+/// Says of letters that may be in the table how many of each there must be: one for each that has
+/// the same bytes and came at the same time. All those of their batch must be among them.
+pub(crate) fn count(letters: &mut [Letter<'_>]) {
+    let mut counts: HashMap<(i64, &[u8]), i64> = HashMap::new();
+    for letter in letters {
+        let count = counts.entry((letter.at_us, letter.row)).or_default();
+        *count += 1;
+        letter.count = Some(*count);
+    }
 }
 
 /// A letter as it lies in the table.

@@ -42,12 +42,30 @@ pub(super) async fn bury(
     table: &str,
     letters: &[Letter<'_>],
 ) -> Result<(), Error> {
-    let statement = connection.prep(insert(table)).await?;
-    for Letter { at_us, row, code, text } in letters {
-        let values = [Value::Int(*at_us), (*row).into(), (*code).into(), (*text).into()];
-        connection.exec_drop(&statement, Params::Positional(values.into())).await?;
+    for Letter { at_us, row, code, text, count } in letters {
+        let at = Value::Int(*at_us);
+        let mut values = vec![at.clone(), (*row).into(), (*code).into(), (*text).into()];
+        // Prepared once, and found again by its text.
+        let statement = match count {
+            None => connection.prep(insert(table)).await?,
+            Some(count) => {
+                values.extend([at, (*row).into(), Value::Int(*count)]);
+                connection.prep(insert_up_to(table)).await?
+            }
+        };
+        connection.exec_drop(&statement, Params::Positional(values)).await?;
     }
     Ok(())
+}
+
+/// Writes a letter where there are fewer of it. What reads beside an insert waits for those that
+/// another session has written and not committed yet.
+fn insert_up_to(table: &str) -> String {
+    let table = table_sql(table);
+    format!(
+        "insert into {table} (at, `row`, code, message) select ?, ?, ?, ? from dual \
+         where (select count(*) from {table} as there where there.at = ? and there.`row` = ?) < ?"
+    )
 }
 
 pub(super) async fn list(

@@ -270,12 +270,16 @@ impl Link for MysqlLink {
     }
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
-        let Self { runtime, connection, options, .. } = self;
+        let Self { runtime, connection, options, open, .. } = self;
         let id = connection.id();
         let work = async {
             letters::bury(connection, table, letters).await.map_err(|error| fault::of(&error))
         };
-        stoppable(runtime, options, id, stop, work)
+        let buried = stoppable(runtime, options, id, stop, work);
+        if buried.as_ref().is_err_and(|fault| fault.blame == Blame::Conflict) {
+            *open = false;
+        }
+        buried
     }
 
     fn letters(

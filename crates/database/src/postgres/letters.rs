@@ -47,17 +47,44 @@ pub(super) async fn bury(
     table: &str,
     letters: &[Letter<'_>],
 ) -> Result<(), Error> {
-    let statement = client.prepare(&insert(table)).await?;
-    for Letter { at_us, row, code, text } in letters {
+    let again = letters.iter().any(|letter| letter.count.is_some());
+    if again {
+        client.batch_execute(&waiting(table)).await?;
+    }
+    let statement =
+        client.prepare(&if again { insert_up_to(table) } else { insert(table) }).await?;
+    for Letter { at_us, row, code, text, count } in letters {
         let row = hexadecimal(row);
         // What the database said holds no NUL, but it may have been shortened by us.
-        let values = [at_us.to_string().into_bytes(), row, code.as_bytes().to_vec()];
         let text = text.replace('\0', " ").into_bytes();
-        let values = values.iter().chain([&text]).map(|value| Text(Some(value)));
-        let values: Vec<Text<'_>> = values.collect();
+        let mut values = vec![at_us.to_string().into_bytes(), row, code.as_bytes().to_vec(), text];
+        values.extend(count.map(|count| count.to_string().into_bytes()));
+        let values: Vec<Text<'_>> = values.iter().map(|value| Text(Some(value))).collect();
         client.execute_raw(&statement, values).await?;
     }
     Ok(())
+}
+
+/// Waits for those who have written letters and not committed yet: the session whose COMMIT was not
+/// answered may be one of them. Who may not, or has waited long enough, goes on: a letter too many is
+/// better than none.
+fn waiting(table: &str) -> String {
+    let named = table_sql(table);
+    format!(
+        "do $letters$ begin lock table {named} in share row exclusive mode; \
+         exception when insufficient_privilege or lock_not_available then null; end $letters$"
+    )
+}
+
+/// Writes a letter where there are fewer of it.
+fn insert_up_to(table: &str) -> String {
+    let named = table_sql(table);
+    format!(
+        "insert into {named} (at, \"row\", code, message) \
+         select $1::bigint, $2::bytea, $3::text, $4::text \
+         where (select count(*) from {named} where at = $1::bigint and \"row\" = $2::bytea) \
+         < $5::bigint"
+    )
 }
 
 /// Bytes as a `bytea` reads them.

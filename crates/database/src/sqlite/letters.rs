@@ -29,11 +29,28 @@ pub(super) fn bury(
     table: &str,
     letters: &[Letter<'_>],
 ) -> Result<(), Fault> {
-    let mut statement = connection.prepare_cached(&insert(table))?;
-    for Letter { at_us, row, code, text } in letters {
-        statement.execute((at_us, row, code, text))?;
+    for Letter { at_us, row, code, text, count } in letters {
+        match count {
+            None => {
+                let mut statement = connection.prepare_cached(&insert(table))?;
+                statement.execute((at_us, row, code, text))?;
+            }
+            Some(count) => {
+                let mut statement = connection.prepare_cached(&insert_up_to(table))?;
+                statement.execute((at_us, row, code, text, count))?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Writes a letter where there are fewer of it.
+fn insert_up_to(table: &str) -> String {
+    let table = quoted(table);
+    format!(
+        "insert into {table} (at, row, code, message) select ?1, ?2, ?3, ?4 \
+         where (select count(*) from {table} where at = ?1 and row = ?2) < ?5"
+    )
 }
 
 pub(super) fn list(

@@ -2,13 +2,14 @@
 
 use database::{Action, Job, OnConflict};
 
-use crate::place::{Place, hit, insert, serve, statement};
+use crate::place::{Place, hit, insert, is_refused, serve, statement};
 use crate::proxy::{Cut, Proxy};
 
 crate::suite_of_servers!(
     before_the_commit_the_rows_are_sent_again_and_stored_once,
     during_the_commit_nobody_knows,
     during_the_commit_a_key_makes_it_safe_to_send_the_rows_again,
+    a_letter_is_written_once_when_its_batch_is_sent_again,
     after_the_commit_the_next_rows_take_another_connection,
     a_row_of_a_query_may_be_asked_for_again,
 );
@@ -57,6 +58,36 @@ fn during_the_commit_a_key_makes_it_safe_to_send_the_rows_again(place: &Place) {
     for cut in DURING {
         assert_eq!(serve_two(place, job.clone(), cut), ["ok 1", "ok 2"], "{cut:?}");
         assert_eq!(place.hits(), ["1|/1|200", "2|/2|200", "3|/3|200"], "{cut:?}");
+    }
+}
+
+fn a_letter_is_written_once_when_its_batch_is_sent_again(place: &Place) {
+    place.with_hits();
+    let mut job = Job { dead: Some("dead".to_owned()), ..insert() };
+    if let Action::Insert { on_conflict, .. } = &mut job.action {
+        *on_conflict = OnConflict::Nothing;
+    }
+    let poison = |id: usize| format!(r#"{{"id":{id},"path":null,"status":0}}"#);
+    // One row comes twice, and has a letter for each time.
+    let among_others = vec![hit(1), poison(7), hit(2), poison(8), poison(7)];
+    let alone = vec![poison(7)];
+    for cut in DURING {
+        for bodies in [&among_others, &alone] {
+            place.run("delete from hits");
+            let proxy = Proxy::to(place.port());
+            let mut handler = place.handler_by(&proxy, job.clone());
+            place.run("delete from dead");
+            proxy.cut(cut);
+            let answers = serve(&mut handler, bodies);
+            assert_eq!(proxy.cuts(), 1, "{cut:?}");
+            for (body, answer) in bodies.iter().zip(&answers) {
+                let poison = body.contains("null");
+                assert!(if poison { is_refused(answer) } else { answer.starts_with("ok ") });
+            }
+            let letters = bodies.iter().filter(|body| body.contains("null")).count();
+            let kept = place.run("select count(*) from dead");
+            assert_eq!(kept, [letters.to_string()], "{cut:?}, {answers:?}");
+        }
     }
 }
 
