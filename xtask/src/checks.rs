@@ -5,7 +5,7 @@ use crate::requirements;
 use crate::runner::{self, Counts, PLANTS};
 use crate::shell::{self, Failure, Workspace};
 use crate::steps::Steps;
-use crate::{pages, proof, tidy};
+use crate::{pages, proof, tidy, untested};
 use clap::Args;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -82,7 +82,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
     steps.step("docs", "cargo xtask test --only docs", || documentation(workspace));
     steps.step("reference", pages::REPEAT, || pages::check(workspace));
     steps.step("examples", "cargo xtask test --only examples", || examples(workspace));
-    end(&steps, report.as_ref())
+    end(&steps, report.as_ref(), &untested::take(workspace))
 }
 
 /// The fault tests with full counts, and the proofs without bounds.
@@ -108,14 +108,19 @@ pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitC
     if !arguments.tenth && arguments.filter.is_none() && arguments.rest.is_empty() {
         steps.step("loom", "cargo xtask faults", || proof::whole(workspace));
     }
-    end(&steps, report.as_ref())
+    end(&steps, report.as_ref(), &untested::take(workspace))
 }
 
-/// Prints the last line. A failure elsewhere stands behind the counts, so that they are never read
-/// as the whole verdict.
-fn end(steps: &Steps, report: Option<&Report>) -> ExitCode {
+/// Prints what was `left_out`, and the last line. A failure elsewhere and what was not tested stand
+/// behind the counts, so that they are never read as the whole verdict.
+fn end(steps: &Steps, report: Option<&Report>, left_out: &[String]) -> ExitCode {
     println!("took {}", steps.took());
     let mut last = report.map_or_else(|| "no tests were run".to_owned(), Report::sum);
+    if !left_out.is_empty() {
+        println!("not tested here:");
+        left_out.iter().for_each(|line| println!("  {line}"));
+        last.push_str(&format!("; not tested: {}", left_out.len()));
+    }
     if !steps.failed().is_empty() {
         last.push_str(&format!("; failed: {}", steps.failed().join(", ")));
     }

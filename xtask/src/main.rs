@@ -18,6 +18,7 @@ mod shell;
 mod steps;
 
 mod tidy;
+mod untested;
 
 use clap::{Parser, Subcommand};
 use shell::Workspace;

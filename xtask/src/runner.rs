@@ -3,6 +3,7 @@
 use crate::hang;
 use crate::report::Report;
 use crate::shell::{self, Failure, Workspace};
+use crate::untested::noted;
 use std::cell::RefCell;
 use std::process::Command;
 use std::time::Duration;
@@ -76,7 +77,7 @@ pub(crate) fn on_two_shards(workspace: &Workspace) -> Result<String, Failure> {
     let mut args = whole();
     args.extend(["--test=jobs", "--"].map(str::to_owned));
     args.extend(ON_TWO_SHARDS.map(str::to_owned));
-    let mut command = workspace.cargo(args);
+    let mut command = noted(workspace, workspace.cargo(args));
     command.env(FAULTS, Counts::Tenth.word()).env(SHARDS, "2");
     finish(command, Counts::Tenth, &mut Report::default())
         .map_err(|failure| failure.repeated_by("cargo xtask test --only shards".to_owned()))
@@ -99,7 +100,7 @@ pub(crate) fn run_with(
     counts: Counts,
 ) -> (Report, Result<String, Failure>) {
     let mut report = Report::default();
-    let mut command = workspace.cargo(args);
+    let mut command = noted(workspace, workspace.cargo(args));
     command.arg("--no-fail-fast").env(FAULTS, counts.word());
     if !rest.is_empty() {
         command.arg("--").args(rest);

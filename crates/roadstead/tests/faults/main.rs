@@ -24,6 +24,8 @@ mod servers;
 #[path = "../../../database/tests/support/tmpfs.rs"]
 mod tmpfs;
 mod under_load;
+#[path = "../../../database/tests/support/untested.rs"]
+mod untested;
 mod web;
 
 /// How often a fault is made that the plan asks for `full` times.

@@ -10,6 +10,7 @@ use crate::proxy::{Cut, Proxy};
 use crate::server::{Kind, Server, eventually};
 use crate::times;
 use crate::tmpfs::Tmpfs;
+use crate::untested::untested_without_root;
 
 /// A fault that is made `count` times on a server of this kind; each takes up to `each`.
 fn under(kind: Kind, what: &str, count: u32, each: Duration, mut fault: impl FnMut(&mut Ground)) {
@@ -138,8 +139,7 @@ fn full(kind: Kind) {
     let disk = match Tmpfs::mount(200 + 20 * count) {
         Ok(disk) => disk,
         Err(why) => {
-            eprintln!("NOT TESTED, {kind:?} on a full disk: to mount one takes root: {why}");
-            return;
+            return untested_without_root(&format!("{kind:?} on a full disk"), &why);
         }
     };
     let server = Server::start_on(kind, settings, disk.folder());

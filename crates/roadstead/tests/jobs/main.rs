@@ -40,3 +40,8 @@ mod server;
 mod servers;
 mod shards;
 mod store;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../../../database/tests/support/tmpfs.rs"]
+mod tmpfs;
+#[path = "../../../database/tests/support/untested.rs"]
+mod untested;

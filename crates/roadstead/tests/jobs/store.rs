@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use rusqlite::Connection;
 
 use crate::daemon::{BINARY, Daemon, folder, main_job, one_pool, until, worker_program};
+use crate::tmpfs::Tmpfs;
+use crate::untested::untested_without_root;
 
 fn rows(folder: &Path) -> Vec<(i64, String)> {
     let database = Connection::open(folder.join("hits.db")).unwrap();
@@ -133,20 +135,11 @@ fn a_deadline_that_passed_does_not_stop_the_batches_after_it() {
 #[test]
 fn a_full_disk_fails_the_batch_with_its_reason_and_nothing_acknowledged_is_missing() {
     let folder = folder();
-    let disk = folder.path().join("disk");
-    std::fs::create_dir(&disk).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(&disk)
-        .status()
-        .is_ok_and(|status| status.success());
-    assert!(mounted, "this test mounts a small tmpfs, for which it needs to be root");
-    let result = std::panic::catch_unwind(|| fill_disk(&folder, &disk));
-    let _ = Command::new("umount").arg("--lazy").arg(&disk).status();
-    result.unwrap();
-}
-
-fn fill_disk(folder: &tempfile::TempDir, disk: &Path) {
+    let disk = match Tmpfs::mount(1) {
+        Ok(disk) => disk,
+        Err(why) => return untested_without_root("SQLite on a full disk", &why),
+    };
+    let disk = disk.folder();
     let daemon = Daemon::serve(folder.path(), &direct(disk, "id integer, path text", ""));
     let mut client = daemon.connect();
     let mut acknowledged = Vec::new();
@@ -176,11 +169,14 @@ fn a_read_only_database_is_an_error_at_the_start_that_says_so() {
     database.execute_batch("create table hits (id integer, path text)").unwrap();
     drop(database);
     let mount = |arguments: &[&str]| {
-        let status = Command::new("mount").args(arguments).arg(&shown).status();
-        assert!(status.is_ok_and(|it| it.success()), "this test mounts, and needs to be root");
+        let out = Command::new("mount").args(arguments).arg(&shown).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
+        if out.status.success() { Ok(()) } else { Err(said) }
     };
-    mount(&["--bind", real.to_str().unwrap()]);
-    mount(&["-o", "remount,bind,ro"]);
+    if let Err(why) = mount(&["--bind", real.to_str().unwrap()]) {
+        return untested_without_root("an SQLite file that is mounted for reading", &why);
+    }
+    mount(&["-o", "remount,bind,ro"]).unwrap();
     let file = folder.path().join("roadstead.toml");
     std::fs::write(&file, direct(&shown, "id integer, path text", "")).unwrap();
     let out = Command::new(BINARY).arg("serve").arg(&file).stdin(Stdio::null()).output();
