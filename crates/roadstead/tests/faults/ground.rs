@@ -6,8 +6,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::daemon::{Daemon, folder, main_job, until, worker_program};
-use crate::server::Server;
+use crate::daemon::{Daemon, folder, main_job, read_log, until, worker_program};
+use crate::server::{Kind, Server};
 use crate::under_load::Load;
 
 const CREATE: &str =
@@ -27,6 +27,8 @@ impl Ground {
         let target = server.database("hits");
         let target = target.replace(&format!(":{}/", server.port), &format!(":{way}/"));
         server.run("hits", CREATE);
+        // Who may everything may also write where nobody may.
+        let target = target.replace("//root@", &format!("//{}@", plain_user(&server)));
         let folder = folder();
         let configuration = job(folder.path(), &target, store);
         let daemon = Daemon::serve(folder.path(), &configuration);
@@ -45,6 +47,11 @@ impl Ground {
     /// Rows that are known not to be stored.
     pub(crate) fn failed(&self) -> u64 {
         self.daemon.metric("roadstead_ends_total", &["store", "failed"])
+    }
+
+    /// How often the daemon has opened the database anew.
+    pub(crate) fn reopened(&self) -> usize {
+        read_log(self.folder.path()).matches("opened anew").count()
     }
 
     /// Waits until `count` more rows are stored.
@@ -83,6 +90,18 @@ impl Ground {
         assert!(verdict.acknowledged > 0);
         assert!(self.daemon.stop().success());
     }
+}
+
+/// One who may do what rows take and no more, where the server's own client is one who may everything.
+fn plain_user(server: &Server) -> &'static str {
+    if server.kind == Kind::Mariadb {
+        // Those of no name would come before one of any host.
+        for host in ["localhost", "127.0.0.1"] {
+            server.run("hits", &format!("create user plain@'{host}'"));
+            server.run("hits", &format!("grant all on hits.* to plain@'{host}'"));
+        }
+    }
+    "plain"
 }
 
 /// The main job on that server.

@@ -38,27 +38,50 @@ fn a_mariadb_that_is_killed_loses_nothing() {
     under(Kind::Mariadb, "killed", times(20), RESTART, killed);
 }
 
+fn stopped_at_once(ground: &mut Ground) {
+    ground.server.stop_at_once();
+    ground.server.restart();
+}
+
 #[test]
 fn a_postgres_that_is_stopped_at_once_loses_nothing() {
-    under(Kind::Postgres, "stopped at once", times(20), RESTART, |ground| {
-        ground.server.stop_at_once();
-        ground.server.restart();
+    under(Kind::Postgres, "stopped at once", times(20), RESTART, stopped_at_once);
+}
+
+#[test]
+fn a_mariadb_that_is_stopped_at_once_loses_nothing() {
+    under(Kind::Mariadb, "stopped at once", times(20), RESTART, stopped_at_once);
+}
+
+/// Switches a server to read-only until batches have run into it, and back.
+fn read_only(kind: Kind) {
+    under(kind, "switched to read-only", times(10), RESTART, |ground| {
+        let switch = |on: bool| match kind {
+            Kind::Postgres => {
+                let set = format!("alter system set default_transaction_read_only = {on}");
+                ground.server.run("postgres", &set);
+                ground.server.run("postgres", "select pg_reload_conf()");
+            }
+            Kind::Mariadb => {
+                drop(ground.server.run("hits", &format!("set global read_only = {on}")))
+            }
+        };
+        let before = ground.reopened();
+        switch(true);
+        until("a batch has run into it", || ground.reopened() > before);
+        assert_eq!(ground.server.run("hits", "select 1"), ["1"], "it can be read meanwhile");
+        switch(false);
     });
 }
 
 #[test]
 fn a_postgres_that_is_switched_to_read_only_is_waited_for() {
-    under(Kind::Postgres, "switched to read-only", times(10), RESTART, |ground| {
-        let switch = |to: &str| {
-            let set = format!("alter system set default_transaction_read_only = {to}");
-            ground.server.run("postgres", &set);
-            ground.server.run("postgres", "select pg_reload_conf()");
-        };
-        switch("on");
-        let refused = ground.server.session("hits", "select 1").wait();
-        assert!(refused.is_ok(), "it can be read meanwhile");
-        switch("off");
-    });
+    read_only(Kind::Postgres);
+}
+
+#[test]
+fn a_mariadb_that_is_switched_to_read_only_is_waited_for() {
+    read_only(Kind::Mariadb);
 }
 
 /// Holds a lock on the whole table until batches have failed for it.

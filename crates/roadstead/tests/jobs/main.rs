@@ -26,10 +26,14 @@ mod kernels;
 mod lines;
 mod links;
 mod lives;
+mod order;
 mod parameters;
 #[cfg(feature = "plants")]
 mod plants;
 mod programs;
+#[allow(dead_code, reason = "each test program uses its own part of the support")]
+#[path = "../../../database/tests/support/proxy.rs"]
+mod proxy;
 mod questions;
 mod records;
 mod reload;

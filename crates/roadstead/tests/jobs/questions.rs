@@ -239,3 +239,43 @@ fn a_query_ends_when_its_client_has_left() {
         assert!(lines.contains("serving"), "{lines}");
     }
 }
+
+#[test]
+fn a_query_that_runs_into_its_deadline_is_cancelled_at_the_server_and_the_next_one_works() {
+    for (kind, sql, running, cancelled) in [
+        (
+            Kind::Postgres,
+            "select pg_sleep(:seconds::float8)::text as slept",
+            "select count(*) from pg_stat_activity where state = 'active' \
+             and query like 'select%pg_sleep%' and pid <> pg_backend_pid()",
+            None,
+        ),
+        (
+            Kind::Mariadb,
+            "select sleep(:seconds) as slept",
+            "select count(*) from information_schema.processlist \
+             where info like 'select sleep(%' and id <> connection_id()",
+            Some(
+                "select variable_value from information_schema.global_status \
+                  where variable_name = 'COM_KILL'",
+            ),
+        ),
+    ] {
+        let server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        let folder = folder();
+        let pool = format!("query = \"{sql}\"\ndeadline = \"1s\"\nqueue = {{ wait = \"60s\" }}\n");
+        let daemon = Daemon::serve(folder.path(), &web(&target, &pool));
+        let mut client = daemon.connect();
+        let late = get(&mut client, "/?seconds=3600");
+        assert_eq!(late.status, 504, "{kind:?}: {}", late.body);
+        // It had run there, was told to end, and has ended.
+        eventually("it was cancelled", || match cancelled {
+            None => server.log().contains("canceling statement due to user request"),
+            Some(kills) => server.run("hits", kills) != ["0"],
+        });
+        eventually("it has ended", || server.run("hits", running) == ["0"]);
+        until("the next one works", || get(&mut client, "/?seconds=0").status == 200);
+        assert!(daemon.stop().success());
+    }
+}
