@@ -74,6 +74,8 @@ pub enum DatabaseError {
     NameLength(String),
     /// The statement cannot be used; the text says why.
     Statement(Arc<str>),
+    /// The same, where the byte of the statement, counted from 0, is known that it is about.
+    StatementAt(Arc<str>, usize),
     /// The acknowledgement names a value that a line of TSV does not have.
     NotInRecord {
         /// The one that was named.
@@ -113,6 +115,23 @@ impl DatabaseError {
         matches!(self, Self::Unreachable(..))
     }
 
+    /// An error of the statement, about that byte of it where it is known.
+    pub(crate) fn statement(text: &str, at: Option<usize>) -> Self {
+        match at {
+            Some(at) => Self::StatementAt(text.into(), at),
+            None => Self::Statement(text.into()),
+        }
+    }
+
+    /// Which byte of the statement it is about, counted from 0, where that is known.
+    #[must_use]
+    pub const fn byte(&self) -> Option<usize> {
+        match self {
+            Self::StatementAt(_, at) => Some(*at),
+            _ => None,
+        }
+    }
+
     /// Which option has to be looked at.
     #[must_use]
     pub fn about(&self) -> About<'_> {
@@ -128,7 +147,7 @@ impl DatabaseError {
             Self::NoColumn { column, .. } | Self::Type { column, .. } => About::Column(column),
             Self::Unset { .. } | Self::Columns(..) => About::Insert,
             Self::Dead(..) | Self::NoDead | Self::Letters(_) => About::Dead,
-            Self::Statement(_) | Self::NameLength(_) => About::Statement,
+            Self::Statement(_) | Self::StatementAt(..) | Self::NameLength(_) => About::Statement,
             Self::NotInRecord { .. } | Self::Ack(..) => About::Ack,
         }
     }
@@ -186,7 +205,7 @@ impl fmt::Display for DatabaseError {
             }
             Self::Letters(text) => write!(f, "dead letters: {text}"),
             Self::Columns(why, name) => write!(f, "`insert`: {why} `{name}`"),
-            Self::Statement(text) => write!(f, "`statement`: {text}"),
+            Self::Statement(text) | Self::StatementAt(text, _) => write!(f, "`statement`: {text}"),
             Self::NotInRecord { name, columns } => {
                 write!(f, "`ack`: a TSV record has no `{name}`; it has {}", listed(columns))
             }

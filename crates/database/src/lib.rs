@@ -33,6 +33,7 @@ mod name;
 #[cfg(feature = "server")]
 mod named;
 mod patience;
+mod plain_insert;
 mod reading;
 mod reply;
 mod rows;

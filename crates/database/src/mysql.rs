@@ -19,6 +19,7 @@ mod connect;
 mod fault;
 mod letters;
 mod link;
+mod place;
 mod schema;
 
 use std::sync::Arc;
@@ -84,6 +85,17 @@ struct MysqlDriver {
     sources: Vec<Source>,
     members: Members,
     ack: Vec<Piece>,
+}
+
+impl MysqlDriver {
+    /// The statement or query as the settings have it.
+    fn source(&self) -> &str {
+        match &self.job.action {
+            Action::Insert { .. } => "",
+            Action::Statement(sql) => sql,
+            Action::Query(query) => &query.sql,
+        }
+    }
 }
 
 impl Driver for MysqlDriver {

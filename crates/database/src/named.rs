@@ -20,9 +20,30 @@ pub(crate) enum Dialect {
 /// # Errors
 /// When it is not one statement, something in it does not end, or a parameter has no name.
 pub(crate) fn rewrite(sql: &str, dialect: Dialect) -> Result<(String, Vec<String>), DatabaseError> {
-    let mut reader = Reader { sql, at: 0, dialect, out: String::new(), names: Vec::new() };
-    reader.read().map_err(|text| DatabaseError::Statement(text.into()))?;
+    let mut reader = Reader::new(sql, dialect);
+    // Where it stopped is where it did not understand it.
+    reader.read().map_err(|text| DatabaseError::statement(&text, Some(reader.at)))?;
     Ok((reader.out, reader.names))
+}
+
+/// Which byte of `sql` became byte `at` of what it was rewritten to.
+pub(crate) fn origin(sql: &str, dialect: Dialect, at: usize) -> usize {
+    let mut reader = Reader::new(sql, dialect);
+    // It was read before.
+    let _ = reader.read();
+    let behind = reader.behind.iter().rev().find(|(out, _)| *out <= at);
+    let (out, source) = behind.copied().unwrap_or_default();
+    (source + (at - out)).min(sql.len())
+}
+
+/// Where the first parameter of that name stands in `sql`, at its colon.
+pub(crate) fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize> {
+    let mut reader = Reader::new(sql, dialect);
+    // It was read before.
+    let _ = reader.read();
+    let colons = reader.behind.iter().map(|(_, behind)| *behind);
+    let mut named = colons.filter_map(|behind| sql[..behind].strip_suffix(name)?.strip_suffix(':'));
+    named.next().map(str::len)
 }
 
 struct Reader<'s> {
@@ -31,6 +52,8 @@ struct Reader<'s> {
     dialect: Dialect,
     out: String,
     names: Vec<String>,
+    /// For each parameter, where what is behind it stands in `out` and in `sql`.
+    behind: Vec<(usize, usize)>,
 }
 
 fn is_name(letter: char) -> bool {
@@ -38,6 +61,10 @@ fn is_name(letter: char) -> bool {
 }
 
 impl<'s> Reader<'s> {
+    const fn new(sql: &'s str, dialect: Dialect) -> Self {
+        Self { sql, at: 0, dialect, out: String::new(), names: Vec::new(), behind: Vec::new() }
+    }
+
     fn rest(&self) -> &'s str {
         &self.sql[self.at..]
     }
@@ -107,6 +134,7 @@ impl<'s> Reader<'s> {
                 self.out.push_str(&format!("${}", number + 1));
             }
         }
+        self.behind.push((self.out.len(), self.at));
     }
 
     /// Whether the string that begins here is written `E'…'`.
@@ -210,6 +238,22 @@ mod tests {
         assert_eq!(shown("select :größe", Dialect::Dollar), "select $1 | größe");
         assert_eq!(shown("select @a := 1", Dialect::Question), "select @a := 1 | ");
         assert_eq!(shown("select a[1:2]", Dialect::Dollar), "select a[1:2] | ");
+    }
+
+    #[test]
+    fn a_place_in_what_was_made_is_known_in_what_it_was_made_of() {
+        let sql = "insert into t (ä)\nvalues (:first, ':x', :second_one,\n  wrong)";
+        for dialect in [Dialect::Dollar, Dialect::Question] {
+            let (made, _) = rewrite(sql, dialect).unwrap();
+            for word in ["insert", "ä", "values", "':x'", "wrong"] {
+                let at = made.find(word).unwrap();
+                assert_eq!(origin(sql, dialect, at), sql.find(word).unwrap(), "{word}");
+            }
+            assert_eq!(origin(sql, dialect, made.len() + 9), sql.len());
+            assert_eq!(parameter(sql, dialect, "second_one"), sql.find(":second_one"));
+            assert_eq!(parameter(sql, dialect, "one"), None);
+            assert_eq!(parameter(sql, dialect, "x"), None);
+        }
     }
 
     #[test]

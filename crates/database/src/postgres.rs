@@ -77,6 +77,8 @@ pub fn factory(options: PostgresOptions) -> Result<Database, DatabaseError> {
 #[derive(Debug, Default)]
 struct Text {
     sql: String,
+    /// As the settings have it.
+    source: String,
     /// Of its parameters, in their order.
     names: Vec<String>,
 }
@@ -84,8 +86,20 @@ struct Text {
 impl Text {
     fn of(sql: &str, verbs: &[&str]) -> Result<Self, DatabaseError> {
         verb::check(sql, verbs)?;
+        let source = sql.to_owned();
         let (sql, names) = named::rewrite(sql, Dialect::Dollar)?;
-        Ok(Self { sql, names })
+        Ok(Self { sql, source, names })
+    }
+
+    /// The byte of the source that became this letter, counted from 1, of what the server was given.
+    fn origin(&self, letter: u32) -> Option<usize> {
+        let (at, _) = self.sql.char_indices().nth(usize::try_from(letter).ok()?.checked_sub(1)?)?;
+        Some(named::origin(&self.source, Dialect::Dollar, at))
+    }
+
+    /// The byte of the source where that parameter stands.
+    fn parameter(&self, name: &str) -> Option<usize> {
+        named::parameter(&self.source, Dialect::Dollar, name)
     }
 }
 

@@ -3,6 +3,7 @@
 use fields::{Fields, Value};
 
 use crate::DatabaseError;
+use crate::plain_insert::Given;
 
 /// Names that stand for the request itself. A record cannot give them another value.
 const OF_REQUEST: [(&str, Source); 3] =
@@ -21,6 +22,32 @@ pub(crate) enum Source {
     Member(usize),
 }
 
+impl Source {
+    /// What a value of the request itself is, for people.
+    pub(crate) const fn title(self) -> Option<&'static str> {
+        match self {
+            Self::Member(_) => None,
+            Self::Id => Some("the number of a request, which has 64 bits"),
+            Self::At => Some("a number of microseconds since 1970"),
+            Self::Client => Some("the text of an address with its port"),
+        }
+    }
+}
+
+/// What a name stands for, where it is one of the request itself.
+pub(crate) fn reserved(name: &str) -> Option<Source> {
+    OF_REQUEST.iter().find(|(reserved, _)| *reserved == name).map(|(_, source)| *source)
+}
+
+/// A parameter goes into a column of this type, which does not take `what` it is.
+pub(crate) fn unfit(given: &Given, of: &str, what: &str, mend: &str) -> DatabaseError {
+    let Given { column, name, at } = given;
+    let text = format!(
+        "parameter `:{name}` goes into column `{column}` of type {of}, which does not take {what}{mend}"
+    );
+    DatabaseError::statement(&text, Some(*at))
+}
+
 #[cfg(feature = "server")]
 impl Source {
     /// What a value of the request itself is, where a column of that type does not take it.
@@ -29,15 +56,12 @@ impl Source {
         let text = text.contains(&of) || of.ends_with("text");
         let number = ["bigint", "numeric", "decimal", "double precision", "double"];
         let number = number.contains(&of);
-        match self {
-            Self::Member(_) => None,
-            Self::Id if text || number => None,
-            Self::Id => Some("the number of a request, which has 64 bits"),
-            Self::At if text || number => None,
-            Self::At => Some("a number of microseconds since 1970"),
-            Self::Client if text => None,
-            Self::Client => Some("the text of an address with its port"),
-        }
+        let takes = match self {
+            Self::Member(_) => true,
+            Self::Id | Self::At => text || number,
+            Self::Client => text,
+        };
+        if takes { None } else { self.title() }
     }
 }
 
@@ -48,8 +72,8 @@ pub(crate) struct Members(Fields);
 impl Members {
     /// The source that `name` stands for, noting it when the record must have it.
     pub(crate) fn source(&mut self, name: &str) -> Result<Source, DatabaseError> {
-        if let Some((_, source)) = OF_REQUEST.iter().find(|(reserved, _)| *reserved == name) {
-            return Ok(*source);
+        if let Some(source) = reserved(name) {
+            return Ok(source);
         }
         let member = self.0.try_append_if_absent(name, Value::Null);
         member.map(Source::Member).map_err(|_| DatabaseError::NameLength(name.to_owned()))

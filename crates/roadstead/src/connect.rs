@@ -18,12 +18,13 @@ pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnosti
         let Worker::Database(database) = &pool.worker else { continue };
         let checked = database_of(pool).and_then(|it| it.check().map_err(WorkshopError::from));
         let Err(error) = checked else { continue };
-        let option: Vec<&str> = match &error {
+        let (option, byte) = match &error {
             WorkshopError::NoDatabase => continue,
-            WorkshopError::Secret(_) => vec!["password"],
-            WorkshopError::Database(error) => option_of(error, &database.action),
+            WorkshopError::Secret(_) => (vec!["password"], None),
+            WorkshopError::Database(error) => (option_of(error, &database.action), error.byte()),
         };
-        let path = ["pool", &pool.name].into_iter().chain(option).map(str::to_owned).collect();
+        let path = ["pool", &pool.name].into_iter().chain(option).map(str::to_owned);
+        let path = path.chain(byte.map(|byte| format!("@{byte}"))).collect();
         remarks.push(Remark { path, message: error.to_string() });
     }
     if remarks.is_empty() {

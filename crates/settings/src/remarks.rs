@@ -3,6 +3,8 @@
 //! What it is: errors of a database, a socket, a file, placed at the option that names it. What it
 //! knows: paths of keys. What it must never know: what an option means.
 
+mod literal;
+
 use std::ops::Range;
 
 use crate::diagnostics::Fault;
@@ -13,7 +15,8 @@ use crate::{Diagnostics, Source};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The keys from the section down to the option, and below it an item of its list if one is
-    /// meant, by its text or, of tables, by its place from 0. Where the path ends in nothing, the last part of it that is there is shown.
+    /// meant, by its text or, of tables, by its place from 0; below a text `@` and the byte of it
+    /// that is meant, from 0. Where the path ends in nothing, the last part of it that is there is shown.
     pub path: Vec<String>,
     /// What is wrong.
     pub message: String,
@@ -23,25 +26,28 @@ pub struct Remark {
 #[must_use]
 pub fn placed(source: &Source, remarks: &[Remark]) -> Diagnostics {
     let (table, _) = tree::read(&source.text);
-    let fault = |remark: &Remark| Fault::at(find(&table, &remark.path), remark.message.clone());
+    let fault = |remark: &Remark| {
+        let place = find(&source.text, &table, &remark.path);
+        Fault::at(place, remark.message.clone())
+    };
     Diagnostics::of(source, remarks.iter().map(fault).collect())
 }
 
-fn find(table: &Table, path: &[String]) -> Range<usize> {
+fn find(text: &str, table: &Table, path: &[String]) -> Range<usize> {
     let Some((key, rest)) = path.split_first() else { return 0..0 };
     let Some(entry) = table.iter().find(|entry| entry.key == *key) else { return 0..0 };
-    below(&entry.node, rest).unwrap_or_else(|| match &entry.node.raw {
+    below(text, &entry.node, rest).unwrap_or_else(|| match &entry.node.raw {
         Raw::Table(_) => entry.place.clone(),
         _ => entry.node.span.clone(),
     })
 }
 
-fn below(node: &Node, path: &[String]) -> Option<Range<usize>> {
+fn below(text: &str, node: &Node, path: &[String]) -> Option<Range<usize>> {
     let (key, rest) = path.split_first()?;
     match &node.raw {
         Raw::Table(table) => {
             let entry = table.iter().find(|entry| entry.key == *key)?;
-            let inner = below(&entry.node, rest);
+            let inner = below(text, &entry.node, rest);
             Some(inner.unwrap_or_else(|| match &entry.node.raw {
                 Raw::Table(_) => entry.place.clone(),
                 _ => entry.node.span.clone(),
@@ -52,7 +58,13 @@ fn below(node: &Node, path: &[String]) -> Option<Range<usize>> {
             let meant = items.iter().find(is_meant);
             let by_place = || items.get(key.parse::<usize>().ok()?);
             let item = meant.or_else(by_place)?;
-            Some(below(item, rest).unwrap_or_else(|| item.span.clone()))
+            Some(below(text, item, rest).unwrap_or_else(|| item.span.clone()))
+        }
+        Raw::Text(_) => {
+            let span = node.span.clone();
+            let byte = key.strip_prefix('@')?.parse().ok()?;
+            let word = literal::word(text.get(span.clone())?, byte)?;
+            Some(span.start + word.start..span.start + word.end)
         }
         _ => None,
     }
@@ -77,6 +89,8 @@ mod tests {
         assert_eq!(word(&["pool", "store", "database"]), (2, "\"x\"".to_owned()));
         assert_eq!(word(&["pool", "store", "insert", "columns", "b"]), (3, "\"b\"".to_owned()));
         assert_eq!(word(&["pool", "store", "insert", "table"]), (3, "\"t\"".to_owned()));
+        assert_eq!(word(&["pool", "store", "insert", "table", "@0"]), (3, "t".to_owned()));
+        assert_eq!(word(&["pool", "store", "insert", "table", "@9"]), (3, "\"t\"".to_owned()));
         assert_eq!(word(&["pool", "store", "ack"]).0, 1);
         assert_eq!(
             word(&["listener", "web", "route", "1", "bearer", "b"]),

@@ -5,8 +5,9 @@ use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts};
 use tokio::time::timeout;
 
 use super::link::{MysqlLink, Ready, Run};
-use super::{MysqlDriver, fault, letters, schema};
+use super::{MysqlDriver, fault, letters, place, schema};
 use crate::fault::Blame;
+use crate::named::{self, Dialect};
 use crate::rows::Shape;
 use crate::server::{crypto, roots, runtime};
 use crate::{Action, DatabaseError, Host, Server, Tls};
@@ -49,17 +50,28 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
         }
         Action::Statement(_) | Action::Query(_) => {
             let prepared = connection.prep(&driver.sql).await.map_err(|error| {
-                unless_for_now(name, &error, |text| DatabaseError::Statement(text.into()))
+                let at = place_of(driver, &error);
+                unless_for_now(name, &error, |text| DatabaseError::statement(&text, at))
             })?;
             match &job.action {
                 Action::Query(_) => Run::Query(prepared),
-                _ => Run::Rows(prepared),
+                _ => {
+                    schema::check_statement(&mut connection, name, driver.source()).await?;
+                    Run::Rows(prepared)
+                }
             }
         }
     };
     let (members, sources) = (driver.members.clone(), driver.sources.clone());
     let shape = Shape::new(job, members, sources, driver.ack.clone())?;
     Ok(Ready { connection, options, run, shape, idempotent })
+}
+
+/// Which byte of the statement of the settings an error is about.
+fn place_of(driver: &MysqlDriver, error: &Error) -> Option<usize> {
+    let Error::Server(said) = error else { return None };
+    let at = place::of(&driver.sql, said.code, &said.message)?;
+    Some(named::origin(driver.source(), Dialect::Question, at))
 }
 
 fn options(driver: &MysqlDriver, name: &str) -> Result<Opts, DatabaseError> {

@@ -5,7 +5,8 @@ use mysql_async::{Conn, Error};
 
 use super::connect::refused;
 use crate::name::{listed, quoted};
-use crate::source::Source;
+use crate::plain_insert::PlainInsert;
+use crate::source::{self, Source};
 use crate::{DatabaseError, OnConflict};
 
 /// Numbers of rows that a statement may have, the largest first: any batch is made of few of them.
@@ -68,6 +69,51 @@ struct Column {
     is_generated: bool,
 }
 
+/// Refuses a statement that plainly gives a column a value of the request itself that it does not
+/// take. The server tells no types of parameters.
+pub(super) async fn check_statement(
+    connection: &mut Conn,
+    server: &str,
+    sql: &str,
+) -> Result<(), DatabaseError> {
+    let of_request = |insert: &PlainInsert| {
+        insert.given.iter().any(|given| source::reserved(&given.name).is_some())
+    };
+    let Some(insert) = PlainInsert::of(sql).filter(of_request) else { return Ok(()) };
+    let (schema, name) = apart(&insert.table);
+    let known = columns_of(connection, schema, name).await;
+    let known = known.map_err(|error| refused(server, &error))?;
+    for given in &insert.given {
+        let Some(source) = source::reserved(&given.name) else { continue };
+        let column = known.iter().find(|it| it.name.eq_ignore_ascii_case(&given.column));
+        let Some(column) = column else { continue };
+        let Some(what) = source.misfit(&column.of) else { continue };
+        let mend = match source {
+            Source::At => "; `from_unixtime(:_at / 1e6)` makes a time of it",
+            _ => "",
+        };
+        return Err(source::unfit(given, &column.of, what, mend));
+    }
+    Ok(())
+}
+
+/// The schema of a table, where it is named, and its name.
+fn apart(table: &str) -> (Option<&str>, &str) {
+    table.split_once('.').map_or((None, table), |(schema, name)| (Some(schema), name))
+}
+
+/// What text and numbers never are.
+const SHAPES: [&str; 8] = [
+    "geometry",
+    "geometrycollection",
+    "linestring",
+    "multilinestring",
+    "multipoint",
+    "multipolygon",
+    "point",
+    "polygon",
+];
+
 /// Refuses what rows cannot be stored in.
 pub(super) async fn check(
     connection: &mut Conn,
@@ -77,7 +123,7 @@ pub(super) async fn check(
     sources: &[Source],
 ) -> Result<Known, DatabaseError> {
     let told = |error: Error| refused(server, &error);
-    let (schema, name) = table.split_once('.').map_or((None, table), |(s, name)| (Some(s), name));
+    let (schema, name) = apart(table);
     let known = columns_of(connection, schema, name).await.map_err(told)?;
     if known.is_empty() {
         let sql = "select table_name from information_schema.tables \
@@ -93,6 +139,9 @@ pub(super) async fn check(
         };
         let given = match column.is_generated {
             true => Some("values: it is generated"),
+            false if SHAPES.contains(&&*column.of) => {
+                Some("texts and numbers; a `statement` can make a shape of them")
+            }
             false => source.misfit(&column.of),
         };
         if let Some(given) = given {

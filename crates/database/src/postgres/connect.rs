@@ -6,6 +6,7 @@ use std::future::Future;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
+use tokio_postgres::error::{DbError, ErrorPosition};
 use tokio_postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::decode::Decode;
@@ -62,8 +63,14 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
     if let Some(table) = &job.dead {
         letters::prepare(&client, name, table).await?;
     }
-    let statement =
-        |error: Error| unless_for_now(name, &error, |text| DatabaseError::Statement(text.into()));
+    let statement = |error: Error| {
+        let letter = match error.as_db_error().and_then(DbError::position) {
+            Some(ErrorPosition::Original(letter)) => Some(*letter),
+            _ => None,
+        };
+        let at = letter.and_then(|letter| driver.text.origin(letter));
+        unless_for_now(name, &error, |text| DatabaseError::statement(&text, at))
+    };
     let mut members = driver.members.clone();
     let names = driver.text.names.iter();
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
@@ -80,12 +87,12 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         }
         Action::Statement(_) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
-            schema::check_parameters(&driver.text.names, &sources, &prepared)?;
+            schema::check_parameters(&driver.text, &sources, &prepared)?;
             (Run::Rows(prepared), sources)
         }
         Action::Query(_) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
-            schema::check_parameters(&driver.text.names, &sources, &prepared)?;
+            schema::check_parameters(&driver.text, &sources, &prepared)?;
             (query(&client, &driver.text.sql, prepared).await.map_err(statement)?, sources)
         }
     };

@@ -167,11 +167,11 @@ pub(super) fn check_reserved(
 
 /// Refuses parameters that would get a value of the request itself and do not take it.
 pub(super) fn check_parameters(
-    names: &[String],
+    statement_text: &super::Text,
     sources: &[Source],
     statement: &Statement,
 ) -> Result<(), DatabaseError> {
-    for ((name, source), of) in names.iter().zip(sources).zip(statement.params()) {
+    for ((name, source), of) in statement_text.names.iter().zip(sources).zip(statement.params()) {
         let of = type_name(of);
         if let Some(given) = source.misfit(&of) {
             let mend = match source {
@@ -180,7 +180,7 @@ pub(super) fn check_parameters(
             };
             let text =
                 format!("parameter `:{name}` is of type {of}, which does not take {given}{mend}");
-            return Err(DatabaseError::Statement(text.into()));
+            return Err(DatabaseError::statement(&text, statement_text.parameter(name)));
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use super::fault::{code_of, text_of};
 use super::letters;
 use super::link::SqliteLink;
-use super::{SqliteDriver, statement};
+use super::{SqliteDriver, statement, types};
 use crate::rows::Shape;
 use crate::{Action, DatabaseError, OnConflict, Sync};
 
@@ -37,6 +37,7 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
         letters::prepare(&connection, table)?;
     }
     let shape = shape_of(driver, &connection)?;
+    types::check(&connection, &job.action).map_err(failed)??;
     if matches!(job.action, Action::Query(_)) {
         connection.pragma_update(None, "query_only", true).map_err(failed)?;
     }

@@ -69,11 +69,15 @@ fn is_syntax(error: &Error) -> bool {
 
 /// What the error of a preparation says to an operator.
 pub(super) fn refuse(error: Error) -> DatabaseError {
+    let at = match error {
+        Error::SqlInputError { offset, .. } => usize::try_from(offset).ok(),
+        _ => None,
+    };
     let text = match error {
         Error::MultipleStatement => "more than one statement; a row runs one".to_owned(),
         other => text_of(&other),
     };
-    DatabaseError::Statement(text.into())
+    DatabaseError::statement(&text, at)
 }
 
 /// Where the parameters of `statement` take their values.

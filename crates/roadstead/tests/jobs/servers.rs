@@ -171,3 +171,44 @@ fn a_server_that_is_not_there_at_start_is_waited_for() {
         assert!(daemon.stop().success());
     }
 }
+
+#[test]
+fn check_names_table_column_and_type_at_their_own_line_of_a_statement() {
+    const TABLE: &str = "create table hits (id bigint, path varchar(20), at date)";
+    let folder = folder();
+    // The line of the file that is named, counted from 1; the statement begins behind line 9.
+    let told = |target: &str, statement: &str| {
+        let pool = format!("database = \"{target}\"\nstatement = \"\"\"\n{statement}\n\"\"\"\n");
+        std::fs::write(folder.path().join("x.toml"), one_pool("", &pool)).unwrap();
+        let (fine, said) = run(folder.path(), &["check", "--connect", "x.toml"]);
+        let place = said.split("x.toml:").nth(1).unwrap_or_default();
+        let line = place.split(':').next().unwrap_or_default().parse::<usize>().ok();
+        (fine, line, said)
+    };
+    let file = folder.path().join("hits.db");
+    let strict = rusqlite::Connection::open(&file).unwrap();
+    strict.execute_batch("create table hits (id integer, path text, at blob) strict").unwrap();
+    let servers = KINDS.map(|kind| Server::start(kind, &[]));
+    let mut targets = vec![format!("sqlite:{}", file.display())];
+    for server in &servers {
+        targets.push(server.database("hits"));
+        server.run("hits", TABLE);
+    }
+    for target in &targets {
+        let (fine, _, said) =
+            told(target, "insert into hits\n  (id, path)\nvalues\n  (:_id,\n   :_client)");
+        assert!(fine, "{target}: {said}");
+        for (statement, line, word) in [
+            ("insert into\n  hit (id)\nvalues (:id)", 12, "hit"),
+            ("insert into hits\n  (id,\n   pfad)\nvalues (:id, :a)", 13, "pfad"),
+            ("insert into hits\n  (id, at)\nvalues (:id,\n  :_at)", 14, "_at"),
+            ("update hits set path = :a\nwhere id = ) 1", 12, ")"),
+        ] {
+            let (fine, named, said) = told(target, statement);
+            assert!(!fine && said.contains(word), "{target}: {said}");
+            // SQLite does not say where a table or a column is missing.
+            let silent = target.starts_with("sqlite") && ["hit", "pfad"].contains(&word);
+            assert!(named == Some(line) || silent, "{target}: line {line} in\n{said}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Where in a statement an error of it is, as far as the server's words tell.
+
+/// Which byte of `sql` an error with this code and message is about.
+pub(super) fn of(sql: &str, code: u16, message: &str) -> Option<usize> {
+    match code {
+        // What follows is cited, and ends the message with its line.
+        1064 => {
+            let (_, cited) = message.split_once("near '")?;
+            let (cited, line) = cited.rsplit_once("' at line ")?;
+            let line: usize = line.trim().parse().ok()?;
+            let begin: usize =
+                sql.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+            let rest = sql.get(begin..)?;
+            match cited {
+                "" => Some(sql.trim_end().len().saturating_sub(1)),
+                _ => rest.find(cited).map(|at| begin + at),
+            }
+        }
+        // A table or a column, in quotes, perhaps with what it belongs to before it.
+        1054 | 1146 => {
+            let (_, name) = message.split_once('\'')?;
+            let (name, _) = name.split_once('\'')?;
+            let name = name.rsplit('.').next()?;
+            let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+            let mut places = sql.match_indices(name).map(|(at, _)| at).filter(|&at| {
+                !sql[..at].ends_with(is_name) && !sql[at + name.len()..].starts_with(is_name)
+            });
+            // Where it is there twice, nobody knows which of them is meant.
+            places.next().filter(|_| places.next().is_none() && !name.is_empty())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_an_error_is_found_where_it_is_alone() {
+        let sql = "insert into hits (id,\n  pfad)\nvalues (?, hits_of(pfad2),\n oops oops)";
+        let at = |code, message: &str| of(sql, code, message).map(|at| &sql[at..at + 4]);
+        assert_eq!(at(1054, "Unknown column 'pfad' in 'INSERT INTO'"), Some("pfad"));
+        assert_eq!(at(1146, "Table 'test1.hits' doesn't exist"), Some("hits"));
+        assert_eq!(at(1054, "Unknown column 'oops' in 'VALUES'"), None);
+        assert_eq!(at(1054, "Unknown column ''"), None);
+        assert_eq!(at(1054, "Unknown column"), None);
+        let near = "You have an error in your SQL syntax; check the manual for the right syntax to \
+                    use near";
+        assert_eq!(at(1064, &format!("{near} 'oops)' at line 4")), Some("oops"));
+        assert_eq!(of(sql, 1064, &format!("{near} '' at line 4")), Some(sql.len() - 1));
+        assert_eq!(of(sql, 1064, &format!("{near} 'x' at line 9")), None);
+        assert_eq!(of(sql, 1064, &format!("{near} 'x' at line 0")), None);
+        assert_eq!(of("", 1064, &format!("{near} '' at line 1")), Some(0));
+    }
+}

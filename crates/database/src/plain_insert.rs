@@ -1,0 +1,216 @@
+//! Which parameter goes into which column, where a statement says so plainly.
+//!
+//! `insert into t (a, b) values (:x, now())` does; of anything else nothing is said, and its values are
+//! judged by the database when they come.
+
+/// A statement of that form.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PlainInsert {
+    /// Its table, with a schema before it where there is one.
+    pub(crate) table: String,
+    /// The columns that get a parameter as it is.
+    pub(crate) given: Vec<Given>,
+}
+
+/// A parameter and the column that it goes into.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) column: String,
+    /// The parameter, without its colon.
+    pub(crate) name: String,
+    /// Which byte of the statement its colon is.
+    pub(crate) at: usize,
+}
+
+impl PlainInsert {
+    /// Reads a statement, if it is one.
+    pub(crate) fn of(sql: &str) -> Option<Self> {
+        let mut reader = Reader { sql, at: 0 };
+        let verb = reader.word()?;
+        if !["insert", "replace"].contains(&verb.as_str()) {
+            return None;
+        }
+        while reader.word()? != "into" {}
+        let mut table = reader.name()?;
+        if reader.mark('.') {
+            table = format!("{table}.{}", reader.name()?);
+        }
+        let columns = reader.columns()?;
+        let values = reader.word()?;
+        if !["values", "value"].contains(&values.as_str()) {
+            return None;
+        }
+        let values = reader.values()?;
+        if values.len() != columns.len() {
+            return None;
+        }
+        let given = columns.into_iter().zip(values).filter_map(|(column, (at, value))| {
+            let name = value.strip_prefix(':').filter(|name| name.chars().all(is_name))?;
+            Some(Given { column, name: name.to_owned(), at })
+        });
+        Some(Self { table, given: given.collect() })
+    }
+}
+
+fn is_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+struct Reader<'s> {
+    sql: &'s str,
+    at: usize,
+}
+
+impl<'s> Reader<'s> {
+    /// What is left, from the next thing on that is no blank and no comment.
+    fn rest(&mut self) -> &'s str {
+        loop {
+            let rest = &self.sql[self.at..];
+            let blanks = rest.len() - rest.trim_start().len();
+            let comment = if rest[blanks..].starts_with("--") {
+                rest.find('\n').unwrap_or(rest.len())
+            } else if rest[blanks..].starts_with("/*") {
+                rest.find("*/").map_or(rest.len(), |end| end + 2)
+            } else {
+                self.at += blanks;
+                return &self.sql[self.at..];
+            };
+            self.at += comment.max(blanks);
+        }
+    }
+
+    /// A word without quotes, in small letters.
+    fn word(&mut self) -> Option<String> {
+        let rest = self.rest();
+        let length = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
+        self.at += length;
+        (length > 0).then(|| rest[..length].to_ascii_lowercase())
+    }
+
+    /// This mark, if it comes next.
+    fn mark(&mut self, mark: char) -> bool {
+        let there = self.rest().starts_with(mark);
+        self.at += if there { mark.len_utf8() } else { 0 };
+        there
+    }
+
+    /// A name of the database's, with or without quotes.
+    fn name(&mut self) -> Option<String> {
+        let rest = self.rest();
+        let quote = rest.chars().next()?;
+        if !"\"`".contains(quote) {
+            let length = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
+            self.at += length;
+            return (length > 0).then(|| rest[..length].to_owned());
+        }
+        let length = rest[1..].find(quote)?;
+        self.at += length + 2;
+        // One with a quote in it is left to the database.
+        let plain = length > 0 && !self.sql[self.at..].starts_with(quote);
+        plain.then(|| rest[1..=length].to_owned())
+    }
+
+    fn columns(&mut self) -> Option<Vec<String>> {
+        let mut columns = Vec::new();
+        if !self.mark('(') {
+            return None;
+        }
+        loop {
+            columns.push(self.name()?);
+            if self.mark(')') {
+                return Some(columns);
+            }
+            if !self.mark(',') {
+                return None;
+            }
+        }
+    }
+
+    /// Each value as it is written, and where.
+    fn values(&mut self) -> Option<Vec<(usize, &'s str)>> {
+        if !self.mark('(') {
+            return None;
+        }
+        let mut values = Vec::new();
+        let (mut depth, mut quote) = (0_usize, None);
+        self.rest();
+        let mut begin = self.at;
+        for (at, letter) in self.sql[begin..].char_indices() {
+            let at = self.at + at;
+            match (quote, letter) {
+                (Some(open), _) => quote = Some(open).filter(|open| *open != letter),
+                (None, '\'' | '"' | '`') => quote = Some(letter),
+                (None, '(') => depth += 1,
+                (None, ')') if depth > 0 => depth -= 1,
+                (None, ',' | ')') if depth == 0 => {
+                    let value = &self.sql[begin..at];
+                    let blanks = value.len() - value.trim_start().len();
+                    values.push((begin + blanks, value.trim()));
+                    begin = at + 1;
+                    if letter == ')' {
+                        return Some(values);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sql: &str) -> String {
+        let Some(PlainInsert { table, given }) = PlainInsert::of(sql) else {
+            return "none".to_owned();
+        };
+        let given = given.into_iter().map(|Given { column, name, at }| {
+            assert_eq!(sql[at..].strip_prefix(':').map(|it| it.starts_with(&name)), Some(true));
+            format!("{column}={name}")
+        });
+        format!("{table}: {}", given.collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn a_plain_insert_says_which_column_gets_which_parameter() {
+        for (sql, expected) in [
+            ("insert into hits (id, at) values (:id, :_at)", "hits: id=id at=_at"),
+            ("INSERT INTO a.hits(id,at) VALUES(:id,now())", "a.hits: id=id"),
+            (
+                "-- it is\ninsert or ignore into \"a b\" /* so */ (`x`, y)\nvalues (\n  'a,)' || f(:y, 1), :_at\n)",
+                "a b: y=_at",
+            ),
+            ("replace into t (a) value (:a) on duplicate key update a = 1", "t: a=a"),
+            ("insert into t (ä) values (:ä)", "t: ä=ä"),
+            ("insert into t (a) values (:a::text)", "t: "),
+        ] {
+            assert_eq!(shown(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn of_anything_else_nothing_is_said() {
+        for sql in [
+            "",
+            "insert",
+            "insert into",
+            "insert into t",
+            "insert into t (",
+            "insert into t (a",
+            "insert into t (a,) values (:a)",
+            "insert into t values (:a)",
+            "insert into t (a) select :a",
+            "insert into t (a) values (:a",
+            "insert into t (a) values ('a",
+            "insert into t (a, b) values (:a)",
+            "insert into t (\"a\"\"b\") values (:a)",
+            "update t set a = :a",
+            "/* insert into t (a) values (:a)",
+            "-- insert",
+        ] {
+            assert_eq!(shown(sql), "none", "{sql}");
+        }
+    }
+}

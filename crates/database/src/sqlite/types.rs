@@ -1,0 +1,57 @@
+//! Which values of the request itself a column does not take. Only strict tables have types in earnest.
+
+use rusqlite::{Connection, Error};
+
+use crate::plain_insert::PlainInsert;
+use crate::source::{self, Source};
+use crate::{Action, DatabaseError};
+
+/// Refuses an action that would give a column what it never takes.
+pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked, Error> {
+    match action {
+        Action::Insert { table, columns, .. } => {
+            let types = strict(connection, table)?;
+            for name in columns {
+                let Some((of, given)) = misfit(&types, name, name) else { continue };
+                let (column, of, given) = (name.clone(), of.to_owned(), given.to_owned());
+                return Ok(Err(DatabaseError::Type { column, of, given }));
+            }
+        }
+        Action::Statement(sql) => {
+            let Some(insert) = PlainInsert::of(sql) else { return Ok(Ok(())) };
+            let types = strict(connection, &insert.table)?;
+            for given in &insert.given {
+                let Some((of, what)) = misfit(&types, &given.column, &given.name) else { continue };
+                return Ok(Err(source::unfit(given, of, what, "")));
+            }
+        }
+        Action::Query(_) => {}
+    }
+    Ok(Ok(()))
+}
+
+type Checked = Result<(), DatabaseError>;
+
+/// The columns of a strict table with their types; none of another one.
+fn strict(connection: &Connection, table: &str) -> Result<Vec<(String, String)>, Error> {
+    let sql = "select c.name, upper(c.type) from pragma_table_list l \
+               join pragma_table_info(l.name) c \
+               where l.schema = 'main' and l.name = ? collate nocase and l.strict";
+    connection.prepare(sql)?.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// The type of a column, and what it would be given that it does not take.
+fn misfit<'t>(
+    types: &'t [(String, String)],
+    column: &str,
+    name: &str,
+) -> Option<(&'t str, &'static str)> {
+    let (_, of) = types.iter().find(|(known, _)| known.eq_ignore_ascii_case(column))?;
+    let source = source::reserved(name)?;
+    let takes = match (&**of, source) {
+        ("ANY" | "TEXT", _) => true,
+        ("BLOB", _) | (_, Source::Client) => false,
+        _ => true,
+    };
+    if takes { None } else { Some((of.as_str(), source.title()?)) }
+}
