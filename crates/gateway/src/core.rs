@@ -32,6 +32,7 @@ use crate::workers::Workers;
 mod account;
 mod answer;
 mod away;
+mod batch;
 mod bound;
 mod branch;
 mod check;
@@ -442,6 +443,7 @@ impl Core {
         served.dirty = true;
         match report {
             Upward::Answered { id, outcome } => self.complete(place, id, outcome),
+            Upward::AllAnswered { answers } => self.complete_all(place, answers),
             // Nor does it become a request of the next pool.
             Upward::Unanswered { id } => self.end(id, Outcome::Reply(Slice::default())),
             Upward::Head { id, head } => self.head(place, id, head),

@@ -259,6 +259,30 @@ impl Exchanges {
         Some(client)
     }
 
+    /// Closes this one, if it is there and `may` says so. Its client, and when it was received.
+    pub(crate) fn close_if(
+        &mut self,
+        id: RequestId,
+        may: impl FnOnce(&Exchange) -> bool,
+    ) -> Option<(Client, Instant)> {
+        if id.shard() != self.shard {
+            return None;
+        }
+        let mut closed = None;
+        self.table.vacate_if(id.index(), id.generation(), |exchange| {
+            if !may(exchange) {
+                return false;
+            }
+            let client = std::mem::replace(&mut exchange.client, Client::Nobody);
+            closed = Some((client, exchange.stamps.received));
+            true
+        });
+        if let Some((Client::Elsewhere { .. }, _)) = &closed {
+            self.guests -= 1;
+        }
+        closed
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }

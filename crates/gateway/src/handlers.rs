@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use event::{Calls, TimerId};
 use exchange::{
-    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, RequestId, Slice, Stop,
-    WorkerId,
+    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, Request, RequestId,
+    Slice, Stop, WorkerId,
 };
 
 use crate::core::Word;
+use crate::form::Form;
 use crate::mail::{HandlerReport, Mail};
 use crate::outside::Outside;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
-use crate::workers::Given;
 
 mod flow;
 
@@ -139,25 +139,30 @@ impl Handlers {
         }
     }
 
+    /// A request of the batch that is being filled. Given back when there is no such worker.
+    #[inline]
+    pub(crate) fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
+        let Some(serving) = self.find(worker) else { return Some(request) };
+        serving.flights.push(Some(request.id));
+        serving.filling.requests.push(request);
+        None
+    }
+
+    /// A request, the last of its batch, which goes to its thread with it.
     pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        given: Given,
+        (request, form): (Request, Form),
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let Given { request, form, last } = given;
-        let (deadline, reads) = (self.deadline, self.reads);
-        let Some(serving) = self.find(worker) else {
+        if let Some(request) = self.add(worker, request) {
             up.push(Upward::Returned { id: request.id, body: request.body });
             return;
-        };
-        serving.flights.push(Some(request.id));
-        serving.filling.requests.push(request);
-        if !last {
-            return;
         }
+        let (deadline, reads) = (self.deadline, self.reads);
+        let Some(serving) = self.find(worker) else { return };
         let at = calls.now() + deadline;
         match serving.timer {
             Some(timer) => calls.set_timer(timer, at),
@@ -309,13 +314,14 @@ impl Serving {
     }
 
     fn take(&mut self, answers: Vec<(usize, Outcome)>, up: &mut Vec<Upward>) {
-        for (place, outcome) in answers {
-            match self.flights.get_mut(place).and_then(Option::take) {
-                Some(id) => up.push(Upward::Answered { id, outcome }),
-                None => up.push(Upward::Discarded),
-            }
-            self.served += 1;
-        }
+        let all = answers.len();
+        self.served += all as u64;
+        let mut flight = |place: usize| self.flights.get_mut(place)?.take();
+        let answers = answers.into_iter();
+        let answers: Vec<_> =
+            answers.filter_map(|(place, outcome)| Some((flight(place)?, outcome))).collect();
+        up.extend((answers.len()..all).map(|_| Upward::Discarded));
+        up.push(Upward::AllAnswered { answers });
     }
 }
 

@@ -60,12 +60,17 @@ const _: () = assert!(BOUNDS_US.len() < 16, "a bit for each bucket");
 
 impl Histogram {
     pub(crate) fn record(&mut self, took: Duration) {
+        self.record_all(took, 1);
+    }
+
+    /// So many that took as long.
+    fn record_all(&mut self, took: Duration, count: u64) {
         let us = u64::from(took.subsec_micros())
             .saturating_add(took.as_secs().saturating_mul(1_000_000));
         let bucket = BOUNDS_US.iter().position(|&bound| us <= bound).unwrap_or(BOUNDS_US.len());
-        self.buckets[bucket] += 1;
+        self.buckets[bucket] += count;
         self.changed |= 1 << bucket;
-        self.sum_us = self.sum_us.saturating_add(us);
+        self.sum_us = self.sum_us.saturating_add(us.saturating_mul(count));
     }
 }
 
@@ -203,8 +208,8 @@ impl Default for Ends {
 }
 
 impl Ends {
-    fn count(&mut self, place: usize) {
-        self.counts[place] += 1;
+    fn count(&mut self, place: usize, count: u64) {
+        self.counts[place] += count;
         self.changed[place / 64] |= 1 << (place % 64);
     }
 
@@ -221,7 +226,13 @@ impl Ends {
 
 impl PoolCounts {
     pub(crate) fn count(&mut self, end: End) {
-        self.ends.count(end_place(end));
+        self.ends.count(end_place(end), 1);
+    }
+
+    /// So many requests that ended alike, and took as long from their receipt.
+    pub(crate) fn count_all(&mut self, end: End, took: Duration, count: u64) {
+        self.ends.count(end_place(end), count);
+        self.request_time.record_all(took, count);
     }
 
     pub(crate) fn publish(&mut self, to: &PoolMetrics) {

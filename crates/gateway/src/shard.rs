@@ -421,7 +421,10 @@ impl Shard {
                             }
                         }
                     }
-                    self.touch(id);
+                    // As `touch`, of one that was found already.
+                    if !session.set_dirty(true) {
+                        self.dirty.push(id);
+                    }
                 }
             }
         }

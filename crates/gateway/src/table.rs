@@ -55,8 +55,20 @@ impl<T> Table<T> {
 
     /// Drops a value where it is.
     pub(crate) fn vacate(&mut self, index: usize, generation: u32) {
-        if self.get_mut(index, generation).is_some() {
-            self.places[index].value = None;
+        self.vacate_if(index, generation, |_| true);
+    }
+
+    /// Drops a value where it is, if `may` says so.
+    pub(crate) fn vacate_if(
+        &mut self,
+        index: usize,
+        generation: u32,
+        may: impl FnOnce(&mut T) -> bool,
+    ) {
+        let Some(place) = self.places.get_mut(index) else { return };
+        let same = place.generation == generation || active(Plant::StaleId);
+        if place.value.as_mut().is_some_and(|value| same && may(value)) {
+            place.value = None;
             self.free.push(u32::try_from(index).expect("the index came from this table"));
         }
     }
@@ -97,5 +109,20 @@ mod tests {
         assert_eq!(table.remove(index as usize, old), None);
         assert_eq!(table.get_mut(index as usize, new), Some(&mut 'b'));
         assert_eq!(table.len(), 1);
+    }
+
+    #[test]
+    fn only_what_may_go_goes_and_only_by_its_own_id() {
+        let mut table = Table::default();
+        let (index, generation) = table.insert('a');
+        let place = index as usize;
+        table.vacate_if(place, generation + 1, |_| unreachable!("nobody has this id"));
+        table.vacate_if(place, generation, |value| *value == 'b');
+        assert_eq!(table.get_mut(place, generation), Some(&mut 'a'));
+        table.vacate_if(place, generation, |value| *value == 'a');
+        assert_eq!(table.get_mut(place, generation), None);
+        assert_eq!(table.len(), 0);
+        table.vacate_if(place, generation, |_| unreachable!("it has gone"));
+        assert_eq!(table.insert('c'), (index, generation + 1));
     }
 }

@@ -69,6 +69,10 @@ pub(crate) enum Upward {
         id: RequestId,
         outcome: Outcome,
     },
+    /// Answers of a batch.
+    AllAnswered {
+        answers: Vec<(RequestId, Outcome)>,
+    },
     /// It is one to which nothing is answered, and it was done with.
     Unanswered {
         id: RequestId,

@@ -26,14 +26,6 @@ pub(crate) enum Workers {
     Elsewhere,
 }
 
-/// A request for a worker.
-pub(crate) struct Given {
-    pub(crate) request: Request,
-    pub(crate) form: Form,
-    /// It is the last of its batch.
-    pub(crate) last: bool,
-}
-
 impl Workers {
     /// `room`: where other shards have links to the same servers.
     pub(crate) fn new(pool: &str, plan: WorkersPlan, room: Option<Room>) -> Self {
@@ -137,21 +129,33 @@ impl Workers {
         }
     }
 
+    /// A request with others of its batch behind it. Given back where there are no batches, or no
+    /// such worker.
+    #[inline]
+    pub(crate) fn add(&mut self, worker: WorkerId, request: Request) -> Option<Request> {
+        match self {
+            Self::Handlers(handlers) => handlers.add(worker, request),
+            Self::Programs(_) | Self::Servers(_) | Self::Hosted(_) | Self::Elsewhere => {
+                Some(request)
+            }
+        }
+    }
+
+    /// A request, the last of its batch where there are batches.
     pub(crate) fn dispatch(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        given: Given,
+        (request, form): (Request, Form),
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let Given { request, form, last } = given;
         match self {
             Self::Programs(programs) => programs.dispatch(calls, worker, request, outside, up),
             Self::Servers(servers) => servers.dispatch(calls, worker, request, form, outside, up),
             Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, form, outside, up),
             Self::Handlers(handlers) => {
-                handlers.dispatch(calls, worker, Given { request, form, last }, outside, up);
+                handlers.dispatch(calls, worker, (request, form), outside, up);
             }
             Self::Elsewhere => {}
         }

@@ -82,6 +82,8 @@ pub struct Pool<P> {
     counts: Counts,
     /// Something has happened since the next time was looked for.
     is_changed: bool,
+    /// All that followed from what happened up to `now` was done.
+    is_at_rest: bool,
     next_time: Option<Instant>,
     /// Where other shards serve it as well.
     shared: Option<Box<Shared>>,
@@ -120,6 +122,7 @@ impl<P: Payload> Pool<P> {
             effects: VecDeque::new(),
             counts: Counts::default(),
             is_changed: true,
+            is_at_rest: false,
             next_time: None,
             shared: None,
             settings,
@@ -167,7 +170,7 @@ impl<P: Payload> Pool<P> {
         payload: P,
         mut entry: Entry,
     ) -> Result<Ticket, Refused<P>> {
-        self.begin(now);
+        let at_rest = self.begin(now) && self.is_all_taken();
         entry.facts.since = self.now;
         let lane = if self.phase > Phase::Serving {
             Err(Cause::Draining)
@@ -190,7 +193,12 @@ impl<P: Payload> Pool<P> {
             (Ok(lane), None) => {
                 self.counts.admitted += 1;
                 let ticket = self.wait(payload, entry, lane, false);
-                self.turn();
+                // Of many that come at once nothing more is to be done for most.
+                if at_rest && lane == Lane::Common {
+                    self.is_at_rest = true;
+                } else {
+                    self.turn();
+                }
                 Ok(ticket)
             }
             (Err(cause), _) => {

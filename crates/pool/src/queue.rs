@@ -89,21 +89,19 @@ impl Entry {
     }
 }
 
-#[derive(Debug)]
-struct Waiting<P> {
-    payload: P,
-    entry: Entry,
-    lane: Lane,
-    /// Its flow in the common lane.
-    flow: u32,
-    /// Until when it waits for another worker than those that have failed it.
-    until: Instant,
-}
-
+/// A place in the table. What is written to it is written where it stays: a request passes here
+/// whenever no slot is free.
 #[derive(Debug)]
 struct Place<P> {
     generation: u32,
-    waiting: Option<Waiting<P>>,
+    /// Its flow in the common lane.
+    flow: u32,
+    lane: Lane,
+    /// Until when it waits for another worker than those that have failed it, if it does.
+    until: Instant,
+    entry: Entry,
+    /// None: it is vacant, and the rest is of whoever had it before.
+    payload: Option<P>,
 }
 
 /// Requests that wait.
@@ -246,20 +244,19 @@ impl<P: Payload> Queue<P> {
     /// Takes out the request that `ticket` names, if it still waits.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<P> {
         let place = self.places.get(ticket.place as usize)?;
-        if place.generation != ticket.generation || place.waiting.is_none() {
+        if place.generation != ticket.generation || place.payload.is_none() {
             return None;
         }
         Some(self.take(ticket.place).0)
     }
 
-    fn at(&self, place: u32) -> &Waiting<P> {
-        let waiting = self.places[place as usize].waiting.as_ref();
-        waiting.expect("a place in the order is taken")
+    /// A place in the order, which is taken.
+    fn at(&self, place: u32) -> &Place<P> {
+        &self.places[place as usize]
     }
 
-    fn at_mut(&mut self, place: u32) -> &mut Waiting<P> {
-        let waiting = self.places[place as usize].waiting.as_mut();
-        waiting.expect("a place in the order is taken")
+    fn at_mut(&mut self, place: u32) -> &mut Place<P> {
+        &mut self.places[place as usize]
     }
 
     fn ticket(&self, place: u32) -> Ticket {
@@ -268,14 +265,15 @@ impl<P: Payload> Queue<P> {
 
     fn fill(&mut self, payload: P, entry: Entry) -> u32 {
         self.bytes += entry.bytes;
-        let until = entry.facts.since;
-        let waiting = Some(Waiting { payload, entry, lane: Lane::Common, flow: 0, until });
         if let Some(place) = self.vacant.pop() {
-            self.places[place as usize].waiting = waiting;
+            let taken = self.at_mut(place);
+            taken.entry = entry;
+            taken.payload = Some(payload);
             return place;
         }
         let place = u32::try_from(self.places.len()).expect("limits of the queue fit into 32 bits");
-        self.places.push(Place { generation: 0, waiting });
+        let (lane, until, payload) = (Lane::Common, entry.facts.since, Some(payload));
+        self.places.push(Place { generation: 0, flow: 0, lane, until, entry, payload });
         self.links.cover(place);
         self.turns.cover(place);
         place
@@ -305,7 +303,7 @@ impl<P: Payload> Queue<P> {
     }
 
     fn leave(&mut self, place: u32) {
-        let &Waiting { lane, flow, entry: Entry { bytes, .. }, .. } = self.at(place);
+        let &Place { lane, flow, entry: Entry { bytes, .. }, .. } = self.at(place);
         match lane {
             Lane::Common => {
                 self.common_bytes -= bytes;
@@ -321,10 +319,10 @@ impl<P: Payload> Queue<P> {
         self.order.remove(&mut self.links, place);
         let taken = &mut self.places[place as usize];
         taken.generation = taken.generation.wrapping_add(1);
-        let waiting = taken.waiting.take().expect("a place in the order is taken");
+        let payload = taken.payload.take().expect("a place in the order is taken");
         self.vacant.push(place);
-        self.bytes -= waiting.entry.bytes;
-        (waiting.payload, waiting.entry.facts)
+        self.bytes -= taken.entry.bytes;
+        (payload, taken.entry.facts)
     }
 
     /// Places that there is room for.
@@ -341,7 +339,8 @@ impl<P: Payload> Queue<P> {
             let waiting = self.at(place);
             let Entry { bytes: held, facts, .. } = &waiting.entry;
             assert!(since <= Some(facts.since), "the head is the oldest");
-            assert_eq!(*held, waiting.payload.bytes(), "a payload's size never changes");
+            let payload = waiting.payload.as_ref().expect("a place in the order is taken");
+            assert_eq!(*held, payload.bytes(), "a payload's size never changes");
             since = Some(facts.since);
             bytes += held;
             count += 1;
@@ -352,7 +351,7 @@ impl<P: Payload> Queue<P> {
         }
         assert_eq!(count, self.order.length(), "the order is as long as it says");
         assert_eq!(bytes, self.bytes, "bytes are those of the requests that wait");
-        let taken = self.places.iter().filter(|place| place.waiting.is_some()).count();
+        let taken = self.places.iter().filter(|place| place.payload.is_some()).count();
         assert_eq!(taken, count as usize, "every taken place is in the order");
         assert_eq!(self.places.len(), taken + self.vacant.len(), "every other place is vacant");
         assert_eq!((common, common_bytes), self.common(), "the common lane is counted");

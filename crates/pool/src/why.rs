@@ -1,6 +1,5 @@
 //! Why a request went where it went: the last decisions of a pool.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -74,7 +73,9 @@ impl Decision {
 /// The last decisions.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    kept: VecDeque<Decision>,
+    /// At most `max`; where it is full, the oldest is at `oldest` and the next is written over it.
+    kept: Vec<Decision>,
+    oldest: usize,
     max: usize,
     /// Who is out, until somebody's state changes. Most often nobody is, and then it is nothing that
     /// decisions would have to share and count.
@@ -84,34 +85,88 @@ pub(crate) struct Decisions {
 impl Decisions {
     pub(crate) fn new(max: u32) -> Self {
         let max = max as usize;
-        Self { kept: VecDeque::with_capacity(max), max, out: None }
+        Self { kept: Vec::with_capacity(max), oldest: 0, max, out: None }
     }
 
     pub(crate) fn handle_max(&mut self, max: u32) {
         self.max = max as usize;
-        while self.kept.len() > self.max {
-            self.kept.pop_front();
-        }
+        self.kept.rotate_left(self.oldest);
+        self.oldest = 0;
+        self.kept.drain(..self.kept.len().saturating_sub(self.max));
     }
 
     pub(crate) const fn is_on(&self) -> bool {
         self.max > 0
     }
 
+    /// Written where it stays: there is one for every request.
+    #[inline]
     pub(crate) fn push(&mut self, decision: Decision) {
-        if self.kept.len() == self.max {
-            self.kept.pop_front();
+        if self.kept.len() < self.max {
+            return self.kept.push(decision);
         }
-        self.kept.push_back(decision);
+        if let Some(oldest) = self.kept.get_mut(self.oldest) {
+            *oldest = decision;
+            self.oldest = if self.oldest + 1 == self.max { 0 } else { self.oldest + 1 };
+        }
+    }
+
+    /// All, the oldest first.
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Decision> {
+        let (newer, older) = self.kept.split_at(self.oldest);
+        older.iter().chain(newer)
     }
 
     /// All about one request, the oldest first.
     pub(crate) fn of(&self, id: u64) -> impl Iterator<Item = &Decision> {
-        self.kept.iter().filter(move |decision| decision.id == id)
+        self.all().filter(move |decision| decision.id == id)
     }
 
     /// All, the latest first.
     pub(crate) fn latest(&self) -> impl Iterator<Item = &Decision> {
-        self.kept.iter().rev()
+        self.all().rev()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::disallowed_methods, reason = "a point to start from; nothing is compared")]
+    fn decision(id: u64) -> Decision {
+        Decision {
+            id,
+            at: Instant::now(),
+            decided: Decided::Returned,
+            schedule: Schedule::RoundRobin,
+            waited: Duration::ZERO,
+            queued: 0,
+            candidates: 0,
+            on_backup: false,
+            free: 0,
+            key: None,
+            out: None,
+        }
+    }
+
+    #[test]
+    fn the_last_decisions_are_kept_in_their_order_whatever_their_limit_becomes() {
+        let mut decisions = Decisions::new(3);
+        let (mut kept, mut next) = (Vec::new(), 0);
+        for max in [3, 5, 2, 0, 4, 1, 3] {
+            decisions.handle_max(max);
+            for added in 0..max + 2 {
+                kept.drain(..kept.len().saturating_sub(max as usize));
+                let shown: Vec<u64> = decisions.latest().map(|decision| decision.id).collect();
+                assert!(shown.iter().eq(kept.iter().rev()), "{added} added to {max}: {shown:?}");
+                decisions.push(decision(next));
+                kept.push(next);
+                next += 1;
+            }
+            kept.drain(..kept.len().saturating_sub(max as usize));
+        }
+        decisions.push(decision(next));
+        decisions.push(decision(next));
+        assert_eq!(decisions.of(next).count(), 2);
     }
 }

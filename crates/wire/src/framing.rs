@@ -262,6 +262,16 @@ pub fn envelope(framing: Framing, body: &[u8]) -> Result<Envelope, Unframable> {
 /// # Errors
 /// When the framing cannot carry this body; nothing is written then.
 pub fn encode(framing: Framing, body: &[u8], out: &mut Vec<u8>) -> Result<(), Unframable> {
+    // Most replies are lines, and short: making an envelope would be most of the work.
+    if matches!(framing, Framing::Lines | Framing::JsonRpc) {
+        if memchr(b'\n', body).is_some() {
+            return Err(Unframable::LineFeed);
+        }
+        out.reserve(body.len() + 1);
+        out.extend_from_slice(body);
+        out.push(b'\n');
+        return Ok(());
+    }
     let envelope = envelope(framing, body)?;
     out.reserve(envelope.head().len() + body.len() + envelope.tail().len());
     out.extend_from_slice(envelope.head());

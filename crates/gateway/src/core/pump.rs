@@ -10,7 +10,7 @@ use super::{Core, Waiting};
 use crate::exchanges::Move;
 use crate::outside::Outside;
 use crate::upward::Upward;
-use crate::workers::{Given, Workers};
+use crate::workers::Workers;
 
 impl Core {
     /// Carries out what the pools want, until none wants anything more.
@@ -107,10 +107,13 @@ impl Core {
         }
         served.counts.batches += u64::from(last);
         let request = exchange::Request { id, peer, body, at_us };
-        let given = Given { request, form, last };
-        self.with_workers(place, |workers, up| {
-            workers.dispatch(calls, worker, given, outside, up);
-        });
+        // With others of its batch behind it, it has only to be added to them.
+        let alone = if last { Some(request) } else { served.workers.add(worker, request) };
+        if let Some(request) = alone {
+            self.with_workers(place, |workers, up| {
+                workers.dispatch(calls, worker, (request, form), outside, up);
+            });
+        }
         if active(Plant::EarlyOk) {
             self.end(id, Outcome::Reply(Slice::from("ok")));
         }

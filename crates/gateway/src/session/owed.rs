@@ -43,10 +43,9 @@ struct Reply {
     /// Whose it is, while an outcome is waited for.
     request: Option<RequestId>,
     name: Name,
-    /// What came of it and is not written.
-    parts: VecDeque<Slice>,
-    /// Some part of it came before.
-    is_parted: bool,
+    /// What came of it and is not written; there once a part has come.
+    #[expect(clippy::box_collection, reason = "most have none, and each is moved when it leaves")]
+    parts: Option<Box<VecDeque<Slice>>>,
     outcome: Option<Outcome>,
 }
 
@@ -130,14 +129,7 @@ impl Owed {
     }
 
     fn add(&mut self, request: Option<RequestId>, name: Name, outcome: Option<Outcome>) {
-        self.replies.push_back(Reply {
-            number: self.next,
-            request,
-            name,
-            parts: VecDeque::new(),
-            is_parted: false,
-            outcome,
-        });
+        self.replies.push_back(Reply { number: self.next, request, name, parts: None, outcome });
         self.next += 1;
     }
 
@@ -169,7 +161,7 @@ impl Owed {
             | Delivery::Relayed(..) => return None,
         };
         // Beside others, or behind parts of its own.
-        let shares = self.held > 0 && (!self.in_order || reply.is_parted);
+        let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
         let over = if waits_for_turn && self.held + bytes > limits.held_max {
             Some(format!("replies that wait for their turn hold at most {} bytes", limits.held_max))
         } else if length > limits.send_max || shares && self.held + bytes > limits.send_max {
@@ -188,8 +180,7 @@ impl Owed {
             }
             (None, Delivery::Part(part)) => {
                 self.held += bytes;
-                reply.is_parted = true;
-                reply.parts.push_back(part);
+                reply.parts.get_or_insert_default().push_back(part);
             }
             (None, Delivery::End(outcome)) => {
                 self.held += bytes;
@@ -208,7 +199,7 @@ impl Owed {
         loop {
             let place = if self.in_order { 0 } else { self.changed_place()? };
             let reply = self.replies.get_mut(place)?;
-            if let Some(part) = reply.parts.pop_front() {
+            if let Some(part) = reply.parts.as_mut().and_then(|parts| parts.pop_front()) {
                 self.held -= part_size(&part);
                 return Some(Ready::Part(part));
             }
@@ -221,11 +212,15 @@ impl Owed {
                 }
                 continue;
             }
-            let Some(Reply { name, is_parted, outcome: Some(outcome), .. }) =
-                self.replies.remove(place)
-            else {
+            // Most often the first, which nobody has to be moved up for.
+            let taken = match place {
+                0 => self.replies.pop_front(),
+                _ => self.replies.remove(place),
+            };
+            let Some(Reply { name, parts, outcome: Some(outcome), .. }) = taken else {
                 return None;
             };
+            let is_parted = parts.is_some();
             self.held -= size(&outcome);
             // What ends a reply of parts without saying more, or answers a notification.
             let is_empty = matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
@@ -251,7 +246,7 @@ impl Owed {
 
     /// The request whose parts are being written: the only one that a worker should wait for.
     pub(super) fn streaming(&self) -> Option<RequestId> {
-        self.replies.front().filter(|reply| reply.is_parted)?.request
+        self.replies.front().filter(|reply| reply.parts.is_some())?.request
     }
 
     /// The request with this id of the client's own.

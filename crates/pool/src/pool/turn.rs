@@ -12,13 +12,29 @@ use crate::queue::{Facts, Lane};
 use crate::workers::{Move, State};
 
 impl<P: Payload> Pool<P> {
-    /// The time moves on to `now`: what has waited too long is refused before anything else.
-    pub(super) fn begin(&mut self, now: Instant) {
-        self.now = self.now.max(now);
+    /// The time moves on to `now`: what has waited too long is refused before anything else. True when
+    /// it does not, and all that followed from what happened at this moment before was done: then
+    /// nothing is due by itself.
+    pub(super) fn begin(&mut self, now: Instant) -> bool {
         self.is_changed = true;
+        if std::mem::take(&mut self.is_at_rest) && now <= self.now {
+            return true;
+        }
+        self.now = self.now.max(now);
         self.expire();
         self.forgive();
         self.balance();
+        false
+    }
+
+    /// Whether nothing follows from one more that waits for any worker, where nothing else was left
+    /// to be done: no slot is free, nobody is started or stopped by need, and it has time.
+    pub(super) fn is_all_taken(&self) -> bool {
+        !self.free.any()
+            && self.shared.is_none()
+            && self.is_settled()
+            && !self.sorry.is_on()
+            && !self.settings.queue.wait.is_zero()
     }
 
     /// Failures are forgiven when it is time to.
@@ -53,6 +69,7 @@ impl<P: Payload> Pool<P> {
             self.stop_idle();
         }
         self.rest();
+        self.is_at_rest = true;
     }
 
     /// No worker is ready, and the last ones failed in a row.

@@ -1,0 +1,67 @@
+//! The answers of a batch. Nearly all of them are replies to clients of this shard and are the end of
+//! their requests: those are counted together, and each is looked up once.
+
+use std::time::Instant;
+
+use exchange::{Cause, End, Outcome, Phase, RequestId};
+
+use super::{Core, ServedPool};
+use crate::exchanges::{Client, Delivery, Exchange, State};
+use crate::plan::Takes;
+
+/// Replies that are not counted yet, to requests that were received at the same moment.
+struct Tally {
+    received: Instant,
+    replies: u64,
+}
+
+impl Tally {
+    fn count(self, served: &mut ServedPool, now: Instant) {
+        let took = now.saturating_duration_since(self.received);
+        served.counts.count_all(End::new(Cause::Answered, Phase::Reply), took, self.replies);
+    }
+}
+
+/// Whether a reply is all that is left to be done of this exchange but to count it.
+fn ends_plainly(exchange: &Exchange) -> bool {
+    matches!(exchange.client, Client::Session { .. })
+        && matches!(exchange.state, State::Working(_))
+        && exchange.trail.is_none()
+        && exchange.parts.is_empty()
+}
+
+impl Core {
+    /// As [`Self::complete`] for each of them, in their order.
+    pub(super) fn complete_all(&mut self, place: usize, answers: Vec<(RequestId, Outcome)>) {
+        let served = &self.pools[place];
+        // Otherwise an answer says something of its worker, goes on to another pool, or is read.
+        let plain =
+            served.then.is_none() && !served.balance.judges && served.takes != Takes::Objects;
+        self.finished.reserve(answers.len());
+        let mut tally: Option<Tally> = None;
+        for (id, outcome) in answers {
+            let found = if plain && matches!(outcome, Outcome::Reply(_)) {
+                self.exchanges.close_if(id, ends_plainly)
+            } else {
+                None
+            };
+            let Some((client, received)) = found else {
+                self.complete(place, id, outcome);
+                continue;
+            };
+            match &mut tally {
+                Some(tally) if tally.received == received => tally.replies += 1,
+                _ => {
+                    let next = Tally { received, replies: 1 };
+                    if let Some(before) = tally.replace(next) {
+                        before.count(&mut self.pools[place], self.now);
+                    }
+                }
+            }
+            self.finished.push((client, Delivery::End(outcome)));
+        }
+        if let Some(last) = tally {
+            last.count(&mut self.pools[place], self.now);
+        }
+    }
+}
