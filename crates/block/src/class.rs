@@ -24,7 +24,10 @@ thread_local! {
 
 /// The class whose blocks hold `capacity` bytes, or none when that is too large to pool.
 fn class_of(capacity: usize) -> Option<usize> {
-    (0..CLASSES).find(|&class| capacity <= class_capacity(class))
+    // Two bits more of the last place are one class more.
+    let bits = usize::BITS - capacity.saturating_sub(1).leading_zeros();
+    let class = bits.saturating_sub(CAPACITY_MIN.trailing_zeros()).div_ceil(2) as usize;
+    (class < CLASSES).then_some(class)
 }
 
 const fn class_capacity(class: usize) -> usize {
@@ -74,7 +77,7 @@ pub(crate) fn give_back(bytes: UniqueArc<[u8]>) {
     // A thread that is ending has no pool any more; its memory goes back to the allocator.
     let _ = POOL.try_with(|pool| {
         let list = &mut pool.borrow_mut()[class];
-        if list.len() < POOLED_BYTES_MAX / length {
+        if list.len() < POOLED_BYTES_MAX >> length.trailing_zeros() {
             list.push(bytes);
         }
     });
@@ -86,6 +89,10 @@ mod tests {
 
     #[test]
     fn a_class_is_the_smallest_that_fits() {
+        for capacity in 0..=CAPACITY_POOLED_MAX + 1 {
+            let smallest = (0..CLASSES).find(|&class| capacity <= class_capacity(class));
+            assert_eq!(class_of(capacity), smallest, "{capacity}");
+        }
         assert_eq!(capacity_for(0), 64);
         assert_eq!(capacity_for(64), 64);
         assert_eq!(capacity_for(65), 256);

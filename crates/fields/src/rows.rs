@@ -138,6 +138,7 @@ struct Cells {
 const KINDS_A_WORD: usize = 32;
 
 impl Cells {
+    #[inline]
     fn push(&mut self, value: Value<'_>) -> Result<(), RowError> {
         let bytes = value.bytes_or_empty();
         if bytes.len() > ROWS_BYTES_MAX - self.bytes.len() {

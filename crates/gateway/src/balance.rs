@@ -157,7 +157,7 @@ impl Core {
         let free = if free.is_empty() { "nobody".to_owned() } else { free.join(" ") };
         let mut text = format!(
             "{ago:.3?} ago {what}; waited {:.3?}, {} others waited; schedule {}, {} candidates{}, free: {free}",
-            decision.waited,
+            decision.waited(),
             decision.queued,
             decision.schedule.word(),
             decision.candidates,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, Phase};
 use settings::{Configuration, Protocol};
@@ -184,7 +184,17 @@ pub(crate) struct PoolCounts {
     pub(crate) sorry: u64,
     pub(crate) passed_on: u64,
     pub(crate) request_time: Histogram,
-    pub(crate) queue_time: Histogram,
+    queue_time: Histogram,
+    queued: Queued,
+}
+
+/// Requests that were given to workers at one moment, after they had waited since another: rows of a
+/// batch most often came together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queued {
+    /// Since when, and up to when.
+    span: Option<(Instant, Instant)>,
+    count: u64,
 }
 
 const ENDS: usize = Cause::ALL.len() * Phase::ALL.len();
@@ -229,6 +239,23 @@ impl PoolCounts {
         self.ends.count(end_place(end), 1);
     }
 
+    /// A request that waited since `since` is given to a worker now.
+    #[inline]
+    pub(crate) fn count_queued(&mut self, since: Instant, now: Instant) {
+        if self.queued.span != Some((since, now)) {
+            self.record_queued();
+            self.queued.span = Some((since, now));
+        }
+        self.queued.count += 1;
+    }
+
+    fn record_queued(&mut self) {
+        let Queued { span, count } = std::mem::take(&mut self.queued);
+        if let Some((since, now)) = span {
+            self.queue_time.record_all(now.saturating_duration_since(since), count);
+        }
+    }
+
     /// So many requests that ended alike, and took as long from their receipt.
     pub(crate) fn count_all(&mut self, end: End, took: Duration, count: u64) {
         self.ends.count(end_place(end), count);
@@ -236,6 +263,7 @@ impl PoolCounts {
     }
 
     pub(crate) fn publish(&mut self, to: &PoolMetrics) {
+        self.record_queued();
         self.ends.publish(&to.ends);
         to.requests.set(self.requests);
         to.started.set(self.started);

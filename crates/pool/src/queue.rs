@@ -179,14 +179,23 @@ impl<P: Payload> Queue<P> {
         Some((waiting.entry.facts, waiting.entry.bytes))
     }
 
-    /// Bytes of the next of a lane, if any worker may be given it together with others. Whoever has
-    /// a key may belong to another worker.
-    pub(crate) fn next_joins(&self, lane: Lane) -> Option<usize> {
-        let Entry { bytes, facts, .. } = &self.at(self.first(lane)?).entry;
-        let free = facts.key.is_none() && facts.named.is_none() && facts.hash.is_none();
-        (lane != Lane::Common || free).then_some(*bytes)
+    /// The place of the next of a lane, and its bytes.
+    pub(crate) fn head(&self, lane: Lane) -> Option<(u32, usize)> {
+        let place = self.first(lane)?;
+        Some((place, self.at(place).entry.bytes))
     }
 
+    /// The same, if any worker may be given it together with others. Whoever has a key may belong to
+    /// another worker.
+    #[inline]
+    pub(crate) fn head_that_joins(&self, lane: Lane) -> Option<(u32, usize)> {
+        let place = self.first(lane)?;
+        let Entry { bytes, facts, .. } = &self.at(place).entry;
+        let free = facts.key.is_none() && facts.named.is_none() && facts.hash.is_none();
+        (lane != Lane::Common || free).then_some((place, *bytes))
+    }
+
+    #[inline]
     fn first(&self, lane: Lane) -> Option<u32> {
         match lane {
             Lane::Common => self.common.first(|place| self.at(place).entry.facts.since),
@@ -314,7 +323,9 @@ impl<P: Payload> Queue<P> {
         }
     }
 
-    fn take(&mut self, place: u32) -> (P, Facts) {
+    /// Takes out the request at a place in the order.
+    #[inline]
+    pub(crate) fn take(&mut self, place: u32) -> (P, Facts) {
         self.leave(place);
         self.order.remove(&mut self.links, place);
         let taken = &mut self.places[place as usize];

@@ -47,8 +47,8 @@ pub struct Decision {
     pub decided: Decided,
     /// The schedule in force.
     pub schedule: Schedule,
-    /// How long it had waited.
-    pub waited: Duration,
+    /// Since when it had waited.
+    pub since: Instant,
     /// How many others waited.
     pub queued: u32,
     /// Workers that take requests, free or not, of the set in use.
@@ -63,6 +63,29 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// One of which no more is known yet.
+    pub(crate) const fn blank(id: u64, at: Instant, decided: Decided, schedule: Schedule) -> Self {
+        Self {
+            id,
+            at,
+            decided,
+            schedule,
+            since: at,
+            queued: 0,
+            candidates: 0,
+            on_backup: false,
+            free: 0,
+            key: None,
+            out: None,
+        }
+    }
+
+    /// How long it had waited.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.at.saturating_duration_since(self.since)
+    }
+
     /// Who was out.
     #[must_use]
     pub fn out(&self) -> &[Out] {
@@ -99,16 +122,17 @@ impl Decisions {
         self.max > 0
     }
 
-    /// Written where it stays: there is one for every request.
+    /// The place of the next decision, in which the oldest may stand. There is a decision for every
+    /// request, so it is written where it stays. None where none are kept.
     #[inline]
-    pub(crate) fn push(&mut self, decision: Decision) {
+    pub(crate) fn next(&mut self, blank: impl FnOnce() -> Decision) -> Option<&mut Decision> {
         if self.kept.len() < self.max {
-            return self.kept.push(decision);
+            self.kept.push(blank());
+            return self.kept.last_mut();
         }
-        if let Some(oldest) = self.kept.get_mut(self.oldest) {
-            *oldest = decision;
-            self.oldest = if self.oldest + 1 == self.max { 0 } else { self.oldest + 1 };
-        }
+        let next = self.kept.get_mut(self.oldest)?;
+        self.oldest = if self.oldest + 1 == self.max { 0 } else { self.oldest + 1 };
+        Some(next)
     }
 
     /// All, the oldest first.
@@ -133,19 +157,13 @@ mod tests {
     use super::*;
 
     #[expect(clippy::disallowed_methods, reason = "a point to start from; nothing is compared")]
-    fn decision(id: u64) -> Decision {
-        Decision {
-            id,
-            at: Instant::now(),
-            decided: Decided::Returned,
-            schedule: Schedule::RoundRobin,
-            waited: Duration::ZERO,
-            queued: 0,
-            candidates: 0,
-            on_backup: false,
-            free: 0,
-            key: None,
-            out: None,
+    fn decision() -> Decision {
+        Decision::blank(0, Instant::now(), Decided::Returned, Schedule::RoundRobin)
+    }
+
+    fn push(decisions: &mut Decisions, id: u64) {
+        if let Some(next) = decisions.next(decision) {
+            next.id = id;
         }
     }
 
@@ -159,14 +177,14 @@ mod tests {
                 kept.drain(..kept.len().saturating_sub(max as usize));
                 let shown: Vec<u64> = decisions.latest().map(|decision| decision.id).collect();
                 assert!(shown.iter().eq(kept.iter().rev()), "{added} added to {max}: {shown:?}");
-                decisions.push(decision(next));
+                push(&mut decisions, next);
                 kept.push(next);
                 next += 1;
             }
             kept.drain(..kept.len().saturating_sub(max as usize));
         }
-        decisions.push(decision(next));
-        decisions.push(decision(next));
+        push(&mut decisions, next);
+        push(&mut decisions, next);
         assert_eq!(decisions.of(next).count(), 2);
     }
 }

@@ -49,12 +49,36 @@ impl Plain {
     /// assert!(!plain.push(&mut rows, br#"{"path":"\u002f","at":17}"#));
     /// ```
     pub fn push(&self, rows: &mut Rows, text: &[u8]) -> bool {
-        let mut found = [Value::Null; COLUMNS_MAX];
         let fits = text.len() <= BYTES_MAX && std::str::from_utf8(text).is_ok();
-        if !fits || self.read(text, &mut found).is_none() {
+        fits && (self.push_in_order(rows, text) || self.push_in_any_order(rows, text))
+    }
+
+    /// As [`Self::push`], of a record whose members come in the order of the columns, as those of one
+    /// writer most often do: each value goes to its cell as it is found.
+    fn push_in_order(&self, rows: &mut Rows, text: &[u8]) -> bool {
+        let Some(mut rest) = behind(text, b'{') else { return false };
+        let mut names = self.names.iter().enumerate();
+        let values = std::iter::from_fn(|| {
+            let (column, name) = names.next()?;
+            let at = if column == 0 { rest } else { behind(rest, b',')? };
+            let (value, next) = value(behind(blanks(at).strip_prefix(&**name)?, b':')?)?;
+            rest = next;
+            Some(value)
+        });
+        if rows.push(values).is_err() {
             return false;
         }
-        rows.push(found[..self.names.len()].iter().copied()).is_ok()
+        let ends = behind(rest, b'}').is_some_and(|rest| blanks(rest).is_empty());
+        if !ends {
+            rows.truncate(rows.len() - 1);
+        }
+        ends
+    }
+
+    fn push_in_any_order(&self, rows: &mut Rows, text: &[u8]) -> bool {
+        let mut found = [Value::Null; COLUMNS_MAX];
+        self.read(text, &mut found).is_some()
+            && rows.push(found[..self.names.len()].iter().copied()).is_ok()
     }
 
     /// Finds the value of each column. None when that is not all there is to `text`.
@@ -72,7 +96,7 @@ impl Plain {
             }
             seen |= 1 << column;
             rest = behind(&rest[self.names[column].len()..], b':')?;
-            (found[column], rest) = value(blanks(rest))?;
+            (found[column], rest) = value(rest)?;
         }
         blanks(behind(rest, b'}')?).is_empty().then_some(())
     }
@@ -88,23 +112,50 @@ impl Plain {
 }
 
 /// What is behind blanks and this byte.
+#[inline]
 fn behind(text: &[u8], byte: u8) -> Option<&[u8]> {
-    blanks(text).split_first().filter(|(first, _)| **first == byte).map(|(_, rest)| rest)
+    match blanks(text) {
+        [first, rest @ ..] if *first == byte => Some(rest),
+        _ => None,
+    }
 }
 
-/// What is behind blanks.
-fn blanks(mut text: &[u8]) -> &[u8] {
+/// What is behind blanks. Most often there are none, and no blank is above a space.
+#[inline]
+fn blanks(text: &[u8]) -> &[u8] {
+    match text.first() {
+        Some(..=b' ') => behind_blanks(text),
+        _ => text,
+    }
+}
+
+fn behind_blanks(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = text {
         text = rest;
     }
     text
 }
 
-/// The value at the beginning of `text`, if it is plain, and what is behind it.
+/// Bytes at which a plain text ends, or is none: the quote, the backslash, and controls.
+static STOPS: [bool; 256] = {
+    let mut stops = [false; 256];
+    let mut byte = 0;
+    while byte < b' ' as usize {
+        stops[byte] = true;
+        byte += 1;
+    }
+    stops[b'"' as usize] = true;
+    stops[b'\\' as usize] = true;
+    stops
+};
+
+/// The value behind blanks at the beginning of `text`, if it is plain, and what is behind it.
+#[inline]
 fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
+    let text = blanks(text);
     match text {
         [b'"', inner @ ..] => {
-            let end = inner.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
+            let end = inner.iter().position(|byte| STOPS[usize::from(*byte)])?;
             (inner[end] == b'"').then(|| (Value::Bytes(&inner[..end]), &inner[end + 1..]))
         }
         [b'-' | b'0'..=b'9', ..] => {
@@ -120,8 +171,11 @@ fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
 
 /// Bytes of the number at the beginning of `text` (RFC 8259, section 6).
 fn number(text: &[u8]) -> Option<usize> {
-    let digits = |from: usize| text[from..].iter().take_while(|it| it.is_ascii_digit()).count();
-    let at_least_one = |from: usize| Some(digits(from)).filter(|count| *count > 0);
+    let at_least_one = |from: usize| {
+        let rest = &text[from..];
+        let digits = rest.iter().position(|it| !it.is_ascii_digit()).unwrap_or(rest.len());
+        (digits > 0).then_some(digits)
+    };
     let mut at = usize::from(text.first() == Some(&b'-'));
     at += if text.get(at) == Some(&b'0') { 1 } else { at_least_one(at)? };
     if text.get(at) == Some(&b'.') {
@@ -209,6 +263,20 @@ mod tests {
         let (plain, mut rows) = plain();
         assert!(!plain.push(&mut rows, b"{\"id\":1,\"path\":\"\xff\",\"p\":1}"));
         assert!(rows.is_empty());
+    }
+
+    #[test]
+    fn a_record_that_is_not_plain_to_its_end_leaves_nothing_behind() {
+        let (plain, mut rows) = plain();
+        assert!(plain.push(&mut rows, br#"{"id":1,"path":"/a","p":null}"#));
+        let whole = r#"{"id":2,"path":"/b","p":3}"#;
+        for end in 0..whole.len() {
+            assert!(!plain.push(&mut rows, &whole.as_bytes()[..end]), "{end}");
+            assert_eq!((rows.len(), rows.value(0, 1)), (1, Some(Value::Bytes(b"/a"))));
+        }
+        assert!(!plain.push(&mut rows, format!("{whole},").as_bytes()));
+        assert!(plain.push(&mut rows, format!(" {whole} ").as_bytes()));
+        assert_eq!((rows.len(), rows.value(1, 2)), (2, Some(Value::Number(b"3"))));
     }
 
     #[test]

@@ -95,8 +95,8 @@ impl Core {
             Some(exchange) => {
                 exchange.step(Move::Dispatch(worker), self.now);
                 served.bind(worker, &exchange.client);
-                let waited = self.now.duration_since(exchange.stamps.admitted.unwrap_or(self.now));
-                served.counts.queue_time.record(waited);
+                let since = exchange.stamps.admitted.unwrap_or(self.now);
+                served.counts.count_queued(since, self.now);
             }
             // It was abandoned in this very turn, after its pool had decided: nobody is given it.
             // In a batch it is done for nobody.

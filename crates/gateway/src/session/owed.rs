@@ -162,36 +162,28 @@ impl Owed {
         };
         // Beside others, or behind parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
-        let over = if waits_for_turn && self.held + bytes > limits.held_max {
-            Some(format!("replies that wait for their turn hold at most {} bytes", limits.held_max))
-        } else if length > limits.send_max || shares && self.held + bytes > limits.send_max {
-            Some(format!("a client's output holds at most {} bytes", limits.send_max))
-        } else {
-            None
-        };
-        let mut told = None;
-        match (over, delivery) {
-            (Some(text), delivery) => {
-                let outcome = Outcome::ended(Cause::Reply, Phase::Reply, &text);
-                self.held += size(&outcome);
-                let more = matches!(delivery, Delivery::Part(_));
-                told = Some((reply.request.take().filter(|_| more), outcome.clone()));
-                reply.outcome = Some(outcome);
-            }
-            (None, Delivery::Part(part)) => {
-                self.held += bytes;
-                reply.parts.get_or_insert_default().push_back(part);
-            }
-            (None, Delivery::End(outcome)) => {
-                self.held += bytes;
+        let is_held_up = waits_for_turn && self.held + bytes > limits.held_max;
+        if is_held_up || length > limits.send_max || shares && self.held + bytes > limits.send_max {
+            let outcome = over(is_held_up, limits);
+            self.held += size(&outcome);
+            let more = matches!(delivery, Delivery::Part(_));
+            let told = (reply.request.take().filter(|_| more), outcome.clone());
+            reply.outcome = Some(outcome);
+            self.note(number);
+            return Some(told);
+        }
+        self.held += bytes;
+        match delivery {
+            Delivery::Part(part) => reply.parts.get_or_insert_default().push_back(part),
+            Delivery::End(outcome) => {
                 reply.request = None;
                 reply.outcome = Some(outcome);
             }
             // Those it left above.
-            (None, _) => {}
+            _ => {}
         }
         self.note(number);
-        told
+        None
     }
 
     /// What can be written next. It is written by whoever takes it.
@@ -260,6 +252,19 @@ impl Owed {
     pub(super) fn requests(&self) -> impl Iterator<Item = RequestId> {
         self.replies.iter().filter_map(|reply| reply.request)
     }
+}
+
+/// What stands for a reply that is over a limit: that of those that wait for their turn, or that of
+/// the whole output.
+#[cold]
+fn over(is_held_up: bool, limits: Limits) -> Outcome {
+    let Limits { held_max, send_max } = limits;
+    let text = if is_held_up {
+        format!("replies that wait for their turn hold at most {held_max} bytes")
+    } else {
+        format!("a client's output holds at most {send_max} bytes")
+    };
+    Outcome::ended(Cause::Reply, Phase::Reply, &text)
 }
 
 /// Bytes that a part keeps in memory. Empty ones are not for nothing.

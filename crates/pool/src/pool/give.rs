@@ -406,15 +406,15 @@ impl<P: Payload> Pool<P> {
         let gift = self.begin_batch(place, choice);
         let batch = self.settings.batch;
         let (mut rows, mut bytes) = (0, 0_usize);
-        let mut next = self.queue.next(lane).map(|(_, bytes)| bytes);
-        while let Some(more) = next {
-            let (payload, facts) = self.queue.pop(lane).expect("the lane has a next request");
+        let mut next = self.queue.head(lane);
+        while let Some((waiting, more)) = next {
+            let (payload, facts) = self.queue.take(waiting);
             rows += 1;
             bytes = bytes.saturating_add(more);
-            let fits = |next: &usize| bytes.saturating_add(*next) <= batch.bytes;
+            let fits = |next: &(u32, usize)| bytes.saturating_add(next.1) <= batch.bytes;
             next = None;
             if rows < batch.rows {
-                next = self.queue.next_joins(lane).filter(fits);
+                next = self.queue.head_that_joins(lane).filter(fits);
             }
             self.hand_over(&gift, payload, &facts, next.is_none());
         }
@@ -422,6 +422,7 @@ impl<P: Payload> Pool<P> {
     }
 
     /// A request goes to its worker.
+    #[inline]
     fn hand_over(&mut self, gift: &Gift, payload: P, facts: &Facts, last: bool) {
         let Gift { place, worker, choice, was_free } = *gift;
         self.bind(facts, place, worker);

@@ -1,7 +1,5 @@
 //! Keeps the reason of every decision.
 
-use std::time::Duration;
-
 use exchange::{Cause, WorkerId};
 
 use super::Pool;
@@ -52,19 +50,22 @@ impl<P: Payload> Pool<P> {
                 self.decisions.out.insert(out).clone()
             }
         };
-        self.decisions.push(Decision {
-            id: facts.id,
-            at: self.now,
-            decided,
-            schedule: self.settings.schedule,
-            waited: self.now.checked_duration_since(facts.since).unwrap_or(Duration::ZERO),
-            queued: self.queue.length(),
-            candidates: self.free.candidates(),
-            on_backup: self.free.is_on_backup(),
-            free,
-            key: facts.key.map(|key| key.hash()),
-            out,
-        });
+        let (at, schedule) = (self.now, self.settings.schedule);
+        let blank = || Decision::blank(facts.id, at, decided, schedule);
+        let Some(next) = self.decisions.next(blank) else { return };
+        next.id = facts.id;
+        next.at = at;
+        next.decided = decided;
+        next.schedule = schedule;
+        next.since = facts.since;
+        next.queued = self.queue.length();
+        next.candidates = self.free.candidates();
+        next.on_backup = self.free.is_on_backup();
+        next.free = free;
+        next.key = facts.key.map(|key| key.hash());
+        if out.is_some() || next.out.is_some() {
+            next.out = out;
+        }
     }
 
     /// Who can be given nothing new, and why.

@@ -63,6 +63,7 @@ impl Flows {
     }
 
     /// Whose turn it is; `since` says how long a request has waited.
+    #[inline]
     pub(super) fn first(&self, since: impl Fn(u32) -> Instant) -> Option<u32> {
         let mut used = self.used;
         if used.is_power_of_two() {
@@ -89,6 +90,7 @@ impl Flows {
     }
 
     /// Whose turn it is in a level in which somebody waits.
+    #[inline]
     fn head(&self, level: u32) -> u32 {
         let flow = self.levels[level as usize].ring.first();
         let flow = flow.expect("a level in use has a flow");
@@ -150,7 +152,7 @@ impl Flows {
                 }
             }
             self.vacant.push(flow);
-        } else if turn && ring.first() == Some(flow) {
+        } else if turn && ring.length() > 1 && ring.first() == Some(flow) {
             ring.remove(&mut self.rings, flow);
             ring.push_last(&mut self.rings, flow);
         }

@@ -536,7 +536,7 @@ fn why_tells_who_was_out_and_how_long_it_took() {
     let why: Vec<_> = port.pool.why(8).collect();
     let [decision] = why[..] else { panic!("{why:?}") };
     assert!(matches!(decision.decided, Decided::Given(worker, _) if worker.index() == 3));
-    assert_eq!((decision.waited, decision.candidates, decision.free), (ms(30), 1, 0b1100));
+    assert_eq!((decision.waited(), decision.candidates, decision.free), (ms(30), 1, 0b1100));
     let out: Vec<_> = decision.out().iter().map(|out| (out.name.as_deref(), out.why)).collect();
     let due = [(Some("a"), "down"), (Some("b"), "disabled"), (Some("c"), "weight 0")];
     assert_eq!(out, due);
