@@ -22,6 +22,8 @@ pub enum Plant {
     AskedTwice,
     /// A request that could be given to another server is not.
     GaveUp,
+    /// What a program that serves HTTP said before it ended is not read.
+    LastWords,
 }
 
 impl Plant {
@@ -31,6 +33,9 @@ impl Plant {
 
     /// All defects of what stands before servers.
     pub const HTTP: &[Self] = &[Self::KeptLink, Self::ShortBody, Self::AskedTwice, Self::GaveUp];
+
+    /// All defects of what keeps programs that serve HTTP.
+    pub const HOSTED: &[Self] = &[Self::LastWords];
 
     /// The name in `ROADSTEAD_PLANT`.
     #[must_use]
@@ -44,6 +49,7 @@ impl Plant {
             Self::ShortBody => "short-body",
             Self::AskedTwice => "asked-twice",
             Self::GaveUp => "gave-up",
+            Self::LastWords => "last-words",
         }
     }
 }

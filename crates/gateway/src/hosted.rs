@@ -15,6 +15,7 @@
 use std::time::Duration;
 
 use event::{Calls, StreamId, TimerId};
+use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Request, RequestId, WorkerId};
 
 use crate::core::Word;
@@ -36,9 +37,23 @@ use home::Homes;
 /// and its last words are told to whoever waited, and nobody is given to it meanwhile.
 const EXIT_WAIT: Duration = Duration::from_millis(100);
 
+/// How long nobody more is brought to a program whose backlog is full.
+const CROWDED: Duration = Duration::from_millis(5);
+/// The shortest time for which others may hold the connections of one that has ended.
+const GRACE_MIN: Duration = Duration::from_millis(20);
+
 /// What is told only once it is known whether the program ended.
 struct Lost {
     worker: WorkerId,
+    report: Upward,
+}
+
+/// One that has ended. What it said to the last may still stand in its connections.
+struct Departed {
+    worker: WorkerId,
+    /// How it ended, for those whom it did not answer.
+    text: String,
+    /// Its end, to be told.
     report: Upward,
 }
 
@@ -53,6 +68,11 @@ pub(crate) struct Hosted {
     births: Vec<Birth>,
     lost: Vec<Lost>,
     lost_timer: Option<TimerId>,
+    departed: Vec<Departed>,
+    departed_timer: Option<TimerId>,
+    crowded_timer: Option<TimerId>,
+    /// How long others may hold the connections of one that has ended.
+    grace: Duration,
 }
 
 impl Hosted {
@@ -60,18 +80,23 @@ impl Hosted {
         let HostedPlan { program, servers, socket } = plan;
         Self {
             place: 0,
+            grace: program.grace.max(GRACE_MIN),
             homes: Homes::new(socket, program.arguments.clone()),
             programs: Programs::new(pool, program),
             servers: Servers::new(pool, servers, None),
             births: Vec::new(),
             lost: Vec::new(),
             lost_timer: None,
+            departed: Vec::new(),
+            departed_timer: None,
+            crowded_timer: None,
         }
     }
 
     /// Programs that are started from now on are started so, and all are asked so.
     pub(crate) fn handle_plan(&mut self, plan: HostedPlan) {
         let HostedPlan { program, servers, socket } = plan;
+        self.grace = program.grace.max(GRACE_MIN);
         self.homes.handle_plan(socket, program.arguments.clone());
         self.programs.handle_plan(program);
         self.servers.handle_terms(servers);
@@ -109,7 +134,7 @@ impl Hosted {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        if self.births.iter().any(|birth| birth.worker == worker) {
+        if self.is_starting(worker) {
             return self.with_programs(calls, outside, up, |programs, calls, outside, up| {
                 programs.stop(calls, worker, outside, up);
             });
@@ -158,8 +183,12 @@ impl Hosted {
         });
     }
 
+    pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
+        self.births.iter().any(|birth| birth.worker == worker)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.programs.is_empty() && self.lost.is_empty()
+        self.programs.is_empty() && self.lost.is_empty() && self.departed.is_empty()
     }
 
     pub(crate) fn status(&self) -> Vec<WorkerStatus> {
@@ -210,6 +239,9 @@ impl Hosted {
     ) {
         let mut inner = Vec::new();
         act(&mut self.servers, calls, &mut inner);
+        if self.servers.is_crowded() {
+            self.crowded_timer.get_or_insert_with(|| calls.timer(calls.now() + CROWDED));
+        }
         self.heard_of_server(calls, worker, inner, outside, up);
     }
 
@@ -234,37 +266,63 @@ impl Hosted {
                 }
                 Upward::Ended { worker, .. } => {
                     self.born(calls, worker);
-                    self.bury(calls, worker, outside, up);
-                    up.push(report);
+                    self.depart(calls, worker, report, up);
                 }
                 report => up.push(report),
             }
         }
     }
 
-    /// The process is gone, and so is all that it had: how it ended is told with it.
-    fn bury(
+    /// The process is gone. What it said is read before its end is told, as long as a client takes it.
+    fn depart(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        outside: &mut Outside,
+        report: Upward,
         up: &mut Vec<Upward>,
     ) {
-        self.with_server(calls, worker, outside, up, |servers, calls, up| {
-            servers.vanish(calls, worker, up);
-        });
-        self.homes.leave(worker.index());
         let text =
             format!("worker {} ended ({})", self.programs.name(worker), self.programs.epitaph);
+        self.homes.leave(worker.index());
         let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
         self.lost = others;
         let of_it: Vec<Lost> = of_it;
-        for lost in of_it {
-            if let Upward::Answered { id, outcome } = lost.report {
-                let phase = outcome.end().phase;
-                let outcome = Outcome::ended(Cause::Died, phase, &text);
-                up.push(Upward::Answered { id, outcome });
-            }
+        up.extend(of_it.into_iter().map(|lost| told(lost.report, &text)));
+        let departed = Departed { worker, text, report };
+        if self.servers.load(worker.index()).0 == 0 || active(Plant::LastWords) {
+            return self.bury(calls, departed, up);
+        }
+        self.departed.push(departed);
+        let grace = self.grace;
+        self.departed_timer.get_or_insert_with(|| calls.timer(calls.now() + grace));
+    }
+
+    /// Nothing more comes of it.
+    fn bury(&mut self, calls: &mut Calls<'_>, departed: Departed, up: &mut Vec<Upward>) {
+        let Departed { worker, text, report } = departed;
+        let mut inner = Vec::new();
+        self.servers.vanish(calls, worker, &mut inner);
+        let inner = inner.into_iter().filter(|report| !matches!(report, Upward::Ended { .. }));
+        up.extend(inner.map(|report| told(report, &text)));
+        up.push(report);
+    }
+
+    /// Takes out one that has ended.
+    fn departed(&mut self, worker: WorkerId) -> Option<Departed> {
+        let found = self.departed.iter().position(|departed| departed.worker == worker)?;
+        Some(self.departed.swap_remove(found))
+    }
+
+    /// Whoever still holds connections of programs that have ended is not waited for, unless it is
+    /// our own client.
+    fn bury_all(&mut self, calls: &mut Calls<'_>, up: &mut Vec<Upward>) {
+        let (held, silent): (Vec<_>, Vec<_>) = std::mem::take(&mut self.departed)
+            .into_iter()
+            .partition(|departed| self.servers.is_held(calls, departed.worker));
+        self.departed = held;
+        silent.into_iter().for_each(|departed| self.bury(calls, departed, up));
+        if !self.departed.is_empty() {
+            self.departed_timer = Some(calls.timer(calls.now() + self.grace));
         }
     }
 
@@ -280,10 +338,16 @@ impl Hosted {
         for report in inner {
             match report {
                 Upward::Started { .. } => {}
-                Upward::Ended { worker, expected } => {
-                    self.programs.dismiss(calls, worker, expected, outside);
-                }
+                Upward::Ended { worker, expected } => match self.departed(worker) {
+                    Some(departed) => self.bury(calls, departed, up),
+                    None => self.programs.dismiss(calls, worker, expected, outside),
+                },
                 Upward::Answered { ref outcome, .. } if outcome.end().cause == Cause::Died => {
+                    let gone = self.departed.iter().find(|departed| departed.worker == worker);
+                    if let Some(departed) = gone {
+                        up.push(told(report, &departed.text));
+                        continue;
+                    }
                     died = true;
                     self.lose(calls, worker, report);
                 }
@@ -357,6 +421,22 @@ impl Hosted {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) -> bool {
+        if self.crowded_timer == Some(timer) {
+            calls.cancel_timer(timer);
+            self.crowded_timer = None;
+            while let Some(worker) = self.servers.next_crowded() {
+                self.with_server(calls, worker, outside, up, |servers, _, up| {
+                    servers.try_crowded(worker, up);
+                });
+            }
+            return true;
+        }
+        if self.departed_timer == Some(timer) {
+            calls.cancel_timer(timer);
+            self.departed_timer = None;
+            self.bury_all(calls, up);
+            return true;
+        }
         if self.lost_timer == Some(timer) {
             calls.cancel_timer(timer);
             self.lost_timer = None;
@@ -370,5 +450,16 @@ impl Hosted {
         self.with_programs(calls, outside, up, |programs, calls, outside, up| {
             programs.handle_timer(calls, timer, outside, up)
         })
+    }
+}
+
+/// The same, with the end of the program as its cause where that ended it.
+fn told(report: Upward, text: &str) -> Upward {
+    match report {
+        Upward::Answered { id, outcome } if outcome.end().cause == Cause::Died => {
+            let outcome = Outcome::ended(Cause::Died, outcome.end().phase, text);
+            Upward::Answered { id, outcome }
+        }
+        report => report,
     }
 }

@@ -12,7 +12,7 @@
 
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
-use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
+use exchange::{Outcome, Phase, Request, RequestId, Slice, WorkerId};
 
 use crate::core::Word;
 use crate::form::Form;
@@ -22,6 +22,7 @@ use crate::status::WorkerStatus;
 use crate::table::Table;
 use crate::upward::Upward;
 
+mod hosted;
 mod link;
 mod places;
 mod retry;
@@ -69,6 +70,10 @@ pub(crate) struct Servers {
     budget: Budget,
     /// Where other shards have links to them as well.
     room: Option<Room>,
+    /// Whose backlogs were full, once for each slot that stays taken for that.
+    crowded: Vec<WorkerId>,
+    /// That was said.
+    has_crowded: bool,
 }
 
 impl Servers {
@@ -82,6 +87,8 @@ impl Servers {
             of_request: Vec::new(),
             budget: Budget::new(),
             room,
+            crowded: Vec::new(),
+            has_crowded: false,
         }
     }
 
@@ -92,15 +99,6 @@ impl Servers {
 
     fn link(&mut self, id: LinkId) -> Option<&mut Link> {
         self.links.get_mut(id.index as usize, id.generation)
-    }
-
-    /// Whoever is at this place listens there, and is called so.
-    pub(crate) fn settle_at(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
-        let nowhere = || (event::Address::Unix(std::path::PathBuf::new()), String::new());
-        if self.plan.addresses.len() <= worker.index() {
-            self.plan.addresses.resize_with(worker.index() + 1, nowhere);
-        }
-        self.plan.addresses[worker.index()] = (address, shown.to_owned());
     }
 
     /// A server serves.
@@ -337,58 +335,6 @@ impl Servers {
             up.push(Upward::Answered { id: flight.id, outcome });
         }
         self.release(worker, false, up);
-    }
-
-    /// More connections wait to be accepted than the program asked for. It serves, and to try at once
-    /// again would be to try all the time.
-    fn crowd(&mut self, worker: WorkerId, flight: Option<link::Flight>, up: &mut Vec<Upward>) {
-        let text = format!(
-            "{} lets no more connections wait: lower `pipeline`, or raise its backlog",
-            self.address(worker)
-        );
-        if let Some(flight) = flight.filter(|flight| !flight.abandoned) {
-            let outcome = Outcome::ended(Cause::Unreached, Phase::Work, &text);
-            up.push(Upward::Answered { id: flight.id, outcome });
-        }
-        self.release(worker, false, up);
-    }
-
-    /// It gets no further request, and ends once what it has is answered.
-    pub(crate) fn dismiss(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        up: &mut Vec<Upward>,
-    ) {
-        self.retire(calls, worker, up);
-        self.try_end(worker, false, up);
-    }
-
-    /// It has gone: what it had goes back or ends.
-    pub(crate) fn vanish(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
-        self.retire(calls, worker, up);
-        for (index, generation) in self.links.ids() {
-            let id = LinkId { index, generation };
-            match self.link(id) {
-                Some(link) if link.worker == worker && link.flight.is_some() => {
-                    self.lose(calls, id, Fault::Ended, up);
-                }
-                Some(link) if link.worker == worker => self.close(calls, id),
-                _ => {}
-            }
-        }
-        self.try_end(worker, false, up);
-    }
-
-    /// Whose a link is.
-    pub(crate) fn worker_of(&mut self, id: LinkId) -> Option<WorkerId> {
-        self.link(id).map(|link| link.worker)
-    }
-
-    /// What whoever is at a place has in its hands, and what it has answered.
-    pub(crate) fn load(&self, place: usize) -> (usize, u64) {
-        let server = self.live.get(place).and_then(Option::as_ref);
-        server.map_or((0, 0), |server| (server.in_flight as usize, server.served))
     }
 
     fn address(&mut self, worker: WorkerId) -> String {

@@ -35,6 +35,8 @@ pub(crate) struct Left {
     /// Requests.
     pub(crate) cut: usize,
     pub(crate) streams: usize,
+    /// Places for programs to serve.
+    pub(crate) homes: usize,
 }
 
 impl Crew {
@@ -114,6 +116,10 @@ impl Crew {
         };
         self.left.cut += shard.result().cut;
         self.left.streams += turning.calls().streams();
+        let is_home = self.shared.lock().scenario.home == number;
+        if is_home {
+            self.left.homes = self.shared.lock().http.homes();
+        }
         Ok(())
     }
 

@@ -92,6 +92,11 @@ impl Flow {
         self.capacity.saturating_sub(self.bytes_in_transit + self.ready.len())
     }
 
+    /// Whether all that was put in has arrived.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.transit.is_empty()
+    }
+
     /// Bytes that can be taken out.
     pub(crate) fn ready(&self) -> usize {
         self.ready.len()

@@ -8,6 +8,7 @@
 //! pieces, and the ways to end a connection.
 
 pub(crate) mod check;
+pub(crate) mod hosts;
 mod message;
 pub(crate) mod plan;
 mod servers;
@@ -50,6 +51,9 @@ pub(crate) struct Http {
     early: BTreeSet<u64>,
     /// The system had no descriptor, or could not watch one more: nobody is to blame then.
     starved: bool,
+    /// The servers are programs of the gateway's own, and what became of them.
+    is_hosts: bool,
+    lives: hosts::Lives,
 }
 
 impl Http {
@@ -89,6 +93,8 @@ enum Then {
     GoOn,
     Close,
     Reset,
+    /// Its whole process ends.
+    Die,
 }
 
 #[derive(Debug)]
@@ -174,15 +180,19 @@ impl World {
             self.http.starved = true;
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
-        let Address::Internet(to) = to else { return Err(io::ErrorKind::NotFound.into()) };
-        let server = usize::from(to.port() - FIRST_PORT);
+        let server = match to {
+            Address::Internet(to) => usize::from(to.port() - FIRST_PORT),
+            Address::Unix(path) => hosts::server_at(path)?,
+        };
         let number = self.add_speaker(Role::Server(Link::new(server)), false);
         let connection = self.connection_of_speaker(number);
         let descriptor = self.net.descriptor(connection.descriptor);
         (descriptor.owned, descriptor.shard) = (true, shard);
         descriptor.connecting = Some(Connecting::Waits);
         self.note("the gateway connects: descriptor, server", connection.descriptor.0, server);
-        let delay = self.latency();
+        // A Unix socket is reached by the call itself.
+        let is_far = matches!(to, Address::Internet(_));
+        let delay = if is_far { self.latency() } else { Duration::ZERO };
         self.after(delay, Happening::Reach(self.http.speakers[number].connection));
         let number = u32::try_from(connection.descriptor.0).expect("a world has few descriptors");
         Ok(Fd::simulated(number))
@@ -196,6 +206,9 @@ impl World {
         }
         let number = far.number();
         let server = self.link(number).server;
+        if self.http.servers[server].host.is_some() {
+            return self.reach_host(id, number, server);
+        }
         match self.http.servers[server].mode {
             Mode::Silent => self.note("says nothing to a connect: server", server, 0),
             Mode::Refuses => {
@@ -236,6 +249,9 @@ impl World {
             speaker.called = None;
         }
         match (speaker.state, &speaker.role) {
+            (State::Away, Role::Server(link)) if link.accepted_at.is_some_and(|at| at <= now) => {
+                self.host_accepts(number);
+            }
             (State::Done, _) | (State::Away, Role::Server(_)) => return,
             (State::Away, Role::Visitor(_)) => self.visitor_comes(number),
             (State::There, _) => {}
@@ -298,6 +314,7 @@ impl World {
             Then::GoOn => {}
             Then::Close => self.speaker_closes(number),
             Then::Reset => self.speaker_resets(number),
+            Then::Die => self.host_dies_of(number),
         }
     }
 

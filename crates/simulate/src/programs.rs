@@ -1,22 +1,24 @@
-//! Programs on pipes, and the spawner that starts and stops them.
+//! Programs on pipes, and the spawner that starts and stops them. Those that serve HTTP do so in
+//! [`crate::http`]; here they have their process alone.
 //!
 //! A program reads lines and answers each with a line, in their order; its *nature* says where it
 //! goes wrong. What it was given and what it said is kept, for the checker: the answer to a
 //! program's n-th request is the n-th line that it said, whatever that is.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use gateway::Mail;
-use spawn::{Command, Exit, Pipes, Report, Spawn, StartError, Status, Stop};
+use spawn::{Exit, Pipes, Report, StartError, Status, Stop};
 use wire::{Decoder, Framing, Over};
 
 use crate::flow::{FlowId, Party};
 use crate::net::{DescriptorId, Kind};
-use crate::world::Happening;
-use crate::world::{Moment, Shared, World};
+use crate::world::{Happening, Moment, World};
+
+mod cradle;
+
+pub(crate) use cradle::Cradle;
 
 /// How a program behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,8 @@ enum Act {
     Exit,
     CloseOutput,
     CloseInput,
+    /// It listens on the socket that it was given.
+    Listen,
 }
 
 #[derive(Debug)]
@@ -124,113 +128,14 @@ pub(crate) struct Program {
     called: Option<Moment>,
     /// Requests until it goes wrong.
     patience: usize,
+    /// The server of HTTP that it is.
+    serves: Option<usize>,
     pipes: Option<Pipes>,
 }
 
 impl Program {
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.life, Life::Starting | Life::Running)
-    }
-}
-
-/// The spawner of a world.
-#[derive(Debug)]
-pub(crate) struct Cradle {
-    shared: Shared,
-    /// Whose programs it starts.
-    shard: usize,
-    /// A descriptor of the system; its copies stand for the simulated pipes.
-    placeholder: OwnedFd,
-}
-
-impl Cradle {
-    pub(crate) fn new(shared: Shared, shard: usize) -> std::io::Result<Self> {
-        Ok(Self { shared, shard, placeholder: File::open("/dev/null")?.into() })
-    }
-
-    fn stand_in(&self, world: &mut World, kind: Kind) -> Option<(OwnedFd, DescriptorId)> {
-        let fd = self.placeholder.try_clone().ok()?;
-        let id = world.net.add_descriptor(kind);
-        world.net.placeholders.insert(fd.as_raw_fd(), id);
-        Some((fd, id))
-    }
-}
-
-impl Spawn for Cradle {
-    fn start(&mut self, token: u64, _command: Command) {
-        let mut world = self.shared.lock();
-        let number = world.programs.len();
-        let capacity = world.scenario.pipe;
-        let program = Party::Program(number);
-        // Whoever holds the other end is known once there is a descriptor.
-        let nobody = Party::Gateway(DescriptorId(0));
-        let stdin = world.net.add_flow(nobody, program, capacity);
-        let stdout = world.net.add_flow(program, nobody, capacity);
-        let stderr = world.net.add_flow(program, nobody, capacity);
-        let ends = [Kind::PipeOut(stdin), Kind::PipeIn(stdout), Kind::PipeIn(stderr)];
-        let mut held = Vec::new();
-        for (kind, flow) in ends.into_iter().zip([stdin, stdout, stderr]) {
-            let Some((fd, id)) = self.stand_in(&mut world, kind) else { break };
-            let ours = Party::Gateway(id);
-            let flow = world.net.flow(flow);
-            if flow.reader == program {
-                flow.writer = ours;
-            } else {
-                flow.reader = ours;
-            }
-            held.push(fd);
-        }
-        let mut held = held.into_iter();
-        let pipes = match (held.next(), held.next(), held.next()) {
-            (Some(stdin), Some(stdout), Some(stderr)) => Some(Pipes { stdin, stdout, stderr }),
-            _ => None,
-        };
-        let nature = world.nature();
-        let patience = world.chance.below(12);
-        let delay = world.chance.time(Duration::from_micros(100), Duration::from_millis(20));
-        world.note("a program is started: program", number, 0);
-        world.tell(|| format!("program {number} will be {nature:?} after {patience} lines"));
-        world.programs.push(Program {
-            shard: self.shard,
-            token,
-            nature,
-            life: Life::Starting,
-            status: Status::Code(0),
-            killed_early: false,
-            stdin,
-            stdout,
-            stderr,
-            begun: Vec::new(),
-            heard: Vec::new(),
-            said: Vec::new(),
-            given: Vec::new(),
-            acts: VecDeque::new(),
-            unwritten: VecDeque::new(),
-            complaint: 0,
-            input_over: false,
-            called: None,
-            patience,
-            pipes,
-        });
-        world.after(delay, Happening::ProgramStarts(number));
-    }
-
-    fn home(&mut self, _how: spawn::Serves) -> std::io::Result<spawn::Home> {
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
-
-    fn resident(&self, _pid: u32) -> Option<u64> {
-        None
-    }
-
-    fn stop(&mut self, token: u64, how: Stop) {
-        let mut world = self.shared.lock();
-        let mine = |it: &Program| it.shard == self.shard && it.token == token;
-        let found = world.programs.iter().rposition(mine);
-        if let Some(number) = found {
-            let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(2));
-            world.after(delay, Happening::Signal(number, how));
-        }
     }
 }
 
@@ -248,7 +153,11 @@ impl World {
         let pipes = program.pipes.take();
         let Some(pipes) = pipes.filter(|_| !fails) else {
             program.life = Life::Reported;
+            let serves = program.serves;
             self.note("a program cannot be started: program", number, 0);
+            if let Some(server) = serves {
+                self.host_has_ended(server, Status::Lost);
+            }
             let error = StartError::NotFound { program: "worker".to_owned(), path: None };
             return self.post(shard, Mail::Program(Report::StartFailed { token, error }));
         };
@@ -262,6 +171,9 @@ impl World {
         if killed {
             return self.exit(number, Status::Signal(9));
         }
+        if self.programs[number].serves.is_some() {
+            return self.host_begins(number);
+        }
         if born_dead {
             let delay = self.chance.time(Duration::from_micros(10), Duration::from_millis(50));
             self.plan(number, delay, Act::Exit);
@@ -271,6 +183,37 @@ impl World {
             self.plan(number, delay, Act::Say(framed(self.scenario.framing, b"hello, I am ready")));
         }
         self.wake_program(number, Duration::ZERO);
+    }
+
+    /// One that serves HTTP has its process, and may listen some time.
+    fn host_begins(&mut self, number: usize) {
+        let nature = self.programs[number].nature;
+        if let Some(delay) = self.listens_after(nature) {
+            self.plan(number, delay, Act::Listen);
+        }
+        if self.chance.in_1000(300) {
+            self.plan(number, Duration::from_micros(10), Act::Say(b"serves\n".to_vec()));
+        }
+        match nature {
+            Nature::StillBorn => {
+                let longest =
+                    self.chance.pick(&[Duration::from_millis(50), Duration::from_secs(3)]);
+                let delay = self.chance.time(Duration::from_micros(10), longest);
+                self.plan(number, delay, Act::Exit);
+            }
+            Nature::Hides => self.plan(number, Duration::from_millis(1), Act::CloseOutput),
+            _ => {}
+        }
+        self.wake_program(number, Duration::ZERO);
+    }
+
+    /// Whether one that serves HTTP ends at this request.
+    pub(crate) fn program_quits(&mut self, number: usize) -> bool {
+        let program = &mut self.programs[number];
+        let leaves = matches!(program.nature, Nature::Quits | Nature::LeavesChild);
+        let wrong = program.patience == 0;
+        program.patience = program.patience.saturating_sub(1);
+        leaves && wrong
     }
 
     /// Lets a program do something later, behind what it will do before.
@@ -337,6 +280,10 @@ impl World {
                 self.end_flow(stdout);
             }
             Act::CloseInput => self.close_stdin(number),
+            Act::Listen => {
+                let serves = self.programs[number].serves;
+                serves.into_iter().for_each(|server| self.host_serves(server));
+            }
         }
     }
 
@@ -350,8 +297,9 @@ impl World {
 
     fn program_reads(&mut self, number: usize) {
         let stdin = self.programs[number].stdin;
+        let is_host = self.programs[number].serves.is_some();
         let flow = self.net.flow(stdin);
-        if flow.deaf {
+        if flow.deaf || is_host {
             return;
         }
         let (ready, ended) = (flow.ready(), flow.ended);
@@ -490,13 +438,17 @@ impl World {
     }
 
     /// It ends. Its pipes close, unless somebody it started holds them.
-    fn exit(&mut self, number: usize, status: Status) {
+    pub(crate) fn exit(&mut self, number: usize, status: Status) {
+        if self.programs[number].life != Life::Running {
+            return;
+        }
         self.note("a program exits: program", number, 0);
         let program = &mut self.programs[number];
         program.life = Life::Exited;
         program.status = status;
         program.acts.clear();
         program.unwritten.clear();
+        let serves = program.serves;
         let held = program.nature == Nature::LeavesChild && status != Status::Lost;
         let release = if held { Duration::from_secs(8) } else { Duration::ZERO };
         self.close_stdin(number);
@@ -504,6 +456,9 @@ impl World {
             self.after(release, Happening::PipesReleased(number));
         } else {
             self.release_pipes(number);
+        }
+        if let Some(server) = serves {
+            self.host_has_ended(server, status);
         }
         let delay = self.chance.time(Duration::from_micros(1), Duration::from_millis(10));
         self.after(delay, Happening::ProgramReported(number));

@@ -66,13 +66,15 @@ pub enum Job {
     Gateway,
     /// The gateway, with servers that speak HTTP behind it.
     Http,
+    /// The gateway, with programs of its own that serve HTTP behind it.
+    Hosts,
     /// The loop alone, under an owner that sends back what it gets.
     Echo,
 }
 
 impl Job {
     /// All of them.
-    pub const ALL: &[Self] = &[Self::Gateway, Self::Http, Self::Echo];
+    pub const ALL: &[Self] = &[Self::Gateway, Self::Http, Self::Hosts, Self::Echo];
 
     /// The variable that chooses it for a replay; none for the gateway's usual work.
     #[must_use]
@@ -80,6 +82,7 @@ impl Job {
         match self {
             Self::Gateway => None,
             Self::Http => Some("SIMULATE_HTTP"),
+            Self::Hosts => Some("SIMULATE_HOSTS"),
             Self::Echo => Some("SIMULATE_ECHO"),
         }
     }
@@ -93,9 +96,12 @@ impl Job {
                 let go = |shared: &Shared, turns: &mut u64| Run::new(shared, seed)?.go(turns);
                 run_with(options, go, check::check)
             }
-            Self::Http => {
+            Self::Http | Self::Hosts => {
                 let go = |shared: &Shared, turns: &mut u64| {
-                    shared.lock().turn_to_http();
+                    match self {
+                        Self::Hosts => shared.lock().turn_to_hosts(),
+                        _ => shared.lock().turn_to_http(),
+                    }
                     Run::new(shared, seed)?.go_before_servers(turns)
                 };
                 run_with(options, go, http::check::check)
@@ -383,7 +389,7 @@ impl Run {
         Ok(())
     }
 
-    fn expect_nothing(&self, Left { cut, streams }: Left) -> Result<(), String> {
+    fn expect_nothing(&self, Left { cut, streams, homes }: Left) -> Result<(), String> {
         let world = self.shared.lock();
         let alive = world.programs.iter().filter(|program| program.is_alive()).count();
         let threads = world.threads.running();
@@ -392,12 +398,12 @@ impl Run {
         let refuses = world.scenario.listeners.iter().any(|it| it.connections_max < 100);
         let checks = world.http.may_be_checks(&world.net);
         let left = if refuses { 0 } else { (streams + open).saturating_sub(2 * checks) };
-        if cut + alive + threads + left == 0 {
+        if cut + alive + threads + left + homes == 0 {
             return Ok(());
         }
         Err(format!(
             "a drain in good time leaves {cut} requests, {streams} streams, {alive} programs, \
-             {threads} threads, {open} descriptors"
+             {threads} threads, {open} descriptors, {homes} places to serve"
         ))
     }
 

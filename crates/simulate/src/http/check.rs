@@ -20,6 +20,9 @@ use crate::world::World;
 const TRIES_MAX: u32 = 3;
 const LOST_MAX: u32 = 15;
 
+/// Programs that must have ended too soon until a pool refuses what comes, as its rule says.
+const CLOSED_AFTER: u32 = 5;
+
 /// What went wrong with a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wrong {
@@ -44,7 +47,7 @@ struct Account {
 
 impl Account {
     fn of(http: &Http) -> Self {
-        let mut account = Self::default();
+        let mut account = Self { lost_links: http.lives.cut_short, ..Self::default() };
         for speaker in &http.speakers {
             if let Role::Server(link) = &speaker.role {
                 account.add(link);
@@ -89,7 +92,7 @@ impl Account {
     /// Why a request may have failed.
     fn excuses(&self, http: &Http, ask: Ask) -> bool {
         let wrong = self.requests.get(&ask.id).copied().unwrap_or_default();
-        let nobody = !http.servers.iter().any(|server| server.steady);
+        let nobody = !http.is_hosts && !http.servers.iter().any(|server| server.steady);
         let often = wrong.lost >= TRIES_MAX || self.lost > LOST_MAX;
         nobody
             || http.starved
@@ -175,7 +178,10 @@ fn failure(
         };
         *ends.entry(word).or_default() += 1;
         let out = http.may_be_out && account.lost_links > 0;
-        let sorry = reply.is_some_and(|reply| reply.status == 503) && (http.may_be_sorry || out);
+        // A pool whose programs end again and again says so at once.
+        let closed = http.lives.cut_short >= CLOSED_AFTER;
+        let refusal = reply.is_some_and(|reply| reply.status == 503);
+        let sorry = refusal && (http.may_be_sorry || out || closed);
         // A reset may destroy what was said before: here answers that it had not read.
         let after = visitor.asks.get(place + 1..visitor.begun).unwrap_or_default();
         let cut_off = |it: &Ask| it.manner.is_old() && account.excuses(http, *it);

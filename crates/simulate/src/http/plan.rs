@@ -1,7 +1,9 @@
-//! The worlds in which the gateway stands before servers: their configuration, and who lives there.
+//! The worlds in which the gateway stands before servers, or programs that serve: their
+//! configuration, and who lives there.
 
 use std::time::Duration;
 
+use super::hosts::{Lives, START_MAX};
 use super::servers::{Mode, Server};
 use super::{FIRST_PORT, Role, State};
 use crate::scenario::{Finish, ListenerFacts};
@@ -25,30 +27,71 @@ impl World {
         let steady = self.scenario.trouble == 0 || self.chance.in_1000(700);
         for place in 0..servers {
             let steady = self.scenario.trouble == 0 || (steady && place == 0);
-            self.http.servers.push(Server { mode: Mode::Serves, steady });
+            self.http.servers.push(Server { mode: Mode::Serves, steady, host: None });
         }
         let addresses: Vec<String> = (0..servers)
             .map(|place| format!("\"127.0.0.1:{}\"", usize::from(FIRST_PORT) + place))
             .collect();
-        let aside = self.scenario.aside();
         self.http.slots = self.chance.pick(&[1, 2, 5, 1000]);
         let health = self.chance.pick(&HEALTH);
         self.http.is_checked = health.contains("check");
         self.http.may_be_out = self.http.is_checked || health.contains("errors");
+        let pool = format!(
+            "servers = [{}]\nconnect = \"2s\"\ndeadline = \"20s\"\nbetween = \"20s\"\nkeep = \"{}\"\n\
+             server_requests_max = {}\n{health}",
+            addresses.join(", "),
+            self.chance.pick(&["30ms", "60s"]),
+            self.http.slots,
+        );
+        self.stand_before(&pool);
+    }
+
+    /// Makes this world one of programs that serve HTTP.
+    pub(crate) fn turn_to_hosts(&mut self) {
+        self.http.slots = self.chance.pick(&[1, 2, 5, 64]);
+        self.http.lives = Lives::of_hosts(self.chance.pick(&[1, 5, 128, 128]));
+        let (min, more) = (self.chance.between(1, 3), self.chance.below(3));
+        let health = self.chance.pick(&["", "", "health = { errors = 3, eject = \"500ms\" }\n"]);
+        self.http.may_be_out = !health.is_empty();
+        let recycle = self.chance.pick(&[
+            "",
+            "recycle = { requests = 2, jitter = 50, share = 100 }\n",
+            "recycle = { requests = 7, jitter = 0, share = 50 }\n",
+            "recycle = { age = \"1s\", share = 50 }\n",
+        ]);
+        let pool = format!(
+            "program = [\"app\", \"{{socket}}\", \"{{port}}\"]\nframing = \"http\"\nsocket = \"{}\"\n\
+             pipeline = {}\nstart_timeout = \"{}s\"\ngrace = \"{}ms\"\nsettle = \"{}ms\"\n\
+             workers = {{ min = {min}, max = {}, spare = {}, idle = \"{}ms\", grow_after = \"{}ms\" }}\n\
+             deadline = \"{}s\"\n{recycle}{health}",
+            self.chance.pick(&["inherited", "inherited", "path", "port"]),
+            self.http.slots,
+            START_MAX.as_secs(),
+            self.chance.pick(&[50, 500, 2000]),
+            self.chance.pick(&[0, 100, 1000]),
+            min + more,
+            more.min(1),
+            self.chance.pick(&[100, 2000, 30_000]),
+            self.chance.pick(&[1, 10, 100]),
+            self.chance.pick(&[4, 20]),
+        );
+        self.stand_before(&pool);
+        self.http.is_hosts = true;
+    }
+
+    /// Lets visitors come to a pool of such workers.
+    fn stand_before(&mut self, workers: &str) {
+        let aside = self.scenario.aside();
         self.http.may_be_sorry = self.chance.in_1000(250);
         let queue = if self.http.may_be_sorry { 2 } else { 10_000 };
         let sorry = if self.http.may_be_sorry { SORRY } else { "" };
         self.scenario.text = format!(
             "[daemon]\ndrain = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
              protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"60s\"\nwrite_stall = \"60s\"\n\
-             send_max = {}\n{aside}\n[pool.web]\nservers = [{}]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
-             between = \"20s\"\nkeep = \"{}\"\nqueue = {{ length = {queue}, wait = \"90s\" }}\n\
-             schedule = \"{}\"\nserver_requests_max = {}\n{health}{sorry}",
+             send_max = {}\n{aside}\n[pool.web]\n{workers}{sorry}\
+             queue = {{ length = {queue}, wait = \"90s\" }}\nschedule = \"{}\"\n",
             self.chance.pick(&[64 << 10, 1 << 20]),
-            addresses.join(", "),
-            self.chance.pick(&["30ms", "60s"]),
             self.chance.pick(&["round-robin", "least-outstanding"]),
-            self.http.slots,
         );
         self.scenario.finish = Finish::Calm;
         self.scenario.drain = Duration::from_secs(60);
@@ -75,7 +118,12 @@ impl World {
             let after = self.chance.time(Duration::from_millis(1), Duration::from_secs(10));
             self.after(after, Happening::Cut);
         }
-        for server in 0..self.http.servers.len() {
+        if self.http.is_hosts && self.scenario.keeper_lost {
+            let after = self.chance.time(Duration::from_millis(1), Duration::from_secs(10));
+            self.after(after, Happening::KeeperLost);
+        }
+        let servers = if self.http.is_hosts { 0 } else { self.http.servers.len() };
+        for server in 0..servers {
             let after = self.chance.time(Duration::from_millis(1), Duration::from_secs(3));
             self.after(after, Happening::ServerTurns(server));
         }
@@ -83,7 +131,7 @@ impl World {
 
     /// From now on everybody is well, and one who comes must be answered: gives its number.
     pub(crate) fn visit_calmly(&mut self) -> usize {
-        for server in &mut self.http.servers {
+        for server in self.http.servers.iter_mut().filter(|server| server.host.is_none()) {
             server.mode = Mode::Serves;
         }
         self.add_visitor(Duration::from_millis(1), true)

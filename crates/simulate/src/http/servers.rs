@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::hosts::Host;
 use super::message::{self, Request};
 use super::{Role, State, Then, body_of};
 use crate::world::{Happening, Moment, World};
@@ -19,6 +20,8 @@ pub(super) struct Server {
     pub(super) mode: Mode,
     /// It is never but there.
     pub(super) steady: bool,
+    /// It is a program of the gateway's own.
+    pub(super) host: Option<Host>,
 }
 
 /// The request of this number is the gateway's own, which looks whether a server is well.
@@ -52,6 +55,10 @@ enum Deed {
     Garbage,
     /// It has answered; the rest of the body is to come.
     ReadOn,
+    /// It says a part of the reply, or nothing of it, and its process ends.
+    Die,
+    /// It answers, and its process ends.
+    AnswerAndDie,
 }
 
 /// The request that it works on.
@@ -71,12 +78,16 @@ pub(super) struct Link {
     pub(super) answers: usize,
     pub(super) fault: Option<Fault>,
     turn: Option<Turn>,
+    /// It waits in the backlog of a program, to be accepted then.
+    pub(super) accepted_at: Option<Moment>,
     /// The request that it works on is the gateway's own.
     is_check: bool,
     /// With nothing to do, it closes then.
     closes_at: Option<Moment>,
     /// It will say nothing any more.
     mute: bool,
+    /// Its last reply ends with the connection.
+    pub(super) until_close: bool,
 }
 
 impl Link {
@@ -87,10 +98,26 @@ impl Link {
             answers: 0,
             fault: None,
             turn: None,
+            accepted_at: None,
             is_check: false,
             closes_at: None,
             mute: false,
+            until_close: false,
         }
+    }
+
+    /// Whether it has a request in its hands.
+    pub(super) const fn works(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Whether all that it was given are whole requests.
+    fn is_between(&self) -> bool {
+        let mut rest = &self.given[..];
+        while let Ok(Some(Request { whole: Some((_, used)), .. })) = message::request(rest) {
+            rest = &rest[used..];
+        }
+        rest.is_empty()
     }
 
     /// Something went wrong; what went wrong first counts, unless it was cut.
@@ -112,8 +139,14 @@ const GARBAGE: [&[u8]; 5] = [
 impl World {
     /// The gateway's kernel took bytes for a server.
     pub(crate) fn speaker_is_given(&mut self, number: usize, bytes: &[u8]) {
-        if let Role::Server(link) = &mut self.http.speakers[number].role {
-            link.given.extend_from_slice(bytes);
+        let Role::Server(link) = &mut self.http.speakers[number].role else { return };
+        let host = self.http.servers.get(link.server).and_then(|server| server.host.as_ref());
+        let late = host.is_some_and(Host::is_left) && link.is_between();
+        link.given.extend_from_slice(bytes);
+        if late {
+            self.violation(format!(
+                "speaker {number} is asked though its program is known to be gone"
+            ));
         }
     }
 
@@ -161,7 +194,8 @@ impl World {
             self.call_speaker(number, at);
             return false;
         }
-        if request.whole.is_none() && matches!(deed, Deed::Answer | Deed::ReadOn) {
+        let waits = matches!(deed, Deed::Answer | Deed::AnswerAndDie | Deed::ReadOn);
+        if request.whole.is_none() && waits {
             return false;
         }
         self.server_does(number, deed, request);
@@ -172,8 +206,11 @@ impl World {
         let bad = self.scenario.trouble > 0
             && !self.calm
             && self.chance.in_1000(self.scenario.faulty_programs);
+        let server = self.link(number).server;
+        let dies = self.host_is_to_die(server);
         let early = request.is_post && self.chance.in_1000(if request.expects { 300 } else { 100 });
         let deed = match () {
+            () if dies => self.chance.pick(&[Deed::Die, Deed::AnswerAndDie]),
             () if bad => self.chance.pick(&[
                 Deed::CloseUnanswered,
                 Deed::ResetUnanswered,
@@ -195,7 +232,6 @@ impl World {
         link.turn = Some(Turn { deed, at });
         link.closes_at = None;
         link.is_check = request.id == CHECK;
-        let server = link.server;
         self.count_requests(server);
     }
 
@@ -228,29 +264,40 @@ impl World {
             }
         }
         let blame = match deed {
-            Deed::Answer | Deed::AnswerEarly => return self.server_answers(number, request),
+            Deed::Answer | Deed::AnswerEarly => {
+                return self.server_answers(number, request, Then::GoOn);
+            }
+            Deed::AnswerAndDie => return self.server_answers(number, request, Then::Die),
             Deed::ReadOn => {
                 let used = request.whole.map_or(0, |(_, used)| used);
                 self.http.speakers[number].read += used;
                 return self.link(number).turn = None;
             }
             Deed::CloseUnanswered | Deed::ResetUnanswered => Fault::Before,
-            Deed::Truncate | Deed::ResetWithin | Deed::Stall | Deed::Garbage => Fault::Within,
+            Deed::Truncate | Deed::ResetWithin | Deed::Stall | Deed::Garbage | Deed::Die => {
+                Fault::Within
+            }
         };
-        self.link(number).blame(blame);
         self.link(number).mute = true;
         let (mut reply, closes) = self.reply_to(&request);
+        self.link(number).until_close = closes;
         match deed {
+            // Where its end is that of the connection, nobody could tell that it was cut off.
+            Deed::Die if closes => reply.clear(),
+            Deed::Die => reply.truncate(self.chance.below(reply.len() + 1)),
             Deed::CloseUnanswered | Deed::ResetUnanswered => reply.clear(),
             Deed::Garbage => reply = self.chance.pick(&GARBAGE).to_vec(),
             Deed::Stall => reply.truncate(self.chance.below(reply.len())),
             _ => reply.truncate(self.chance.between(1, reply.len() - 1)),
         }
+        let nothing = deed == Deed::Die && reply.is_empty();
+        self.link(number).blame(if nothing { Fault::Before } else { blame });
         // Where the end of a reply is that of its connection, only a reset tells that it was cut off.
         let then = match deed {
             Deed::Truncate if closes => Then::Reset,
             Deed::CloseUnanswered | Deed::Truncate => Then::Close,
             Deed::ResetUnanswered | Deed::ResetWithin => Then::Reset,
+            Deed::Die => Then::Die,
             _ => Then::GoOn,
         };
         let speaker = &mut self.http.speakers[number];
@@ -258,10 +305,12 @@ impl World {
         speaker.then = then;
     }
 
-    fn server_answers(&mut self, number: usize, request: Request) {
+    fn server_answers(&mut self, number: usize, request: Request, then: Then) {
         let (reply, until_close) = self.reply_to(&request);
+        self.link(number).until_close = until_close;
         let is_whole = request.whole.is_some();
-        let closes = until_close || (is_whole && self.chance.in_1000(100));
+        let dies = then == Then::Die;
+        let closes = !dies && (until_close || (is_whole && self.chance.in_1000(100)));
         if !is_whole {
             self.http.early.insert(request.id);
         }
@@ -270,15 +319,15 @@ impl World {
         if let Some((_, used)) = request.whole {
             speaker.read += used;
         }
-        if closes {
-            speaker.then = Then::Close;
+        if closes || dies {
+            speaker.then = if dies { then } else { Then::Close };
         }
         let idle = self.chance.time(Duration::from_millis(1), Duration::from_secs(2));
         let closes_idle = self.fault(300);
         let at = self.now + idle;
         let link = self.link(number);
         link.answers += 1;
-        link.mute = closes;
+        link.mute = closes || dies;
         link.turn = (!is_whole).then_some(Turn { deed: Deed::ReadOn, at: Moment::ZERO });
         if closes {
             // What was given to it behind its last reply is lost with it, and so may that reply be

@@ -8,6 +8,7 @@
 //! | `SIMULATE_SHARDS` | loops of the gateway, where it is replayed |
 //! | `SIMULATE_ECHO` | `replay_of_a_seed` runs the loop alone |
 //! | `SIMULATE_HTTP` | `replay_of_a_seed` runs the gateway before servers |
+//! | `SIMULATE_HOSTS` | `replay_of_a_seed` runs the gateway before programs that serve HTTP |
 //! | `SIMULATE_FIRST` | stop at the first world in which somebody is wronged |
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
@@ -139,20 +140,31 @@ const ANSWERS: [&str; 5] = ["200", "502", "503", "504", "cut off"];
 /// They take more time than the others, for their bodies are long.
 const HTTP_SEEDS: Range<u64> = 0..1500;
 
+const HOSTS_SEEDS: Range<u64> = 0..1000;
+
 #[test]
 fn nobody_gets_another_body_or_fails_without_need_in_any_world() {
+    before_http(&HTTP_SEEDS, Job::Http);
+}
+
+#[test]
+fn nobody_gets_another_body_or_fails_without_need_before_programs_in_any_world() {
+    before_http(&HOSTS_SEEDS, Job::Hosts);
+}
+
+fn before_http(usual: &Range<u64>, job: Job) {
     let plant = plant();
-    let seeds = seeds(&HTTP_SEEDS);
+    let seeds = seeds(usual);
     let begun = Instant::now();
     let first = std::env::var("SIMULATE_FIRST").is_ok();
-    let reports = run_all(seeds.clone(), 1, plant, first, Job::Http);
+    let reports = run_all(seeds.clone(), 1, plant, first, job);
     let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
     for (end, count) in reports.iter().flat_map(|report| &report.ends) {
         *ends.entry(end).or_default() += count;
     }
-    println!("{} worlds with servers in {:.1?}: {ends:?}", reports.len(), begun.elapsed());
-    let failed = tell(&reports, 1, plant, Job::Http);
-    if seeds == HTTP_SEEDS && plant.is_none() && failed.is_empty() {
+    println!("{} worlds of {job:?} in {:.1?}: {ends:?}", reports.len(), begun.elapsed());
+    let failed = tell(&reports, 1, plant, job);
+    if seeds == *usual && plant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ANSWERS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
     }
@@ -170,6 +182,11 @@ fn nobody_is_wronged_by_several_shards_in_any_world() {
 #[test]
 fn nobody_is_wronged_by_several_shards_before_servers_in_any_world() {
     several_shards(Job::Http);
+}
+
+#[test]
+fn nobody_is_wronged_by_several_shards_before_programs_that_serve_in_any_world() {
+    several_shards(Job::Hosts);
 }
 
 fn several_shards(job: Job) {

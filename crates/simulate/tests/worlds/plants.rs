@@ -10,6 +10,7 @@
 //! | `short-body` | a body that was cut off is not told as whole |
 //! | `asked-twice` | what may have an effect is given to one server |
 //! | `gave-up` | no request fails that need not |
+//! | `last-words` | what a program said before it ended is read |
 //! | `lost-edge` | what arrived is read, also when the kernel tells it once |
 //! | `lost-room` | output leaves once there is room again |
 //! | `stale-token` | a report of what was closed is nobody's |
@@ -43,6 +44,8 @@ fn found(plant: Plant, shards: usize) {
     println!("{:<18} {}", "", replay(options, Job::Gateway));
 }
 
+const HOSTED: &str = "nobody_gets_another_body_or_fails_without_need_before_programs_in_any_world";
+
 /// These are chosen for a whole process, so each is looked for by one of its own.
 #[test]
 fn defects_of_the_data_plane_are_found() {
@@ -51,6 +54,8 @@ fn defects_of_the_data_plane_are_found() {
     let gateway = gateway.map(|plant| (plant, "nobody_is_wronged_in_any_world"));
     let http =
         http.map(|plant| (plant, "nobody_gets_another_body_or_fails_without_need_in_any_world"));
+    let hosted = exchange::plant::Plant::HOSTED.iter();
+    let hosted = hosted.map(|plant| (plant, HOSTED));
     // Replies that come from another shard.
     let several = [
         (&exchange::plant::Plant::StaleId, "nobody_is_wronged_by_several_shards_in_any_world"),
@@ -59,7 +64,7 @@ fn defects_of_the_data_plane_are_found() {
             "nobody_is_wronged_by_several_shards_before_servers_in_any_world",
         ),
     ];
-    for (plant, worlds) in gateway.chain(http).chain(several) {
+    for (plant, worlds) in gateway.chain(http).chain(hosted).chain(several) {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", worlds, "--nocapture"])
             .env("ROADSTEAD_PLANT", plant.word())

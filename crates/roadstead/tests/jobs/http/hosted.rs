@@ -1,7 +1,7 @@
 //! Programs that serve HTTP on a socket that they are given.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,6 +13,7 @@ use crate::daemon::{BINARY, Daemon, folder, is_alive, processes_with, read_log, 
 const SERVER: &str = r#"
 import http.server, os, socket, socketserver, sys, threading, time
 both = threading.Barrier(2)
+ill = threading.Event()
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
@@ -27,6 +28,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(600)
         if self.path == "/slow":
             time.sleep(0.5)
+        if self.path == "/nap":
+            time.sleep(0.02)
+        if self.path == "/fall-ill":
+            ill.set()
+        if self.path == "/leave":
+            os.unlink(sys.argv[1])
+        if self.path == "/health" and ill.is_set():
+            self.send_response(503)
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        if self.path == "/last-words":
+            self.send_response(200)
+            self.send_header("Content-Length", "12000000")
+            self.end_headers()
+            self.wfile.write(b"x" * 12000000)
+            os._exit(0)
         if self.path == "/both":
             both.wait()
         body = f"{self.command} {self.path} {os.getpid()} ".encode() + asked
@@ -45,7 +62,7 @@ elif "ROADSTEAD_SOCKET" in env:
     server.socket = socket.socket(socket.AF_UNIX)
     server.socket.bind(sys.argv[1])
     assert sys.argv[1] == env["ROADSTEAD_SOCKET"]
-    server.socket.listen()
+    server.socket.listen(int(env.get("BACKLOG", 128)))
 else:
     assert sys.argv[1] == "at " + env["PORT"]
     server.server_address = ("127.0.0.1", int(env["PORT"]))
@@ -55,6 +72,9 @@ else:
 print("serves", flush=True)
 server.serve_forever()
 "#;
+
+/// Bytes of the body of `/last-words`: more than lies between a program and a client that reads nothing.
+const LAST_WORDS: usize = 12_000_000;
 
 /// A pool of such programs.
 fn pool(more: &str) -> String {
@@ -300,4 +320,37 @@ fn run_serves_a_program_that_serves_http() {
     }
     let out = Command::new(BINARY).args(["run", "--serves", "--", "cat"]).output().unwrap();
     assert_eq!(out.status.code(), Some(2), "it needs --http");
+}
+
+#[test]
+fn what_one_said_before_it_ended_reaches_a_client_that_takes_it_late() {
+    let (_folder, daemon) = serve_pool("", &pool("workers = 1\ngrace = \"100ms\""));
+    let first = answered_by(&get(&daemon, "/"));
+    let mut client = connect(&daemon);
+    write!(client, "GET /last-words HTTP/1.1\r\n{CLOSE}").unwrap();
+    let (mut said, mut block) = (Vec::new(), vec![0; 64 << 10]);
+    while is_alive(first) {
+        match client.read(&mut block).unwrap() {
+            0 => break,
+            count => said.extend_from_slice(&block[..count]),
+        }
+    }
+    until("another serves", || status(&get(&daemon, "/")) == "200");
+    client.read_to_end(&mut said).unwrap();
+    let head = said.windows(4).position(|part| part == b"\r\n\r\n").unwrap();
+    assert_eq!(said.len() - head - 4, LAST_WORDS, "all of it");
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn more_connections_than_its_backlog_takes_wait_in_the_queue() {
+    let settings = "workers = 1\nsocket = \"path\"\npipeline = 64\nenv = { BACKLOG = \"0\" }";
+    let (_folder, daemon) = serve_pool("", &pool(settings));
+    answered_by(&get(&daemon, "/"));
+    std::thread::scope(|scope| {
+        let ask = || answered_by(&get(&daemon, "/nap"));
+        let threads: Vec<_> = (0..48).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().for_each(|thread| drop(thread.join().unwrap()));
+    });
+    assert!(daemon.stop().success());
 }

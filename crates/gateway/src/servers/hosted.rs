@@ -1,0 +1,101 @@
+//! Servers that are programs of ours: they come to an address and go from it.
+
+use event::Calls;
+use exchange::WorkerId;
+
+use super::link::{Fault, Flight};
+use super::{LinkId, Servers};
+use crate::upward::Upward;
+
+impl Servers {
+    /// Whoever is at this place listens there, and is called so.
+    pub(crate) fn settle_at(&mut self, worker: WorkerId, address: event::Address, shown: &str) {
+        let nowhere = || (event::Address::Unix(std::path::PathBuf::new()), String::new());
+        if self.plan.addresses.len() <= worker.index() {
+            self.plan.addresses.resize_with(worker.index() + 1, nowhere);
+        }
+        self.plan.addresses[worker.index()] = (address, shown.to_owned());
+    }
+
+    /// More connections wait to be accepted than the program asked for. The request goes back to the
+    /// queue, and its slot stays taken for a while: to try at once again would be to try all the time.
+    pub(super) fn crowd(&mut self, worker: WorkerId, flight: Option<Flight>, up: &mut Vec<Upward>) {
+        if !std::mem::replace(&mut self.has_crowded, true) {
+            let program = self.address(worker);
+            tracing::warn!(
+                worker = program,
+                "lets no more connections wait: lower `pipeline`, or raise its backlog"
+            );
+        }
+        if let Some(Flight { id, body, form, .. }) = flight.filter(|flight| !flight.abandoned) {
+            up.push(Upward::Again { id, body, form, failed: None });
+        }
+        self.crowded.push(worker);
+    }
+
+    /// Whether slots stay taken because backlogs were full.
+    pub(crate) const fn is_crowded(&self) -> bool {
+        !self.crowded.is_empty()
+    }
+
+    /// One of these slots is free again; gives whose.
+    pub(crate) fn next_crowded(&mut self) -> Option<WorkerId> {
+        self.crowded.pop()
+    }
+
+    /// There may be room in its backlog.
+    pub(crate) fn try_crowded(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
+        self.release(worker, false, up);
+    }
+
+    /// It gets no further request, and ends once what it has is answered.
+    pub(crate) fn dismiss(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        self.retire(calls, worker, up);
+        self.try_end(worker, false, up);
+    }
+
+    /// It has gone: what it had goes back or ends.
+    pub(crate) fn vanish(&mut self, calls: &mut Calls<'_>, worker: WorkerId, up: &mut Vec<Upward>) {
+        self.retire(calls, worker, up);
+        let before = self.crowded.len();
+        self.crowded.retain(|crowded| *crowded != worker);
+        for _ in self.crowded.len()..before {
+            self.release(worker, false, up);
+        }
+        for (index, generation) in self.links.ids() {
+            let id = LinkId { index, generation };
+            match self.link(id) {
+                Some(link) if link.worker == worker && link.flight.is_some() => {
+                    self.lose(calls, id, Fault::Ended, up);
+                }
+                Some(link) if link.worker == worker => self.close(calls, id),
+                _ => {}
+            }
+        }
+        self.try_end(worker, false, up);
+    }
+
+    /// Whose a link is.
+    pub(crate) fn worker_of(&mut self, id: LinkId) -> Option<WorkerId> {
+        self.link(id).map(|link| link.worker)
+    }
+
+    /// Whether a reply of it that is there waits for its client.
+    pub(crate) fn is_held(&self, calls: &Calls<'_>, worker: WorkerId) -> bool {
+        let mut links = self.links.values().filter(|link| link.worker == worker);
+        links.any(|link| {
+            link.flight.as_ref().is_some_and(|it| it.held || calls.relay_waits(link.stream))
+        })
+    }
+
+    /// What whoever is at a place has in its hands, and what it has answered.
+    pub(crate) fn load(&self, place: usize) -> (usize, u64) {
+        let server = self.live.get(place).and_then(Option::as_ref);
+        server.map_or((0, 0), |server| (server.in_flight as usize, server.served))
+    }
+}

@@ -1,0 +1,117 @@
+//! The spawner of a world: what is made for a program before it runs.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use spawn::{Command, Home, Pipes, Serves, Spawn, Status, Stop};
+
+use super::{Life, Program};
+use crate::flow::Party;
+use crate::net::{DescriptorId, Kind};
+use crate::world::{Happening, Shared, World};
+
+/// The spawner of a world.
+#[derive(Debug)]
+pub(crate) struct Cradle {
+    shared: Shared,
+    /// Whose programs it starts.
+    shard: usize,
+    /// A descriptor of the system; its copies stand for the simulated pipes.
+    placeholder: OwnedFd,
+}
+
+impl Cradle {
+    pub(crate) fn new(shared: Shared, shard: usize) -> io::Result<Self> {
+        Ok(Self { shared, shard, placeholder: File::open("/dev/null")?.into() })
+    }
+
+    fn stand_in(&self, world: &mut World, kind: Kind) -> Option<(OwnedFd, DescriptorId)> {
+        let fd = self.placeholder.try_clone().ok()?;
+        let id = world.net.add_descriptor(kind);
+        world.net.placeholders.insert(fd.as_raw_fd(), id);
+        Some((fd, id))
+    }
+}
+
+impl Spawn for Cradle {
+    fn start(&mut self, token: u64, command: Command) {
+        let mut world = self.shared.lock();
+        let number = world.programs.len();
+        let serves = world.server_of(number, &command);
+        let capacity = world.scenario.pipe;
+        let program = Party::Program(number);
+        // Whoever holds the other end is known once there is a descriptor.
+        let nobody = Party::Gateway(DescriptorId(0));
+        let stdin = world.net.add_flow(nobody, program, capacity);
+        let stdout = world.net.add_flow(program, nobody, capacity);
+        let stderr = world.net.add_flow(program, nobody, capacity);
+        let ends = [Kind::PipeOut(stdin), Kind::PipeIn(stdout), Kind::PipeIn(stderr)];
+        let mut held = Vec::new();
+        for (kind, flow) in ends.into_iter().zip([stdin, stdout, stderr]) {
+            let Some((fd, id)) = self.stand_in(&mut world, kind) else { break };
+            let ours = Party::Gateway(id);
+            let flow = world.net.flow(flow);
+            if flow.reader == program {
+                flow.writer = ours;
+            } else {
+                flow.reader = ours;
+            }
+            held.push(fd);
+        }
+        let mut held = held.into_iter();
+        let pipes = match (held.next(), held.next(), held.next()) {
+            (Some(stdin), Some(stdout), Some(stderr)) => Some(Pipes { stdin, stdout, stderr }),
+            _ => None,
+        };
+        let nature = if serves.is_some() { world.host_nature() } else { world.nature() };
+        let patience = world.chance.below(12);
+        let delay = world.chance.time(Duration::from_micros(100), Duration::from_millis(20));
+        world.note("a program is started: program", number, 0);
+        world.tell(|| format!("program {number} will be {nature:?} after {patience} lines"));
+        world.programs.push(Program {
+            shard: self.shard,
+            token,
+            nature,
+            life: Life::Starting,
+            status: Status::Code(0),
+            killed_early: false,
+            stdin,
+            stdout,
+            stderr,
+            begun: Vec::new(),
+            heard: Vec::new(),
+            said: Vec::new(),
+            given: Vec::new(),
+            acts: VecDeque::new(),
+            unwritten: VecDeque::new(),
+            complaint: 0,
+            input_over: false,
+            called: None,
+            patience,
+            serves,
+            pipes,
+        });
+        world.after(delay, Happening::ProgramStarts(number));
+    }
+
+    fn home(&mut self, how: Serves) -> io::Result<Home> {
+        self.shared.lock().make_home(how)
+    }
+
+    fn resident(&self, _pid: u32) -> Option<u64> {
+        None
+    }
+
+    fn stop(&mut self, token: u64, how: Stop) {
+        let mut world = self.shared.lock();
+        let mine = |it: &Program| it.shard == self.shard && it.token == token;
+        let found = world.programs.iter().rposition(mine);
+        if let Some(number) = found {
+            let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(2));
+            world.after(delay, Happening::Signal(number, how));
+        }
+    }
+}
