@@ -117,8 +117,12 @@ impl Checks {
     }
 
     /// Checks as this plan says from now on. What runs is carried through, and counts.
-    pub(crate) fn handle_plan(&mut self, plan: CheckPlan, now: Instant) {
+    pub(crate) fn handle_plan(&mut self, mut plan: CheckPlan, now: Instant) {
         let hastened = plan.interval < self.plan.interval;
+        if plan.names.is_empty() {
+            // Workers without names have their addresses from their starts.
+            plan.addresses = std::mem::take(&mut self.plan.addresses);
+        }
         self.plan = plan;
         if hastened {
             for place in 0..self.targets.len() {
@@ -173,6 +177,15 @@ impl Checks {
         target.owed = None;
         target.due = now.checked_add(first);
         self.hasten(target_time(&self.targets[worker.index()]));
+    }
+
+    /// A worker serves at an address that it has from its start.
+    pub(crate) fn handle_home(&mut self, worker: WorkerId, address: &event::Address) {
+        let addresses = &mut self.plan.addresses;
+        if addresses.len() <= worker.index() {
+            addresses.resize(worker.index() + 1, address.clone());
+        }
+        addresses[worker.index()] = address.clone();
     }
 
     /// A worker is gone, or serves nobody any more.
@@ -272,12 +285,12 @@ impl Checks {
                 let stream = calls.connect(address, limits);
                 calls.deadline(stream, CHECK, Some(until));
                 outside.opened_checks.push((stream, pool, place));
-                let shown = self.plan.names.get(place).map_or("", String::as_str);
+                let shown = self.plan.names.get(place).map_or("localhost", String::as_str);
                 let (seen, bytes) = Seen::new(probe, shown);
                 calls.send_bytes(stream, &bytes);
                 Running::Stream { stream, seen: Box::new(seen) }
             }
-            // A program has no address: the settings do not allow such a check.
+            // A program on pipes has no address: the settings do not allow such a check.
             (ProbePlan::Tcp | ProbePlan::Http(_), None) => return,
         };
         self.targets[place].running = Some(running);

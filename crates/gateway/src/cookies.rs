@@ -3,7 +3,9 @@
 //! What it is: the four modes on the bytes of a head. What it knows: which value stands for which
 //! server, by `pool`'s codec. What it must never know: which server is chosen.
 
-use exchange::Slice;
+use std::collections::VecDeque;
+
+use exchange::{Slice, WorkerId};
 use pool::{CookieCodec, CookieFault, CookieMode, prefixed, split_prefixed};
 use wire::http1::keys;
 
@@ -11,12 +13,17 @@ use crate::plan::CookiePlan;
 use crate::upward::Head;
 
 const SET_COOKIE: &str = "Set-Cookie";
+/// Workers without names that are remembered, those that are gone among them: whoever comes back to
+/// one is told so, as the pool's settings say.
+const KNOWN_MAX: usize = 4096;
 
 /// The cookie of one pool.
 pub(crate) struct Cookies {
     plan: CookiePlan,
     /// What stands for a server in a value, and what its clients are bound to; sorted.
     berths: Vec<(u64, u64)>,
+    /// Those of workers without names, the oldest first.
+    known: VecDeque<u64>,
 }
 
 /// What a request says of its server.
@@ -36,7 +43,28 @@ impl Cookies {
         let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));
         let mut berths: Vec<_> = pairs.collect();
         berths.sort_unstable();
-        Self { plan, berths }
+        Self { plan, berths, known: VecDeque::new() }
+    }
+
+    /// A worker without a name serves, to which clients are bound by `berth`. The next one at its
+    /// place is another.
+    pub(crate) fn handle_started(&mut self, worker: WorkerId, berth: u64) {
+        let servers = &mut self.plan.servers;
+        if servers.len() <= worker.index() {
+            servers.resize(worker.index() + 1, String::new());
+        }
+        servers[worker.index()] = format!("{:x}", worker.as_u64());
+        let Some(codec) = &self.plan.codec else { return };
+        let name = codec.name(&servers[worker.index()]);
+        if let Err(place) = self.berths.binary_search_by_key(&name, |(name, _)| *name) {
+            self.berths.insert(place, (name, berth));
+            self.known.push_back(name);
+        }
+        if self.known.len() > KNOWN_MAX
+            && let Some(oldest) = self.known.pop_front()
+        {
+            self.berths.retain(|(name, _)| *name != oldest);
+        }
     }
 
     /// What a request tells, and the request as its server is to see it.

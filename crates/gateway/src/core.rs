@@ -475,7 +475,7 @@ impl Core {
                 // A worker of several shards is one.
                 served.counts.started += u64::from(served.branch.is_none());
                 served.pool.handle_started(now, worker);
-                self.checked_from_now(place, worker);
+                served.greet(now, worker);
             }
             Upward::StartFailed { worker } => {
                 served.counts.start_failed += 1;

@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use event::{Calls, StreamId, TimerId};
+use event::{Address, Calls, StreamId, TimerId};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Request, RequestId, WorkerId};
 
@@ -185,6 +185,11 @@ impl Hosted {
 
     pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
         self.births.iter().any(|birth| birth.worker == worker)
+    }
+
+    /// Where one serves.
+    pub(crate) fn home(&self, worker: WorkerId) -> Option<&Address> {
+        self.servers.home(worker)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

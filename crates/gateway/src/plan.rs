@@ -412,7 +412,9 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Pla
         members,
         ..pool::Settings::default()
     };
-    let whole = balance::Whole { name: &name, places, servers: &addresses, drawn };
+    let speaks_http = matches!(workers_plan, WorkersPlan::Servers(_) | WorkersPlan::Hosted(_));
+    let servers = &addresses;
+    let whole = balance::Whole { name: &name, places, servers, speaks_http, drawn };
     let balance = balance::balance(whole, schedule, balance, &mut pool)?;
     // Weights were given to be followed.
     let weighs = pool.members.iter().any(|member| member.weight != 1);

@@ -63,6 +63,19 @@ impl Workers {
         }
     }
 
+    /// Where a worker serves that came to its address with its start.
+    pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
+        match self {
+            Self::Hosted(hosted) => hosted.home(worker),
+            _ => None,
+        }
+    }
+
+    /// Whether one of these has not come to its address yet.
+    pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
+        matches!(self, Self::Hosted(hosted) if hosted.is_starting(worker))
+    }
+
     /// Writes what a worker of the pool `pool` is called.
     pub(crate) fn write_name(&self, pool: &str, worker: WorkerId, out: &mut String) {
         use std::fmt::Write;

@@ -81,12 +81,6 @@ impl Core {
         }
     }
 
-    pub(super) fn checked_from_now(&mut self, place: usize, worker: WorkerId) {
-        if let Some(checks) = &mut self.pools[place].checks {
-            checks.handle_started(self.now, worker);
-        }
-    }
-
     pub(super) fn checked_no_more(&mut self, place: usize, worker: WorkerId) {
         if let Some(checks) = &mut self.pools[place].checks {
             checks.handle_gone(worker);

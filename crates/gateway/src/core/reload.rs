@@ -84,7 +84,13 @@ impl ServedPool {
         let Some(mut plan) = plan else { return };
         plan.servers = names.iter().cloned().map(Option::unwrap_or_default).collect();
         let berth = |name: &str| self.pool.berth_named(name);
-        self.cookies = Some(Box::new(Cookies::new(plan, berth)));
+        let mut cookies = Box::new(Cookies::new(plan, berth));
+        for worker in self.pool.workers().filter_map(|view| view.worker) {
+            if let (Some(_), Some(berth)) = (self.workers.home(worker), self.pool.berth(worker)) {
+                cookies.handle_started(worker, berth);
+            }
+        }
+        self.cookies = Some(cookies);
     }
 
     fn reload_checks(
@@ -108,7 +114,12 @@ impl ServedPool {
         }
         let mut checks = Checks::new(&self.name, plan, seed);
         for worker in self.pool.workers().filter_map(|view| view.worker) {
-            checks.handle_started(now, worker);
+            if !self.workers.is_starting(worker) {
+                if let Some(address) = self.workers.home(worker) {
+                    checks.handle_home(worker, address);
+                }
+                checks.handle_started(now, worker);
+            }
         }
         self.checks = Some(Box::new(checks));
     }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use exchange::WorkerId;
 use pool::Pool;
 
 use super::branch::Branch;
@@ -50,6 +51,24 @@ impl ServedPool {
             own: own.map(Own::new),
             branch,
             branches,
+        }
+    }
+}
+
+impl ServedPool {
+    /// A worker serves: it is looked at from now on, and cookies may tell of it.
+    pub(super) fn greet(&mut self, now: Instant, worker: WorkerId) {
+        let home = self.workers.home(worker);
+        if let Some(checks) = &mut self.checks {
+            if let Some(address) = home {
+                checks.handle_home(worker, address);
+            }
+            checks.handle_started(now, worker);
+        }
+        if let (Some(cookies), Some(_), Some(berth)) =
+            (&mut self.cookies, home, self.pool.berth(worker))
+        {
+            cookies.handle_started(worker, berth);
         }
     }
 }

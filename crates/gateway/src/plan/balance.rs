@@ -26,6 +26,8 @@ pub(super) struct Whole<'a> {
     pub(super) name: &'a str,
     pub(super) places: &'a BTreeMap<String, usize>,
     pub(super) servers: &'a [(event::Address, String)],
+    /// Its workers speak HTTP with its clients.
+    pub(super) speaks_http: bool,
     /// What cookies are made with where nobody gave a secret.
     pub(super) drawn: &'a [u8],
 }
@@ -37,7 +39,7 @@ pub(super) fn balance(
     balance: settings::Balance,
     to: &mut pool::Settings,
 ) -> Result<BalancePlan, PlanError> {
-    let Whole { name, places, servers, drawn } = whole;
+    let Whole { name, places, servers, speaks_http, drawn } = whole;
     let settings::Balance {
         slots_max,
         hash,
@@ -91,7 +93,7 @@ pub(super) fn balance(
         Some(settings::Sorry { answer, until, steady, http }) => {
             to.sorry = Some(pool::SorrySettings { until, steady });
             let plan = page::answer(name, answer, http, places)?;
-            Some(if servers.is_empty() { plan.without_head() } else { plan })
+            Some(if speaks_http { plan } else { plan.without_head() })
         }
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);

@@ -17,6 +17,11 @@ impl Servers {
         self.plan.addresses[worker.index()] = (address, shown.to_owned());
     }
 
+    /// Where whoever is at this place listens.
+    pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
+        self.plan.addresses.get(worker.index()).map(|(address, _)| address)
+    }
+
     /// More connections wait to be accepted than the program asked for. The request goes back to the
     /// queue, and its slot stays taken for a while: to try at once again would be to try all the time.
     pub(super) fn crowd(&mut self, worker: WorkerId, flight: Option<Flight>, up: &mut Vec<Upward>) {

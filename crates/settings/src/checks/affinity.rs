@@ -17,9 +17,7 @@ const OF_HTTP: &[&str] = &["redirect", "status", "type", "retry_after"];
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(worker) = pool.worker else { return };
-    // Cookies name servers, which have names from the beginning.
-    let named = worker == Of::Servers;
-    let servers = named || super::http::serves(pool);
+    let servers = worker == Of::Servers || super::http::serves(pool);
     key(&pool.group, "hash", servers, faults);
     if let Some(Value::Group(queue)) = pool.group.value("queue") {
         key(queue, "fair", servers, faults);
@@ -27,15 +25,15 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     }
     if let Some(Value::Group(sticky)) = pool.group.value("sticky") {
         key(sticky, "key", servers, faults);
-        known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), named, faults);
+        known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), servers, faults);
         cookie(sticky, faults);
     }
     if let Some(Value::Group(sorry)) = pool.group.value("sorry") {
-        for name in OF_HTTP.iter().filter(|_| !named) {
+        for name in OF_HTTP.iter().filter(|_| !servers) {
             if let Some(place) = sorry.key(name) {
                 faults.push(
                     Fault::at(place, format!("`{name}` is for clients of HTTP"))
-                        .expected("expected in a pool of servers")
+                        .expected("expected in a pool of servers, or of programs that serve HTTP")
                         .mend("remove it"),
                 );
             }
@@ -75,7 +73,7 @@ fn known_by(sticky: &Group, place: Range<usize>, servers: bool, faults: &mut Vec
         }
         (None, Some(cookie)) if !servers => faults.push(
             Fault::at(cookie, "`cookie` is for clients of HTTP")
-                .expected("expected in a pool of servers")
+                .expected("expected in a pool of servers, or of programs that serve HTTP")
                 .mend("write a `key`"),
         ),
         (Some(_), None) => {

@@ -35,8 +35,8 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
         let place = health.place("check").unwrap_or(0..0);
         faults.push(
             Fault::at(place, "a program that serves HTTP reads no lines")
-                .expected("expected `check = \"program\"`, or none")
-                .mend("remove it: a program that ends, or takes no connection, is replaced"),
+                .expected("expected `check = \"http\"`, `\"tcp\"` or `\"program\"`")
+                .mend("write `check = \"http\"`"),
         );
         return;
     }
@@ -120,11 +120,12 @@ fn missing(health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Programs have no address, and what runs in this process cannot be looked at from outside.
+/// Programs on pipes have no address, and what runs in this process cannot be looked at from outside.
 fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &mut Vec<Fault>) {
     let (Some(worker), Some(place)) = (pool.worker, health.place("check")) else { return };
     let fits = match worker {
         Of::Servers | Of::Any => true,
+        Of::Program if super::http::serves(pool) => true,
         Of::Program => !matches!(kind, CheckKind::Tcp | CheckKind::Http),
         Of::Database | Of::Handler => kind == CheckKind::Off,
     };
@@ -138,7 +139,8 @@ fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &m
     }
     if let (Some(place), true) = (health.key("port"), worker == Of::Program) {
         faults.push(
-            Fault::at(place, "`port` is given, and programs have no address").mend("remove it"),
+            Fault::at(place, "`port` is given, and programs have no other address")
+                .mend("remove it"),
         );
     }
 }

@@ -1,5 +1,7 @@
 //! Errors of programs that serve HTTP.
 
+use settings::{Source, parse};
+
 use super::{LISTENER, POOL, in_pool, only, says};
 
 /// The same in a pool of a program that serves HTTP, behind a listener of HTTP.
@@ -50,4 +52,21 @@ fn one_that_serves_http_has_clients_of_http_alone() {
     assert_eq!(error.mend.as_deref(), Some("write `protocol = \"http\"`"));
     let error = serving("[pool.first]\nprogram = [\"cat\"]\nthen = \"echo\"");
     assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
+}
+
+#[test]
+fn what_a_pool_of_servers_has_one_of_such_programs_has_too() {
+    for line in [
+        "health = { check = \"http\", path = \"/health\" }",
+        "health = { check = \"tcp\" }",
+        "sticky = { cookie = \"berth\" }",
+        "sorry = { line = \"later\", status = 429, retry_after = \"9s\" }",
+    ] {
+        let http = "framing = \"http\"\n";
+        let text = format!("{LISTENER}protocol = \"http\"\n{POOL}{http}{line}\n");
+        let source = Source { name: "roadstead.toml".into(), text };
+        assert!(parse(&source, &|_| None).is_ok(), "{line}");
+    }
+    let error = serving("health = { check = \"tcp\", port = 80 }");
+    assert_eq!(error.message, "`port` is given, and programs have no other address");
 }

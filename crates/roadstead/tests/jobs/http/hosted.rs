@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::balance::ctl;
 use super::{CLOSE, connect, rest, serve_pool, status, talk};
 use crate::daemon::{BINARY, Daemon, folder, is_alive, processes_with, read_log, until};
 
@@ -320,6 +321,85 @@ fn run_serves_a_program_that_serves_http() {
     }
     let out = Command::new(BINARY).args(["run", "--serves", "--", "cat"]).output().unwrap();
     assert_eq!(out.status.code(), Some(2), "it needs --http");
+}
+
+#[test]
+fn a_program_that_a_check_finds_ill_is_replaced() {
+    let health = |check: &str| {
+        format!(
+            "health = {{ {check}, interval = \"50ms\", interval_max = \"50ms\", fall = 2, rise = 1 }}"
+        )
+    };
+    for (socket, word) in [("inherited", "{socket}"), ("path", "{socket}"), ("port", "at {port}")] {
+        let check = health("check = \"http\", path = \"/health\"");
+        let settings = pool(&format!("workers = 1\nsocket = \"{socket}\"\n{check}"));
+        let (folder, daemon) = serve_pool("", &settings.replace("{socket}", word));
+        let first = answered_by(&get(&daemon, "/"));
+        until("it was found well", || daemon.metric("roadstead_checks_total", &[]) > 2);
+        assert_eq!(answered_by(&get(&daemon, "/")), first, "{socket}");
+        answered_by(&get(&daemon, "/fall-ill"));
+        until("it is replaced", || !is_alive(first));
+        assert_ne!(answered_by(&get(&daemon, "/")), first, "{socket}");
+        let log = read_log(folder.path());
+        assert!(log.contains("is down: it answers 503"), "{socket}: {log}");
+        assert!(daemon.stop().success(), "{socket}");
+    }
+    // One whose socket is gone from its path takes no connection any more.
+    let settings = pool(&format!("workers = 1\nsocket = \"path\"\n{}", health("check = \"tcp\"")));
+    let (folder, daemon) = serve_pool("", &settings);
+    let first = answered_by(&get(&daemon, "/leave"));
+    until("it is replaced", || !is_alive(first));
+    assert_ne!(answered_by(&get(&daemon, "/")), first);
+    assert!(read_log(folder.path()).contains("is down: no connection"));
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_client_stays_with_its_program_by_a_cookie_until_that_is_gone() {
+    let cookie = |reply: &str| {
+        let mut lines = reply.lines().filter_map(|line| line.strip_prefix("Set-Cookie: "));
+        lines.next().map(|line| line.split(';').next().unwrap().to_owned())
+    };
+    for gone in ["reschedule", "refuse"] {
+        let sticky = format!("workers = 3\nsticky = {{ cookie = \"berth\", gone = \"{gone}\" }}");
+        let (_folder, daemon) = serve_pool("", &pool(&sticky));
+        let with =
+            |cookie: &str| talk(&daemon, format!("GET / HTTP/1.1\r\nCookie: {cookie}\r\n{CLOSE}"));
+        let first = get(&daemon, "/");
+        let (pid, bound) = (answered_by(&first), cookie(&first).expect("it is told"));
+        until("others answer others", || answered_by(&get(&daemon, "/")) != pid);
+        for _ in 0..4 {
+            let reply = with(&bound);
+            assert_eq!((answered_by(&reply), cookie(&reply)), (pid, None));
+        }
+        let process = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+        rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+        until("its end is known", || !daemon.programs().contains(&pid));
+        let reply = with(&bound);
+        if gone == "refuse" {
+            assert!(reply.contains("gone"), "{reply}");
+            assert_ne!(status(&reply), "200", "{reply}");
+        } else {
+            let (other, told) = (answered_by(&reply), cookie(&reply).expect("it is told anew"));
+            assert!(other != pid && told != bound);
+            assert_eq!(answered_by(&with(&told)), other);
+        }
+        assert!(daemon.stop().success());
+    }
+}
+
+#[test]
+fn a_pool_of_them_is_sorry_as_one_of_servers_is() {
+    let sorry = "workers = 1\nsorry = { redirect = \"https://status.example/\", status = 307, retry_after = \"0s\" }";
+    let (_folder, daemon) = serve_pool("", &pool(sorry));
+    answered_by(&get(&daemon, "/"));
+    ctl(&daemon, &["sorry", "main", "on"]);
+    let said = get(&daemon, "/");
+    assert_eq!(status(&said), "307", "{said}");
+    assert!(said.contains("Location: https://status.example/"), "{said}");
+    ctl(&daemon, &["sorry", "main", "off"]);
+    answered_by(&get(&daemon, "/"));
+    assert!(daemon.stop().success());
 }
 
 #[test]
