@@ -1,5 +1,6 @@
 //! Retries: whoever has failed a request is given it again only where nobody else may have it, through
 //! random operations in virtual time against a naive view of all workers.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 #[path = "balance/random.rs"]
 #[allow(dead_code, reason = "others draw other things")]
