@@ -44,8 +44,14 @@ async fn order(access: Access, pool: String, order: Order) -> Response {
     match told.await {
         Some(Told::Done(text)) => (StatusCode::OK, format!("{text}\n")).into_response(),
         Some(Told::Unknown(text)) => (StatusCode::NOT_FOUND, format!("{text}\n")).into_response(),
-        None => silent(),
+        None => late(),
     }
+}
+
+/// It was given to the home of its pool, and not every shard has said in time that it follows.
+fn late() -> Response {
+    let text = "a shard does not answer: the order may not be in force on every shard yet\n";
+    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
 async fn sorry(State(access): State<Access>, Path(pool): Path<String>, body: Bytes) -> Response {

@@ -1,12 +1,13 @@
 //! The shards as other threads see them: numbers, status, questions, and the order to end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use exchange::{Cause, Outcome, Phase, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
 use crate::balance::Order;
 use crate::fleet::Fleet;
+use crate::gather::Gather;
 use crate::mail::Mail;
 use crate::metrics::Metrics;
 use crate::status::{Lately, LatelyAt, Status, Told, Why};
@@ -104,13 +105,15 @@ impl Access {
     }
 
     /// Replaces every worker of a pool, each once another is ready in its place. `reply` is told how
-    /// many will be replaced, or that there is no such pool; it is called on the shard's thread and
+    /// many will be replaced, or that there is no such pool; it is called on a shard's thread and
     /// must not block.
     pub fn recycle(&self, pool: String, reply: impl FnOnce(Option<u32>) + Send + 'static) {
         self.home(&pool).post(Mail::Recycle { pool, reply: Box::new(reply) });
     }
 
-    /// Gives an order for a pool. `reply` is called once, on the shard's thread, and must not block.
+    /// Gives an order for a pool. `reply` is called once the order is in force on every shard that is
+    /// there, on the thread of one of them, and must not block; it is dropped when the home of the
+    /// pool is gone.
     pub fn order(&self, pool: String, order: Order, reply: impl FnOnce(Told) + Send + 'static) {
         self.home(&pool).post(Mail::Order { pool, order, reply: Box::new(reply) });
     }
@@ -156,53 +159,5 @@ impl Access {
 
     fn home(&self, pool: &str) -> &event::Mailbox<Mail> {
         self.fleet.mailbox(self.fleet.home_of(pool))
-    }
-}
-
-/// Answers of several shards. Whoever asked is told when the last has answered, or has gone
-/// without an answer.
-struct Gather<T: Send + 'static> {
-    answers: Mutex<Vec<T>>,
-    tell: Mutex<Option<Tell<T>>>,
-}
-
-type Tell<T> = Box<dyn FnOnce(Vec<T>) + Send>;
-
-impl<T: Send + 'static> Gather<T> {
-    fn new(tell: impl FnOnce(Vec<T>) + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { answers: Mutex::default(), tell: Mutex::new(Some(Box::new(tell))) })
-    }
-
-    fn add(&self, answer: T) {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
-    }
-}
-
-impl<T: Send + 'static> Drop for Gather<T> {
-    fn drop(&mut self) {
-        let answers = self.answers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let tell = self.tell.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tell) = tell.take() {
-            tell(std::mem::take(answers));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_are_told_once_the_last_shard_has_answered_or_gone() {
-        let told = Arc::new(Mutex::new(None));
-        let place = Arc::clone(&told);
-        let gather = Gather::new(move |all: Vec<u32>| *place.lock().unwrap() = Some(all));
-        let (first, second) = (Arc::clone(&gather), Arc::clone(&gather));
-        drop(gather);
-        first.add(7);
-        drop(first);
-        assert_eq!(*told.lock().unwrap(), None, "one is waited for");
-        drop(second);
-        assert_eq!(*told.lock().unwrap(), Some(vec![7]));
     }
 }

@@ -26,6 +26,7 @@ use crate::journal::Journal;
 use crate::logbook::Logbook;
 use crate::metrics::{Metrics, PoolCounts, Rejects};
 use crate::plan::{BalancePlan, PoolPlan, Takes};
+use crate::receipts::Receipts;
 use crate::upward::{Carried, Upward};
 use crate::workers::Workers;
 
@@ -106,6 +107,8 @@ pub(crate) struct Core {
     /// What clients may do by their addresses.
     pub(crate) doors: Doors,
     pub(crate) others: Others,
+    /// Answers to orders.
+    pub(crate) receipts: Receipts,
     /// Parts and outcomes on their way to their clients.
     pub(crate) finished: Vec<(Client, Delivery)>,
     /// When the present turn began.
@@ -169,6 +172,7 @@ impl Core {
         Self {
             exchanges: Exchanges::of_shard(shard),
             others,
+            receipts: Receipts::default(),
             pools,
             logbook: Logbook::default(),
             rejects: Rejects::default(),

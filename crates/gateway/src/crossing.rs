@@ -21,6 +21,7 @@ use crate::fleet::Fleet;
 use crate::form::Form;
 use crate::logbook::Trail;
 use crate::mail::Mail;
+use crate::receipts::Receipt;
 use crate::servers::Room;
 
 /// Requests of one shard that may be away at once.
@@ -78,6 +79,9 @@ pub(crate) enum Crossing {
         good: bool,
         took: Duration,
     },
+    /// Whoever gave an order is answered when all shards have let go of this; what follows from the
+    /// order was told before.
+    Receipt(Receipt),
     /// A branch of this pool serves nobody any more, and asks nothing of its home.
     Ended(usize),
 }

@@ -38,7 +38,7 @@ pub enum Mail {
         pool: String,
         /// What is to be done.
         order: Order,
-        /// Called once, on the shard's thread; must not block.
+        /// Called once every shard follows it, on a shard's thread; must not block.
         reply: Box<dyn FnOnce(Told) + Send>,
     },
     /// Why a request went where it went.
@@ -72,7 +72,7 @@ pub enum Mail {
     Recycle {
         /// The pool's name.
         pool: String,
-        /// How many will be replaced; `None` when there is no such pool. Called once, on the shard's
+        /// How many will be replaced; `None` when there is no such pool. Called once, on a shard's
         /// thread; must not block.
         reply: Box<dyn FnOnce(Option<u32>) + Send>,
     },
@@ -80,8 +80,8 @@ pub enum Mail {
     Reload {
         /// What they mean for this shard.
         reload: Box<Reload>,
-        /// Whether they were taken over: not while the daemon is about to end. Called once, on the shard's
-        /// thread; must not block.
+        /// Whether they were taken over: not while the daemon is about to end. Called once every shard follows
+        /// what this one has told of it, on a shard's thread; must not block.
         reply: Box<dyn FnOnce(bool) + Send>,
     },
     /// A server that has a name has another address.

@@ -585,5 +585,6 @@ impl Owner for Shard {
         // Whoever has its answer finds it counted, also where another shard tells it.
         self.publish();
         self.core.others.send();
+        self.core.receipts.let_go();
     }
 }

@@ -58,18 +58,25 @@ impl Reloader {
         settings::in_order_of(serving, &mut new);
         let reloads = Reload::prepare(serving, &new, &self.fleet, self.workshop.as_ref())
             .map_err(|error| settings::placed(&source, &[remark(&error)]).to_string())?;
-        self.tell(reloads)?;
+        let late = self.tell(reloads)?;
         if let Err(error) = self.fleet.watch_names(&new) {
             tracing::error!("names of servers are not looked up again: {error}");
         }
         let (listeners, pools) = (new.listeners.len(), new.pools.len());
         *serving = new;
         let file = self.file.display();
-        Ok(format!("{file} is in force: {listeners} listeners, {pools} pools"))
+        let force = match late {
+            0 => "is in force".to_owned(),
+            late => {
+                format!("comes into force on {late} shards that are busy, and is on all others")
+            }
+        };
+        Ok(format!("{file} {force}: {listeners} listeners, {pools} pools"))
     }
 
-    /// Gives each shard its part, and waits until all have it.
-    fn tell(&self, reloads: Vec<Reload>) -> Result<(), String> {
+    /// Gives each shard its part, and waits until all have it. Gives how many are late: they have their mail,
+    /// and take it over when they get to it.
+    fn tell(&self, reloads: Vec<Reload>) -> Result<usize, String> {
         let (told, answers) = channel();
         let mut left = reloads.len();
         for (shard, reload) in (0..).zip(reloads) {
@@ -86,14 +93,13 @@ impl Reloader {
                 Ok(false) | Err(RecvTimeoutError::Disconnected) => {
                     return Err("the daemon is about to end\n".to_owned());
                 }
-                // It has its mail, and takes it over when it gets to it.
                 Err(RecvTimeoutError::Timeout) => {
                     tracing::warn!(left, "shards have not taken over the settings yet");
-                    return Ok(());
+                    break;
                 }
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Starts a thread that reloads when it is told to; orders that come meanwhile are one.

@@ -72,6 +72,7 @@ impl Core {
                 self.pools[place].pool.handle_token(self.now, worker);
             }
             Crossing::News(place, news) => self.handle_news(place, &news),
+            Crossing::Receipt(receipt) => self.receipts.hold(receipt),
             Crossing::Spare(place, worker) => self.spare.push_back((place, worker)),
             Crossing::Unreached(place, worker) => self.unreached_from_branch(place, worker),
             Crossing::Judged { place, worker, good, took } => {

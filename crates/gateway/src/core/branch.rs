@@ -154,13 +154,17 @@ impl Core {
         }
     }
 
-    /// Branches hear what has changed in the pools that are at home here.
+    /// Branches hear what has changed in the pools that are at home here, and behind it of the orders
+    /// that it follows from.
     pub(crate) fn tell_news(&mut self) {
         for (place, served) in self.pools.iter_mut().enumerate() {
             if let Some(news) = served.pool.poll_news() {
                 let news = Arc::new(news);
                 self.others.tell_all(|| Crossing::News(place, Arc::clone(&news)));
             }
+        }
+        for receipt in self.receipts.hand_on() {
+            self.others.tell_all(|| Crossing::Receipt(Arc::clone(receipt)));
         }
     }
 }

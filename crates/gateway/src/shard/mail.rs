@@ -26,7 +26,10 @@ impl Shard {
                 });
             }
             Mail::Ask { pool, line, reply } => self.ask(pool, line, reply),
-            Mail::Order { pool, order, reply } => reply(self.core.order(&pool, &order)),
+            Mail::Order { pool, order, reply } => {
+                let told = self.core.order(&pool, &order);
+                self.core.receipts.owe(move || reply(told));
+            }
             Mail::Why { id, reply } => reply(self.core.why(id)),
             Mail::Lately { pool, count, reply } => reply(self.core.lately(&pool, count)),
             Mail::Checked { pool, number, outcome } => {
@@ -36,8 +39,14 @@ impl Shard {
                 });
             }
             Mail::Status(reply) => reply(self.status()),
-            Mail::Recycle { pool, reply } => reply(self.core.recycle(&pool)),
-            Mail::Reload { reload, reply } => reply(self.reload(calls, *reload)),
+            Mail::Recycle { pool, reply } => {
+                let count = self.core.recycle(&pool);
+                self.core.receipts.owe(move || reply(count));
+            }
+            Mail::Reload { reload, reply } => {
+                let taken = self.reload(calls, *reload);
+                self.core.receipts.owe(move || reply(taken));
+            }
             Mail::Moved { name, to } => self.core.server_moved(calls, &name, to),
             Mail::Shard { from, crossings } => {
                 for crossing in crossings.0 {

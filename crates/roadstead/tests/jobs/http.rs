@@ -14,6 +14,7 @@ mod hosted;
 mod idle;
 mod long;
 mod names;
+mod orders;
 mod programs;
 mod reload;
 mod routes;
