@@ -104,7 +104,10 @@ impl Core {
                 (worker, Control::Hand(Hand::Drained), "keeps its clients only".to_owned())
             }
         };
-        if !served.pool.handle_control(now, worker, control) {
+        // The log, `/status` and a program's `ROADSTEAD_WORKER` name its pool, too.
+        let short = worker.strip_prefix(pool).and_then(|rest| rest.strip_prefix('/'));
+        let mut control = |worker: &str| served.pool.handle_control(now, worker, control);
+        if !control(worker) && !short.is_some_and(control) {
             let workers: Vec<String> = served
                 .pool
                 .workers()

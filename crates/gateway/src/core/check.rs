@@ -99,12 +99,11 @@ impl Core {
         let checks = served.checks.as_ref();
         let said = checks.and_then(|checks| checks.last(worker.index(), self.now));
         let (pool, said) = (&served.name, said.unwrap_or_default());
-        let view = served.pool.workers().find(|view| view.worker == Some(worker));
-        let name = view.and_then(|view| view.name.map(str::to_owned));
-        let name = name.unwrap_or_else(|| worker.index().to_string());
+        let mut name = String::new();
+        served.workers.write_name(pool, worker, &mut name);
         match after {
-            Some(HealthState::Down) => tracing::warn!(pool, worker = name, "is down: {said}"),
-            _ => tracing::info!(pool, worker = name, "serves again: {said}"),
+            Some(HealthState::Down) => tracing::warn!(worker = name, "is down: {said}"),
+            _ => tracing::info!(worker = name, "serves again: {said}"),
         }
         // A program that is down would never be asked again; another takes its place.
         let program = matches!(served.workers, Workers::Programs(_) | Workers::Hosted(_));

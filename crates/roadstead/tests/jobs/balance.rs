@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Command;
 
-use crate::daemon::{BINARY, Daemon, folder, one_pool, until};
+use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, until};
 
 /// Programs that answer with their process number.
 const TELLS_PID: &str = r#"program = ["sh", "-c", "while read -r line; do echo $$; done"]
@@ -158,4 +158,30 @@ fn a_program_that_owes_the_answer_to_its_check_is_replaced() {
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     until("it is replaced", || daemon.metric("roadstead_worker_starts_total", &[]) > 2);
     assert!(daemon.metric("roadstead_checks_failed_total", &[]) >= 2);
+}
+
+#[test]
+fn a_worker_has_one_name_for_itself_in_status_in_the_log_and_for_ctl() {
+    let folder = folder();
+    let script =
+        "program = [\"sh\", \"-c\", \"while read -r line; do echo $ROADSTEAD_WORKER; done\"]\n";
+    let daemon = Daemon::serve(folder.path(), &one_pool("", script));
+    let name = daemon.connect().ask("who");
+    assert_eq!(
+        (name.as_str(), &daemon.status()["pools"][0]["workers"][0]["name"]),
+        ("main/0", &name.as_str().into())
+    );
+    assert!(ctl(&daemon, &["disable", "main", &name]).0);
+    assert_eq!(daemon.status()["pools"][0]["places"][0]["hand"], "disabled");
+    assert!(ctl(&daemon, &["enable", "main", "0"]).0, "without its pool, which is named already");
+    let (done, said) = ctl(&daemon, &["disable", "main", "other/0"]);
+    assert!(!done && said.contains("no worker other/0"), "{said}");
+    assert!(daemon.stop().success());
+    let health = "health = { check = \"line\", send = \"x\", expect = \"never\", fall = 1, interval = \"20ms\" }\n";
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &format!("{script}{health}")));
+    until("it is found down", || read_log(folder.path()).contains("is down"));
+    let log = read_log(folder.path());
+    let line = log.lines().find(|line| line.contains("is down")).unwrap();
+    assert!(line.contains("worker=\"main/"), "{line}");
+    assert!(daemon.stop().success());
 }
