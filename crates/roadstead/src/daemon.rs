@@ -83,6 +83,7 @@ fn serve_on<K: Kernel + Send + 'static>(
     let loops = Loops::new(&configuration, kernel, None)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
     let (mut crew, ready, log) = prepare((configuration, file), name, loops)?;
+    say_descriptors();
     crew.start();
     announce(&ready);
     let result =
@@ -100,6 +101,15 @@ fn serve_on<K: Kernel + Send + 'static>(
         );
     }
     Ok(ExitCode::from(u8::from(!clean)))
+}
+
+/// How many connections, pipes and files there may be at once. `spawn::init` has raised the soft limit.
+fn say_descriptors() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    match limit.current {
+        Some(count) => tracing::info!("at most {count} descriptors may be open"),
+        None => tracing::info!("any number of descriptors may be open"),
+    }
 }
 
 /// What is told to whoever started us, once everything is there.

@@ -3,7 +3,7 @@
 use std::process::{Command, Output, Stdio};
 
 use crate::client::Client;
-use crate::daemon::{BINARY, Daemon, folder, one_pool, worker_program};
+use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, worker_program};
 
 fn roadstead(arguments: &[&str]) -> Output {
     Command::new(BINARY).args(arguments).stdin(Stdio::null()).output().unwrap()
@@ -188,4 +188,24 @@ fn help_tells_what_there_is() {
     for word in ["serve", "check", "run", "ask", "load", "demo", "doctor"] {
         assert!(told.contains(word), "{told}");
     }
+}
+
+#[test]
+fn the_daemon_has_all_descriptors_it_may_have_and_its_programs_those_they_had() {
+    let folder = folder();
+    let file = folder.path().join("roadstead.toml");
+    let pool = "program = [\"sh\", \"-c\", \"while read -r line; do ulimit -Sn; done\"]\n";
+    std::fs::write(&file, one_pool("", pool)).unwrap();
+    let mut command = Command::new("sh");
+    let lowered = "ulimit -Sn 256 && exec \"$0\" serve roadstead.toml";
+    command.args(["-c", lowered, BINARY]).current_dir(folder.path());
+    let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3], words[4], "{line}");
+    let told = read_log(folder.path());
+    assert!(told.contains(&format!("at most {} descriptors may be open", words[3])), "{told}");
+    assert_eq!(daemon.connect().ask("?"), "256");
+    assert!(daemon.stop().success());
 }
