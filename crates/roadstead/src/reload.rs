@@ -48,7 +48,7 @@ impl Reloader {
 
     fn take_over(&self, serving: &mut Configuration) -> Result<String, String> {
         let said = |diagnostics: Diagnostics| diagnostics.to_string();
-        let source = settings::source(&self.file).map_err(said)?;
+        let source = settings::source_again(&self.file).map_err(said)?;
         let environment = |variable: &str| std::env::var(variable).ok();
         let mut new = settings::parse(&source, &environment).map_err(said)?;
         let fixed = settings::fixed(serving, &new);

@@ -37,7 +37,7 @@ pub use balance::*;
 pub use checks::unreached;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
-pub use load::{FILE_BYTES_MAX, load, source};
+pub use load::{FILE_BYTES_MAX, load, source, source_again};
 pub use model::*;
 pub use reference::reference;
 pub use reload::{fixed, in_order_of, replaces};

@@ -41,6 +41,27 @@ pub fn source(path: &Path) -> Result<Source, Diagnostics> {
     Ok(Source { name, text })
 }
 
+/// Reads again the file of a daemon that serves. Nothing may be waited for here: a pipe that the settings
+/// were read from at the start has nothing more to say, and a FIFO may never have.
+///
+/// # Errors
+///
+/// As of [`source`]; also when it is no regular file.
+pub fn source_again(path: &Path) -> Result<Source, Diagnostics> {
+    let kind = std::fs::metadata(path).map(|it| it.file_type());
+    match kind {
+        Ok(kind) if !kind.is_file() && !kind.is_dir() => {
+            let message = "the configuration cannot be read again: it is no regular file";
+            let mend =
+                "start the daemon with the path of a file to change its settings while it serves";
+            let name = path.display().to_string();
+            Err(Diagnostics::unread(&name, message.to_owned(), mend.to_owned()))
+        }
+        // Whatever else is wrong with it is said when it is opened.
+        _ => source(path),
+    }
+}
+
 /// Points at the first byte that is not UTF-8: what is before it reads the same either way.
 fn not_utf8(name: &str, bytes: &[u8]) -> Diagnostics {
     let text = String::from_utf8_lossy(bytes).into_owned();

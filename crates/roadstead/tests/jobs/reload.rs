@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 
-use crate::daemon::{Daemon, folder, one_pool, read_log, until};
+use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, until};
 
 /// A program that answers each line with a word before it.
 fn says(word: &str, more: &str) -> String {
@@ -92,4 +92,45 @@ fn a_hangup_opens_the_log_anew_and_reads_the_file_again() {
     until("it is said", || read_log(folder.path()).contains("were not taken over"));
     assert_eq!(client.ask("z"), "new z");
     assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_file_that_is_a_pipe_by_now_is_refused_and_waited_for_by_nobody() {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &says("old", ""));
+    let file = folder.path().join("roadstead.toml");
+    std::fs::remove_file(&file).unwrap();
+    fifo(&file);
+    for _ in 0..2 {
+        let said = daemon.reload().unwrap_err();
+        assert!(said.contains("roadstead.toml") && said.contains("no regular file"), "{said}");
+    }
+    assert_eq!(daemon.connect().ask("x"), "old x");
+    Daemon::rewrite(folder.path(), &says("new", ""));
+    daemon.reload().unwrap();
+    let mut client = daemon.connect();
+    until("programs are replaced", || client.ask("y") == "new y");
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn settings_that_came_through_a_pipe_serve_and_cannot_be_read_again() {
+    let folder = folder();
+    let file = folder.path().join("pipe");
+    fifo(&file);
+    let mut command = std::process::Command::new(BINARY);
+    command.arg("serve").arg(&file).current_dir(folder.path());
+    let (to, text) = (file, says("old", ""));
+    let writer = std::thread::spawn(move || std::fs::write(to, text));
+    let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+    writer.join().unwrap().unwrap();
+    assert_eq!(daemon.connect().ask("x"), "old x");
+    let said = daemon.reload().unwrap_err();
+    assert!(said.contains("no regular file"), "{said}");
+    assert!(daemon.stop().success());
+}
+
+fn fifo(path: &std::path::Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
 }
