@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -74,7 +75,7 @@ impl Names {
             if self.address(name).is_some() {
                 continue;
             }
-            let found = (self.lookup)(name).and_then(|found| choose(&found, None));
+            let found = self.find(name).and_then(|found| choose(&found, None));
             let at = found.map_err(|error| PlanError::Name {
                 pool: pool.to_owned(),
                 name: name.to_string(),
@@ -135,12 +136,19 @@ impl Names {
                 continue;
             }
             drop(state);
-            let found = (self.lookup)(&name);
+            let found = self.find(&name);
             state = self.lock();
             if let Some(to) = state.found(&name, found) {
                 self.tell(&name, to);
             }
         }
+    }
+
+    /// Asks for the addresses of a name. A look-up is an embedder's code, or the system's: one that panics
+    /// has failed like any other, and those after it are made as before. Nothing of ours is half done in it.
+    fn find(&self, name: &HostName) -> io::Result<Vec<SocketAddr>> {
+        let found = catch_unwind(AssertUnwindSafe(|| (self.lookup)(name)));
+        found.unwrap_or_else(|_| Err(io::Error::other("the look-up panicked")))
     }
 
     /// Called with the lock held, so that what is told last is what is known.
@@ -253,6 +261,37 @@ mod tests {
         assert!(known.failed && known.at == addresses(&[1])[0]);
         assert_eq!(state.found(&name(), Ok(addresses(&[1]))), None);
         assert!(!state.known[&name()].failed);
+    }
+
+    #[test]
+    fn a_look_up_that_panics_has_failed_and_the_next_is_made() {
+        let panics = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let armed = Arc::clone(&panics);
+        let lookup: Lookup = Arc::new(move |_| {
+            assert!(!armed.load(std::sync::atomic::Ordering::Relaxed), "planted");
+            Ok(addresses(&[1]))
+        });
+        let names = Names::new(lookup, Vec::new());
+        assert_eq!(names.find(&name()).unwrap_err().to_string(), "the look-up panicked");
+        // As its own thread does it.
+        names.lock().known = state().known;
+        let now = Instant::now();
+        names.lock().known.values_mut().for_each(|known| known.due = now);
+        let turning = Arc::clone(&names);
+        let thread = std::thread::spawn(move || turning.turn());
+        let seen = |what: &dyn Fn(&Known) -> bool| loop {
+            if what(&names.lock().known[&name()]) {
+                break;
+            }
+            std::thread::yield_now();
+        };
+        seen(&|known| known.failed);
+        panics.store(false, std::sync::atomic::Ordering::Relaxed);
+        names.lock().known.values_mut().for_each(|known| known.due = now);
+        names.changed.notify_all();
+        seen(&|known| !known.failed);
+        names.end();
+        thread.join().unwrap();
     }
 
     #[test]

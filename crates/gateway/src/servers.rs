@@ -324,8 +324,10 @@ impl Servers {
             // A try is one that a server had something of.
             let tries = flight.form.tries.saturating_add(u8::from(reached == Reached::Server));
             let form = Form { tries, ..flight.form };
-            // A link that had ended before anything was sent says nothing of its server.
-            let failed = reached == Reached::Server || !matches!(fault, Fault::Ended);
+            // A link that had ended before anything was sent says nothing of its server, nor does an
+            // address that it has no more.
+            let says_nothing = matches!(fault, Fault::Ended | Fault::Moved);
+            let failed = reached == Reached::Server || !says_nothing;
             let failed = failed.then_some(worker);
             up.push(Upward::Again { id: flight.id, body: flight.body, form, failed });
         } else if !flight.abandoned {

@@ -57,9 +57,15 @@ impl Workers {
     }
 
     /// A server that has a name has another address.
-    pub(crate) fn handle_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
+    pub(crate) fn handle_moved(
+        &mut self,
+        calls: &mut Calls<'_>,
+        name: &str,
+        to: SocketAddr,
+        up: &mut Vec<Upward>,
+    ) {
         if let Self::Servers(servers) = self {
-            servers.handle_moved(calls, name, to);
+            servers.handle_moved(calls, name, to, up);
         }
     }
 

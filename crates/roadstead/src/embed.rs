@@ -388,7 +388,7 @@ impl Workshop for Registered {
 }
 
 /// Of a data plane without pools of programs.
-struct NoPrograms;
+pub(crate) struct NoPrograms;
 
 impl Spawn for NoPrograms {
     fn start(&mut self, _token: u64, _command: spawn::Command) {

@@ -133,3 +133,6 @@ pub(crate) fn remark(error: &PlanError) -> Remark {
     let path = keys.iter().map(|&key| key.to_owned()).chain(below.iter().cloned()).collect();
     Remark { path, message: error.to_string() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,9 +56,9 @@ impl Core {
 impl Core {
     /// A server that has a name has another address. Nobody who is with it is cut off.
     pub(crate) fn server_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
-        for served in &mut self.pools {
-            served.workers.handle_moved(calls, name, to);
-            if let Some(checks) = &mut served.checks {
+        for place in 0..self.pools.len() {
+            self.with_workers(place, |workers, up| workers.handle_moved(calls, name, to, up));
+            if let Some(checks) = &mut self.pools[place].checks {
                 checks.handle_moved(name, to);
             }
         }

@@ -21,6 +21,8 @@ pub(super) enum Fault {
     Connect(io::ErrorKind),
     /// None was made in time.
     ConnectLate,
+    /// Its server has another address, before a connection was made.
+    Moved,
     /// It ended with a reply owed.
     Ended,
     /// The reply, or more of it, did not come in time.
@@ -33,7 +35,7 @@ pub(super) enum Fault {
 impl Fault {
     pub(super) fn cause(&self) -> Cause {
         match self {
-            Self::Connect(_) | Self::ConnectLate => Cause::Unreached,
+            Self::Connect(_) | Self::ConnectLate | Self::Moved => Cause::Unreached,
             Self::Ended => Cause::Died,
             Self::Late => Cause::Deadline,
             Self::Broken(_) => Cause::Garbled,
@@ -44,6 +46,7 @@ impl Fault {
         match self {
             Self::Connect(why) => format!("no connection to {address}: {why}"),
             Self::ConnectLate => format!("{address} did not take the connection in time"),
+            Self::Moved => format!("{address} has moved before it took the connection"),
             Self::Ended => format!("{address} ended the connection before its reply was whole"),
             Self::Late => format!("{address} did not answer in time"),
             Self::Broken(refusal) => format!("{address} answers against the rules: {refusal}"),

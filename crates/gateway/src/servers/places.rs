@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 
 use event::Calls;
 
-use super::Servers;
+use super::link::Fault;
+use super::{LinkId, Servers};
 use crate::plan::ServersPlan;
+use crate::upward::Upward;
 
 impl Servers {
     /// Other settings from now on, for workers that have these names at their places. Where nobody
@@ -30,8 +32,15 @@ impl Servers {
     }
 
     /// A server that has a name has another address. Links that wait are closed, those that are busy
-    /// end with what they have, and new ones go to the new address.
-    pub(crate) fn handle_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
+    /// end with what they have, and new ones go to the new address. What a link has that is still
+    /// connecting goes there too: nothing of it has left, and maybe nobody is at the old address.
+    pub(crate) fn handle_moved(
+        &mut self,
+        calls: &mut Calls<'_>,
+        name: &str,
+        to: SocketAddr,
+        up: &mut Vec<Upward>,
+    ) {
         let to = event::Address::Internet(to);
         for place in 0..self.plan.addresses.len() {
             let (address, shown) = &mut self.plan.addresses[place];
@@ -44,8 +53,17 @@ impl Servers {
             for id in std::mem::take(&mut server.idle) {
                 self.close(calls, id);
             }
-            for link in self.links.values_mut().filter(|link| link.worker == worker) {
+            for (index, generation) in self.links.ids() {
+                let id = LinkId { index, generation };
+                let Some(link) = self.link(id).filter(|link| link.worker == worker) else {
+                    continue;
+                };
                 link.leaves = true;
+                // One that has told its client to send more cannot be given to another.
+                let whole = link.flight.as_ref().is_none_or(|flight| !flight.passed);
+                if link.is_connecting() && whole {
+                    self.lose(calls, id, Fault::Moved, up);
+                }
             }
         }
     }

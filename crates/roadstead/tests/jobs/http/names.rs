@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use roadstead::embed::{Embed, Running};
 
 use super::{read_until, serve_pool, talk};
-use crate::daemon::{BINARY, Daemon, folder, until};
+use crate::daemon::{BINARY, Daemon, PATIENCE, folder, until};
 use crate::http_server::{Answer, Server};
 
 fn named(name: &str) -> Server {
@@ -117,6 +117,78 @@ fn a_name_that_has_another_address_takes_its_clients_along() {
 #[test]
 fn every_shard_hears_that_a_name_has_another_address() {
     moves_on(2);
+}
+
+/// A listener that has one connection waiting and takes no other: whoever connects gets no answer.
+fn full() -> (event::Fd, TcpStream, SocketAddr) {
+    let settings = event::BindSettings { backlog: 0, ..event::BindSettings::default() };
+    let address = event::Address::Internet(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let (listener, bound) = event::bind(&address, &settings).unwrap();
+    let event::Address::Internet(at) = bound else { panic!("{bound:?}") };
+    (listener, TcpStream::connect(at).unwrap(), at)
+}
+
+fn connecting_goes_along(shards: u32) {
+    let text = format!(
+        "[daemon]\nshards = {shards}\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
+         protocol = \"http\"\npool = \"main\"\n[pool.main]\nservers = [\"app.example:80\"]\n\
+         resolve = \"1s\"\nconnect = \"1h\"\ndeadline = \"1h\"\n"
+    );
+    let (b, (_listener, _waits, nowhere)) = (named("b"), full());
+    let zone = Arc::new(Zone::default());
+    let asked = Arc::clone(&zone);
+    zone.set(&[nowhere]);
+    let embed = Embed::from_text(&text).unwrap().lookup(move |_| asked.look_up());
+    let running = embed.start().unwrap();
+    let mut clients: Vec<_> = (0..6).map(|_| client(&running)).collect();
+    for client in &mut clients {
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi").unwrap();
+    }
+    let connecting = || running.status().unwrap().pools[0].workers[0].in_flight;
+    until("all wait for a connection", || connecting() == 6);
+    zone.set(&[address(&b)]);
+    for client in &mut clients {
+        let said = read_until(client, "b");
+        assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    }
+    assert_eq!(b.seen().len(), 6, "each went once");
+    assert!(b.seen().iter().all(|seen| seen.body == b"hi"));
+    drop(clients);
+    assert!(running.drain().is_clean());
+}
+
+#[test]
+fn who_still_connects_to_the_old_address_of_a_name_goes_to_the_new_one() {
+    connecting_goes_along(1);
+    connecting_goes_along(2);
+}
+
+#[test]
+fn a_look_up_that_panics_changes_nothing_and_the_next_is_made() {
+    let text = "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n\
+                [pool.main]\nservers = [\"app.example:80\"]\nresolve = \"1s\"\n";
+    let [a, b] = ["a", "b"].map(named);
+    let zone = Arc::new(Zone::default());
+    zone.set(&[address(&a)]);
+    let (asked, panics) = (Arc::clone(&zone), Arc::new(AtomicUsize::new(0)));
+    let planted = Arc::clone(&panics);
+    let embed = Embed::from_text(text).unwrap().lookup(move |_| {
+        let found = asked.look_up();
+        assert_eq!(planted.load(Ordering::Relaxed), 0, "planted");
+        found
+    });
+    let running = embed.start().unwrap();
+    let mut client = client(&running);
+    assert_eq!(who(&mut client), "a");
+    panics.store(1, Ordering::Relaxed);
+    zone.set(&[address(&b)]);
+    zone.asked_again();
+    assert_eq!(who(&mut client), "a");
+    panics.store(0, Ordering::Relaxed);
+    until("it is looked up as before", || who(&mut client) == "b");
+    drop(client);
+    assert!(running.drain().is_clean());
 }
 
 #[test]
