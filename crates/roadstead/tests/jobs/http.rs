@@ -18,6 +18,7 @@ mod orders;
 mod programs;
 mod reload;
 mod routes;
+mod slots;
 mod smuggling;
 mod sticky;
 

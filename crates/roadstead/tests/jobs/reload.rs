@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
 
+use crate::client::Client;
 use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, until};
+use crate::http::balance::named;
 
 /// A program that answers each line with a word before it.
 fn says(word: &str, more: &str) -> String {
@@ -133,4 +135,90 @@ fn settings_that_came_through_a_pipe_serve_and_cannot_be_read_again() {
 fn fifo(path: &std::path::Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
     assert!(made.success());
+}
+
+/// Pools of programs and of servers, each of which answers with its name, in this order in the file.
+fn four(shards: u32, servers: &[(&str, u16)], order: &[usize], length: usize) -> String {
+    let program = |name: &str| {
+        let script = format!("while read -r line; do echo \\\"{name} $line\\\"; done");
+        format!(
+            "[listener.{name}]\nlisten = \"127.0.0.1:0\"\nprotocol = \"lines\"\npool = \"{name}\"\n\
+             [pool.{name}]\nprogram = [\"sh\", \"-c\", \"{script}\"]\nworkers = 2\n"
+        )
+    };
+    let server = |(name, port): &(&str, u16)| {
+        format!(
+            "[listener.{name}]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"{name}\"\n\
+             [pool.{name}]\nservers = [\"127.0.0.1:{port}\"]\n"
+        )
+    };
+    let mut pools = vec![program("pa"), program("pb")];
+    pools.extend(servers.iter().map(server));
+    let pools =
+        order.iter().map(|&place| format!("{}queue = {{ length = {length} }}\n", pools[place]));
+    let pools: String = pools.collect();
+    format!("[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n{pools}")
+}
+
+/// Reads the file again and again, its pools in another order each time, while every kind of client asks.
+fn other_orders_under_load(shards: u32) {
+    let both = ["<sa>", "<sb>"].map(named);
+    let servers = [("sa", both[0].port), ("sb", both[1].port)];
+    let orders = [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1], [1, 3, 0, 2]];
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &four(shards, &servers, &orders[0], 900));
+    let (stop, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let (daemon, stop, answered) = (&daemon, &stop, &answered);
+        let goes_on = move || {
+            answered.fetch_add(1, Ordering::Relaxed);
+            !stop.load(Ordering::Relaxed)
+        };
+        for (number, pool) in ["pa", "pb"].iter().cycle().take(4).enumerate() {
+            scope.spawn(move || {
+                let mut client = Client::connect(&daemon.listeners[*pool]);
+                while goes_on() {
+                    assert_eq!(client.ask(&number.to_string()), format!("{pool} {number}"));
+                }
+            });
+        }
+        for pool in ["sa", "sb"] {
+            scope.spawn(move || {
+                while goes_on() {
+                    let said =
+                        roadstead::ask::request(&daemon.listeners[pool], "GET", "/", b"").unwrap();
+                    assert_eq!((said.status, said.body), (200, format!("<{pool}>").into_bytes()));
+                }
+            });
+        }
+        for pool in ["pa", "pb"] {
+            scope.spawn(move || {
+                let path = format!("/ask/{pool}");
+                while goes_on() {
+                    let said =
+                        roadstead::ask::request(&daemon.admin, "POST", &path, b"inside").unwrap();
+                    let due = format!("{pool} inside\n").into_bytes();
+                    assert_eq!((said.status, said.body), (200, due));
+                }
+            });
+        }
+        let _stops = Stops(stop);
+        for (round, order) in orders.iter().cycle().take(60).enumerate() {
+            let seen = answered.load(Ordering::Relaxed);
+            Daemon::rewrite(folder.path(), &four(shards, &servers, order, 900 + round));
+            daemon.reload().unwrap_or_else(|said| panic!("{said}"));
+            until("requests go on", || answered.load(Ordering::Relaxed) > seen + 16);
+        }
+    });
+    for verdict in ["failed", "refused", "unknown"] {
+        let label = format!("verdict=\"{verdict}\"");
+        assert_eq!(daemon.metric("roadstead_ends_total", &[&label]), 0, "{verdict}");
+    }
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn the_file_is_read_again_and_again_under_load_its_pools_in_any_order() {
+    other_orders_under_load(1);
+    other_orders_under_load(2);
 }

@@ -42,7 +42,9 @@ fn servers_get_what_their_weights_say_and_weight_0_gets_nothing() {
         format!("{{ address = \"127.0.0.1:{}\", weight = {weight} }}", server.port)
     };
     let servers = [server(&a, 3), server(&b, 1), server(&c, 0)].join(", ");
-    let (_folder, daemon) = serve_pool("", &format!("servers = [{servers}]"));
+    // Each shard takes its own turns.
+    let one = "[daemon]\nshards = 1";
+    let (_folder, daemon) = serve_pool("", &format!("servers = [{servers}]\n{one}"));
     let exact = [("a".to_owned(), 12), ("b".to_owned(), 4)];
     assert_eq!(shares(&daemon, 16), BTreeMap::from(exact));
     let name = |server: &Server| format!("127.0.0.1:{}", server.port);

@@ -1,0 +1,146 @@
+//! Limits that change while requests run: a server counts what is with it.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+
+use super::{connect, read_until};
+use crate::daemon::{Daemon, folder, until};
+
+/// A server that holds every request until it is told to answer one.
+#[derive(Default)]
+struct Counter {
+    counts: Mutex<Counts>,
+    changed: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// What is in force.
+    limit: u32,
+    held: u32,
+    /// To be answered.
+    go: u32,
+    /// Requests that were one too many when they came.
+    over: u32,
+    came: u32,
+}
+
+impl Counter {
+    fn start() -> (Arc<Self>, u16) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let counter = Arc::new(Self::default());
+        let counters = Arc::clone(&counter);
+        std::thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let counter = Arc::clone(&counters);
+                std::thread::spawn(move || counter.serve(socket));
+            }
+        });
+        (counter, port)
+    }
+
+    fn serve(&self, mut socket: TcpStream) {
+        let (mut bytes, mut seen) = ([0; 4096], Vec::new());
+        while let Ok(count @ 1..) = socket.read(&mut bytes) {
+            seen.extend_from_slice(&bytes[..count]);
+            if !seen.ends_with(b"\r\n\r\n") {
+                continue;
+            }
+            seen.clear();
+            let mut counts = self.counts.lock().unwrap();
+            counts.held += 1;
+            counts.came += 1;
+            counts.over += u32::from(counts.held > counts.limit);
+            counts = self.changed.wait_while(counts, |counts| counts.go == 0).unwrap();
+            counts.go -= 1;
+            counts.held -= 1;
+            drop(counts);
+            socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        *self.counts.lock().unwrap()
+    }
+
+    fn limit(&self, limit: u32) {
+        self.counts.lock().unwrap().limit = limit;
+    }
+
+    fn let_go(&self) {
+        self.counts.lock().unwrap().go += 1;
+        self.changed.notify_one();
+    }
+}
+
+/// Clients that each ask once, and ever so many that wait: the limit goes up and down meanwhile.
+fn changes_while_requests_run(shards: u32, option: &str) {
+    const CLIENTS: u32 = 40;
+    let (server, port) = Counter::start();
+    let text = |limit: u32| {
+        format!(
+            "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\n\
+             listen = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
+             servers = [\"127.0.0.1:{port}\"]\nqueue = {{ wait = \"1h\" }}\ndeadline = \"1h\"\n\
+             {option} = {limit}\n"
+        )
+    };
+    let folder = folder();
+    server.limit(3);
+    let daemon = Daemon::serve(folder.path(), &text(3));
+    let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| connect(&daemon)).collect();
+    for client in &mut clients {
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    }
+    let full = |limit: u32| {
+        until("all slots are in use", || server.counts().held == limit);
+    };
+    full(3);
+    for limit in [7, 2, 5, 1, 6, 4] {
+        let before = server.counts();
+        if limit > before.held {
+            server.limit(limit);
+        }
+        Daemon::rewrite(folder.path(), &text(limit));
+        daemon.reload().unwrap();
+        // None was on its way: all slots were in use.
+        server.limit(limit);
+        // Those that are too many end first, and none comes in their place.
+        for held in (limit..before.held).rev() {
+            server.let_go();
+            until("one has ended", || server.counts().held == held);
+            assert_eq!(server.counts().came, before.came);
+        }
+        full(limit);
+        for _ in 0..2 {
+            let before = server.counts();
+            server.let_go();
+            until("the next has come", || server.counts().came == before.came + 1);
+        }
+        full(limit);
+    }
+    for _ in server.counts().came - server.counts().held..CLIENTS {
+        server.let_go();
+    }
+    for client in &mut clients {
+        assert!(read_until(client, "ok").starts_with("HTTP/1.1 200 OK\r\n"));
+    }
+    let counts = server.counts();
+    assert_eq!((counts.over, counts.came), (0, CLIENTS), "{option} on {shards} shards: {counts:?}");
+    drop(clients);
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn slots_of_a_pool_change_by_a_reload_while_requests_run_and_are_never_more() {
+    changes_while_requests_run(1, "slots_max");
+    changes_while_requests_run(2, "slots_max");
+}
+
+#[test]
+fn slots_of_a_server_change_by_a_reload_while_requests_run_and_are_never_more() {
+    changes_while_requests_run(1, "server_requests_max");
+    changes_while_requests_run(2, "server_requests_max");
+}
