@@ -178,6 +178,11 @@ impl Calls<'_> {
         self.state.queue(stream, |output| output.push(slice))
     }
 
+    /// As [`Self::send`], for one who keeps the slice: it is shared where its bytes are not copied.
+    pub fn send_kept(&mut self, stream: StreamId, slice: &Slice) -> usize {
+        self.state.queue(stream, |output| output.push_kept(slice))
+    }
+
     /// As [`Self::send`], with a copy of the bytes.
     #[inline]
     pub fn send_bytes(&mut self, stream: StreamId, bytes: &[u8]) -> usize {

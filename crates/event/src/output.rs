@@ -113,10 +113,23 @@ impl Output {
     }
 
     pub(crate) fn push(&mut self, slice: Slice) {
-        if slice.len() < COPY_BELOW || slice.len() * 2 < slice.held() {
+        if is_copied(&slice) {
             self.push_bytes(&slice);
-            return;
+        } else {
+            self.push_whole(slice);
         }
+    }
+
+    /// The same of a slice that stays with its owner.
+    pub(crate) fn push_kept(&mut self, slice: &Slice) {
+        if is_copied(slice) {
+            self.push_bytes(slice);
+        } else {
+            self.push_whole(slice.clone());
+        }
+    }
+
+    fn push_whole(&mut self, slice: Slice) {
         self.freeze_tail();
         self.bytes += slice.len();
         self.keep(slice);
@@ -259,6 +272,11 @@ impl Output {
         self.slices.clear();
         self.sliced = 0;
     }
+}
+
+/// Whether to copy its bytes costs less than to keep its block.
+fn is_copied(slice: &Slice) -> bool {
+    slice.len() < COPY_BELOW || slice.len() * 2 < slice.held()
 }
 
 /// The capacity of the largest block that so many bytes fill, or of the smallest there is.

@@ -21,22 +21,21 @@ const TOKEN: [bool; 256] = {
 /// The first byte at `from` or behind that does not belong to a token, or the length.
 #[inline]
 pub(crate) fn token_end(bytes: &[u8], from: usize) -> usize {
-    let mut place = from;
-    while let Some(word) = bytes.get(place..).and_then(|rest| rest.first_chunk::<8>()) {
+    let Some(mut rest) = bytes.get(from..) else { return from };
+    while let Some((word, behind)) = rest.split_first_chunk::<8>() {
         let found = unusual(u64::from_le_bytes(*word));
         if found == 0 {
-            place += 8;
+            rest = behind;
             continue;
         }
-        place += found.trailing_zeros() as usize / 8;
-        if !TOKEN[bytes[place] as usize] {
-            return place;
+        rest = &rest[found.trailing_zeros() as usize / 8..];
+        if !TOKEN[rest[0] as usize] {
+            return bytes.len() - rest.len();
         }
-        place += 1;
+        rest = &rest[1..];
     }
-    let rest = bytes.get(place..).unwrap_or_default();
     let length = rest.iter().position(|&byte| !TOKEN[byte as usize]);
-    place + length.unwrap_or(rest.len())
+    bytes.len() - rest.len() + length.unwrap_or(rest.len())
 }
 
 #[inline]
@@ -93,22 +92,22 @@ const fn controls(word: u64) -> u64 {
 /// The first control character at `from` or behind that is no tab, or the length.
 #[inline]
 pub(crate) fn value_end(bytes: &[u8], from: usize) -> usize {
-    let mut place = from;
-    while let Some(word) = bytes.get(place..).and_then(|rest| rest.first_chunk::<8>()) {
+    let Some(mut rest) = bytes.get(from..) else { return from };
+    while let Some((word, behind)) = rest.split_first_chunk::<8>() {
         let found = controls(u64::from_le_bytes(*word));
         if found == 0 {
-            place += 8;
+            rest = behind;
             continue;
         }
-        place += found.trailing_zeros() as usize / 8;
-        if bytes[place] != b'\t' {
-            return place;
+        rest = &rest[found.trailing_zeros() as usize / 8..];
+        if rest[0] != b'\t' {
+            return bytes.len() - rest.len();
         }
-        place += 1;
+        rest = &rest[1..];
     }
-    let rest = bytes.get(place..).unwrap_or_default();
     let is_control = |&byte: &u8| byte != b'\t' && (byte < 32 || byte == 127);
-    place + rest.iter().position(is_control).unwrap_or(rest.len())
+    let length = rest.iter().position(is_control);
+    bytes.len() - rest.len() + length.unwrap_or(rest.len())
 }
 
 #[inline]

@@ -266,7 +266,9 @@ impl Shard {
                         session.take_over(calls, listener);
                     }
                     session.handle_data(calls, &mut data, &mut self.core);
-                    self.touch(id);
+                    if !session.set_dirty(true) {
+                        self.dirty.push(id);
+                    }
                 }
             }
             Role::Server { place, link } => {

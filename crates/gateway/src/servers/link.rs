@@ -147,7 +147,7 @@ impl Link {
         up: &mut Vec<Upward>,
     ) {
         let Request { id, body, .. } = request;
-        calls.send(self.stream, body.clone());
+        calls.send_kept(self.stream, &body);
         self.flight = Some(Flight {
             id,
             body,
