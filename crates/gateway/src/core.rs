@@ -270,7 +270,8 @@ impl Core {
         let served = &mut self.pools[place];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
         exchange.method = form.method.or(exchange.method);
-        if let Some(cookies) = &served.cookies {
+        // What came back from a branch is read already, and may be as its server was to see it.
+        if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
             body = cookies.ask(body, exchange);
         }
         let waiting = Waiting { id, peer, at_us, body, form };

@@ -41,7 +41,9 @@ pub(crate) struct Passed {
     pub(crate) trail: Option<Box<Trail>>,
     pub(crate) body: Slice,
     pub(crate) form: Form,
-    /// Who has failed it at a branch.
+    /// What a branch has read of it already, and who has failed it there.
+    pub(crate) named: Option<u64>,
+    pub(crate) knows: Option<u64>,
     pub(crate) failed: Failed,
 }
 

@@ -43,6 +43,8 @@ impl Core {
             trail: exchange.trail.take(),
             body: body.compact(),
             form,
+            named: exchange.named,
+            knows: exchange.knows,
             failed: exchange.failed,
         };
         self.others.tell(home, Crossing::Request(Box::new(passed)));
@@ -97,8 +99,8 @@ impl Core {
             parts: Vec::new(),
             window: Window::default(),
             pool,
-            named: None,
-            knows: None,
+            named: passed.named,
+            knows: passed.knows,
             failed: passed.failed,
             method: None,
             trail,

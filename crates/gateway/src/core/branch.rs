@@ -87,7 +87,6 @@ impl Core {
     /// A request that did not reach a worker from here waits at its home.
     pub(super) fn send_home(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        (exchange.named, exchange.knows) = (None, None);
         if let Some(trail) = &mut exchange.trail {
             trail.retries += 1;
         }

@@ -279,13 +279,16 @@ fn bound(shards: usize, sticky: &str) -> (tempfile::TempDir, Daemon, [Server; 2]
     (folder, daemon, servers, cookie, place)
 }
 
+/// Whichever shard its client is with, and whoever reads its cookie first.
 #[test]
 fn a_bound_client_whose_server_fails_it_is_given_another_only_where_it_may_be() {
     let prefix = "cookie = \"session\", mode = \"prefix\"";
     for (shards, more, moves) in [
         (1, "", true),
+        (2, "", true),
         (1, ", gone = \"refuse\"", false),
-        (1, " }\nqueue = { hold = \"10s\"", false),
+        (2, ", gone = \"refuse\"", false),
+        (2, " }\nqueue = { hold = \"10s\"", false),
     ] {
         let sticky = format!("sticky = {{ {prefix}{more} }}");
         let (_folder, daemon, servers, cookie, own) = bound(shards, &sticky);
