@@ -24,6 +24,8 @@ pub enum Plant {
     GaveUp,
     /// What a program that serves HTTP said before it ended is not read.
     LastWords,
+    /// A slot that another shard's waiter is to have is not given back.
+    LostSlot,
 }
 
 impl Plant {
@@ -50,6 +52,7 @@ impl Plant {
             Self::AskedTwice => "asked-twice",
             Self::GaveUp => "gave-up",
             Self::LastWords => "last-words",
+            Self::LostSlot => "lost-slot",
         }
     }
 }

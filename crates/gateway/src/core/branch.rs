@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use exchange::plant::{Plant, active};
 use exchange::{RequestId, Slice, WorkerId};
 
 use super::{Core, Waiting};
@@ -97,6 +98,9 @@ impl Core {
 
     /// A token of this worker goes home.
     pub(super) fn mail_token(&mut self, place: usize, worker: u32) {
+        if active(Plant::LostSlot) {
+            return;
+        }
         if let Some(home) = self.others.elsewhere(place) {
             self.others.tell(home, Crossing::Token(place, worker));
         }

@@ -11,6 +11,7 @@
 //! | `asked-twice` | what may have an effect is given to one server |
 //! | `gave-up` | no request fails that need not |
 //! | `last-words` | what a program said before it ended is read |
+//! | `lost-slot` | who waits at home has the slot that another shard frees |
 //! | `lost-edge` | what arrived is read, also when the kernel tells it once |
 //! | `lost-room` | output leaves once there is room again |
 //! | `stale-token` | a report of what was closed is nobody's |
@@ -61,6 +62,10 @@ fn defects_of_the_data_plane_are_found() {
         (&exchange::plant::Plant::StaleId, "nobody_is_wronged_by_several_shards_in_any_world"),
         (
             &exchange::plant::Plant::KeptLink,
+            "nobody_is_wronged_by_several_shards_before_servers_in_any_world",
+        ),
+        (
+            &exchange::plant::Plant::LostSlot,
             "nobody_is_wronged_by_several_shards_before_servers_in_any_world",
         ),
     ];
