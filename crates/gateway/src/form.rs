@@ -27,6 +27,8 @@ pub(crate) struct Form {
     pub(crate) streams: bool,
     /// What was asked over HTTP of workers that do not speak it, whose answer is read as a reply to it.
     pub(crate) method: Option<Method>,
+    /// Its client waits with its body until the worker says that it may come.
+    pub(crate) waits: bool,
     /// How often it was given to a worker and came back.
     pub(crate) tries: u8,
 }

@@ -27,6 +27,7 @@ mod link;
 mod places;
 mod retry;
 mod room;
+mod time;
 
 use link::{Fault, Link, Step};
 use retry::{Budget, Reached, Then};
@@ -189,10 +190,9 @@ impl Servers {
         id: LinkId,
         up: &mut Vec<Upward>,
     ) {
-        let deadline = self.plan.deadline;
         if let Some(link) = self.link(id) {
             link.connected(up);
-            calls.deadline_in(link.stream, LINK, deadline);
+            self.owes_from_now(calls, id);
         }
     }
 
@@ -442,33 +442,6 @@ impl Servers {
         }
     }
 
-    pub(crate) fn handle_deadline(
-        &mut self,
-        calls: &mut Calls<'_>,
-        id: LinkId,
-        name: DeadlineName,
-        up: &mut Vec<Upward>,
-    ) {
-        let between = self.plan.between;
-        let Some(link) = self.link(id) else { return };
-        match &link.flight {
-            None => self.close(calls, id),
-            // It waits for its client, not for the server.
-            Some(flight)
-                if name == LINK
-                    && (flight.held
-                        || flight.waits_for_client()
-                        || calls.relay_waits(link.stream)) =>
-            {
-                calls.deadline_in(link.stream, LINK, between);
-            }
-            Some(_) => {
-                let fault = if link.is_connecting() { Fault::ConnectLate } else { Fault::Late };
-                self.lose(calls, id, fault, up);
-            }
-        }
-    }
-
     /// Something is said of a request that it has.
     pub(crate) fn tell(
         &mut self,
@@ -479,23 +452,26 @@ impl Servers {
         up: &mut Vec<Upward>,
     ) {
         let Some(&id) = self.of_request.get(request.index()) else { return };
-        let (between, high) = (self.plan.between, self.plan.limits.send_high);
+        let high = self.plan.limits.send_high;
         let link = self.links.get_mut(id.index as usize, id.generation);
         let Some(link) = link.filter(|link| link.serves(worker, request)) else { return };
         match word {
             Word::Hold => link.hold(calls, true),
             Word::GoOn => {
                 link.hold(calls, false);
-                calls.deadline_in(link.stream, LINK, between);
+                self.owes_from_now(calls, id);
             }
             Word::More(part) => {
                 let queued = link.pass(calls, part);
-                calls.deadline_in(link.stream, LINK, between);
+                self.owes_from_now(calls, id);
                 if queued > high {
                     up.push(Upward::Flow { id: request, wanted: false });
                 }
             }
-            Word::Whole => link.pass_end(calls),
+            Word::Whole => {
+                link.pass_end(calls);
+                self.owes_from_now(calls, id);
+            }
             Word::Unseen(to) => link.relay(calls, to),
             Word::Abandoned => {
                 // A reply that nobody wants cannot be taken back: its link goes with it.

@@ -107,13 +107,6 @@ pub(super) struct Flight {
     keep: bool,
 }
 
-impl Flight {
-    /// Whether the server cannot answer because its client has not said all.
-    pub(super) fn waits_for_client(&self) -> bool {
-        matches!(self.reply, Reply::Switched)
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) stream: StreamId,
@@ -133,6 +126,23 @@ impl Link {
 
     pub(super) const fn is_connecting(&self) -> bool {
         self.connecting
+    }
+
+    /// Whether the server owes nothing at the moment: its client has not said all and what it said has
+    /// left us, or does not take what came.
+    pub(super) fn waits_for_client(&self, calls: &Calls<'_>) -> bool {
+        let Some(flight) = &self.flight else { return false };
+        let is_untaken = flight.held || calls.relay_waits(self.stream);
+        let is_unsaid = flight.form.more
+            && !flight.form.waits
+            && !self.connecting
+            && calls.queued(self.stream) == 0;
+        is_untaken || is_unsaid || matches!(flight.reply, Reply::Switched)
+    }
+
+    /// Whether the head of its reply has come.
+    pub(super) fn has_answered(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| !matches!(flight.reply, Reply::Head))
     }
 
     pub(super) fn serves(&self, worker: WorkerId, request: RequestId) -> bool {
@@ -178,6 +188,9 @@ impl Link {
 
     /// A part of the request's body. Returns the bytes that wait to be sent.
     pub(super) fn pass(&mut self, calls: &mut Calls<'_>, part: Slice) -> usize {
+        if let Some(flight) = &mut self.flight {
+            flight.form.waits = false;
+        }
         calls.send(self.stream, part)
     }
 
@@ -246,6 +259,7 @@ impl Link {
                             };
                         }
                         flight.begun = true;
+                        flight.form.waits = false;
                         up.push(Upward::Head { id: flight.id, head: carried });
                     }
                 },

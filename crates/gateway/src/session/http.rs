@@ -297,7 +297,7 @@ impl Dialogue {
         let via = via(plan, transport.peer());
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.refusing;
-        let upgrade = head.upgrade;
+        let (upgrade, waits) = (head.upgrade, head.expects_continue);
         head.prepare(&via);
         if let Some(changes) = changes {
             changes.change(head);
@@ -313,6 +313,7 @@ impl Dialogue {
         let form = Form {
             more: !body.is_done(),
             repeatable,
+            waits,
             expects: match method {
                 _ if upgrade => Expects::Switch,
                 Method::Head => Expects::HeadOnly,
@@ -383,9 +384,6 @@ impl Dialogue {
         }
         self.restore_trail(core);
         let text = "a request that was begun did not end in time";
-        let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, text);
-        self.begin_refused(transport, 408, core);
-        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let route = self.route();
         self.refuse_with(transport, calls, (408, route), text, core);
     }
