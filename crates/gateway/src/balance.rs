@@ -41,7 +41,13 @@ impl Core {
             Some(SorryPlan::Page(page)) => {
                 let page = Arc::clone(page);
                 let body = page.body.clone();
-                let client = self.exchanges.get_mut(id).and_then(|it| it.client.streamed());
+                let exchange = self.exchanges.get_mut(id);
+                let client = exchange.and_then(|exchange| {
+                    if let Some(trail) = &mut exchange.trail {
+                        trail.settle(page.status);
+                    }
+                    exchange.client.streamed()
+                });
                 self.finished.extend(client.map(|client| (client, Delivery::Page(page))));
                 Outcome::Sorry(End::new(cause, Phase::Queue), body)
             }

@@ -364,6 +364,7 @@ impl Core {
         exchange.stamps.first_byte.get_or_insert(self.now);
         if let Some(trail) = &mut exchange.trail {
             trail.bytes_out += part.len() as u64;
+            trail.begin_reply();
         }
         match &exchange.client {
             client @ (Client::Session { .. } | Client::Elsewhere { .. }) => {
@@ -394,7 +395,7 @@ impl Core {
         match exchange.state.home() {
             Some(home) => {
                 self.others.away -= 1;
-                self.others.tell(home, Crossing::Abandon(id, outcome.end().cause));
+                self.others.tell(home, Crossing::Abandon(id, outcome.end().cause, None));
             }
             None => Books { pools, logbook, now: *now }.account(id, exchange, &outcome),
         }

@@ -56,7 +56,7 @@ pub(crate) enum Crossing {
     /// Its client takes it back.
     Cancel(RequestId),
     /// Nobody wants its reply any more.
-    Abandon(RequestId, Cause),
+    Abandon(RequestId, Cause, Option<u16>),
     /// What comes of it, for its client.
     Delivery(RequestId, Delivery),
     /// So many bytes of its parts were taken; named by its id at the client's shard, in both

@@ -61,6 +61,8 @@ pub(crate) struct Trail {
     /// Where the line and each field end in it.
     ends: Vec<usize>,
     pub(crate) status: u16,
+    /// The status of a reply that comes without one; 0 is 200.
+    pub(crate) replied: u16,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     pub(crate) retries: u32,
@@ -74,9 +76,22 @@ impl Trail {
         if let Outcome::Reply(body) | Outcome::Sorry(_, body) = outcome {
             self.bytes_out += body.len() as u64;
         }
+        match outcome {
+            Outcome::Reply(_) => self.begin_reply(),
+            outcome => self.settle(status_of(outcome)),
+        }
+    }
+
+    /// A reply without a head begins: over HTTP its client is told a status of ours.
+    pub(crate) fn begin_reply(&mut self) {
+        self.settle(if self.replied == 0 { 200 } else { self.replied });
+    }
+
+    /// What the client is told, unless it was told something else before.
+    pub(crate) fn settle(&mut self, status: u16) {
         let listener = self.listener.as_ref();
         if self.status == 0 && listener.is_some_and(|it| matches!(it.front, FrontPlan::Http(_))) {
-            self.status = status_of(outcome);
+            self.status = status;
         }
     }
 

@@ -26,7 +26,8 @@ mod owed;
 use connect::Connect;
 use frames::Frames;
 use http::Http;
-pub(crate) use http::{Spares as Dialogues, status_of};
+pub(crate) use http::Spares as Dialogues;
+pub use http::status_of;
 
 #[derive(Debug)]
 pub(crate) struct Session {

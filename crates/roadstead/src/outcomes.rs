@@ -20,15 +20,16 @@ pub fn page() -> String {
          With `status`, replies of workers begin with `+`. In a chain (`then`), `refused` is the word of the pool that\n\
          refused: it did nothing, but the pools before it have done their part. A line that begins with `!` from a program whose pool\n\
          has a `then` refuses the request in the program's own words.\n\n\
-         | code | verdict | meaning |\n|---|---|---|\n",
+         | code | verdict | HTTP | meaning |\n|---|---|---|---|\n",
     );
     for cause in Cause::ALL.iter().filter(|cause| cause.verdict() != Verdict::Answered) {
         // Writing to a `String` cannot fail.
         let _ = writeln!(
             page,
-            "| `{}` | {} | {} |",
+            "| `{}` | {} | {} | {} |",
             cause.word(),
             cause.verdict().word(),
+            gateway::status_of(*cause),
             cause.meaning()
         );
     }
@@ -36,7 +37,9 @@ pub fn page() -> String {
     page
 }
 
-const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to read them.\n\n\
+const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to read them, and 499 stands in the access log alone.\n\n\
+    Over HTTP the code and its meaning are the body of the answer, `Retry-After: 1` goes with 429 and 503, and a request that breaks a rule has the\n\
+    status of its [reason](http1.md). What was too long or too slow in a reply that has begun ends its connection.\n\n\
     A client in a few lines of Python that sends again what was refused, and nothing else:\n\n\
     ```python\n\
     def outcome(line):\n\

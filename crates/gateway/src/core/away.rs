@@ -60,9 +60,9 @@ impl Core {
                     self.cancel(id);
                 }
             }
-            Crossing::Abandon(id, cause) => {
+            Crossing::Abandon(id, cause, told) => {
                 if let Some(id) = self.others.guest(id) {
-                    self.abandon(id, cause);
+                    self.abandon_told(id, cause, told, "");
                 }
             }
             Crossing::Delivery(id, delivery) => self.brought(id, delivery),

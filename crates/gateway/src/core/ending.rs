@@ -1,6 +1,6 @@
 //! Requests that end before their worker has answered: given up, taken back, cut.
 
-use exchange::{Cause, End, Outcome, Phase, RequestId, Slice};
+use exchange::{Cause, Outcome, Phase, RequestId};
 
 use super::{Core, Word};
 use crate::crossing::Crossing;
@@ -26,15 +26,29 @@ impl Core {
     /// Nobody wants this answer any more. What waits is taken out of its queue; a worker that has
     /// it goes on, and its answer will find nobody.
     pub(crate) fn abandon(&mut self, id: RequestId, cause: Cause) {
+        self.abandon_told(id, cause, None, "");
+    }
+
+    /// As [`Self::abandon`]. Its client was told this status of HTTP, and `text` is for the log.
+    pub(crate) fn abandon_told(
+        &mut self,
+        id: RequestId,
+        cause: Cause,
+        told: Option<u16>,
+        text: &str,
+    ) {
         let state = self.exchanges.get_mut(id).map(|exchange| exchange.state);
         if let Some(home) = state.and_then(State::home) {
             self.take_out(id);
-            return self.others.tell(home, Crossing::Abandon(id, cause));
+            return self.others.tell(home, Crossing::Abandon(id, cause, told));
         }
         self.tell(id, Word::Abandoned);
         let Some(mut exchange) = self.take_out(id) else { return };
+        if let (Some(trail), Some(status)) = (&mut exchange.trail, told) {
+            trail.status = status;
+        }
         let phase = self.take_back(&exchange);
-        self.account(id, &mut exchange, &Outcome::Ended(End::new(cause, phase), Slice::default()));
+        self.account(id, &mut exchange, &Outcome::ended(cause, phase, text));
     }
 
     /// Takes a request out of its queue, if it is still there, and says how far it had come. One

@@ -168,9 +168,7 @@ pub(crate) fn status_of(outcome: &Outcome) -> u16 {
     match outcome {
         Outcome::Reply(_) => 200,
         Outcome::Sorry(..) => 503,
-        // Nobody read it; as nginx has it.
-        Outcome::Ended(end, _) if end.cause.verdict() == Verdict::Left => 499,
-        Outcome::Ended(end, _) => crate::session::status_of(*end),
+        Outcome::Ended(end, _) => crate::session::status_of(end.cause),
     }
 }
 

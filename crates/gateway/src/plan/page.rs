@@ -22,7 +22,7 @@ pub(crate) enum SorryPlan {
 /// An answer of HTTP.
 #[derive(Debug)]
 pub(crate) struct Page {
-    status: u16,
+    pub(crate) status: u16,
     content_type: String,
     /// Further lines of the head, each with its end.
     lines: Vec<u8>,

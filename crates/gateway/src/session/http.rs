@@ -31,13 +31,14 @@ mod delivering;
 mod ends;
 mod objects;
 mod refusing;
+mod status;
 mod storing;
 mod told;
 
 use std::sync::Arc;
 
 use event::{Calls, Data, StreamId};
-use exchange::{Cause, Outcome, Peer, Phase, RequestId, Slice};
+use exchange::{Cause, Outcome, Peer, RequestId, Slice};
 use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via};
 
 use crate::core::Core;
@@ -50,7 +51,7 @@ use asking::Asking;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
 use objects::{Course, Gathering};
-pub(crate) use told::status_of;
+pub use status::status_of;
 use told::{Asker, RETRY, Said, TEXT, Told, tell};
 
 /// A body is taken along with its head as far as it is there, up to this; such a request can be
@@ -385,7 +386,7 @@ impl Dialogue {
         self.restore_trail(core);
         let text = "a request that was begun did not end in time";
         let route = self.route();
-        self.refuse_with(transport, calls, (408, route), text, core);
+        self.refuse_with(transport, calls, (408, route), (Cause::Incomplete, text), core);
     }
 
     pub(super) fn flush(

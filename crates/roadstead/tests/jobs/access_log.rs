@@ -191,3 +191,77 @@ fn a_log_that_takes_nothing_stops_nobody_and_is_counted() {
         daemon.metric("roadstead_access_log_lost_total", &[]) >= 100
     });
 }
+
+#[test]
+fn a_body_that_is_refused_on_its_way_is_one_request_with_one_line() {
+    let server = Server::start(&[]);
+    let folder = folder();
+    let pool = format!("servers = [\"127.0.0.1:{}\"]\n", server.port);
+    let text = one_pool("body_max = \"1KiB\"\nread = \"500ms\"\n", &pool);
+    let format = "format = \"{request} {status} {verdict} {cause} {client_end}\"";
+    let text = with_log(format, &text.replace("\"lines\"", "\"http\""));
+    let daemon = Daemon::serve(folder.path(), &text);
+    let requests = || daemon.metric("roadstead_requests_total", &[]);
+    let head = |path: &str| {
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+        )
+    };
+    let mut client = daemon.connect();
+    client.send(head("/long"));
+    until("it is with its pool", || requests() == 1);
+    client.send("1000\r\n");
+    assert!(client.line().starts_with("HTTP/1.1 413 "));
+    client.rest();
+    let mut client = daemon.connect();
+    client.send(head("/slow"));
+    assert!(client.line().starts_with("HTTP/1.1 408 "));
+    client.rest();
+    let seen = logged(folder.path(), 2);
+    let expected = [
+        "POST /long HTTP/1.1 413 refused malformed malformed",
+        "POST /slow HTTP/1.1 408 refused incomplete incomplete",
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(requests(), 2);
+    assert_eq!(daemon.metric("roadstead_ends_total", &[]), 2);
+}
+
+#[test]
+fn the_status_is_the_one_that_the_client_was_told() {
+    let folder = folder();
+    let database = folder.path().join("hits.db");
+    let text = format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
+         route = [{{ path = \"/store\", pool = \"store\" }}, {{ path = \"/page\", pool = \"page\" }}, \
+         {{ path = \"/moved\", pool = \"moved\" }}]\n\
+         [pool.store]\ndatabase = \"sqlite:{}\"\ncreate = \"create table if not exists hits (id integer)\"\n\
+         insert = {{ table = \"hits\", columns = [\"id\"] }}\n\
+         [pool.page]\nservers = [\"127.0.0.1:1\"]\nqueue = {{ wait = \"200ms\" }}\n\
+         sorry = {{ line = \"later\", status = 200 }}\n\
+         [pool.moved]\nservers = [\"127.0.0.1:1\"]\nqueue = {{ wait = \"200ms\" }}\n\
+         sorry = {{ redirect = \"http://elsewhere/\" }}\n",
+        database.display()
+    );
+    let daemon = Daemon::serve(folder.path(), &with_log("format = \"{request} {status}\"", &text));
+    let mut expected = Vec::new();
+    for (line, body) in [
+        ("POST /store HTTP/1.1", "{\"id\":1}"),
+        ("POST /store HTTP/1.1", "[]"),
+        ("GET /page HTTP/1.1", ""),
+        ("GET /moved HTTP/1.1", ""),
+    ] {
+        let mut client = daemon.connect();
+        let length = body.len();
+        client.send(format!(
+            "{line}\r\nHost: a\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        ));
+        let told = client.line();
+        expected.push(format!("{line} {}", told.split(' ').nth(1).unwrap()));
+        client.rest();
+        assert_eq!(logged(folder.path(), expected.len()), expected);
+    }
+    let statuses: Vec<_> = expected.iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(&statuses[..3], ["201", "400", "200"]);
+    assert!(statuses[3].starts_with('3'), "{statuses:?}");
+}

@@ -19,6 +19,7 @@ mod programs;
 mod reload;
 mod routes;
 mod slots;
+mod slow;
 mod smuggling;
 mod sticky;
 

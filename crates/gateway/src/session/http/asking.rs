@@ -40,10 +40,8 @@ impl Dialogue {
         let Asking { question, pool, route, target } = asking;
         if head.body.is_some() {
             let text = "a question has no body";
-            self.begin_refused(transport, 413, core);
-            let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, text);
-            core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
-            return self.refuse_with(transport, calls, (413, route), text, core);
+            let why = (Cause::Malformed, text);
+            return self.refuse_with(transport, calls, (413, route), why, core);
         }
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.refusing;

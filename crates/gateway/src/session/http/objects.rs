@@ -229,11 +229,8 @@ impl Dialogue {
     ) {
         self.restore_trail(core);
         let text = format!("the bodies of all requests together hold at most {max} bytes");
-        let outcome = Outcome::ended(Cause::Full, Phase::Receive, &text);
-        self.begin_refused(transport, 503, core);
-        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let route = self.route();
-        self.refuse_with(transport, calls, (503, route), &text, core);
+        self.refuse_with(transport, calls, (503, route), (Cause::Full, &text), core);
     }
 
     /// The client is gone in the middle of a body: its request ends here, and has its line.
@@ -262,6 +259,7 @@ impl Dialogue {
         core.logbook.put_back(trail);
         if let Some(trail) = core.logbook.pending() {
             trail.bytes_in = held.len() as u64;
+            trail.replied = told.status;
         }
         self.number = self.number.wrapping_add(1);
         let client = Client::Session { session: self.id, sequence: u64::from(self.number) };

@@ -52,11 +52,9 @@ impl Dialogue {
         core: &mut Core,
     ) {
         core.rejects.count_request(refusal);
-        self.begin_refused(transport, refusal.status(), core);
         let text = format!("{}: {}", refusal.word(), refusal.text());
-        let outcome = Outcome::ended(Cause::Malformed, Phase::Receive, &text);
-        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
-        self.refuse_with(transport, calls, (refusal.status(), route), &text, core);
+        let why = (Cause::Malformed, text.as_str());
+        self.refuse_with(transport, calls, (refusal.status(), route), why, core);
     }
 
     /// A request that did not get so far as to be submitted has its line in the access log too.
@@ -78,20 +76,30 @@ impl Dialogue {
         }
     }
 
+    /// Answers what is at hand, unless its reply has begun, and the connection ends. It is counted and
+    /// logged once: a pool that has it by now does so.
     pub(super) fn refuse_with(
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         (status, route): (u16, RouteId),
-        text: &str,
+        (cause, text): (Cause, &str),
         core: &mut Core,
     ) {
         let asked = self.asked.take();
-        if let Some(asked) = &asked {
-            core.abandon(asked.request, Cause::Malformed);
-        }
         let cut = asked.as_ref().is_some_and(|asked| asked.open_ended);
         let silent = asked.as_ref().is_some_and(|asked| asked.output != Output::None);
+        match &asked {
+            Some(asked) => {
+                let told = Some(status).filter(|_| !silent);
+                core.abandon_told(asked.request, cause, told, text);
+            }
+            None => {
+                self.begin_refused(transport, status, core);
+                let outcome = Outcome::ended(cause, Phase::Receive, text);
+                core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
+            }
+        }
         if !silent {
             let method = asked.map_or(Asker::NOBODY.method, |asked| asked.method);
             let body = format!("{text}\n");

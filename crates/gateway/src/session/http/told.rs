@@ -1,10 +1,11 @@
 //! How outcomes are told over HTTP by whoever has no head of its own.
 
 use event::Calls;
-use exchange::{Cause, End, Outcome, Slice};
+use exchange::{Cause, Outcome, Slice};
 use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
 
+use super::status::status_of;
 use crate::core::Core;
 use crate::plan::FrontPlan;
 use crate::routing::RouteId;
@@ -64,7 +65,7 @@ impl Said {
                 };
                 let body = [end.cause.word().as_bytes(), b": ", said, b"\n"].concat();
                 let body = Slice::from(&body[..]);
-                Self { status: status_of(*end), content_type: TEXT, body }
+                Self { status: status_of(end.cause), content_type: TEXT, body }
             }
         }
     }
@@ -132,30 +133,6 @@ pub(super) fn open_lines(content_type: &str, edits: Option<&Edits>) -> Vec<u8> {
 fn write_type(content_type: &str, lines: &mut Vec<u8>) {
     for part in ["Content-Type: ", content_type, "\r\n"] {
         lines.extend_from_slice(part.as_bytes());
-    }
-}
-
-/// The status that tells of an end.
-pub(crate) fn status_of(end: End) -> u16 {
-    match end.cause {
-        Cause::Deadline => 504,
-        Cause::Full
-        | Cause::Waited
-        | Cause::Down
-        | Cause::Draining
-        | Cause::Connections
-        | Cause::Database => 503,
-        Cause::Malformed
-        | Cause::Record
-        | Cause::Row
-        | Cause::Rows
-        | Cause::TooLong
-        | Cause::Incomplete => 400,
-        Cause::Denied => 403,
-        Cause::Crowded | Cause::Rate => 429,
-        Cause::Unauthorized => 401,
-        Cause::NoPool | Cause::NoRoute => 404,
-        _ => 502,
     }
 }
 

@@ -1,0 +1,46 @@
+//! Slow clients before quick servers, and the other way round: the time of each runs while it has the
+//! next word.
+
+use std::io::Write;
+use std::time::Duration;
+
+use super::{CLOSE, connect, rest, serve, status};
+use crate::daemon::{Daemon, becomes, until};
+use crate::http_server::{Answer, Server};
+
+const DEADLINE: &str = "deadline = \"2s\"";
+/// The deadline has passed, however slow the machine is.
+const BEYOND: Duration = Duration::from_secs(3);
+
+/// Sends a head, and the rest when the deadline of its pool has long passed.
+fn say_slowly(daemon: &Daemon, path: &str, body: &str) -> String {
+    let mut client = connect(daemon);
+    write!(client, "POST {path} HTTP/1.1\r\nContent-Length: {}\r\n{CLOSE}", body.len()).unwrap();
+    until("it is with its server", || daemon.metric("roadstead_workers", &["\"busy\""]) == 1);
+    assert!(!becomes(BEYOND, || daemon.metric("roadstead_exchanges", &[]) == 0));
+    client.write_all(body.as_bytes()).unwrap();
+    rest(&mut client)
+}
+
+#[test]
+fn a_slow_client_is_not_taken_for_a_slow_server() {
+    let server = Server::start(&[("/silence", Answer::Silence)]);
+    let pool = format!("{DEADLINE}\nhealth = {{ errors = 1, eject = \"1h\" }}");
+    let (_folder, daemon) = serve(&server, "read = \"60s\"", &pool);
+    let said = say_slowly(&daemon, "/a", "hello");
+    assert!(said.ends_with("\r\n\r\nhello"), "{said}");
+    assert_eq!(daemon.metric("roadstead_ends_total", &["deadline"]), 0);
+    // From then on it is the server that is waited for.
+    assert_eq!(status(&say_slowly(&daemon, "/silence", "hello")), "504");
+}
+
+#[test]
+fn a_server_that_does_not_say_that_a_body_may_come_is_late_and_not_its_client() {
+    let server = Server::start(&[]);
+    let (_folder, daemon) = serve(&server, "read = \"60s\"", DEADLINE);
+    let mut client = connect(&daemon);
+    let head = "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n";
+    write!(client, "{head}{CLOSE}").unwrap();
+    // This server reads a body before it says anything.
+    assert_eq!(status(&rest(&mut client)), "504");
+}
