@@ -269,7 +269,7 @@ impl World {
     /// A server fails a request: it goes back to the queue at home.
     fn fail(&mut self) {
         let Some(InHand { shard, worker, mut job }) = self.take_out() else { return };
-        job.failed.add(u32::try_from(worker.index()).unwrap());
+        job.failed.add(u32::try_from(worker.index()).expect("a place has 32 bits"));
         self.free(shard, worker);
         self.given -= 1;
         self.at_branches -= u64::from(shard > 0);
