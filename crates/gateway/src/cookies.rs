@@ -24,6 +24,8 @@ pub(crate) struct Cookies {
     berths: Vec<(u64, u64)>,
     /// Those of workers without names, the oldest first.
     known: VecDeque<u64>,
+    /// Finds ours in a head.
+    cookie: keys::Cookie,
 }
 
 /// What a request says of its server.
@@ -43,7 +45,8 @@ impl Cookies {
         let pairs = names.filter_map(|name| Some((codec?.name(name), berth(name)?)));
         let mut berths: Vec<_> = pairs.collect();
         berths.sort_unstable();
-        Self { plan, berths, known: VecDeque::new() }
+        let cookie = keys::Cookie::new(&plan.name);
+        Self { plan, berths, known: VecDeque::new(), cookie }
     }
 
     /// A worker without a name serves, to which clients are bound by `berth`. The next one at its
@@ -67,22 +70,31 @@ impl Cookies {
         }
     }
 
-    /// What a request tells, and the request as its server is to see it.
-    pub(crate) fn read(&self, request: Slice, minute: u32) -> (Told, Slice) {
-        let Some(codec) = &self.plan.codec else { return (Told::default(), request) };
+    /// What a request tells, and the request as its server is to see it where that is another. `head`:
+    /// bytes of its head; 0 where they are not known.
+    pub(crate) fn read(&self, request: &[u8], head: usize, minute: u32) -> (Told, Option<Slice>) {
+        let Some(codec) = &self.plan.codec else { return (Told::default(), None) };
         if self.plan.mode == CookieMode::Prefix {
             return self.read_prefixed(codec, request, minute);
         }
-        let place = keys::cookie(&request, &self.plan.name);
+        let place = match request.get(..head) {
+            Some(head) if !head.is_empty() => self.cookie.find(head),
+            _ => keys::cookie(request, &self.plan.name),
+        };
         let told = place.map(|place| self.told(codec, &request[place], minute));
-        (told.unwrap_or_default(), request)
+        (told.unwrap_or_default(), None)
     }
 
     /// Of several cookies of the name, as a client has them of different paths, the first says which
     /// server it is; ours is cut from all of them, and what is none of ours is left alone.
-    fn read_prefixed(&self, codec: &CookieCodec, request: Slice, minute: u32) -> (Told, Slice) {
+    fn read_prefixed(
+        &self,
+        codec: &CookieCodec,
+        request: &[u8],
+        minute: u32,
+    ) -> (Told, Option<Slice>) {
         let (mut told, mut without, mut from) = (None, Vec::new(), 0);
-        for place in keys::cookies(&request, &self.plan.name) {
+        for place in keys::cookies(request, &self.plan.name) {
             let Some((ours, theirs)) = split_prefixed(&request[place.clone()]) else { continue };
             if codec.read(ours, minute) == Err(CookieFault::Foreign) {
                 continue;
@@ -92,9 +104,9 @@ impl Cookies {
             without.extend_from_slice(theirs);
             from = place.end;
         }
-        let Some(told) = told else { return (Told::default(), request) };
+        let Some(told) = told else { return (Told::default(), None) };
         without.extend_from_slice(&request[from..]);
-        (told, Slice::from(without.as_slice()))
+        (told, Some(Slice::from(without.as_slice())))
     }
 
     fn told(&self, codec: &CookieCodec, value: &[u8], minute: u32) -> Told {

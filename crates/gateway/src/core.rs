@@ -262,7 +262,7 @@ impl Core {
         })
     }
 
-    pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
+    pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, mut form: Form) {
         if let Some(home) = self.others.elsewhere(place) {
             return self.admit_elsewhere(id, place, home, body, form);
         }
@@ -272,7 +272,7 @@ impl Core {
         exchange.method = form.method.or(exchange.method);
         // What came back from a branch is read already, and may be as its server was to see it.
         if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
-            body = cookies.ask(body, exchange);
+            cookies.ask(&mut body, &mut form, exchange);
         }
         let waiting = Waiting { id, peer, at_us, body, form };
         served.dirty = true;

@@ -29,6 +29,8 @@ pub(crate) struct Form {
     pub(crate) method: Option<Method>,
     /// Its client waits with its body until the worker says that it may come.
     pub(crate) waits: bool,
+    /// Bytes of its head, where it has one.
+    pub(crate) head: u32,
     /// How often it was given to a worker and came back.
     pub(crate) tries: u8,
 }

@@ -164,6 +164,11 @@ impl Health {
         matches!(self.state, HealthState::Up)
     }
 
+    /// Whether nothing is held against it, so that a request which ends well changes nothing.
+    pub(crate) const fn is_sound(&self) -> bool {
+        self.is_up() && self.failed == 0 && self.until.is_none()
+    }
+
     /// When it changes by itself.
     pub(crate) fn next_time(&self) -> Option<Instant> {
         self.until.filter(|_| self.state == HealthState::Ejected)

@@ -181,6 +181,7 @@ impl<P: Payload> Pool<P> {
         };
         let next = match lane {
             Ok(Lane::Common) if self.goes_at_once(entry.bytes) => self.secure_next(&entry),
+            Ok(Lane::Bound(place)) => self.secure_own(place),
             _ => None,
         };
         match (lane, next) {

@@ -8,6 +8,7 @@ use exchange::Slice;
 use super::ServedPool;
 use crate::cookies::Cookies;
 use crate::exchanges::{Exchange, State};
+use crate::form::Form;
 use crate::upward::Head;
 
 /// Minutes since the Unix epoch.
@@ -16,12 +17,17 @@ fn minute(at_us: i64) -> u32 {
 }
 
 impl Cookies {
-    /// Notes which server a request names, and gives the request as that server is to see it.
-    pub(super) fn ask(&self, request: Slice, exchange: &mut Exchange) -> Slice {
-        let (told, without) = self.read(request, minute(exchange.at_us));
+    /// Notes which server a request names, and makes the request what that server is to see.
+    pub(super) fn ask(&self, request: &mut Slice, form: &mut Form, exchange: &mut Exchange) {
+        let (told, without) = self.read(request, form.head as usize, minute(exchange.at_us));
+        if let Some(without) = without {
+            // What is cut is cut from its head.
+            let cut = u32::try_from(request.len() - without.len()).unwrap_or(form.head);
+            form.head = form.head.saturating_sub(cut);
+            *request = without;
+        }
         exchange.named = told.named;
         exchange.knows = told.named.filter(|_| told.fresh);
-        without
     }
 }
 

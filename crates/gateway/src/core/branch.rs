@@ -57,15 +57,15 @@ impl Core {
         id: RequestId,
         place: usize,
         body: Slice,
-        form: Form,
+        mut form: Form,
     ) -> Option<(Slice, Form)> {
         let exchange = self.exchanges.get_mut(id)?;
         let served = &mut self.pools[place];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
         // Its home is to see it as it came.
-        let whole = served.cookies.as_ref().map(|_| body.clone());
+        let whole = served.cookies.as_ref().map(|_| (body.clone(), form));
         if let Some(cookies) = &served.cookies {
-            body = cookies.ask(body, exchange);
+            cookies.ask(&mut body, &mut form, exchange);
         }
         let waiting = Waiting { id, peer, at_us, body, form };
         let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
@@ -80,7 +80,7 @@ impl Core {
             }
             Err(refused) => {
                 (exchange.named, exchange.knows) = (None, None);
-                Some((whole.unwrap_or(refused.payload.body), refused.payload.form))
+                Some(whole.unwrap_or((refused.payload.body, refused.payload.form)))
             }
         }
     }

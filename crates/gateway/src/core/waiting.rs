@@ -26,8 +26,8 @@ impl Waiting {
     /// What its pool is to know of it.
     pub(super) fn entry(&self, now: Instant, wishes: &Wishes, exchange: &Exchange) -> Entry {
         let &Exchange { named, failed, .. } = exchange;
-        if named.is_none() && wishes.is_none() {
-            let ask = pool::Ask { id: self.id.as_u64(), ..pool::Ask::default() };
+        if wishes.is_none() {
+            let ask = pool::Ask { id: self.id.as_u64(), named, ..pool::Ask::default() };
             return Entry::new(now, &ask, self.bytes()).failed_by(failed);
         }
         let wish = Wish::of(wishes, self.peer, &self.body, named);

@@ -312,6 +312,7 @@ impl Dialogue {
         let repeatable = method.is_idempotent() && !upgrade;
         let held = take_held(&mut body, &plan.limits, data, &mut out);
         let form = Form {
+            head: u32::try_from(head_length).unwrap_or(0),
             more: !body.is_done(),
             repeatable,
             waits,

@@ -126,10 +126,15 @@ impl<P: Payload> Pool<P> {
 
     /// A request that was given to a worker ended there, well or not, after so much time.
     pub fn handle_result(&mut self, now: Instant, worker: WorkerId, good: bool, took: Duration) {
+        let place = self.workers.find(worker);
+        let good = good && self.settings.health.slow.is_none_or(|slow| took <= slow);
+        // As most are: nothing follows from it.
+        if good && place.is_none_or(|place| self.roster.at(place).health.is_sound()) {
+            return;
+        }
         self.begin(now);
-        if let Some(place) = self.workers.find(worker) {
+        if let Some(place) = place {
             let settings = self.settings.health;
-            let good = good && settings.slow.is_none_or(|slow| took <= slow);
             let others = self.free.others(place);
             self.fitness(place, |health, now| health.handle_result(&settings, now, good, others));
         }

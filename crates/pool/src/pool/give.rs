@@ -376,6 +376,13 @@ impl<P: Payload> Pool<P> {
         is_due && self.queue.is_empty()
     }
 
+    /// The worker at this place for a client that is bound to it, with a token in hand; none when it is
+    /// to wait behind others. Its batch never waits for more.
+    pub(super) fn secure_own(&mut self, place: u32) -> Option<(u32, Choice)> {
+        let may = self.queue.is_empty() && self.is_free(place) && self.may_give();
+        (may && self.secure(place)).then_some((place, Choice::Bound))
+    }
+
     /// Gives a request that need not wait to the worker whose turn it is.
     pub(super) fn give_at_once(
         &mut self,

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memchr2, memmem, memrchr};
 
 /// The lines of a head behind its first one, without their ends; the empty line at its end is none.
 fn lines(head: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
@@ -75,6 +75,53 @@ pub fn cookies<'a>(head: &'a [u8], name: &'a [u8]) -> impl Iterator<Item = Range
     })
 }
 
+/// A cookie that is looked for in many heads.
+///
+/// ```
+/// use wire::http1::keys::Cookie;
+/// let head = b"GET / HTTP/1.1\r\nCookie: a=1; berth=x\r\n\r\n";
+/// assert_eq!(Cookie::new(b"berth").find(head).map(|place| &head[place]), Some(&b"x"[..]));
+/// ```
+#[derive(Debug)]
+pub struct Cookie {
+    name: Box<[u8]>,
+    /// The name and what stands behind it.
+    pair: memmem::Finder<'static>,
+}
+
+impl Cookie {
+    /// The cookie of this name.
+    #[must_use]
+    pub fn new(name: &[u8]) -> Self {
+        let pair = memmem::Finder::new(&[name, b"="].concat()).into_owned();
+        Self { name: name.into(), pair }
+    }
+
+    /// As [`cookie`], in a head that ends with its empty line and has nothing behind it: found in one
+    /// go, without walking from line to line.
+    #[must_use]
+    pub fn find(&self, head: &[u8]) -> Option<Range<usize>> {
+        let at = self.pair.find(head)?;
+        // One that only looks like it may stand before it. Only the first is looked at so, for who
+        // sends many of them must not have each line searched again and again.
+        self.value_at(head, at).or_else(|| cookie(head, &self.name))
+    }
+
+    /// The value, if the pair at this place is one of a line of cookies.
+    fn value_at(&self, head: &[u8], at: usize) -> Option<Range<usize>> {
+        const FIELD: &[u8] = b"cookie:";
+        let line = memrchr(b'\n', &head[..at])? + 1;
+        let (field, before) = head[line..at].split_at_checked(FIELD.len())?;
+        let begins = before.trim_ascii_end().last().is_none_or(|byte| *byte == b';');
+        if !begins || !field.eq_ignore_ascii_case(FIELD) {
+            return None;
+        }
+        let start = at + self.pair.needle().len();
+        let length = memchr2(b';', b'\n', &head[start..])?;
+        Some(start..start + head[start..start + length].trim_ascii_end().len())
+    }
+}
+
 /// The target in the first line: its path, and its query behind a `?`.
 fn target(head: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let start = memchr(b' ', head)? + 1;
@@ -136,6 +183,30 @@ mod tests {
             assert_eq!(text(parameter(HEAD, name.as_bytes())), due, "{name}");
         }
         assert_eq!(text(path(HEAD)), Some("/a/b"));
+    }
+
+    #[test]
+    fn one_that_is_looked_for_in_many_heads_is_found_where_it_stands() {
+        // Parts of heads, in all orders: what looks like it, and what is it.
+        let parts = [
+            "Cookie: a=1\r\n",
+            "cookie:  b=2;a=x y ;a=3\r\n",
+            "X-Cookie: a=9\r\n",
+            "COOKIE: ba=4; =; a\r\n",
+            "Host: a=5\r\n",
+            "Cookie:a=;c\r\n",
+            "Cookie: b=\"; a=7\"\r\n",
+            "Cookie: x a=8\n",
+        ];
+        let finder = Cookie::new(b"a");
+        for order in 0..parts.len().pow(4) {
+            let chosen = (0..4).map(|nth| parts[order / parts.len().pow(nth) % parts.len()]);
+            let head = format!("GET /?a=0 HTTP/1.1\r\n{}\r\n", chosen.collect::<String>());
+            assert_eq!(finder.find(head.as_bytes()), cookie(head.as_bytes(), b"a"), "{head}");
+        }
+        for odd in [&b""[..], b"a=", b"a=\n", b"\na=1", b"\ncookie:a=1", b"\ncookie:;a=\n"] {
+            let _ = finder.find(odd);
+        }
     }
 
     #[test]
