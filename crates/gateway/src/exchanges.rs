@@ -8,6 +8,7 @@
 //!      │ └── end          └── end               └ end │
 //!      └──────────────────────────────────────────────┘
 //!
+//!   Received, Waiting ──pass on──▶ Received: its pool is sorry, another answers
 //!   Received, Working ──cross──▶ Away: another shard has it, and tells its end
 //! ```
 //!
@@ -16,6 +17,7 @@
 //! the worker that still has it in its hands answers to a stale id, and that answer is discarded.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use event::StreamId;
@@ -154,6 +156,16 @@ impl State {
         }
     }
 
+    /// Its place among the states, and its word.
+    const fn number(self) -> usize {
+        match self {
+            Self::Received => 0,
+            Self::Waiting(_) => 1,
+            Self::Working(_) => 2,
+            Self::Away(_) => 3,
+        }
+    }
+
     /// The shard that has it, where that is another.
     pub(crate) const fn home(self) -> Option<u32> {
         match self {
@@ -161,6 +173,42 @@ impl State {
             Self::Received | Self::Waiting(_) | Self::Working(_) => None,
         }
     }
+}
+
+impl Move {
+    /// Its place among the moves, and its word.
+    const fn number(self) -> usize {
+        match self {
+            Self::Admit(_) => 0,
+            Self::Dispatch(_) => 1,
+            Self::GiveBack(_) => 2,
+            Self::Next => 3,
+            Self::PassOn => 4,
+            Self::Cross(_) => 5,
+        }
+    }
+}
+
+/// The words of states and moves, in the order of their numbers.
+const STATES: [&str; 4] = ["received", "waiting", "working", "away"];
+const MOVES: [&str; 6] = ["admit", "dispatch", "give back", "next", "pass on", "cross"];
+
+/// The moves that were made in this process, a bit each.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// The moves of exchanges that were made in this process, each by the words of its state and its own.
+/// They are only noted where debug assertions are: for tests.
+#[must_use]
+pub fn moves_made() -> Vec<(&'static str, &'static str)> {
+    let made = MADE.load(Ordering::Relaxed);
+    let all = (0..STATES.len()).flat_map(|state| (0..MOVES.len()).map(move |step| (state, step)));
+    all.filter(|(state, step)| (made >> bit(*state, *step)) & 1 == 1)
+        .map(|(state, step)| (STATES[state], MOVES[step]))
+        .collect()
+}
+
+const fn bit(state: usize, step: usize) -> usize {
+    state * MOVES.len() + step
 }
 
 /// One request on its way.
@@ -197,6 +245,10 @@ impl Exchange {
     /// When the table does not allow it: an exchange in two places could answer two clients.
     pub(crate) fn step(&mut self, step: Move, now: Instant) {
         let next = self.state.after(step);
+        if cfg!(debug_assertions) && next.is_some() {
+            let made = 1 << bit(self.state.number(), step.number());
+            MADE.fetch_or(made, Ordering::Relaxed);
+        }
         self.state = next.expect("an exchange moves as its table says");
         match step {
             Move::Admit(_) => self.stamps.admitted = Some(now),
@@ -300,3 +352,6 @@ impl Exchanges {
 const fn is_guest(exchange: &Exchange) -> bool {
     matches!(exchange.client, Client::Elsewhere { .. })
 }
+
+#[cfg(test)]
+mod tests;

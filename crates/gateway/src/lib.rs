@@ -59,6 +59,7 @@ pub use balance::Order;
 pub use crossing::Crossings;
 pub use drain::DrainResult;
 pub use exchange::{Outcome, Verdict};
+pub use exchanges::moves_made;
 pub use fleet::Fleet;
 pub use logbook::{LogBatch, LogSink};
 pub use mail::{HandlerReport, Mail};

@@ -1,33 +1,52 @@
 //! The pure part of a routed request, for counting its instructions: its path is read, its route
 //! found, its target rewritten.
 //!
-//! `lookups HOSTS REQUESTS [TARGET]`: every host has three routes, and the request is for the last of
-//! the last host. `valgrind --tool=callgrind` counts; the difference between two numbers of requests is
-//! theirs alone, without the making of the table.
+//! `lookups hosts|paths ROUTES REQUESTS [TARGET]`: of `hosts`, every host has three routes; of `paths`,
+//! all routes are for any host and each has a prefix of its own. The request is for the last route, which
+//! is the dearest. `perf stat -e instructions:u` counts; the difference between two numbers of requests
+//! is theirs alone, without the making of the table.
 
 use fields::Fields;
 use route::{Asked, Filling, Host, Path, PathRule, Rewrite, Rule, Table};
 
-fn rules(hosts: usize) -> Vec<Rule> {
-    let of_host = |number: usize| {
-        let host = Host::parse(&format!("www.site-{number}.example")).expect("it is a name");
-        ["/static", "/admin", "/api"].map(|prefix| Rule {
-            hosts: vec![host.clone()],
-            path: Some(PathRule::Below(prefix.as_bytes().into())),
-            ..Rule::default()
-        })
+/// The last is for `/api` of host 0.
+fn of_hosts(routes: usize) -> Vec<Rule> {
+    let rule = |left: usize| Rule {
+        hosts: vec![Host::parse(&host(left / 3)).expect("it is a name")],
+        path: Some(PathRule::Below(["/api", "/admin", "/static"][left % 3].as_bytes().into())),
+        ..Rule::default()
     };
-    (0..hosts).flat_map(of_host).collect()
+    (0..routes).rev().map(rule).collect()
+}
+
+/// The last is for `/api`.
+fn of_paths(routes: usize) -> Vec<Rule> {
+    let rule = |left: usize| Rule {
+        path: Some(PathRule::Below(match left {
+            0 => b"/api".as_slice().into(),
+            _ => format!("/app-{left}").into_bytes().into(),
+        })),
+        ..Rule::default()
+    };
+    (0..routes).rev().map(rule).collect()
+}
+
+fn host(number: usize) -> String {
+    format!("www.site-{number}.example")
 }
 
 fn main() {
     #[expect(clippy::disallowed_methods, reason = "an example has a command line of its own")]
     let mut arguments = std::env::args().skip(1);
+    let rules = match arguments.next().as_deref() {
+        Some("paths") => of_paths,
+        _ => of_hosts,
+    };
     let mut number = || arguments.next().and_then(|text| text.parse::<usize>().ok());
-    let (hosts, requests) = (number().unwrap_or(1), number().unwrap_or(1000));
+    let (routes, requests) = (number().unwrap_or(1), number().unwrap_or(1000));
     let target = arguments.next().unwrap_or_else(|| "/api/v1/users/42".to_owned());
-    let table = Table::new(rules(hosts));
-    let host = format!("www.site-{}.example:8080", hosts.saturating_sub(1));
+    let table = Table::new(rules(routes));
+    let host = host(0) + ":8080";
     let mut fields = Fields::headers();
     for (name, value) in [("Host", host.as_str()), ("User-Agent", "x"), ("Accept", "*/*")] {
         fields.append(name, value);

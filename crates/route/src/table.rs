@@ -46,11 +46,8 @@ impl Table {
     #[must_use]
     pub fn new(rules: Vec<Rule>) -> Self {
         let mut table = Self::default();
-        for (place, rule) in (0_u32..).zip(&rules) {
-            if rule.hosts.is_empty() {
-                table.rest = table.rest.iter().copied().chain([place]).collect();
-            }
-        }
+        let of_all = (0_u32..).zip(&rules).filter(|(_, rule)| rule.hosts.is_empty());
+        table.rest = of_all.map(|(place, _)| place).collect();
         let mut named: Named = Named::default();
         for (place, rule) in (0_u32..).zip(&rules) {
             for host in &rule.hosts {
