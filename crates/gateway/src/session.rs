@@ -197,12 +197,17 @@ impl Session {
     }
 
     /// Writes all that is ready, whether there is room or not, and ends the session once it is sent.
-    pub(crate) fn flush_and_finish(&mut self, calls: &mut Calls<'_>, scratch: &mut Vec<u8>) {
+    pub(crate) fn flush_and_finish(
+        &mut self,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+        scratch: &mut Vec<u8>,
+    ) {
         match &mut self.front {
             Front::Frames(frames) => frames.flush_all(&mut self.transport, calls, scratch),
             Front::Connect(connect) => connect.flush_all(&mut self.transport, calls, scratch),
             // What came was written when it came.
-            Front::Http(..) => {}
+            Front::Http(_, http) => http.refuse_begun(&mut self.transport, calls, core),
         }
         if matches!(&self.front, Front::Http(_, http) if http.would_look_whole(0)) {
             return self.transport.reset(calls);
@@ -250,12 +255,12 @@ impl Session {
     }
 
     /// From now on its requests are refused.
-    pub(crate) fn refuse_all(&mut self) {
+    pub(crate) fn refuse_all(&mut self, calls: &mut Calls<'_>, core: &mut Core) {
         match &mut self.front {
             Front::Frames(frames) => frames.refuse_all(),
             // Its one request is there.
             Front::Connect(_) => {}
-            Front::Http(_, http) => http.refuse_all(),
+            Front::Http(_, http) => http.refuse_all(&mut self.transport, calls, core),
         }
     }
 

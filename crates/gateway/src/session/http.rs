@@ -51,6 +51,7 @@ use asking::Asking;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
 use objects::{Course, Gathering};
+use refusing::draining;
 pub use status::status_of;
 use told::{Asker, RETRY, Said, TEXT, Told, tell};
 
@@ -169,7 +170,7 @@ impl Dialogue {
 
     /// Whether nothing is begun or to be said.
     fn is_over(&self) -> bool {
-        let open = matches!(self.input, Input::Head) && !self.scan.is_begun();
+        let open = matches!(self.input, Input::Head) && !self.scan.is_begun() && !self.refusing;
         open && self.asked.is_none() && self.ending == Ending::No && !self.watched
     }
 
@@ -261,7 +262,9 @@ impl Dialogue {
     ) {
         self.unwatch(transport, calls);
         core.logbook.begin_head(transport.listener(), head);
-        if let Err(outcome) = core.doors.ask(core.now, transport.entry()) {
+        let asked = core.doors.ask(core.now, transport.entry());
+        let refused = if self.refusing { Some(draining()) } else { asked.err() };
+        if let Some(outcome) = refused {
             return self.refuse_whole(transport, calls, head, &outcome, core);
         }
         let mut ways = std::mem::take(&mut core.ways);

@@ -35,7 +35,7 @@ impl Shard {
         self.drain.close(calls);
         self.hand_out(calls);
         for session in self.sessions.values_mut() {
-            session.flush_and_finish(calls, &mut self.scratch);
+            session.flush_and_finish(calls, &mut self.core, &mut self.scratch);
         }
         if self.sessions.len() == 0 {
             calls.stop();
@@ -51,7 +51,7 @@ impl Shard {
                 self.drain.stage = Stage::Serving;
                 self.close_listeners(calls);
                 for session in self.sessions.values_mut() {
-                    session.refuse_all();
+                    session.refuse_all(calls, &mut self.core);
                 }
                 self.core.others.say_serving();
                 self.stop_pools(calls);

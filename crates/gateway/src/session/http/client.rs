@@ -147,19 +147,32 @@ impl Http {
         cut_off || !is_owed && transport.queued(calls) == 0
     }
 
-    pub(in crate::session) fn refuse_all(&mut self) {
-        self.end(|dialogue| dialogue.refusing = true);
-    }
-
-    /// No further request is taken. Where none is on its way the client is told the end.
-    fn end(&mut self, also: impl FnOnce(&mut Dialogue)) {
+    /// The daemon is about to end: a request whose body is being taken is refused, and whatever becomes
+    /// whole from now on.
+    pub(in crate::session) fn refuse_all(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
         let mut dialogue = self.dialogue.take().unwrap_or_else(|| self.begin());
-        also(&mut dialogue);
-        if dialogue.asked.is_none() {
-            dialogue.input = Input::Ended;
-            dialogue.ending = Ending::Said;
+        dialogue.refusing = true;
+        if matches!(dialogue.input, Input::Gathering(_)) {
+            dialogue.refuse_draining(transport, calls, core);
         }
         self.dialogue = Some(dialogue);
+    }
+
+    /// The connection ends: of what was begun and is not whole the client is told so.
+    pub(in crate::session) fn refuse_begun(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        if let Some(dialogue) = self.dialogue.as_mut().filter(|dialogue| dialogue.is_begun()) {
+            dialogue.refuse_draining(transport, calls, core);
+        }
     }
 
     pub(in crate::session) fn flush(

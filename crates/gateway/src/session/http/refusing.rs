@@ -57,6 +57,29 @@ impl Dialogue {
         self.refuse_with(transport, calls, (refusal.status(), route), why, core);
     }
 
+    /// Whether a request was begun that is not whole, and so has not been submitted.
+    pub(super) fn is_begun(&self) -> bool {
+        match self.input {
+            Input::Head => self.scan.is_begun(),
+            Input::Gathering(_) => true,
+            Input::Body(_) | Input::Whole | Input::Switched | Input::Ended => false,
+        }
+    }
+
+    /// The daemon is about to end, and a request is not whole.
+    pub(super) fn refuse_draining(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        let route = self.route();
+        self.restore_trail(core);
+        let cause = Cause::Draining;
+        let text = format!("{}: {}", cause.word(), cause.meaning());
+        self.refuse_with(transport, calls, (503, route), (cause, &text), core);
+    }
+
     /// A request that did not get so far as to be submitted has its line in the access log too.
     pub(super) fn begin_refused(&self, transport: &Transport, status: u16, core: &mut Core) {
         if self.asked.is_none() && core.logbook.pending().is_none() {
@@ -117,4 +140,9 @@ impl Dialogue {
         self.unwatch(transport, calls);
         transport.resume(calls);
     }
+}
+
+/// What becomes of a request that is not whole when the daemon is about to end.
+pub(super) fn draining() -> Outcome {
+    Outcome::ended(Cause::Draining, Phase::Receive, "the daemon is about to end")
 }
