@@ -164,6 +164,8 @@ pub(crate) struct HttpPlan {
     /// Bytes of the bodies that are being taken whole, of all shards, and the most there may be.
     pub(crate) bodies: Arc<AtomicUsize>,
     pub(crate) bodies_max: usize,
+    /// Bytes a second that a body must bring over each `read`.
+    pub(crate) body_rate_min: usize,
     pub(crate) forwarded: wire::http1::Forwarded,
     trusted: Vec<settings::Network>,
     /// What a server is told where the client names no host.

@@ -237,7 +237,7 @@ impl Session {
             READ => match &mut self.front {
                 Front::Frames(frames) => frames.handle_slow(&self.transport, calls, core),
                 Front::Connect(_) => {}
-                Front::Http(_, http) => http.handle_slow(&mut self.transport, calls, core),
+                Front::Http(plan, http) => http.handle_slow(plan, &mut self.transport, calls, core),
             },
             DeadlineName(_) => {}
         }

@@ -93,6 +93,7 @@ fn listener(section: &Section) -> Listener {
             head_max: size(group, "head_max"),
             body_max: size(group, "body_max"),
             bodies_max: size(group, "bodies_max"),
+            body_rate_min: size(group, "body_rate_min"),
             forwarded: choice!(group, "forwarded", Forwarded),
             trusted: networks(group, "trusted"),
             routes: crate::routes::routes(group, &mut Vec::new()),

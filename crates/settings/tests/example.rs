@@ -67,6 +67,7 @@ fn example() -> Configuration {
                 head_max: 16 << 10,
                 body_max: 1 << 20,
                 bodies_max: 64 << 20,
+                body_rate_min: 240,
                 forwarded: Forwarded::Legacy,
                 trusted: Vec::new(),
                 routes: Vec::new(),

@@ -34,11 +34,12 @@ mod refusing;
 mod status;
 mod storing;
 mod told;
+mod watch;
 
 use std::sync::Arc;
 
 use event::{Calls, Data, StreamId};
-use exchange::{Cause, Outcome, Peer, RequestId, Slice};
+use exchange::{Outcome, Peer, RequestId, Slice};
 use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via};
 
 use crate::core::Core;
@@ -142,6 +143,8 @@ pub(crate) struct Dialogue {
     ending: Ending,
     /// The deadline of a head or a body is armed.
     watched: bool,
+    /// Bytes of a body that have come since it was.
+    came: usize,
 }
 
 impl HttpPlan {
@@ -165,6 +168,7 @@ impl Dialogue {
             half_closed: false,
             ending: Ending::No,
             watched: false,
+            came: 0,
         }
     }
 
@@ -223,8 +227,9 @@ impl Dialogue {
                         self.input = Input::Whole;
                         self.unwatch(transport, calls);
                     } else {
-                        self.watch_anew(plan, transport, calls);
-                        if run.pass + run.drop == 0 {
+                        let came = run.pass + run.drop;
+                        self.watch_body(plan, transport, calls, came);
+                        if came == 0 {
                             return;
                         }
                     }
@@ -353,44 +358,6 @@ impl Dialogue {
             chunks: None,
             told: Told::TEXT,
         });
-    }
-
-    /// Something was begun that must come to its end in time.
-    fn watch(&mut self, plan: &HttpPlan, transport: &Transport, calls: &mut Calls<'_>) {
-        if !self.watched && self.scan.is_begun() {
-            self.watch_anew(plan, transport, calls);
-        }
-    }
-
-    fn watch_anew(&mut self, plan: &HttpPlan, transport: &Transport, calls: &mut Calls<'_>) {
-        if let Some(read) = plan.read {
-            self.watched = true;
-            transport.arm_read(calls, read);
-        }
-    }
-
-    fn unwatch(&mut self, transport: &Transport, calls: &mut Calls<'_>) {
-        if std::mem::take(&mut self.watched) {
-            transport.disarm_read(calls);
-        }
-    }
-
-    /// A head or a body did not come in time.
-    pub(super) fn handle_slow(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        core: &mut Core,
-    ) {
-        self.watched = false;
-        // A body that nobody wants yet is not late.
-        if self.asked.as_ref().is_some_and(|asked| !asked.wanted) {
-            return;
-        }
-        self.restore_trail(core);
-        let text = "a request that was begun did not end in time";
-        let route = self.route();
-        self.refuse_with(transport, calls, (408, route), (Cause::Incomplete, text), core);
     }
 
     pub(super) fn flush(

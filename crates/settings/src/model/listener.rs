@@ -61,6 +61,8 @@ pub struct HttpListener {
     pub body_max: usize,
     /// Bytes of all bodies together that are being taken whole before their requests go on.
     pub bodies_max: usize,
+    /// Bytes a second that a body must bring over each `read`; zero: any.
+    pub body_rate_min: usize,
     /// Which fields tell a server who asked.
     pub forwarded: Forwarded,
     /// Clients that are proxies.

@@ -94,6 +94,12 @@ pub(super) const LISTENER: &[Opt] = &[
         "With `http`: bytes of all bodies together that are taken whole before a program gets them; over it 503.",
     ),
     any(
+        "body_rate_min",
+        Kind::Size { min: 0, max: GIB },
+        Is("240B"),
+        "With `http`: bytes a second that a body must bring, taken over each `read`; `0B`: any.",
+    ),
+    any(
         "forwarded",
         Kind::Word(FORWARDED),
         Is("x-forwarded"),

@@ -121,12 +121,13 @@ impl Http {
     /// A head or a body did not come in time.
     pub(in crate::session) fn handle_slow(
         &mut self,
+        plan: &HttpPlan,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         core: &mut Core,
     ) {
         if let Some(dialogue) = &mut self.dialogue {
-            dialogue.handle_slow(transport, calls, core);
+            dialogue.handle_slow(plan, transport, calls, core);
         }
     }
 

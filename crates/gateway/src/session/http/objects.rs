@@ -199,9 +199,7 @@ impl Dialogue {
                 false
             }
             Ok(Taken::More) => {
-                if !self.watched || data.bytes().len() < before {
-                    self.watch_anew(plan, transport, calls);
-                }
+                self.watch_body(plan, transport, calls, before - data.bytes().len());
                 false
             }
             Err(refusal) => {

@@ -44,3 +44,26 @@ fn a_server_that_does_not_say_that_a_body_may_come_is_late_and_not_its_client() 
     // This server reads a body before it says anything.
     assert_eq!(status(&rest(&mut client)), "504");
 }
+
+#[test]
+fn a_body_that_trickles_is_ended_though_each_piece_comes_in_time() {
+    let server = Server::start(&[]);
+    let listener = "read = \"500ms\"\nbody_rate_min = \"1KiB\"";
+    let (_folder, daemon) = serve(&server, listener, "server_requests_max = 1");
+    let mut client = connect(&daemon);
+    let mut writer = client.try_clone().unwrap();
+    write!(client, "POST /a HTTP/1.1\r\nContent-Length: 100000\r\n{CLOSE}").unwrap();
+    let trickling = std::thread::spawn(move || {
+        while writer.write_all(b"x").is_ok() {
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    });
+    assert_eq!(status(&rest(&mut client)), "408");
+    client.shutdown(std::net::Shutdown::Both).unwrap();
+    trickling.join().unwrap();
+    // Its slot is free again.
+    let post = format!("POST /b HTTP/1.1\r\nContent-Length: 4\r\n{CLOSE}mine");
+    let mut client = connect(&daemon);
+    client.write_all(post.as_bytes()).unwrap();
+    assert!(rest(&mut client).ends_with("\r\n\r\nmine"));
+}

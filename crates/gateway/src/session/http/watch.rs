@@ -1,0 +1,107 @@
+//! Clients that are too slow: a head has the time of `read`, and a body has to bring enough in each such
+//! time, for as long as the worker wants it.
+
+use std::time::Duration;
+
+use event::Calls;
+use exchange::Cause;
+
+use super::{Dialogue, Input};
+use crate::core::Core;
+use crate::plan::HttpPlan;
+use crate::transport::Transport;
+
+impl Dialogue {
+    /// Something was begun that must come to its end in time.
+    pub(super) fn watch(&mut self, plan: &HttpPlan, transport: &Transport, calls: &mut Calls<'_>) {
+        if !self.watched && self.scan.is_begun() {
+            self.watch_anew(plan, transport, calls);
+        }
+    }
+
+    pub(super) fn watch_anew(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+    ) {
+        if let Some(read) = plan.read {
+            self.watched = true;
+            self.came = 0;
+            transport.arm_read(calls, read);
+        }
+    }
+
+    /// So much of a body has come. Its deadline is not put off by that: when it has passed it is looked
+    /// how much has come in all.
+    pub(super) fn watch_body(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+        came: usize,
+    ) {
+        if !self.watched {
+            self.watch_anew(plan, transport, calls);
+        }
+        self.came = self.came.saturating_add(came);
+    }
+
+    pub(super) fn unwatch(&mut self, transport: &Transport, calls: &mut Calls<'_>) {
+        if std::mem::take(&mut self.watched) {
+            transport.disarm_read(calls);
+        }
+    }
+
+    /// The time of a head or a body has passed.
+    pub(super) fn handle_slow(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
+        self.watched = false;
+        // A body that nobody wants yet is not late.
+        if self.asked.as_ref().is_some_and(|asked| !asked.wanted) {
+            return;
+        }
+        let is_body = matches!(self.input, Input::Body(_) | Input::Gathering(_));
+        let read = plan.read.unwrap_or_default();
+        if is_body && is_enough(self.came, plan.body_rate_min, read) {
+            return self.watch_anew(plan, transport, calls);
+        }
+        self.restore_trail(core);
+        let text = "a request that was begun did not end in time";
+        let route = self.route();
+        self.refuse_with(transport, calls, (408, route), (Cause::Incomplete, text), core);
+    }
+}
+
+/// Whether a body that brought so many bytes in this time is quick enough at `rate_min` bytes a second.
+/// One that brought nothing never is.
+fn is_enough(bytes: usize, rate_min: usize, time: Duration) -> bool {
+    bytes > 0 && bytes as u128 * 1000 >= rate_min as u128 * time.as_millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_now_and_then_is_no_body_that_comes() {
+        let read = Duration::from_secs(10);
+        for (bytes, rate_min, expected) in [
+            (0, 240, false),
+            (1, 240, false),
+            (2399, 240, false),
+            (2400, 240, true),
+            (0, 0, false),
+            (1, 0, true),
+            (usize::MAX, usize::MAX, false),
+        ] {
+            assert_eq!(is_enough(bytes, rate_min, read), expected, "{bytes} at {rate_min}");
+        }
+        assert!(is_enough(1, 1, Duration::from_millis(1)));
+    }
+}
