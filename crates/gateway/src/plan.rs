@@ -166,6 +166,8 @@ pub(crate) struct HttpPlan {
     pub(crate) bodies_max: usize,
     /// Bytes a second that a body must bring over each `read`.
     pub(crate) body_rate_min: usize,
+    /// A tunnel in which neither side says anything for so long is ended.
+    pub(crate) tunnel_idle: Option<Duration>,
     pub(crate) forwarded: wire::http1::Forwarded,
     trusted: Vec<settings::Network>,
     /// What a server is told where the client names no host.

@@ -217,23 +217,15 @@ impl Session {
         self.transport.finish(calls, told.then_some(CLOSING_LINGER));
     }
 
-    /// A deadline has passed. True when the client is to be cut for taking nothing.
+    /// A deadline has passed. The cause for which the client is to be cut, if it is.
     pub(crate) fn handle_deadline(
         &mut self,
         calls: &mut Calls<'_>,
         name: DeadlineName,
         core: &mut Core,
-    ) -> bool {
+    ) -> Option<Cause> {
         match name {
-            LOOK => match self.transport.look(calls, self.is_waited_for(calls)) {
-                Look::Fine => {}
-                Look::Stalled => return true,
-                Look::Idle if self.is_unread(calls) => {
-                    self.transport.rest(calls);
-                    self.transport.arm_look(calls);
-                }
-                Look::Idle => self.transport.finish(calls, None),
-            },
+            LOOK => return self.look(calls),
             READ => match &mut self.front {
                 Front::Frames(frames) => frames.handle_slow(&self.transport, calls, core),
                 Front::Connect(_) => {}
@@ -241,7 +233,26 @@ impl Session {
             },
             DeadlineName(_) => {}
         }
-        false
+        None
+    }
+
+    fn look(&mut self, calls: &mut Calls<'_>) -> Option<Cause> {
+        let tunnel = match &self.front {
+            Front::Http(plan, http) if http.is_tunnel() => Some(plan.tunnel_idle),
+            _ => None,
+        };
+        let idle = tunnel.unwrap_or(self.transport.listener().idle);
+        match self.transport.look(calls, self.is_waited_for(calls), idle) {
+            Look::Fine => {}
+            Look::Stalled => return Some(Cause::Stalled),
+            Look::Idle if tunnel.is_some() => return Some(Cause::Idle),
+            Look::Idle if self.is_unread(calls) => {
+                self.transport.rest(calls);
+                self.transport.arm_look(calls, idle);
+            }
+            Look::Idle => self.transport.finish(calls, None),
+        }
+        None
     }
 
     /// The client sends no more. True when it has left for good, or nothing is to be said to it.

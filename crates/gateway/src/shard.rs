@@ -352,10 +352,9 @@ impl Shard {
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 let Some(session) = found else { return };
-                if session.handle_deadline(calls, name, &mut self.core) {
-                    self.leave(calls, id, Cause::Stalled);
-                } else {
-                    self.touch(id);
+                match session.handle_deadline(calls, name, &mut self.core) {
+                    Some(cause) => self.leave(calls, id, cause),
+                    None => self.touch(id),
                 }
             }
             Role::Server { place, link } => {

@@ -132,7 +132,7 @@ impl Transport {
         calls.limits(self.stream, listener.limits);
         self.listener = listener;
         self.rest(calls);
-        self.arm_look(calls);
+        self.arm_look(calls, self.listener.idle);
     }
 
     pub(crate) const fn is_paused(&self) -> bool {
@@ -234,8 +234,13 @@ impl Transport {
     }
 
     /// The time to look at the client has come. `waited_for`: output waits for it that does not pass
-    /// here.
-    pub(crate) fn look(&mut self, calls: &mut Calls<'_>, waited_for: bool) -> Look {
+    /// here. `idle`: how long nothing may happen.
+    pub(crate) fn look(
+        &mut self,
+        calls: &mut Calls<'_>,
+        waited_for: bool,
+        idle: Option<Duration>,
+    ) -> Look {
         let now = calls.tick();
         let since = Duration::from_millis(lower_half(now).wrapping_sub(self.watched).into());
         if self.watching && self.listener.write_stall.is_some_and(|stall| since >= stall) {
@@ -248,17 +253,17 @@ impl Transport {
             }
         }
         let rested = Duration::from_millis(now - self.rested);
-        if self.listener.idle.is_some_and(|idle| rested >= idle) {
+        if idle.is_some_and(|idle| rested >= idle) {
             return Look::Idle;
         }
-        self.arm_look(calls);
+        self.arm_look(calls, idle);
         Look::Fine
     }
 
     /// The next look is when the client has been idle for long enough, or has stalled.
-    pub(crate) fn arm_look(&self, calls: &mut Calls<'_>) {
+    pub(crate) fn arm_look(&self, calls: &mut Calls<'_>, idle: Option<Duration>) {
         let now = calls.tick();
-        let idle = self.listener.idle.map(|idle| left(idle, now - self.rested));
+        let idle = idle.map(|idle| left(idle, now - self.rested));
         let stall = self.listener.write_stall.filter(|_| self.watching);
         let stall = stall.map(|stall| left(stall, lower_half(now).wrapping_sub(self.watched)));
         if let Some(next) = [idle, stall].into_iter().flatten().min() {

@@ -94,6 +94,7 @@ fn listener(section: &Section) -> Listener {
             body_max: size(group, "body_max"),
             bodies_max: size(group, "bodies_max"),
             body_rate_min: size(group, "body_rate_min"),
+            tunnel_idle: time(group, "tunnel_idle"),
             forwarded: choice!(group, "forwarded", Forwarded),
             trusted: networks(group, "trusted"),
             routes: crate::routes::routes(group, &mut Vec::new()),

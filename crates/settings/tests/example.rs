@@ -68,6 +68,7 @@ fn example() -> Configuration {
                 body_max: 1 << 20,
                 bodies_max: 64 << 20,
                 body_rate_min: 240,
+                tunnel_idle: Duration::from_secs(3600),
                 forwarded: Forwarded::Legacy,
                 trusted: Vec::new(),
                 routes: Vec::new(),

@@ -267,7 +267,8 @@ impl Judge<'_> {
                 | Cause::NoPool
                 | Cause::Cancelled
                 | Cause::Left
-                | Cause::Stalled,
+                | Cause::Stalled
+                | Cause::Idle,
                 _,
             ) => {
                 return Err("nobody should be told that");

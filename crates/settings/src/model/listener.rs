@@ -63,6 +63,8 @@ pub struct HttpListener {
     pub bodies_max: usize,
     /// Bytes a second that a body must bring over each `read`; zero: any.
     pub body_rate_min: usize,
+    /// A tunnel in which neither side says anything for so long is ended; zero: never.
+    pub tunnel_idle: Duration,
     /// Which fields tell a server who asked.
     pub forwarded: Forwarded,
     /// Clients that are proxies.

@@ -100,6 +100,12 @@ pub(super) const LISTENER: &[Opt] = &[
         "With `http`: bytes a second that a body must bring, taken over each `read`; `0B`: any.",
     ),
     any(
+        "tunnel_idle",
+        time_or_zero(),
+        Is("1h"),
+        "With `http`: a tunnel in which neither side says anything for so long is ended; `0s`: never.",
+    ),
+    any(
         "forwarded",
         Kind::Word(FORWARDED),
         Is("x-forwarded"),

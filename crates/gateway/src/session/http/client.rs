@@ -99,6 +99,12 @@ impl Http {
         }
     }
 
+    /// Whether both sides speak freely.
+    pub(in crate::session) fn is_tunnel(&self) -> bool {
+        let input = self.dialogue.as_ref().map(|dialogue| &dialogue.input);
+        matches!(input, Some(Input::Switched))
+    }
+
     /// Whether a reply waits for the client that is not in its output.
     pub(in crate::session) fn is_waited_for(&self, calls: &Calls<'_>) -> bool {
         let asked = self.dialogue.as_ref().and_then(|dialogue| dialogue.asked.as_ref());

@@ -129,6 +129,9 @@ impl Dialogue {
         }
         transport.send_bytes(calls, &out);
         core.scratch = out;
+        if matches!(self.input, Input::Switched) {
+            transport.arm_look(calls, plan.tunnel_idle);
+        }
     }
 
     fn deliver_end(

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::{CLOSE, connect, rest, serve, status};
+use super::{CLOSE, connect, read_until, rest, serve, status};
 use crate::daemon::{Daemon, becomes, until};
 use crate::http_server::{Answer, Server};
 
@@ -66,4 +66,26 @@ fn a_body_that_trickles_is_ended_though_each_piece_comes_in_time() {
     let mut client = connect(&daemon);
     client.write_all(post.as_bytes()).unwrap();
     assert!(rest(&mut client).ends_with("\r\n\r\nmine"));
+}
+
+#[test]
+fn a_tunnel_in_which_nobody_speaks_is_ended_and_one_in_which_somebody_does_is_not() {
+    let server = Server::start(&[("/ws", Answer::Switch)]);
+    // The idle time of clients is another.
+    for idle in ["100ms", "0s", "1h"] {
+        let listener = format!("idle = \"{idle}\"\ntunnel_idle = \"4s\"");
+        let (_folder, daemon) = serve(&server, &listener, "server_requests_max = 1");
+        let ask = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+        let mut client = daemon.stopped(|| {
+            let mut client = connect(&daemon);
+            client.write_all(ask.as_bytes()).unwrap();
+            client
+        });
+        read_until(&mut client, "\r\n\r\n");
+        client.write_all(b"hello").unwrap();
+        assert_eq!(read_until(&mut client, "HELLO"), "HELLO");
+        assert_eq!(rest(&mut client), "", "{idle}");
+        assert_eq!(daemon.metric("roadstead_ends_total", &["\"idle\""]), 1, "{idle}");
+        until("its server is free", || daemon.metric("roadstead_workers", &["\"busy\""]) == 0);
+    }
 }
