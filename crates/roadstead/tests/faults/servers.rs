@@ -63,7 +63,7 @@ fn read_only(kind: Kind) {
                 ground.server.run("postgres", "select pg_reload_conf()");
             }
             Kind::Mariadb => {
-                drop(ground.server.run("hits", &format!("set global read_only = {on}")))
+                drop(ground.server.run("hits", &format!("set global read_only = {on}")));
             }
         };
         let before = ground.reopened();

@@ -10,8 +10,7 @@ fn sent(text: &str, via: &Via) -> String {
     head.prepare(via);
     let mut out = Vec::new();
     head.encode(None, b"server:80", via, &mut out);
-    let text = String::from_utf8(out).unwrap().replace("\r\n", "\n");
-    text
+    String::from_utf8(out).unwrap().replace("\r\n", "\n")
 }
 
 fn answered(text: &str, asked: Asked, client: Version) -> (String, Sending) {
