@@ -442,6 +442,14 @@ impl Servers {
         }
     }
 
+    /// The link of a request that was abandoned. Its place may belong to another by now, which was
+    /// given to a worker before this was told.
+    fn link_of(&mut self, worker: WorkerId, request: RequestId) -> Option<LinkId> {
+        let ids = self.links.ids().into_iter();
+        let mut ids = ids.map(|(index, generation)| LinkId { index, generation });
+        ids.find(|id| self.link(*id).is_some_and(|link| link.serves(worker, request)))
+    }
+
     /// Something is said of a request that it has.
     pub(crate) fn tell(
         &mut self,
@@ -451,10 +459,18 @@ impl Servers {
         word: Word,
         up: &mut Vec<Upward>,
     ) {
-        let Some(&id) = self.of_request.get(request.index()) else { return };
+        let Some(&noted) = self.of_request.get(request.index()) else { return };
+        let serves = self.link(noted).is_some_and(|link| link.serves(worker, request));
+        let id = match word {
+            _ if serves => noted,
+            Word::Abandoned => match self.link_of(worker, request) {
+                Some(id) => id,
+                None => return,
+            },
+            _ => return,
+        };
         let high = self.plan.limits.send_high;
-        let link = self.links.get_mut(id.index as usize, id.generation);
-        let Some(link) = link.filter(|link| link.serves(worker, request)) else { return };
+        let Some(link) = self.links.get_mut(id.index as usize, id.generation) else { return };
         match word {
             Word::Hold => link.hold(calls, true),
             Word::GoOn => {
