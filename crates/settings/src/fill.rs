@@ -75,7 +75,7 @@ fn listener(section: &Section) -> Listener {
         protocol: choice!(group, "protocol", Protocol),
         pool: group.find("pool").map(|_| text(group, "pool")),
         reply: choice!(group, "reply", ReplyStyle),
-        half_close: choice!(group, "half_close", HalfClose),
+        half_close: half_close(group),
         last_line: choice!(group, "last_line", LastLine),
         connections_max: count(group, "connections_max"),
         frame_max: size(group, "frame_max"),
@@ -103,6 +103,15 @@ fn listener(section: &Section) -> Listener {
             reply: crate::routes::edits(group, "response_headers", &mut Vec::new()),
         },
         reuse_address: switch(group, "reuse_address"),
+    }
+}
+
+/// A browser that closes has left; whoever speaks messages may have said all.
+fn half_close(group: &Group) -> HalfClose {
+    let http = choice!(group, "protocol", Protocol) == Protocol::Http;
+    match choice!(group, "half_close", HalfClose) {
+        _ if http && group.key("half_close").is_none() => HalfClose::Left,
+        given => given,
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) const LISTENER: &[Opt] = &[
         "half_close",
         Kind::Word(HALF_CLOSE),
         Is("keep"),
-        "What the end of a client's bytes means.",
+        "What the end of a client's bytes means; on `http` it is `left` where nothing is said.",
     ),
     any(
         "last_line",

@@ -8,6 +8,8 @@ use super::{CLOSE, connect, read_until, rest, serve, serve_pool, status};
 use crate::daemon::{Daemon, until};
 use crate::http_server::{Answer, Server};
 
+/// What messages have of themselves, and HTTP where it is said.
+const KEEP: &str = "half_close = \"keep\"";
 const GET: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// What comes back for these bytes when they and the end behind them are read in one turn.
@@ -48,7 +50,7 @@ fn an_answer_of_ours_is_sent_though_the_end_came_with_its_request() {
 #[test]
 fn a_server_answers_whoever_has_ended_its_direction_behind_whole_requests() {
     let server = Server::start(&[]);
-    let (_folder, daemon) = serve(&server, "", "");
+    let (_folder, daemon) = serve(&server, KEEP, "");
     let post = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
     for _ in 0..5 {
         let said = say_and_end(&daemon, &format!("{GET}{post}{GET}"));
@@ -103,7 +105,7 @@ fn a_late_answer_reaches_a_client_that_has_ended_its_direction_unless_that_means
 #[test]
 fn each_direction_of_a_tunnel_ends_by_itself() {
     let server = Server::start(&[("/ws", Answer::Switch)]);
-    let (_folder, daemon) = serve(&server, "", "");
+    let (_folder, daemon) = serve(&server, KEEP, "");
     let ask = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
     let mut client = connect(&daemon);
     client.write_all(ask.as_bytes()).unwrap();
