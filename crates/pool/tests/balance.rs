@@ -5,6 +5,8 @@
 //! `cargo test -p roadstead-pool --test balance -- seed_N`, for the seeds that have a test;
 //! any other becomes one by a line in the list below.
 
+#[path = "balance/calm.rs"]
+mod calm;
 #[path = "balance/naive.rs"]
 mod naive;
 #[path = "balance/random.rs"]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use crate::calm::Calm;
 use crate::random::Random;
 use exchange::{Cause, WorkerId};
 use pool::{
@@ -86,30 +87,6 @@ pub(crate) struct Naive {
     easy: Calm,
     /// A refusal of this event was a reason.
     reason: bool,
-}
-
-/// How long something holds.
-#[derive(Debug)]
-struct Calm {
-    /// When it did not hold last, or a refusal was a reason to be sorry.
-    since: Option<Instant>,
-    /// Whether it held after the last event.
-    held: bool,
-}
-
-impl Default for Calm {
-    fn default() -> Self {
-        Self { since: None, held: true }
-    }
-}
-
-impl Calm {
-    fn note(&mut self, now: Instant, holds: bool, reason: bool) {
-        if reason || !holds || !self.held {
-            self.since = Some(now);
-        }
-        self.held = holds;
-    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
