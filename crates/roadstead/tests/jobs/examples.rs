@@ -283,9 +283,9 @@ fn the_example_of_routes_says_what_its_page_says() {
             text.replace(&format!("127.0.0.1:{from}"), &format!("127.0.0.1:{to}"))
         })
         .replace("listen = \"127.0.0.1:8080\"", "listen = \"127.0.0.1:0\"");
-    fs::write(folder.path().join("tokens"), "a-token-drawn-by-chance\n").unwrap();
-    let digest = "11b78eb048dc73c5a347094aa8bb96bc36e586d6ddefd72c6ddc2abd0386f9bc";
-    fs::write(folder.path().join("users"), format!("ops:{digest}\n")).unwrap();
+    for file in ["tokens", "users"] {
+        fs::copy(example("routes").join(file), folder.path().join(file)).unwrap();
+    }
     let daemon = Daemon::serve(folder.path(), &text);
     let get = |target: &str, lines: &str| {
         let mut client = TcpStream::connect(&daemon.listeners["web"]).unwrap();
