@@ -13,6 +13,7 @@
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
 use exchange::{Outcome, Phase, Request, RequestId, Slice, WorkerId};
+use wire::http1::Refusal;
 
 use crate::core::Word;
 use crate::form::Form;
@@ -210,7 +211,11 @@ impl Servers {
         match link.receive(data, &self.plan.reply, up) {
             Step::More => calls.deadline_in(link.stream, LINK, between),
             Step::Whole { last, keep } => {
-                self.whole(calls, id, last, keep && data.bytes().is_empty(), up);
+                let is_more = !data.bytes().is_empty();
+                if is_more {
+                    up.push(Upward::Broken { refusal: Refusal::Unasked });
+                }
+                self.whole(calls, id, last, keep && !is_more, up);
             }
             Step::Fault(fault) => {
                 data.consume(data.bytes().len());
@@ -233,8 +238,11 @@ impl Servers {
         let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
         let Some(flight) = link.flight.take() else { return };
         // A request that goes on behind its reply would be read as the next one.
-        let keep =
-            keep && !flight.form.more && calls.queued(stream) == 0 || active(Plant::KeptLink);
+        let is_early = flight.form.more || calls.queued(stream) > 0;
+        if is_early && !flight.is_tunnel() {
+            up.push(Upward::Broken { refusal: Refusal::Early });
+        }
+        let keep = keep && !is_early || active(Plant::KeptLink);
         up.push(Upward::Answered { id: flight.id, outcome: Outcome::Reply(last) });
         if flight.held {
             calls.resume(stream);
@@ -287,7 +295,7 @@ impl Servers {
     fn lose(&mut self, calls: &mut Calls<'_>, id: LinkId, fault: Fault, up: &mut Vec<Upward>) {
         let Some(link) = self.link(id) else { return };
         let (worker, leaves) = (link.worker, link.leaves);
-        let reached = link.reached(calls);
+        let (reached, is_cut) = (link.reached(calls), link.owes_body());
         let flight = link.flight.take();
         self.close(calls, id);
         let address = self.address(worker);
@@ -305,9 +313,12 @@ impl Servers {
                 self.retire(calls, worker, up);
             }
         }
-        if let Fault::Broken(refusal) = fault {
-            up.push(Upward::Broken { refusal });
-        }
+        let refusal = match fault {
+            Fault::Broken(refusal) => Some(refusal),
+            Fault::Ended => is_cut.then_some(Refusal::Truncated),
+            _ => None,
+        };
+        up.extend(refusal.map(|refusal| Upward::Broken { refusal }));
         let Some(flight) = flight else { return };
         // What may not be made again takes none of what is in hand for those that may.
         let may = retry::then(reached, flight.passed, flight.form, true) == Then::Again;

@@ -107,6 +107,13 @@ pub(super) struct Flight {
     keep: bool,
 }
 
+impl Flight {
+    /// Whether both sides speak freely.
+    pub(super) const fn is_tunnel(&self) -> bool {
+        matches!(self.reply, Reply::Switched)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) stream: StreamId,
@@ -140,6 +147,12 @@ impl Link {
         is_untaken || is_unsaid || matches!(flight.reply, Reply::Switched)
     }
 
+    /// Whether the body of its reply is not whole.
+    pub(super) fn owes_body(&self) -> bool {
+        let reply = self.flight.as_ref().map(|flight| &flight.reply);
+        matches!(reply, Some(Reply::Body(body)) if !body.is_done())
+    }
+
     /// Whether the head of its reply has come.
     pub(super) fn has_answered(&self) -> bool {
         self.flight.as_ref().is_some_and(|flight| !matches!(flight.reply, Reply::Head))
@@ -169,7 +182,7 @@ impl Link {
             long: false,
             reply: Reply::Head,
             interim: 0,
-            keep: false,
+            keep: true,
         });
         // As long as it connects the request may go to another server, and its body with it.
         if form.more && !self.connecting {
@@ -236,7 +249,7 @@ impl Link {
     ) -> Step {
         let Some(flight) = &mut self.flight else {
             // It speaks though nothing was asked: nothing that it says is anybody's.
-            return Step::Fault(Fault::Broken(Refusal::StatusLine));
+            return Step::Fault(Fault::Broken(Refusal::Unasked));
         };
         loop {
             match &mut flight.reply {
@@ -245,13 +258,17 @@ impl Link {
                     Err(refusal) => return Step::Fault(Fault::Broken(refusal)),
                     Ok(Some(mut carried)) => {
                         let head = carried.head();
+                        if head.tells_of_a_body_in_vain() {
+                            up.push(Upward::Broken { refusal: Refusal::Bodiless });
+                        }
+                        // What one of status 1xx has behind it would be read as the reply.
+                        flight.keep &= head.connection.keep_alive;
                         if head.is_interim() {
                             flight.interim += 1;
                             if flight.interim > limits.interim {
                                 return Step::Fault(Fault::Broken(Refusal::Interim));
                             }
                         } else {
-                            flight.keep = head.connection.keep_alive;
                             flight.reply = if head.status == 101 {
                                 Reply::Switched
                             } else {

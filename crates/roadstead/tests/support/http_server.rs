@@ -94,6 +94,19 @@ impl Server {
         self.port
     }
 
+    /// Ends all connections that are open, and goes on to listen.
+    pub(crate) fn close_all(&self) {
+        let open = self.open.lock().unwrap();
+        for socket in open.iter().flatten().filter_map(Weak::upgrade) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// How many connections were made to it.
+    pub(crate) fn connections(&self) -> usize {
+        self.open.lock().unwrap().as_ref().map_or(0, Vec::len)
+    }
+
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }

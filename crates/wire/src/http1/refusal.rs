@@ -104,6 +104,8 @@ refusals! {
         "A request with a body asks for another protocol.",
     Switched "switched" 502 15
         "The server changes the protocol, which nobody asked for.",
+    Early "early" 502 16
+        "A reply is whole before its request is; it goes on, and its link ends.",
     Connection "connection" 400 17
         "Connection names a field without which the message has no meaning.",
     StatusLine "status-line" 502 18
@@ -112,6 +114,10 @@ refusals! {
         "There are too many replies of status 1xx before the final one.",
     Truncated "truncated" 400 18
         "The end came before the body was whole.",
+    Bodiless "bodiless" 502 18
+        "A reply that cannot have a body tells of one; it goes on without, and its link ends.",
+    Unasked "unasked" 502 18
+        "A server speaks though nothing was asked, or goes on behind its reply; its link ends.",
     LineTooLong "line-too-long" 414 20
         "The request line is longer than the limit.",
     HeadTooLong "head-too-long" 431 20
@@ -126,11 +132,11 @@ refusals! {
         "The body is longer than the limit.",
     Trailers "trailers" 431 20
         "The trailers are longer than the limit, or hold what no field may.",
-    Answer "answer" 502 21
+    Answer "answer" 502 22
         "A program's answer is no object of a status, headers and a body.",
-    AnswerStatus "answer-status" 502 21
+    AnswerStatus "answer-status" 502 22
         "The status of a program's answer is no number from 200 to 599.",
-    AnswerField "answer-field" 502 21
+    AnswerField "answer-field" 502 22
         "A program's answer has a field of the connection or of the length, which are ours to say.",
 }
 

@@ -32,6 +32,8 @@ pub struct ReplyHead {
     pub body: BodyKind,
     /// What becomes of the connection.
     pub connection: Connection,
+    /// It tells of a body that it cannot have.
+    is_odd: bool,
 }
 
 impl Default for ReplyHead {
@@ -44,6 +46,7 @@ impl Default for ReplyHead {
             fields: Fields::headers(),
             body: BodyKind::None,
             connection: Connection::default(),
+            is_odd: false,
         }
     }
 }
@@ -84,6 +87,7 @@ impl ReplyHead {
 
     fn read_body(&mut self, asked: Asked, limits: &Limits) -> Result<(), Refusal> {
         let framing = semantics::framing(&self.fields, self.version)?;
+        self.is_odd = false;
         if self.status == 101 && !(asked.upgrade && self.connection.upgrade) {
             return Err(Refusal::Switched);
         }
@@ -91,9 +95,9 @@ impl ReplyHead {
         if none {
             // What a server says of the body of these is about another reply; one that sends it all
             // the same would have it read as the next reply, so it is not trusted with another.
-            let is_odd = matches!(self.status, 100..200 | 204)
+            self.is_odd = matches!(self.status, 100..200 | 204)
                 && !matches!(framing, None | Some(BodyKind::Length(0)));
-            self.connection.keep_alive &= !is_odd;
+            self.connection.keep_alive &= !self.is_odd;
             self.body = BodyKind::None;
             return Ok(());
         }
@@ -109,6 +113,13 @@ impl ReplyHead {
     #[must_use]
     pub const fn is_interim(&self) -> bool {
         self.status < 200 && self.status != 101
+    }
+
+    /// Whether it tells of a body though one of its status has none: [`Refusal::Bodiless`]. It goes on
+    /// without, and the connection does not.
+    #[must_use]
+    pub const fn tells_of_a_body_in_vain(&self) -> bool {
+        self.is_odd
     }
 
     /// Whether the body may be told by its fields, although there is none behind this head: of

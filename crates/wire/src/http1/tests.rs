@@ -71,7 +71,7 @@ fn every_reason_has_a_word_a_status_and_a_rule_of_its_own_kind() {
     for refusal in Refusal::ALL {
         assert!((400..506).contains(&refusal.status()), "{refusal:?}");
         assert!(!reason(refusal.status()).is_empty(), "{refusal:?}");
-        assert!((1..=21).contains(&refusal.rule().0), "{refusal:?}");
+        assert!((1..=22).contains(&refusal.rule().0), "{refusal:?}");
         assert!(refusal.text().ends_with('.'));
     }
 }

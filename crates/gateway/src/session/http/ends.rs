@@ -6,6 +6,7 @@
 
 use event::Calls;
 use exchange::Cause;
+use wire::http1::Refusal;
 
 use super::{Dialogue, Ending, Input, Output};
 use crate::core::Core;
@@ -32,6 +33,9 @@ impl Dialogue {
                 return false;
             }
             (_, Some(asked)) if asked.output != Output::None => return true,
+            (Input::Body(_) | Input::Gathering(_), _) => {
+                core.rejects.count_request(Refusal::Truncated);
+            }
             _ => {}
         }
         self.end_gathering(transport, Cause::Left, core);
