@@ -23,9 +23,10 @@ use crate::form::Form;
 use crate::outside::Outside;
 use crate::plan::HostedPlan;
 use crate::programs::Programs;
-use crate::servers::{LinkId, Servers};
+use crate::servers::Servers;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
+use crate::workers::{Heard, Purpose};
 
 mod birth;
 mod home;
@@ -200,8 +201,57 @@ impl Hosted {
         self.programs.status_with(|place| self.servers.load(place))
     }
 
+    /// What is heard on a stream to one of them.
+    pub(crate) fn hear(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (stream, purpose): (StreamId, Purpose),
+        heard: Heard<'_, '_>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match (purpose, heard) {
+            (Purpose::Link(link), heard) => match self.servers.worker_of(link) {
+                Some(worker) => {
+                    self.with_server(calls, worker, outside, up, |servers, calls, up| {
+                        servers.hear(calls, link, heard, up);
+                    });
+                }
+                None => self.servers.hear(calls, link, heard, up),
+            },
+            (Purpose::Pipe(worker, pipe), heard) => {
+                self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+                    programs.hear(calls, (worker, pipe), heard, outside, up);
+                });
+            }
+            (Purpose::Trial(worker), Heard::Connected) => {
+                self.handle_connected(calls, worker, stream, outside, up);
+            }
+            (Purpose::Trial(worker), Heard::Closed(_)) => {
+                self.handle_closed(calls, worker, stream);
+            }
+            // It is asked nothing there.
+            (Purpose::Trial(_), Heard::Data(data)) => data.consume(data.bytes().len()),
+            (Purpose::Trial(_), _) => {}
+        }
+    }
+
+    /// What the keeper says of the process of one.
+    pub(crate) fn handle_report(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: spawn::Report,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+            programs.handle_report(calls, worker, report, outside, up);
+        });
+    }
+
     /// What is heard of their processes.
-    pub(crate) fn with_programs<R>(
+    fn with_programs<R>(
         &mut self,
         calls: &mut Calls<'_>,
         outside: &mut Outside,
@@ -217,21 +267,6 @@ impl Hosted {
             }
         }
         result
-    }
-
-    /// What is heard on a link to one of them.
-    pub(crate) fn with_servers(
-        &mut self,
-        calls: &mut Calls<'_>,
-        link: LinkId,
-        outside: &mut Outside,
-        up: &mut Vec<Upward>,
-        act: impl FnOnce(&mut Servers, &mut Calls<'_>, &mut Vec<Upward>),
-    ) {
-        match self.servers.worker_of(link) {
-            Some(worker) => self.with_server(calls, worker, outside, up, act),
-            None => act(&mut self.servers, calls, up),
-        }
     }
 
     fn with_server(
@@ -385,7 +420,7 @@ impl Hosted {
     }
 
     /// A connection was made that shows whether one accepts them.
-    pub(crate) fn handle_connected(
+    fn handle_connected(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -407,12 +442,7 @@ impl Hosted {
     }
 
     /// Such a connection could not be made, or has ended.
-    pub(crate) fn handle_closed(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        stream: StreamId,
-    ) {
+    fn handle_closed(&mut self, calls: &mut Calls<'_>, worker: WorkerId, stream: StreamId) {
         if let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) {
             birth.handle_closed(calls, stream);
         }

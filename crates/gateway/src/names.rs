@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use event::Mailbox;
-use settings::{Address, Configuration, HostName, Worker};
+use settings::{Address, Configuration, HostName};
 
 use crate::mail::Mail;
 use crate::plan::PlanError;
@@ -212,10 +212,8 @@ fn choose(found: &[SocketAddr], before: Option<SocketAddr>) -> io::Result<Socket
 fn named(
     configuration: &Configuration,
 ) -> impl Iterator<Item = (&str, &HostName, Duration)> + use<'_> {
-    let servers = configuration.pools.iter().filter_map(|pool| match &pool.worker {
-        Worker::Servers(servers) => Some((pool.name.as_str(), servers)),
-        Worker::Program(_) | Worker::Database(_) | Worker::Handler(_) => None,
-    });
+    let pools = configuration.pools.iter();
+    let servers = pools.filter_map(|pool| Some((pool.name.as_str(), pool.servers()?)));
     servers.flat_map(|(pool, servers)| {
         servers.servers.iter().filter_map(move |server| match &server.address {
             Address::Named(name) => Some((pool, name, servers.resolve)),

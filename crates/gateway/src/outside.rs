@@ -9,7 +9,7 @@ use exchange::WorkerId;
 use spawn::Spawn;
 
 use crate::mail::Mail;
-use crate::servers::LinkId;
+use crate::workers::Purpose;
 
 /// Starts the threads of handlers. A simulation replaces it.
 pub trait Runner: Send {
@@ -36,15 +36,6 @@ impl Runner for Threads {
     }
 }
 
-/// What a stream to a worker was opened for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Opened {
-    /// Requests.
-    Link(LinkId),
-    /// To see whether it accepts connections.
-    Trial(WorkerId),
-}
-
 /// What workers need from outside the shard.
 pub(crate) struct Outside {
     pub(crate) spawner: Box<dyn Spawn>,
@@ -54,7 +45,7 @@ pub(crate) struct Outside {
     pub(crate) tokens: BTreeMap<u64, (usize, WorkerId)>,
     pub(crate) token_next: u64,
     /// Streams to workers that were opened, by pool: the shard is to know whose they are.
-    pub(crate) opened: Vec<(StreamId, usize, Opened)>,
+    pub(crate) opened: Vec<(StreamId, usize, Purpose)>,
     /// Streams of checks that were opened, by pool and the place of the worker.
     pub(crate) opened_checks: Vec<(StreamId, usize, usize)>,
     /// Which check a report of the spawner is about: its pool and the place of the worker.

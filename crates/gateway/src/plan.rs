@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use event::StreamLimits;
-use settings::{Configuration, Worker};
+use settings::Configuration;
 use wire::Marks;
 
 use crate::names::Names;
@@ -24,8 +24,10 @@ mod listener;
 mod page;
 mod program;
 mod routes;
+mod servers;
 mod takes;
 mod terms;
+mod workers;
 
 pub(crate) use balance::BalancePlan;
 pub(crate) use branch::{branch, elsewhere, shared_servers};
@@ -36,8 +38,10 @@ pub(crate) use listener::listener;
 pub(crate) use page::{Page, SorryPlan};
 pub(crate) use program::{HostedPlan, ProgramPlan, StreamPlan, TimesPlan};
 pub(crate) use routes::{Action, GuardPlan, RoutePlan, Routing};
+pub(crate) use servers::ServersPlan;
 pub(crate) use takes::Takes;
 pub(crate) use terms::Terms;
+pub(crate) use workers::WorkersPlan;
 
 /// Makes the handlers of pools whose workers run in this process. `main` implements it, so that
 /// drivers stay out of the data plane.
@@ -184,27 +188,6 @@ impl HttpPlan {
     }
 }
 
-/// What the servers of a pool are.
-#[derive(Clone, Debug)]
-pub(crate) struct ServersPlan {
-    /// Where they listen, and how that is shown.
-    pub(crate) addresses: Vec<(event::Address, String)>,
-    pub(crate) reply: wire::http1::Limits,
-    pub(crate) limits: StreamLimits,
-    pub(crate) connect: Duration,
-    /// Until the first byte of the reply.
-    pub(crate) deadline: Duration,
-    pub(crate) between: Duration,
-    pub(crate) total: Option<Duration>,
-    pub(crate) idle: Duration,
-    /// Checks say when a server is down; without them it retires when it cannot be connected to.
-    pub(crate) checked: bool,
-    /// They are programs of ours.
-    pub(crate) is_hosted: bool,
-    /// What follows when one cannot be connected to is for the pool's home to say, on another shard.
-    pub(crate) is_branch: bool,
-}
-
 /// What a front of frames needs to know.
 #[derive(Debug)]
 pub(crate) struct FramesPlan {
@@ -249,22 +232,6 @@ pub(crate) struct OwnPlan {
     pub(crate) reset: Option<String>,
 }
 
-/// What the workers of a pool are.
-pub(crate) enum WorkersPlan {
-    Servers(Box<ServersPlan>),
-    Programs(Arc<ProgramPlan>),
-    /// Programs that serve HTTP.
-    Hosted(Box<HostedPlan>),
-    Handlers {
-        factory: Arc<dyn exchange::Factory>,
-        deadline: Duration,
-        /// What they do has no effect: it may be cut short when nobody wants to know of it.
-        reads: bool,
-    },
-    /// On another shard.
-    Elsewhere,
-}
-
 /// A duration setting of which zero means never.
 fn unless_zero(duration: Duration) -> Option<Duration> {
     (!duration.is_zero()).then_some(duration)
@@ -274,60 +241,6 @@ pub(crate) fn places(configuration: &Configuration) -> BTreeMap<String, usize> {
     configuration.pools.iter().enumerate().map(|(place, pool)| (pool.name.clone(), place)).collect()
 }
 
-fn servers_plan(
-    servers: settings::Servers,
-    (pool, deadline, checked): (&str, Duration, bool),
-    names: &Names,
-) -> Result<ServersPlan, PlanError> {
-    let settings::Servers {
-        servers,
-        requests_max: _,
-        connect,
-        between,
-        total,
-        keep,
-        // It is for whoever looks names up.
-        resolve: _,
-    } = servers;
-    let address = |settings::Server { address, weight: _, backup: _ }| {
-        let shown = address.to_string();
-        let to = match address {
-            settings::Address::Internet(address) => event::Address::Internet(address),
-            settings::Address::Unix(path) => event::Address::Unix(path),
-            // The checks refuse it: nobody hands a connection over.
-            settings::Address::Inherited(name) => event::Address::Unix(name.into()),
-            settings::Address::Named(name) => {
-                let found = names.address(&name).map(event::Address::Internet);
-                found.ok_or_else(|| PlanError::Name {
-                    pool: pool.to_owned(),
-                    name: name.to_string(),
-                    why: "it was not looked up".to_owned(),
-                })?
-            }
-        };
-        Ok((to, shown))
-    };
-    Ok(ServersPlan {
-        addresses: servers.into_iter().map(address).collect::<Result<_, _>>()?,
-        reply: wire::http1::Limits::REPLY,
-        limits: StreamLimits::default(),
-        connect,
-        deadline,
-        between,
-        total: unless_zero(total),
-        idle: keep,
-        checked,
-        is_hosted: false,
-        is_branch: false,
-    })
-}
-
-fn member(server: &settings::Server) -> pool::Member {
-    let settings::Server { address, weight, backup } = server;
-    let (weight, backup) = (*weight, *backup);
-    pool::Member { weight, backup, ..pool::Member::new(&address.to_string()) }
-}
-
 /// Workers started in one step of growth at most.
 const GROW_STEP_MAX: u32 = 16;
 /// The first pause after a worker that ended too soon, and the longest.
@@ -335,11 +248,6 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// Workers that may end too soon, one after the other, before requests are refused at once.
 const BACKOFF_OPEN_AFTER: u32 = 5;
-/// A server that retires sooner than this after it was tried again is tried later the next time.
-const SERVER_SETTLE: Duration = Duration::from_secs(1);
-/// How long a handler's thread must live to count as having started well.
-const HANDLER_SETTLE: Duration = Duration::from_secs(1);
-
 /// What pools are made ready with.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
@@ -352,44 +260,22 @@ pub(crate) struct Site<'a> {
 }
 
 pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, PlanError> {
-    let Site { places, workshop, drawn, names: _ } = site;
-    let whole = pool.clone();
-    let settings::Pool { name, worker, workers, queue, schedule, batch, then, deadline, balance } =
-        pool;
+    let Site { places, drawn, .. } = site;
+    let takes = workers::takes(&pool.worker);
+    let (workers_plan, said) = workers::plan(&pool, site)?;
+    let workers::Said { slots, settle, recycle, own, members } = said;
+    let settings::Pool {
+        name,
+        worker: _,
+        workers,
+        queue,
+        schedule,
+        batch,
+        then,
+        deadline: _,
+        balance,
+    } = pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));
-    let mut members = Vec::new();
-    let mut addresses = Vec::new();
-    let takes = Takes::of(&worker);
-    let (slots, settle, recycle, own, workers_plan) = match worker {
-        Worker::Program(program) => {
-            let (workers, aside) = program::program(*program, deadline);
-            let program::Aside { pipeline, settle, recycle, own } = aside;
-            (pipeline, settle, recycle, own, workers)
-        }
-        Worker::Database(_) | Worker::Handler(_) => {
-            let factory = workshop
-                .factory(&whole)
-                .map_err(|why| PlanError::Handler { pool: name.clone(), why })?;
-            let never = pool::RecycleSettings::default();
-            let reads = matches!(takes, Takes::Records(_));
-            let workers = WorkersPlan::Handlers { factory, deadline, reads };
-            (1, HANDLER_SETTLE, never, None, workers)
-        }
-        Worker::Servers(servers) => {
-            members = servers.servers.iter().map(member).collect();
-            let slots = servers.requests_max;
-            let checked = balance.health.check.is_some();
-            let plan = Box::new(servers_plan(servers, (&name, deadline, checked), site.names)?);
-            addresses.clone_from(&plan.addresses);
-            (
-                slots,
-                SERVER_SETTLE,
-                pool::RecycleSettings::default(),
-                None,
-                WorkersPlan::Servers(plan),
-            )
-        }
-    };
     let settings::Workers { min, max, spare, idle, grow_after, grow_above } = workers;
     let settings::Queue { length, bytes, wait } = queue;
     let settings::Batch { rows, bytes: batch_bytes, wait: batch_wait } = batch;
@@ -416,8 +302,7 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Pla
         members,
         ..pool::Settings::default()
     };
-    let speaks_http = matches!(workers_plan, WorkersPlan::Servers(_) | WorkersPlan::Hosted(_));
-    let servers = &addresses;
+    let (servers, speaks_http) = (workers_plan.addresses(), workers_plan.speaks_http());
     let whole = balance::Whole { name: &name, places, servers, speaks_http, drawn };
     let balance = balance::balance(whole, schedule, balance, &mut pool)?;
     // Weights were given to be followed.

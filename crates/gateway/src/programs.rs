@@ -21,7 +21,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use event::{Calls, Data, DeadlineName, Direction, Fd, StreamId, StreamLimits};
+use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
 use exchange::{Request, RequestId, WorkerId};
 use spawn::{Pipes, StartError};
 
@@ -33,6 +33,7 @@ use crate::upward::Upward;
 
 mod ending;
 mod fault;
+mod hearing;
 mod link;
 mod oneshot;
 mod program;
@@ -168,24 +169,25 @@ impl Programs {
         );
     }
 
-    /// It runs. Returns the streams of its pipes, for the shard to know whose they are.
-    pub(crate) fn handle_started(
+    /// It runs.
+    fn handle_started(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
         pid: u32,
         pipes: Pipes,
+        outside: &mut Outside,
         up: &mut Vec<Upward>,
-    ) -> Vec<(StreamId, Pipe)> {
+    ) {
         let plan = Arc::clone(&self.plan);
-        let Some(program) = self.find(worker) else { return Vec::new() };
+        let Some(program) = self.find(worker) else { return };
         program.pid = Some(pid);
         if program.phase != Phase::Starting {
             // It is to end already: without its pipes, which close here.
-            return Vec::new();
+            return;
         }
         if plan.is_hosted {
-            return program.listen_to(calls, pipes);
+            return program.listen_to(calls, pipes, outside);
         }
         let hold_max = plan.framing.hold_max(plan.reply_max).saturating_add(HOLD_SLACK);
         let limits = StreamLimits { hold_max, ..StreamLimits::default() };
@@ -194,6 +196,9 @@ impl Programs {
         let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, unbounded);
         let output = calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
         let error = calls.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
+        program.claim(input, Pipe::Input, outside);
+        program.claim(output, Pipe::Output, outside);
+        program.claim(error, Pipe::Error, outside);
         let link = program.link.insert(Link::new(input, output, &plan));
         program.stderr.open(error);
         if let Some(request) = program.pending.take() {
@@ -204,15 +209,9 @@ impl Programs {
         } else if !plan.says_ready {
             program.serve(calls, up);
         }
-        vec![(input, Pipe::Input), (output, Pipe::Output), (error, Pipe::Error)]
     }
 
-    pub(crate) fn handle_start_failed(
-        &mut self,
-        worker: WorkerId,
-        error: &StartError,
-        up: &mut Vec<Upward>,
-    ) {
+    fn handle_start_failed(&mut self, worker: WorkerId, error: &StartError, up: &mut Vec<Upward>) {
         let Some(program) = self.find(worker) else { return };
         tracing::warn!(worker = program.name, "cannot be started: {error}");
         program.give_back(up);
@@ -274,7 +273,7 @@ impl Programs {
     }
 
     /// Bytes from a program's output or error.
-    pub(crate) fn handle_data(
+    fn handle_data(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -331,7 +330,7 @@ impl Programs {
     }
 
     /// A pipe came to its end.
-    pub(crate) fn handle_closed(
+    fn handle_closed(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
@@ -384,7 +383,7 @@ impl Programs {
 
     /// The oldest request was not answered in time, or not heeded at all, or a reply has come to
     /// its end.
-    pub(crate) fn handle_deadline(
+    fn handle_deadline(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,

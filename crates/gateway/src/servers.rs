@@ -17,11 +17,12 @@ use wire::http1::Refusal;
 
 use crate::core::Word;
 use crate::form::Form;
-use crate::outside::{Opened, Outside};
+use crate::outside::Outside;
 use crate::plan::ServersPlan;
 use crate::status::WorkerStatus;
 use crate::table::Table;
 use crate::upward::Upward;
+use crate::workers::{Heard, Purpose};
 
 mod hosted;
 mod link;
@@ -181,23 +182,38 @@ impl Servers {
         calls.deadline_in(stream, LINK, self.plan.connect);
         let (index, generation) = self.links.insert(Link::new(stream, worker));
         let id = LinkId { index, generation };
-        outside.opened.push((stream, self.place, Opened::Link(id)));
+        outside.opened.push((stream, self.place, Purpose::Link(id)));
         id
     }
 
-    pub(crate) fn handle_connected(
+    /// What is heard on one of its links.
+    #[inline]
+    pub(crate) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
         id: LinkId,
+        heard: Heard<'_, '_>,
         up: &mut Vec<Upward>,
     ) {
+        match heard {
+            Heard::Data(data) => self.handle_data(calls, id, data, up),
+            Heard::Connected => self.handle_connected(calls, id, up),
+            Heard::Eof => self.handle_eof(calls, id, up),
+            Heard::Drained => self.handle_drained(id, up),
+            Heard::Relayed(count, done) => self.handle_relayed(calls, id, (count, done), up),
+            Heard::Deadline(name) => self.handle_deadline(calls, id, name, up),
+            Heard::Closed(reason) => self.handle_closed(calls, id, reason, up),
+        }
+    }
+
+    fn handle_connected(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
         if let Some(link) = self.link(id) {
             link.connected(up);
             self.owes_from_now(calls, id);
         }
     }
 
-    pub(crate) fn handle_data(
+    fn handle_data(
         &mut self,
         calls: &mut Calls<'_>,
         id: LinkId,
@@ -399,7 +415,7 @@ impl Servers {
     }
 
     /// The server sends no more.
-    pub(crate) fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
+    fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
         let Some(link) = self.link(id) else { return };
         match link.ended() {
             Step::Whole { last, .. } => self.whole(calls, id, last, false, up),
@@ -411,7 +427,7 @@ impl Servers {
         }
     }
 
-    pub(crate) fn handle_closed(
+    fn handle_closed(
         &mut self,
         calls: &mut Calls<'_>,
         id: LinkId,
@@ -430,7 +446,7 @@ impl Servers {
     }
 
     /// A part of a reply went to its client without being looked at.
-    pub(crate) fn handle_relayed(
+    fn handle_relayed(
         &mut self,
         calls: &mut Calls<'_>,
         id: LinkId,
@@ -445,7 +461,7 @@ impl Servers {
     }
 
     /// It takes output again.
-    pub(crate) fn handle_drained(&mut self, id: LinkId, up: &mut Vec<Upward>) {
+    fn handle_drained(&mut self, id: LinkId, up: &mut Vec<Upward>) {
         if let Some(flight) = self.link(id).and_then(|link| link.flight.as_ref())
             && flight.form.more
         {

@@ -23,11 +23,11 @@ use crate::fleet::Fleet;
 use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::Metrics;
-use crate::outside::{Opened, Outside, Runner};
+use crate::outside::{Outside, Runner};
 use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Site, Workshop};
 use crate::session::Session;
 use crate::table::Table;
-use crate::workers::Workers;
+use crate::workers::Heard;
 
 mod clients;
 mod datagrams;
@@ -271,41 +271,36 @@ impl Shard {
                     }
                 }
             }
-            Role::Server { place, link } => {
-                self.with_servers(calls, place, link, |servers, calls, up| {
-                    servers.handle_data(calls, link, &mut data, up);
-                });
+            Role::Worker { place, purpose } => {
+                self.hear(calls, stream, (place, purpose), Heard::Data(&mut data));
             }
-            Role::Trial { .. } => data.consume(data.bytes().len()),
             Role::Check { place, target } => {
                 self.core.with_checks(place, |checks, up| {
                     checks.handle_data(calls, target, stream, &mut data, up);
-                });
-            }
-            Role::Program { place, worker, pipe } => {
-                self.with_programs(calls, place, |programs, calls, outside, up| {
-                    programs.handle_data(calls, worker, pipe, &mut data, outside, up);
                 });
             }
         }
     }
 
     fn eof(&mut self, stream: StreamId, calls: &mut Calls<'_>) {
-        if let Role::Server { place, link } = self.role(stream) {
-            return self.with_servers(calls, place, link, |servers, calls, up| {
-                servers.handle_eof(calls, link, up);
-            });
-        }
-        if let Role::Check { place, target } = self.role(stream) {
-            self.core.with_checks(place, |checks, up| checks.handle_eof(calls, target, stream, up));
-        }
-        if let Role::Session(id) = self.role(stream) {
-            let found = self.sessions.get_mut(id.index as usize, id.generation);
-            let Some(session) = found else { return };
-            if session.handle_eof(calls, &mut self.core) {
-                self.leave(calls, id, Cause::Left);
-            } else {
-                self.touch(id);
+        match self.role(stream) {
+            Role::Nobody | Role::Refused => {}
+            Role::Worker { place, purpose } => {
+                self.hear(calls, stream, (place, purpose), Heard::Eof);
+            }
+            Role::Check { place, target } => {
+                self.core.with_checks(place, |checks, up| {
+                    checks.handle_eof(calls, target, stream, up);
+                });
+            }
+            Role::Session(id) => {
+                let found = self.sessions.get_mut(id.index as usize, id.generation);
+                let Some(session) = found else { return };
+                if session.handle_eof(calls, &mut self.core) {
+                    self.leave(calls, id, Cause::Left);
+                } else {
+                    self.touch(id);
+                }
             }
         }
     }
@@ -321,25 +316,13 @@ impl Shard {
                 let stalled = reason == Reason::Overrun;
                 self.remove_session(id, if stalled { Cause::Stalled } else { Cause::Left });
             }
-            Role::Server { place, link } => {
-                self.with_servers(calls, place, link, |servers, calls, up| {
-                    servers.handle_closed(calls, link, reason, up);
-                });
+            Role::Worker { place, purpose } => {
+                self.hear(calls, stream, (place, purpose), Heard::Closed(reason));
             }
-            Role::Trial { place, worker } => self.core.with_workers(place, |workers, _| {
-                if let Workers::Hosted(hosted) = workers {
-                    hosted.handle_closed(calls, worker, stream);
-                }
-            }),
             Role::Check { place, target } => {
                 let now = calls.now();
                 self.core.with_checks(place, |checks, up| {
                     checks.handle_closed(now, target, stream, reason, up);
-                });
-            }
-            Role::Program { place, worker, pipe } => {
-                self.with_programs(calls, place, |programs, calls, outside, up| {
-                    programs.handle_closed(calls, worker, pipe, outside, up);
                 });
             }
         }
@@ -348,7 +331,7 @@ impl Shard {
 
     fn deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId, name: DeadlineName) {
         match self.role(stream) {
-            Role::Nobody | Role::Refused | Role::Trial { .. } => {}
+            Role::Nobody | Role::Refused => {}
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 let Some(session) = found else { return };
@@ -357,19 +340,12 @@ impl Shard {
                     None => self.touch(id),
                 }
             }
-            Role::Server { place, link } => {
-                self.with_servers(calls, place, link, |servers, calls, up| {
-                    servers.handle_deadline(calls, link, name, up);
-                });
+            Role::Worker { place, purpose } => {
+                self.hear(calls, stream, (place, purpose), Heard::Deadline(name));
             }
             Role::Check { place, target } => {
                 self.core.with_checks(place, |checks, up| {
                     checks.handle_deadline(calls, target, stream, up);
-                });
-            }
-            Role::Program { place, worker, pipe } => {
-                self.with_programs(calls, place, |programs, calls, outside, up| {
-                    programs.handle_deadline(calls, worker, pipe, name, outside, up);
                 });
             }
         }
@@ -378,16 +354,7 @@ impl Shard {
     /// Carries out what pools want, and takes note of streams that were opened for it.
     fn pump(&mut self, calls: &mut Calls<'_>) {
         self.core.pump(calls, &mut self.outside);
-        // In their order: one that was closed again may have left its place to another.
-        let mut opened = std::mem::take(&mut self.outside.opened);
-        for (stream, place, opened) in opened.drain(..) {
-            let role = match opened {
-                Opened::Link(link) => Role::Server { place, link },
-                Opened::Trial(worker) => Role::Trial { place, worker },
-            };
-            self.set_role(stream, role);
-        }
-        self.outside.opened = opened;
+        self.note_opened();
         for (stream, place, target) in std::mem::take(&mut self.outside.opened_checks) {
             self.set_role(stream, Role::Check { place, target });
         }
@@ -513,33 +480,19 @@ impl Owner for Shard {
             }
             Event::Drained { stream } => match self.role(stream) {
                 Role::Session(id) => self.touch(id),
-                Role::Server { place, link } => {
-                    self.with_servers(calls, place, link, |servers, _, up| {
-                        servers.handle_drained(link, up);
-                    });
+                Role::Worker { place, purpose } => {
+                    self.hear(calls, stream, (place, purpose), Heard::Drained);
                 }
                 _ => {}
             },
             Event::Relayed { stream, count, done } => {
-                if let Role::Server { place, link } = self.role(stream) {
-                    self.with_servers(calls, place, link, |servers, calls, up| {
-                        servers.handle_relayed(calls, link, (count, done), up);
-                    });
+                if let Role::Worker { place, purpose } = self.role(stream) {
+                    self.hear(calls, stream, (place, purpose), Heard::Relayed(count, done));
                 }
             }
             Event::Connected { stream } => match self.role(stream) {
-                Role::Server { place, link } => {
-                    self.with_servers(calls, place, link, |servers, calls, up| {
-                        servers.handle_connected(calls, link, up);
-                    });
-                }
-                Role::Trial { place, worker } => {
-                    let outside = &mut self.outside;
-                    self.core.with_workers(place, |workers, up| {
-                        if let Workers::Hosted(hosted) = workers {
-                            hosted.handle_connected(calls, worker, stream, outside, up);
-                        }
-                    });
+                Role::Worker { place, purpose } => {
+                    self.hear(calls, stream, (place, purpose), Heard::Connected);
                 }
                 Role::Check { place, target } => {
                     self.core.with_checks(place, |checks, up| {

@@ -1,20 +1,26 @@
-//! The workers of a pool, of whatever kind. This is the one place that knows which kinds there are.
+//! The workers of a pool, of whatever kind. This is the one place of a shard that knows which kinds
+//! there are: each answers for what is asked of it here, and nobody else asks what it is.
 
 use std::net::SocketAddr;
 
-use event::Calls;
+use event::{Calls, StreamId, TimerId};
 use exchange::{Request, RequestId, WorkerId};
 
 use crate::core::Word;
 use crate::form::Form;
 use crate::handlers::Handlers;
 use crate::hosted::Hosted;
+use crate::mail::HandlerReport;
 use crate::outside::Outside;
 use crate::plan::WorkersPlan;
 use crate::programs::{Outfit, Programs};
 use crate::servers::{Room, Servers};
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
+
+mod streams;
+
+pub(crate) use streams::{Heard, Purpose};
 
 /// The workers of one pool.
 pub(crate) enum Workers {
@@ -40,11 +46,17 @@ impl Workers {
         }
     }
 
-    /// Other settings from now on; `names` are those of the workers by place.
-    pub(crate) fn handle_plan(&mut self, plan: WorkersPlan, names: &[Option<String>]) {
+    /// Other settings from now on; `names` are those of the workers by place, and `room` is as it was
+    /// for [`Self::new`].
+    pub(crate) fn handle_plan(
+        &mut self,
+        plan: WorkersPlan,
+        names: &[Option<String>],
+        room: Option<Room>,
+    ) {
         match (self, plan) {
             (Self::Servers(servers), WorkersPlan::Servers(plan)) => {
-                servers.handle_plan(*plan, names);
+                servers.handle_plan(*plan, names, room);
             }
             (Self::Programs(programs), WorkersPlan::Programs(plan)) => programs.handle_plan(plan),
             (Self::Hosted(hosted), WorkersPlan::Hosted(plan)) => hosted.handle_plan(*plan),
@@ -69,6 +81,75 @@ impl Workers {
         }
     }
 
+    /// What is heard on a stream to one of these.
+    #[inline]
+    pub(crate) fn hear(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (stream, purpose): (StreamId, Purpose),
+        heard: Heard<'_, '_>,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match (self, purpose) {
+            (Self::Servers(servers), Purpose::Link(link)) => servers.hear(calls, link, heard, up),
+            (Self::Programs(programs), Purpose::Pipe(worker, pipe)) => {
+                programs.hear(calls, (worker, pipe), heard, outside, up);
+            }
+            (Self::Hosted(hosted), purpose) => {
+                hosted.hear(calls, (stream, purpose), heard, outside, up);
+            }
+            // None of these has such a stream.
+            (Self::Servers(_) | Self::Programs(_) | Self::Handlers(_) | Self::Elsewhere, _) => {}
+        }
+    }
+
+    /// Whether a timer is of these; then it was seen to.
+    pub(crate) fn handle_timer(
+        &mut self,
+        calls: &mut Calls<'_>,
+        timer: TimerId,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) -> bool {
+        match self {
+            Self::Programs(programs) => programs.handle_timer(calls, timer, outside, up),
+            Self::Hosted(hosted) => hosted.handle_timer(calls, timer, outside, up),
+            Self::Handlers(handlers) => handlers.handle_timer(timer, up),
+            // Their times are deadlines of links.
+            Self::Servers(_) | Self::Elsewhere => false,
+        }
+    }
+
+    /// What the keeper says of the process of a worker.
+    pub(crate) fn handle_process(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: spawn::Report,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        match self {
+            Self::Programs(programs) => programs.handle_report(calls, worker, report, outside, up),
+            Self::Hosted(hosted) => hosted.handle_report(calls, worker, report, outside, up),
+            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => {}
+        }
+    }
+
+    /// What the thread of a worker says.
+    pub(crate) fn handle_thread(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        report: HandlerReport,
+        up: &mut Vec<Upward>,
+    ) {
+        if let Self::Handlers(handlers) = self {
+            handlers.handle_report(calls, worker, report, up);
+        }
+    }
+
     /// Where a worker serves that came to its address with its start.
     pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
         match self {
@@ -80,6 +161,23 @@ impl Workers {
     /// Whether one of these has not come to its address yet.
     pub(crate) fn is_starting(&self, worker: WorkerId) -> bool {
         matches!(self, Self::Hosted(hosted) if hosted.is_starting(worker))
+    }
+
+    /// Whether another is to take the place of one that is down: what only an answer can show, that
+    /// it serves again, would never be seen.
+    pub(crate) const fn replaces_who_is_down(&self) -> bool {
+        match self {
+            Self::Programs(_) | Self::Hosted(_) => true,
+            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => false,
+        }
+    }
+
+    /// Whether they are given batches: what is in one goes with it, whoever still wants it.
+    pub(crate) const fn take_batches(&self) -> bool {
+        match self {
+            Self::Handlers(_) => true,
+            Self::Programs(_) | Self::Hosted(_) | Self::Servers(_) | Self::Elsewhere => false,
+        }
     }
 
     /// Writes what a worker of the pool `pool` is called.
@@ -203,6 +301,15 @@ impl Workers {
             Self::Servers(servers) => servers.tell(calls, worker, id, word, up),
             Self::Hosted(hosted) => hosted.tell(calls, worker, id, word, outside, up),
             Self::Elsewhere => {}
+        }
+    }
+
+    /// Asks for the end of what they are at, because the daemon ends.
+    pub(crate) fn interrupt(&self) {
+        match self {
+            Self::Handlers(handlers) => handlers.interrupt(),
+            // Their streams and processes end with the daemon.
+            Self::Programs(_) | Self::Hosted(_) | Self::Servers(_) | Self::Elsewhere => {}
         }
     }
 

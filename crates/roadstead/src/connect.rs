@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use database::{About, DatabaseError};
-use settings::{Action, Configuration, Diagnostics, Remark, Source, Worker};
+use settings::{Action, Configuration, Diagnostics, Remark, Source};
 
 use crate::workshop::{WorkshopError, database_of};
 
@@ -15,7 +15,7 @@ use crate::workshop::{WorkshopError, database_of};
 pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnostics> {
     let mut remarks = Vec::new();
     for pool in &configuration.pools {
-        let Worker::Database(database) = &pool.worker else { continue };
+        let Some(database) = pool.database() else { continue };
         let checked = database_of(pool).and_then(|it| it.check().map_err(WorkshopError::from));
         let Err(error) = checked else { continue };
         let (option, byte) = match &error {

@@ -40,7 +40,7 @@ use std::thread::JoinHandle;
 
 use event::Epoll;
 use gateway::{Access, Admission, DrainResult, Lookup, PlanError, Workshop};
-use settings::{Configuration, Diagnostics, Source, Worker};
+use settings::{Configuration, Diagnostics, Source};
 use spawn::Spawn;
 
 use crate::binding::{BindError, bind_all};
@@ -201,8 +201,7 @@ impl Embed {
         };
         loops.find_names(&configuration).map_err(refused)?;
         let (sockets, addresses) = bind_all(&configuration).map_err(EmbedError::Bind)?;
-        let has_programs =
-            configuration.pools.iter().any(|pool| matches!(pool.worker, Worker::Program(_)));
+        let has_programs = configuration.pools.iter().any(|pool| pool.program().is_some());
         let spawner: Box<dyn Spawn> = if has_programs {
             let reports = shards::reports(Arc::clone(loops.fleet()));
             Box::new(spawn::Spawner::new(reports).map_err(EmbedError::Programs)?)
@@ -377,7 +376,7 @@ struct Registered(BTreeMap<String, Arc<dyn Factory>>);
 
 impl Workshop for Registered {
     fn factory(&self, pool: &settings::Pool) -> Result<Arc<dyn Factory>, String> {
-        let Worker::Handler(name) = &pool.worker else {
+        let Some(name) = pool.handler() else {
             return Err("only handlers and programs can be embedded".to_owned());
         };
         self.0.get(name).cloned().ok_or_else(|| {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use settings::{Configuration, Diagnostics, Remark, Source, Worker};
+use settings::{Configuration, Diagnostics, Remark, Source};
 
 use crate::reload::remark;
 use crate::workshop::{WorkshopError, database_of};
@@ -14,7 +14,7 @@ use crate::workshop::{WorkshopError, database_of};
 pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnostics> {
     let mut remarks: Vec<Remark> = gateway::unread(configuration).iter().map(remark).collect();
     for pool in &configuration.pools {
-        if let Worker::Database(_) = &pool.worker
+        if pool.database().is_some()
             && let Err(WorkshopError::Secret(message)) = database_of(pool)
         {
             let path = ["pool", &pool.name, "password"].map(str::to_owned).to_vec();

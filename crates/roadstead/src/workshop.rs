@@ -10,7 +10,7 @@ use database::{DatabaseError, Host, Job, Server};
 use gateway::Workshop;
 use settings::{
     Action, Database, DatabaseHost, OnConflict, Pool, Record, RowFormat, Secret, ServerTarget,
-    Sync, Target, Tls, Worker,
+    Sync, Target, Tls,
 };
 
 /// Handlers for the databases of a configuration.
@@ -67,7 +67,7 @@ impl Workshop for Handlers {
 /// # Errors
 /// When it has none, or what has to be mended in its settings.
 pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
-    let Worker::Database(database) = &pool.worker else { return Err(WorkshopError::NoDatabase) };
+    let database = pool.database().ok_or(WorkshopError::NoDatabase)?;
     let Database {
         target,
         action,
@@ -82,7 +82,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         tls,
         tls_ca,
         connect_wait,
-    } = Database::clone(database);
+    } = database.clone();
     let job = Job {
         action: action_of(action),
         create,

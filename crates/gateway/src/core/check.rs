@@ -12,7 +12,6 @@ use crate::form::Form;
 use crate::mail::Mail;
 use crate::outside::Outside;
 use crate::upward::Upward;
-use crate::workers::Workers;
 
 impl Core {
     /// Runs `act` on the checks of a pool, and carries what they say to it.
@@ -105,9 +104,7 @@ impl Core {
             Some(HealthState::Down) => tracing::warn!(worker = name, "is down: {said}"),
             _ => tracing::info!(worker = name, "serves again: {said}"),
         }
-        // A program that is down would never be asked again; another takes its place.
-        let program = matches!(served.workers, Workers::Programs(_) | Workers::Hosted(_));
-        if after == Some(HealthState::Down) && program {
+        if after == Some(HealthState::Down) && served.workers.replaces_who_is_down() {
             self.used_up.push_back((place, worker));
         }
     }

@@ -5,7 +5,6 @@ use exchange::{Cause, Outcome, Phase, RequestId};
 use super::{Core, Word};
 use crate::crossing::Crossing;
 use crate::exchanges::{Delivery, Exchange, State};
-use crate::workers::Workers;
 
 impl Core {
     /// Its client takes this request back. It is told the end, and the worker as well.
@@ -80,12 +79,8 @@ impl Core {
         }
     }
 
-    /// Asks handlers to come to an end, whatever they are at.
+    /// Asks workers to come to an end, whatever they are at.
     pub(crate) fn interrupt(&self) {
-        for served in &self.pools {
-            if let Workers::Handlers(handlers) = &served.workers {
-                handlers.interrupt();
-            }
-        }
+        self.pools.iter().for_each(|served| served.workers.interrupt());
     }
 }

@@ -10,7 +10,6 @@ use super::{Core, Waiting};
 use crate::exchanges::Move;
 use crate::outside::Outside;
 use crate::upward::Upward;
-use crate::workers::Workers;
 
 impl Core {
     /// Carries out what the pools want, until none wants anything more.
@@ -100,7 +99,7 @@ impl Core {
             }
             // It was abandoned in this very turn, after its pool had decided: nobody is given it.
             // In a batch it is done for nobody.
-            None if !matches!(served.workers, Workers::Handlers(_)) => {
+            None if !served.workers.take_batches() => {
                 return self.handle_upward(place, Upward::Released { worker });
             }
             None => {}

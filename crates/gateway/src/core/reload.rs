@@ -9,10 +9,9 @@ use super::{Core, ServedPool};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::outside::Outside;
-use crate::plan::{CheckPlan, CookiePlan, PoolPlan, WorkersPlan};
+use crate::plan::{CheckPlan, CookiePlan, PoolPlan};
 use crate::reload::PoolReload;
 use crate::shares::Shares;
-use crate::workers::Workers;
 
 impl Core {
     /// Takes over other settings of all pools, in their order.
@@ -28,21 +27,19 @@ impl Core {
             let PoolPlan { name: _, pool, then, mut balance, takes, own: _, workers } = plan;
             served.then = then;
             served.takes = takes;
-            if matches!(workers, WorkersPlan::Elsewhere) {
+            if workers.is_elsewhere() {
                 continue;
             }
             let (check, cookie) = (balance.check.take(), balance.cookie.take());
             served.balance = balance;
             served.dirty = true;
-            if let Some(Shares { tokens, slots, room, .. }) = shares {
+            let room = shares.map(|Shares { tokens, slots, room, .. }| {
                 served.pool.handle_slots(now, &tokens, &slots);
-                if let Workers::Servers(servers) = &mut served.workers {
-                    servers.handle_room(room);
-                }
-            }
+                room
+            });
             served.pool.handle_settings(now, pool);
             let names = served.names();
-            served.workers.handle_plan(workers, &names);
+            served.workers.handle_plan(workers, &names, room);
             served.reload_cookies(cookie, &names);
             let seed = seed.wrapping_add(place as u64);
             served.reload_checks(calls, (check, seed), &names, outside);

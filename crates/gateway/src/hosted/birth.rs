@@ -14,7 +14,8 @@ use std::time::Duration;
 use event::{Address, Calls, StreamId, StreamLimits, TimerId};
 use exchange::WorkerId;
 
-use crate::outside::{Opened, Outside};
+use crate::outside::Outside;
+use crate::workers::Purpose;
 
 /// The pause before another try: the first, doubled up to the last.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -73,7 +74,7 @@ impl Birth {
     fn connect(&mut self, calls: &mut Calls<'_>, place: usize, outside: &mut Outside) {
         let stream = calls.connect(&self.address, StreamLimits::default());
         self.trying = Some(stream);
-        outside.opened.push((stream, place, Opened::Trial(self.worker)));
+        outside.opened.push((stream, place, Purpose::Trial(self.worker)));
     }
 
     pub(super) fn handle_connected(

@@ -1,8 +1,6 @@
 //! Pools that are at home on another shard, and what of them is served here.
 
-use settings::Worker;
-
-use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Site, Takes, WorkersPlan};
+use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Site, WorkersPlan, servers, workers};
 
 /// The servers of a pool that every shard serves, as they are called, with the slots of each; none for
 /// a pool that its home alone serves.
@@ -10,9 +8,9 @@ use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Site, Takes, WorkersPlan}
 /// Servers are whoever connects to them, so each shard can have links of its own. What needs one
 /// place stays at home.
 pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<(Vec<String>, u32)> {
-    let Worker::Servers(servers) = &pool.worker else { return None };
-    let names = || servers.servers.iter().map(|server| super::member(server).name).collect();
-    (!pool.needs_one_place()).then(|| (names(), servers.requests_max))
+    let all = pool.servers().filter(|_| !pool.needs_one_place())?;
+    let names = all.servers.iter().map(|server| servers::member(server).name);
+    Some((names.collect(), all.requests_max))
 }
 
 /// What is served here of a pool that is at home elsewhere and shared.
@@ -21,27 +19,23 @@ pub(crate) fn branch(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, P
     // Its home looks after its servers, and tells.
     plan.balance.check = None;
     plan.pool.health.checked_first = false;
-    if let WorkersPlan::Servers(servers) = &mut plan.workers {
-        servers.is_branch = true;
-    }
+    plan.workers.branch();
     Ok(plan)
 }
 
 /// A pool that its home alone serves: nothing of it runs here.
 pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
-    let own = match &pool.worker {
-        Worker::Program(program) => program.dispatch == settings::Dispatch::Session,
-        Worker::Database(_) | Worker::Handler(_) | Worker::Servers(_) => false,
-    };
+    let is_own = |program: &settings::Program| program.dispatch == settings::Dispatch::Session;
+    let own = pool.program().is_some_and(is_own);
     let nobody = elastic::Sizing { min: 0, max: 1, spare: 0, ..elastic::Sizing::default() };
     Ok(PoolPlan {
         name: pool.name.clone(),
         pool: pool::Settings { sizing: nobody, ..pool::Settings::default() },
         then: None,
         balance: BalancePlan::default(),
-        takes: Takes::of(&pool.worker),
+        takes: workers::takes(&pool.worker),
         own: own.then_some(OwnPlan { reset: None }),
-        workers: WorkersPlan::Elsewhere,
+        workers: WorkersPlan::elsewhere(),
     })
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use event::StreamLimits;
 use settings::HttpSocket;
 
-use super::{OwnPlan, ServersPlan, Terms, WorkersPlan, terms, unless_zero};
+use super::workers::{Said, WorkersPlan};
+use super::{OwnPlan, ServersPlan, Terms, terms, unless_zero};
 
 /// What the workers of a program pool are started and held to.
 #[derive(Clone, Debug)]
@@ -70,16 +71,8 @@ pub(crate) struct HostedPlan {
     pub(crate) socket: HttpSocket,
 }
 
-/// What a pool of programs says beside its workers' plan.
-pub(super) struct Aside {
-    pub(super) pipeline: u32,
-    pub(super) settle: Duration,
-    pub(super) recycle: pool::RecycleSettings,
-    pub(super) own: Option<OwnPlan>,
-}
-
 /// The programs of a pool, each of whose requests is answered within `deadline`.
-pub(super) fn program(program: settings::Program, deadline: Duration) -> (WorkersPlan, Aside) {
+pub(super) fn program(program: settings::Program, deadline: Duration) -> (WorkersPlan, Said) {
     let settings::Program {
         command,
         framing,
@@ -152,7 +145,7 @@ pub(super) fn program(program: settings::Program, deadline: Duration) -> (Worker
     } else {
         WorkersPlan::Programs(program)
     };
-    (workers, Aside { pipeline, settle, recycle, own })
+    (workers, Said { slots: pipeline, settle, recycle, own, members: Vec::new() })
 }
 
 /// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.

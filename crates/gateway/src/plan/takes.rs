@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use settings::{Action, Framing, RowFormat, Worker};
+use settings::{Action, RowFormat};
 
 use crate::question::Question;
 
@@ -20,25 +20,20 @@ pub(crate) enum Takes {
 }
 
 impl Takes {
-    /// What such workers take. Where none of it fits, the settings let no listener of HTTP there.
-    pub(crate) fn of(worker: &Worker) -> Self {
-        match worker {
-            Worker::Program(program) if program.framing == Framing::Http => Self::Messages,
-            Worker::Program(_) => Self::Objects,
-            Worker::Servers(_) | Worker::Handler(_) => Self::Messages,
-            Worker::Database(database) => match &database.action {
-                Action::Query(query) => {
-                    let content_type = match query.rows {
-                        RowFormat::Json => "application/json",
-                        RowFormat::Lines => "application/x-ndjson",
-                        RowFormat::Tsv => "text/tab-separated-values; charset=utf-8",
-                    };
-                    let lines = query.rows != RowFormat::Json;
-                    let question = Question::new(query.path.as_deref(), content_type, lines);
-                    Self::Records(Arc::new(question))
-                }
-                Action::Insert { .. } | Action::Statement(_) => Self::Bodies,
-            },
+    /// What a database takes that does this.
+    pub(super) fn of_action(action: &Action) -> Self {
+        match action {
+            Action::Query(query) => {
+                let content_type = match query.rows {
+                    RowFormat::Json => "application/json",
+                    RowFormat::Lines => "application/x-ndjson",
+                    RowFormat::Tsv => "text/tab-separated-values; charset=utf-8",
+                };
+                let lines = query.rows != RowFormat::Json;
+                let question = Question::new(query.path.as_deref(), content_type, lines);
+                Self::Records(Arc::new(question))
+            }
+            Action::Insert { .. } | Action::Statement(_) => Self::Bodies,
         }
     }
 }

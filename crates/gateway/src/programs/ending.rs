@@ -61,7 +61,7 @@ impl Programs {
     }
 
     /// The keeper saw it exit.
-    pub(crate) fn handle_exited(
+    pub(super) fn handle_exited(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,

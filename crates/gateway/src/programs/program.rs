@@ -12,6 +12,7 @@ use super::stderr::Stderr;
 use super::{GRACE_MIN, Pipe};
 use crate::outside::Outside;
 use crate::upward::Upward;
+use crate::workers::Purpose;
 
 /// Between two looks at a program's memory.
 const LOOK: Duration = Duration::from_secs(1);
@@ -66,17 +67,19 @@ impl Program {
 
     /// Takes what one that serves HTTP says of itself; it is ready when it accepts connections.
     /// Standard input is at its end from the start.
-    pub(super) fn listen_to(
-        &mut self,
-        calls: &mut Calls<'_>,
-        pipes: Pipes,
-    ) -> Vec<(StreamId, Pipe)> {
+    pub(super) fn listen_to(&mut self, calls: &mut Calls<'_>, pipes: Pipes, outside: &mut Outside) {
         let Pipes { stdin: _, stdout, stderr } = pipes;
         let mut adopt = |pipe| calls.adopt(Fd::from(pipe), Direction::In, StreamLimits::default());
         let (output, error) = (adopt(stdout), adopt(stderr));
         self.prints.open(output);
         self.stderr.open(error);
-        vec![(output, Pipe::Output), (error, Pipe::Error)]
+        self.claim(output, Pipe::Output, outside);
+        self.claim(error, Pipe::Error, outside);
+    }
+
+    /// A stream is one of its pipes.
+    pub(super) fn claim(&self, stream: StreamId, pipe: Pipe, outside: &mut Outside) {
+        outside.opened.push((stream, self.place, Purpose::Pipe(self.worker, pipe)));
     }
 
     /// Its start is over.

@@ -5,14 +5,22 @@ use std::net::SocketAddr;
 use event::Calls;
 
 use super::link::Fault;
-use super::{LinkId, Servers};
+use super::{LinkId, Room, Servers};
 use crate::plan::ServersPlan;
 use crate::upward::Upward;
 
 impl Servers {
     /// Other settings from now on, for workers that have these names at their places. Where nobody
     /// of a name is in the plan, its server is one that leaves, and keeps its address.
-    pub(crate) fn handle_plan(&mut self, mut plan: ServersPlan, names: &[Option<String>]) {
+    pub(crate) fn handle_plan(
+        &mut self,
+        mut plan: ServersPlan,
+        names: &[Option<String>],
+        room: Option<Room>,
+    ) {
+        if room.is_some() {
+            self.room = room;
+        }
         let (before, now) = (&self.plan.addresses, &plan.addresses);
         let of = |place: usize, name: &Option<String>| {
             let called = |it: &&(event::Address, String)| Some(&it.1) == name.as_ref();

@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::Servers;
-
 /// Links of all shards to one server.
 #[derive(Debug, Default)]
 struct Count {
@@ -26,13 +24,6 @@ impl Count {
 /// The same of all servers of a pool, by place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Room(Vec<Arc<Count>>);
-
-impl Servers {
-    /// There are more places, or other slots.
-    pub(crate) fn handle_room(&mut self, room: Room) {
-        self.room = Some(room);
-    }
-}
 
 impl Room {
     /// The same with so many slots by place, and further places.

@@ -17,7 +17,7 @@ impl Servers {
         }
     }
 
-    pub(crate) fn handle_deadline(
+    pub(super) fn handle_deadline(
         &mut self,
         calls: &mut Calls<'_>,
         id: LinkId,

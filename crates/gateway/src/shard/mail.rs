@@ -12,7 +12,6 @@ use crate::drain::Stage;
 use crate::exchanges::Client;
 use crate::mail::Mail;
 use crate::status::{ListenerStatus, PlaceStatus, PoolStatus, Status};
-use crate::workers::Workers;
 
 impl Shard {
     pub(super) fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {
@@ -20,9 +19,7 @@ impl Shard {
             Mail::Program(report) => self.program_report(calls, report),
             Mail::Handler { pool, worker, report } => {
                 self.core.with_workers(pool, |workers, up| {
-                    if let Workers::Handlers(handlers) = workers {
-                        handlers.handle_report(calls, worker, report, up);
-                    }
+                    workers.handle_thread(calls, worker, report, up);
                 });
             }
             Mail::Ask { pool, line, reply } => self.ask(pool, line, reply),
@@ -74,25 +71,11 @@ impl Shard {
             return self.check_report(calls, token, report);
         }
         let Some(&(place, worker)) = self.outside.tokens.get(&token) else { return };
-        let streams = self.with_programs(calls, place, |programs, calls, outside, up| {
-            match report {
-                Report::Started { pid, pipes, .. } => {
-                    return programs.handle_started(calls, worker, pid, pipes, up);
-                }
-                Report::StartFailed { token, error } => {
-                    outside.tokens.remove(&token);
-                    programs.handle_start_failed(worker, &error, up);
-                }
-                Report::Exited { exit, .. } => {
-                    programs.handle_exited(calls, worker, exit, outside, up);
-                }
-                Report::KeeperLost | Report::KeeperBack => {}
-            }
-            Vec::new()
+        let outside = &mut self.outside;
+        self.core.with_workers(place, |workers, up| {
+            workers.handle_process(calls, worker, report, outside, up);
         });
-        for (stream, pipe) in streams {
-            self.set_role(stream, Role::Program { place, worker, pipe });
-        }
+        self.note_opened();
     }
 
     /// Of a program that checks a worker. What it writes is read and thrown away.

@@ -1,10 +1,7 @@
 //! Whose each stream is.
 
-use exchange::WorkerId;
-
 use crate::exchanges::SessionId;
-use crate::programs::Pipe;
-use crate::servers::LinkId;
+use crate::workers::Purpose;
 
 /// Whose a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,19 +10,10 @@ pub(super) enum Role {
     Session(SessionId),
     /// Of a client over the limit, until it has read that.
     Refused,
-    Server {
+    /// To a worker of the pool at this place.
+    Worker {
         place: usize,
-        link: LinkId,
-    },
-    Program {
-        place: usize,
-        worker: WorkerId,
-        pipe: Pipe,
-    },
-    /// To see whether a program accepts connections.
-    Trial {
-        place: usize,
-        worker: WorkerId,
+        purpose: Purpose,
     },
     /// Of a check of the worker at the place `target`.
     Check {
@@ -40,9 +28,7 @@ enum Kept {
     Nobody,
     Session { index: u32, generation: u32 },
     Refused,
-    Server { place: u32, link: LinkId },
-    Program { place: u32, worker: WorkerId, pipe: Pipe },
-    Trial { place: u32, worker: WorkerId },
+    Worker { place: u32, purpose: Purpose },
     Check { place: u32, target: u32 },
 }
 
@@ -68,11 +54,7 @@ impl Roles {
                 Kept::Session { index, generation }
             }
             Role::Refused => Kept::Refused,
-            Role::Server { place, link } => Kept::Server { place: narrow(place), link },
-            Role::Program { place, worker, pipe } => {
-                Kept::Program { place: narrow(place), worker, pipe }
-            }
-            Role::Trial { place, worker } => Kept::Trial { place: narrow(place), worker },
+            Role::Worker { place, purpose } => Kept::Worker { place: narrow(place), purpose },
             Role::Check { place, target } => {
                 Kept::Check { place: narrow(place), target: narrow(target) }
             }
@@ -87,11 +69,7 @@ impl Roles {
                 Role::Session(SessionId { shard, index, generation })
             }
             Kept::Refused => Role::Refused,
-            Kept::Server { place, link } => Role::Server { place: place as usize, link },
-            Kept::Program { place, worker, pipe } => {
-                Role::Program { place: place as usize, worker, pipe }
-            }
-            Kept::Trial { place, worker } => Role::Trial { place: place as usize, worker },
+            Kept::Worker { place, purpose } => Role::Worker { place: place as usize, purpose },
             Kept::Check { place, target } => {
                 Role::Check { place: place as usize, target: target as usize }
             }
@@ -106,6 +84,8 @@ fn narrow(place: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::Pipe;
+    use exchange::WorkerId;
 
     #[test]
     fn a_role_is_what_it_was_set_to_and_takes_sixteen_bytes() {
@@ -115,8 +95,8 @@ mod tests {
         let all = [
             Role::Session(session),
             Role::Refused,
-            Role::Program { place: 1, worker, pipe: Pipe::Error },
-            Role::Trial { place: 4, worker },
+            Role::Worker { place: 1, purpose: Purpose::Pipe(worker, Pipe::Error) },
+            Role::Worker { place: 4, purpose: Purpose::Trial(worker) },
             Role::Check { place: 2, target: 3 },
             Role::Nobody,
         ];

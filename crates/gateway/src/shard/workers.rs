@@ -1,44 +1,34 @@
-//! Whose a worker's stream or process is, of whatever kind its pool's workers are.
+//! What a shard has for its workers: what is heard on their streams, and timers.
 
-use event::{Calls, TimerId};
+use event::{Calls, StreamId, TimerId};
 
-use super::Shard;
-use crate::outside::Outside;
-use crate::programs::Programs;
-use crate::servers::{LinkId, Servers};
-use crate::upward::Upward;
-use crate::workers::Workers;
+use super::{Role, Shard};
+use crate::workers::{Heard, Purpose};
 
 impl Shard {
-    /// Runs `act` on the servers of a pool, on one of whose links something happened.
-    pub(super) fn with_servers(
+    /// Something is heard on a stream to a worker of the pool at this place.
+    #[inline]
+    pub(super) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
-        place: usize,
-        link: LinkId,
-        act: impl FnOnce(&mut Servers, &mut Calls<'_>, &mut Vec<Upward>),
+        stream: StreamId,
+        (place, purpose): (usize, Purpose),
+        heard: Heard<'_, '_>,
     ) {
         let outside = &mut self.outside;
-        self.core.with_workers(place, |workers, up| match workers {
-            Workers::Servers(servers) => act(servers, calls, up),
-            Workers::Hosted(hosted) => hosted.with_servers(calls, link, outside, up, act),
-            Workers::Programs(_) | Workers::Handlers(_) | Workers::Elsewhere => {}
+        self.core.with_workers(place, |workers, up| {
+            workers.hear(calls, (stream, purpose), heard, outside, up);
         });
     }
 
-    /// Runs `act` on the programs of a pool.
-    pub(super) fn with_programs<R: Default>(
-        &mut self,
-        calls: &mut Calls<'_>,
-        place: usize,
-        act: impl FnOnce(&mut Programs, &mut Calls<'_>, &mut Outside, &mut Vec<Upward>) -> R,
-    ) -> R {
-        let outside = &mut self.outside;
-        self.core.with_workers(place, |workers, up| match workers {
-            Workers::Programs(programs) => act(programs, calls, outside, up),
-            Workers::Hosted(hosted) => hosted.with_programs(calls, outside, up, act),
-            Workers::Servers(_) | Workers::Handlers(_) | Workers::Elsewhere => R::default(),
-        })
+    /// Takes note of streams that were opened.
+    pub(super) fn note_opened(&mut self) {
+        // In their order: one that was closed again may have left its place to another.
+        let mut opened = std::mem::take(&mut self.outside.opened);
+        for (stream, place, purpose) in opened.drain(..) {
+            self.set_role(stream, Role::Worker { place, purpose });
+        }
+        self.outside.opened = opened;
     }
 
     pub(super) fn timer(&mut self, calls: &mut Calls<'_>, timer: TimerId) {
@@ -51,13 +41,9 @@ impl Shard {
         }
         for place in 0..self.core.pools.len() {
             let outside = &mut self.outside;
-            let found = self.core.with_workers(place, |workers, up| match workers {
-                Workers::Programs(programs) => programs.handle_timer(calls, timer, outside, up),
-                Workers::Hosted(hosted) => hosted.handle_timer(calls, timer, outside, up),
-                Workers::Handlers(handlers) => handlers.handle_timer(timer, up),
-                // Its timers are deadlines of links.
-                Workers::Servers(_) | Workers::Elsewhere => false,
-            });
+            let found = self
+                .core
+                .with_workers(place, |workers, up| workers.handle_timer(calls, timer, outside, up));
             if found {
                 return;
             }

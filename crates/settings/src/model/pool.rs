@@ -29,6 +29,30 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Its workers, if they are programs.
+    #[must_use]
+    pub fn program(&self) -> Option<&Program> {
+        if let Worker::Program(program) = &self.worker { Some(program) } else { None }
+    }
+
+    /// Its workers, if they are connections to a database.
+    #[must_use]
+    pub fn database(&self) -> Option<&Database> {
+        if let Worker::Database(database) = &self.worker { Some(database) } else { None }
+    }
+
+    /// The name of its workers, if they are handlers of the program that embeds us.
+    #[must_use]
+    pub fn handler(&self) -> Option<&str> {
+        if let Worker::Handler(name) = &self.worker { Some(name) } else { None }
+    }
+
+    /// Its workers, if they are servers.
+    #[must_use]
+    pub const fn servers(&self) -> Option<&Servers> {
+        if let Worker::Servers(servers) = &self.worker { Some(servers) } else { None }
+    }
+
     /// Whether something of it needs one place, so that its home alone serves it: clients that are
     /// bound by a table, a limit of the pool as a whole, batches, and requests that go on to another
     /// pool.

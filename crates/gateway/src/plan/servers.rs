@@ -1,0 +1,85 @@
+//! What the settings say of servers.
+
+use std::time::Duration;
+
+use event::StreamLimits;
+
+use super::{PlanError, unless_zero};
+use crate::names::Names;
+
+/// What the servers of a pool are.
+#[derive(Clone, Debug)]
+pub(crate) struct ServersPlan {
+    /// Where they listen, and how that is shown.
+    pub(crate) addresses: Vec<(event::Address, String)>,
+    pub(crate) reply: wire::http1::Limits,
+    pub(crate) limits: StreamLimits,
+    pub(crate) connect: Duration,
+    /// Until the first byte of the reply.
+    pub(crate) deadline: Duration,
+    pub(crate) between: Duration,
+    pub(crate) total: Option<Duration>,
+    pub(crate) idle: Duration,
+    /// Checks say when a server is down; without them it retires when it cannot be connected to.
+    pub(crate) checked: bool,
+    /// They are programs of ours.
+    pub(crate) is_hosted: bool,
+    /// What follows when one cannot be connected to is for the pool's home to say, on another shard.
+    pub(crate) is_branch: bool,
+}
+
+/// The servers of a pool; `checked`: something looks at them.
+pub(super) fn plan(
+    servers: settings::Servers,
+    (pool, deadline, checked): (&str, Duration, bool),
+    names: &Names,
+) -> Result<ServersPlan, PlanError> {
+    let settings::Servers {
+        servers,
+        requests_max: _,
+        connect,
+        between,
+        total,
+        keep,
+        // It is for whoever looks names up.
+        resolve: _,
+    } = servers;
+    let address = |settings::Server { address, weight: _, backup: _ }| {
+        let shown = address.to_string();
+        let to = match address {
+            settings::Address::Internet(address) => event::Address::Internet(address),
+            settings::Address::Unix(path) => event::Address::Unix(path),
+            // The checks refuse it: nobody hands a connection over.
+            settings::Address::Inherited(name) => event::Address::Unix(name.into()),
+            settings::Address::Named(name) => {
+                let found = names.address(&name).map(event::Address::Internet);
+                found.ok_or_else(|| PlanError::Name {
+                    pool: pool.to_owned(),
+                    name: name.to_string(),
+                    why: "it was not looked up".to_owned(),
+                })?
+            }
+        };
+        Ok((to, shown))
+    };
+    Ok(ServersPlan {
+        addresses: servers.into_iter().map(address).collect::<Result<_, _>>()?,
+        reply: wire::http1::Limits::REPLY,
+        limits: StreamLimits::default(),
+        connect,
+        deadline,
+        between,
+        total: unless_zero(total),
+        idle: keep,
+        checked,
+        is_hosted: false,
+        is_branch: false,
+    })
+}
+
+/// What a server is to its pool.
+pub(super) fn member(server: &settings::Server) -> pool::Member {
+    let settings::Server { address, weight, backup } = server;
+    let (weight, backup) = (*weight, *backup);
+    pool::Member { weight, backup, ..pool::Member::new(&address.to_string()) }
+}
