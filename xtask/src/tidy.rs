@@ -5,6 +5,7 @@
 
 mod arrows;
 mod files;
+mod kinds;
 mod lexer;
 mod runtimes;
 mod sources;

@@ -34,7 +34,7 @@ impl Plant {
         &[Self::AckBeforeCommit, Self::StaleId, Self::EarlyOk, Self::ShiftedReply];
 
     /// All defects of what stands before servers.
-    pub const HTTP: &[Self] = &[Self::KeptLink, Self::ShortBody, Self::AskedTwice, Self::GaveUp];
+    pub const SERVERS: &[Self] = &[Self::KeptLink, Self::ShortBody, Self::AskedTwice, Self::GaveUp];
 
     /// All defects of what keeps programs that serve HTTP.
     pub const HOSTED: &[Self] = &[Self::LastWords];

@@ -257,7 +257,7 @@ impl Core {
             named,
             knows: None,
             failed: Failed::default(),
-            method: None,
+            translation: None,
             state: State::Received,
         })
     }
@@ -269,7 +269,7 @@ impl Core {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let served = &mut self.pools[place];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
-        exchange.method = form.method.or(exchange.method);
+        exchange.translation = form.translation.or(exchange.translation);
         // What came back from a branch is read already, and may be as its server was to see it.
         if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
             cookies.ask(&mut body, &mut form, exchange);

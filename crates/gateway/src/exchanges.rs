@@ -28,6 +28,7 @@ use crate::crossing::Window;
 use crate::logbook::Trail;
 use crate::plan::Page;
 use crate::table::Table;
+use crate::translation::Translation;
 
 /// One session from accept to close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,8 +234,8 @@ pub(crate) struct Exchange {
     pub(crate) knows: Option<u64>,
     /// Workers of this pool that have failed it.
     pub(crate) failed: Failed,
-    /// What was asked over HTTP of workers that do not speak it, whose answer is read as a reply to it.
-    pub(crate) method: Option<wire::http1::Method>,
+    /// How what a worker answers becomes a reply, where it does not speak its client's protocol.
+    pub(crate) translation: Option<Translation>,
     pub(crate) state: State,
 }
 

@@ -1,6 +1,6 @@
 //! What is known of a request beyond its bytes, for workers to which it is a message and not a frame.
 
-use wire::http1::Method;
+use crate::translation::Translation;
 
 /// What its reply may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub(crate) struct Form {
     pub(crate) expects: Expects,
     /// Parts of its reply may be sent on as they come.
     pub(crate) streams: bool,
-    /// What was asked over HTTP of workers that do not speak it, whose answer is read as a reply to it.
-    pub(crate) method: Option<Method>,
+    /// How what a worker answers becomes a reply, where it does not speak its client's protocol.
+    pub(crate) translation: Option<Translation>,
     /// Its client waits with its body until the worker says that it may come.
     pub(crate) waits: bool,
     /// Bytes of its head, where it has one.

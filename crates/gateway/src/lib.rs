@@ -49,6 +49,7 @@ mod shard;
 mod shares;
 mod status;
 mod table;
+mod translation;
 mod transport;
 mod upward;
 mod wish;

@@ -1,7 +1,7 @@
 //! Rules about what stands in a source: words, `unsafe`, sleeps in tests, headers of rooms.
 
 use super::lexer::{self, Views};
-use super::{File, Finding};
+use super::{File, Finding, kinds};
 use std::path::Path;
 
 /// Words that mean "not done"; work that is left belongs into an issue.
@@ -33,6 +33,7 @@ pub(super) fn check(file: &File) -> Vec<Finding> {
     findings.extend(unsafety(file, &views));
     findings.extend(sizing(file, &views));
     findings.extend(in_tests(file, &views));
+    findings.extend(kinds::check(file, &views.code));
     findings.extend(header(file));
     findings.sort_by_key(|finding| finding.line);
     findings
@@ -135,7 +136,7 @@ fn calls(code: &str, name: &str) -> bool {
 }
 
 /// Which lines are test code: all of a file of tests, else each `#[cfg(test)]` item.
-fn test_lines(path: &str, code: &str) -> Vec<bool> {
+pub(super) fn test_lines(path: &str, code: &str) -> Vec<bool> {
     let path = Path::new(path);
     let lines = code.lines().count();
     let whole = path.with_extension("").iter().any(|part| part == "tests" || part == "benches");

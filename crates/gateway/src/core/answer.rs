@@ -1,28 +1,27 @@
-//! What programs answer to requests of HTTP: an object becomes a head and a body, anything else is a
-//! text.
+//! What workers answer that do not speak the protocol of their clients.
 
 use exchange::{Cause, Outcome, Phase, RequestId};
-use wire::http1::object;
 
 use super::Core;
 use crate::plan::Takes;
-use crate::upward::Carried;
 
 impl Core {
     /// The last answer of a request.
     pub(super) fn answer(&mut self, place: usize, id: RequestId, outcome: Outcome) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        let (method, body) = match (exchange.method, &outcome) {
-            (Some(method), Outcome::Reply(body))
-                if self.pools[place].takes == Takes::Objects && object::is_object(body) =>
+        let read = match (exchange.translation, &outcome) {
+            // Another pool may have taken it over, whose answers are no objects.
+            (Some(translation), Outcome::Reply(body))
+                if self.pools[place].takes == Takes::Objects =>
             {
-                (method, body)
+                translation.reply(body)
             }
-            _ => return self.end(id, outcome),
+            _ => Ok(None),
         };
-        match object::read(body, method) {
-            Ok((head, body)) => {
-                self.head(place, id, Carried::new(head));
+        match read {
+            Ok(None) => self.end(id, outcome),
+            Ok(Some((head, body))) => {
+                self.head(place, id, head);
                 self.end(id, Outcome::Reply(body));
             }
             Err(refusal) => {

@@ -102,7 +102,7 @@ impl Core {
             named: passed.named,
             knows: passed.knows,
             failed: passed.failed,
-            method: None,
+            translation: None,
             trail,
             state: State::Received,
         });

@@ -74,7 +74,7 @@ impl Core {
                 served.dirty = true;
                 served.counts.requests += 1;
                 exchange.pool = place;
-                exchange.method = form.method.or(exchange.method);
+                exchange.translation = form.translation.or(exchange.translation);
                 exchange.step(Move::Admit(ticket), self.now);
                 None
             }

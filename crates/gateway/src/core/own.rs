@@ -154,7 +154,7 @@ impl Core {
             named: None,
             knows: None,
             failed: pool::Failed::default(),
-            method: None,
+            translation: None,
             client: Client::Nobody,
             peer,
             at_us,

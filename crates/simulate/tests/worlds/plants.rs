@@ -51,7 +51,7 @@ const HOSTED: &str = "nobody_gets_another_body_or_fails_without_need_before_prog
 #[test]
 fn defects_of_the_data_plane_are_found() {
     let gateway = exchange::plant::Plant::ALL.iter();
-    let http = exchange::plant::Plant::HTTP.iter();
+    let http = exchange::plant::Plant::SERVERS.iter();
     let gateway = gateway.map(|plant| (plant, "nobody_is_wronged_in_any_world"));
     let http =
         http.map(|plant| (plant, "nobody_gets_another_body_or_fails_without_need_in_any_world"));

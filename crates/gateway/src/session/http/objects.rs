@@ -15,6 +15,7 @@ use crate::form::Form;
 use crate::logbook::Trail;
 use crate::plan::HttpPlan;
 use crate::routing::RouteId;
+use crate::translation::Translation;
 use crate::transport::Transport;
 
 /// What a client that waits to be told so may do.
@@ -249,7 +250,8 @@ impl Dialogue {
         let (body, form, told) = match object {
             Some(mut object) => {
                 object::close(&held, &mut object);
-                let form = Form { method: Some(method), ..Form::default() };
+                let translation = Some(Translation::of_objects(method));
+                let form = Form { translation, ..Form::default() };
                 (Slice::from(&object[..]), form, Told::TEXT)
             }
             None => (Slice::from(record(&held)), Form::default(), Told::STORED),

@@ -1,0 +1,118 @@
+//! Rules about names that few files may say: the kinds of worker, and protocols.
+//!
+//! A kind of worker is added where its kinds are listed and in its own files; nobody else asks of which
+//! kind a worker is. What keeps requests and chooses their workers knows of no protocol.
+
+use super::sources::test_lines;
+use super::{File, Finding, lexer};
+
+/// Enums of kinds, and the files that may name one of a kind: those where the kinds are listed, and
+/// their own. A name that ends in `/` is a folder.
+const KINDS: [(&str, &[&str]); 4] = [
+    (
+        "Worker",
+        &[
+            "crates/gateway/src/plan/workers.rs",
+            "crates/settings/src/fill.rs",
+            "crates/settings/src/model/pool.rs",
+            "crates/settings/src/reload.rs",
+        ],
+    ),
+    ("Workers", &["crates/gateway/src/workers.rs"]),
+    (
+        "WorkersPlan",
+        &[
+            "crates/gateway/src/plan/program.rs",
+            "crates/gateway/src/plan/workers.rs",
+            "crates/gateway/src/workers.rs",
+        ],
+    ),
+    (
+        "Purpose",
+        &[
+            "crates/gateway/src/hosted.rs",
+            "crates/gateway/src/hosted/",
+            "crates/gateway/src/programs/",
+            "crates/gateway/src/servers.rs",
+            "crates/gateway/src/workers.rs",
+        ],
+    ),
+];
+
+/// What knows of no protocol: exchanges and pools.
+const PLAIN: [&str; 4] = [
+    "crates/exchange/src/",
+    "crates/gateway/src/exchanges.rs",
+    "crates/gateway/src/form.rs",
+    "crates/pool/src/",
+];
+/// Parts of names by which a protocol is told, in lower case.
+const PROTOCOLS: [&str; 4] = ["http", "json_rpc", "jsonrpc", "mcp"];
+
+/// Findings in one file.
+pub(super) fn check(file: &File, code: &str) -> Vec<Finding> {
+    let may = |files: &[&str]| files.iter().any(|name| is_in(&file.path, name));
+    let plain = may(&PLAIN);
+    let closed: Vec<&str> =
+        KINDS.into_iter().filter(|(_, files)| !may(files)).map(|(name, _)| name).collect();
+    let lines = code.lines().zip(test_lines(&file.path, code)).enumerate();
+    let mut findings = Vec::new();
+    for (index, (code, _)) in lines.filter(|(_, (_, in_test))| !in_test) {
+        let mut find = |text: String| findings.push(Finding::new(&file.path, index + 1, text));
+        for name in closed.iter().filter(|name| names_a_kind(code, name)) {
+            find(format!("a branch on the kind of worker (`{name}::…`): ask the worker instead"));
+        }
+        let protocol = PROTOCOLS.iter().find(|name| plain && code.to_lowercase().contains(**name));
+        if let Some(name) = protocol {
+            find(format!("`{name}` in what knows of no protocol: say what it means for a request"));
+        }
+    }
+    findings
+}
+
+fn is_in(path: &str, name: &str) -> bool {
+    if name.ends_with('/') { path.starts_with(name) } else { path == name }
+}
+
+/// Whether one variant of this enum is named here, or all are brought in.
+fn names_a_kind(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(place, _)| {
+        let before = code[..place].chars().next_back();
+        let after = code[place + name.len()..].strip_prefix("::");
+        let variant =
+            |rest: &str| rest.starts_with(|c: char| c.is_ascii_uppercase() || "{*".contains(c));
+        !before.is_some_and(lexer::is_word) && after.is_some_and(variant)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(path: &str, text: &str) -> Vec<String> {
+        let file = File { path: path.to_owned(), text: text.to_owned() };
+        check(&file, &lexer::views(text).code).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn nobody_asks_of_which_kind_a_worker_is() {
+        let code = "if let Workers::Servers(servers) = &mut workers {}\nWorkers::new(plan);\n\
+                    // Workers::Servers\nmatch it { WorkersPlan::Elsewhere => 1 }\n\
+                    Way::Worker(id);\nuse settings::Worker::*;\nPurpose::Link(link)\n";
+        let found = findings("crates/gateway/src/shard.rs", code);
+        let lines: Vec<_> = found.iter().map(|it| it.split(':').nth(1).unwrap()).collect();
+        assert_eq!(lines, ["1", "4", "6", "7"], "{found:?}");
+        let found = findings("crates/gateway/src/workers.rs", code);
+        assert_eq!(found.len(), 1, "settings' own kinds: {found:?}");
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{code}}}\n");
+        assert_eq!(findings("crates/gateway/src/shard.rs", &tests).len(), 0);
+    }
+
+    #[test]
+    fn exchanges_and_pools_know_of_no_protocol() {
+        let code = "use wire::http1::Method;\n// HTTP\nlet a = \"http\";\nconst HTTP: u8 = 1;\n";
+        assert_eq!(findings("crates/gateway/src/exchanges.rs", code).len(), 2);
+        assert_eq!(findings("crates/pool/src/queue.rs", code).len(), 2);
+        assert_eq!(findings("crates/gateway/src/translation.rs", code).len(), 0);
+    }
+}
