@@ -7,7 +7,7 @@ use std::sync::Arc;
 use exchange::{Batch, Stop};
 
 use crate::DatabaseError;
-use crate::fault::Fault;
+use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::rows::{Rows, Shape};
 
@@ -43,6 +43,26 @@ pub(crate) enum Commit {
     RolledBack(Fault),
     /// Nobody knows.
     Unknown(Fault),
+}
+
+impl Commit {
+    /// What follows from what a server said to COMMIT: nothing in time, or an error and whether that
+    /// proves that nothing took effect. `undo` ends the transaction, which then may still be open.
+    pub(crate) fn of_server(
+        said: Option<Result<(), (Fault, bool)>>,
+        undo: impl FnOnce() -> Result<(), Fault>,
+    ) -> Self {
+        let lost = |text: &str| Self::Unknown(Fault::new(Blame::Lost, text));
+        match said {
+            None => lost("the server did not answer a COMMIT"),
+            Some(Ok(())) => Self::Done,
+            Some(Err((fault, true))) => match undo() {
+                Ok(()) => Self::RolledBack(fault),
+                Err(_) => Self::RolledBack(Fault { blame: Blame::Lost, ..fault }),
+            },
+            Some(Err((fault, false))) => lost(&format!("{} during COMMIT", fault.text)),
+        }
+    }
 }
 
 /// Where the rows of a query go.
@@ -130,4 +150,25 @@ pub(crate) trait Link: Send {
 pub(crate) struct Setup<D> {
     pub(crate) driver: D,
     pub(crate) job: Arc<crate::Job>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_as_certain_as_what_was_said() {
+        let fault = || Fault::new(Blame::Row, "twice").coded("23505");
+        let undone = || -> Result<(), Fault> { Ok(()) };
+        let never = || -> Result<(), Fault> { unreachable!("there is nothing to undo") };
+        assert_eq!(Commit::of_server(Some(Ok(())), never), Commit::Done);
+        let refused = Commit::of_server(Some(Err((fault(), true))), undone);
+        assert_eq!(refused, Commit::RolledBack(fault()));
+        let stuck = Commit::of_server(Some(Err((fault(), true))), || Err(Fault::stopped()));
+        assert_eq!(stuck, Commit::RolledBack(Fault { blame: Blame::Lost, ..fault() }));
+        let unknown = |text| Commit::Unknown(Fault::new(Blame::Lost, text));
+        let cut = Commit::of_server(Some(Err((fault(), false))), never);
+        assert_eq!(cut, unknown("twice during COMMIT"));
+        assert_eq!(Commit::of_server(None, never), unknown("the server did not answer a COMMIT"));
+    }
 }

@@ -200,24 +200,12 @@ impl Link for MysqlLink {
         self.open = false;
         let Self { runtime, connection, .. } = self;
         // Whether it took effect is worth waiting for, also when nobody wants more.
-        let Some(done) = until(runtime, stop, connection.query_drop("commit"), async {}) else {
-            return Commit::Unknown(Fault::new(Blame::Lost, "the server did not answer a COMMIT"));
-        };
-        match done {
-            Ok(()) => Commit::Done,
-            Err(error) if fault::proves_rollback(&error) => {
-                self.open = true;
-                let fault = fault::of(&error);
-                match self.rollback() {
-                    Ok(()) => Commit::RolledBack(fault),
-                    Err(_) => Commit::RolledBack(Fault { blame: Blame::Lost, ..fault }),
-                }
-            }
-            Err(error) => {
-                let text = format!("{} during COMMIT", fault::of(&error).text);
-                Commit::Unknown(Fault::new(Blame::Lost, &text))
-            }
-        }
+        let said = until(runtime, stop, connection.query_drop("commit"), async {});
+        let told = |error: Error| (fault::of(&error), fault::proves_rollback(&error));
+        Commit::of_server(said.map(|said| said.map_err(told)), || {
+            self.open = true;
+            self.rollback()
+        })
     }
 
     fn rollback(&mut self) -> Result<(), Fault> {
