@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use event::{
     Calls, Data, DeadlineName, Event, Fd, ListenerId, Owner, Reason, SocketId, StreamId, TimerId,
 };
-use exchange::{Cause, Peer};
+use exchange::{Cause, Outcome, Peer};
 use settings::Configuration;
 use spawn::Spawn;
 
@@ -363,7 +363,7 @@ impl Shard {
     /// Hands parts and outcomes to their clients.
     fn hand_out(&mut self, calls: &mut Calls<'_>) {
         let mut finished = std::mem::take(&mut self.core.finished);
-        let mut deliveries = finished.drain(..).peekable();
+        let mut deliveries = finished.drain(..);
         while let Some((client, delivery)) = deliveries.next() {
             match (client, delivery) {
                 (Client::Inside(reply), Delivery::End(outcome)) => reply(outcome),
@@ -378,16 +378,16 @@ impl Shard {
                 (Client::Session { session: id, sequence }, delivery) => {
                     let found = self.sessions.get_mut(id.index as usize, id.generation);
                     let Some(session) = found else { continue };
-                    match (delivery, deliveries.next_if(|next| next.0.is_of(id, sequence))) {
-                        (Delivery::Head(head), Some((_, Delivery::End(outcome)))) => {
+                    // Nothing but a head has the rest of its reply behind it: others are not looked behind.
+                    let end = match delivery {
+                        Delivery::Head(_) => end_behind(&mut deliveries, id, sequence),
+                        _ => None,
+                    };
+                    match (delivery, end) {
+                        (Delivery::Head(head), Some(outcome)) => {
                             session.deliver_whole(calls, sequence, head, outcome, &mut self.core);
                         }
-                        (first, second) => {
-                            session.deliver(calls, sequence, first, &mut self.core);
-                            if let Some((_, second)) = second {
-                                session.deliver(calls, sequence, second, &mut self.core);
-                            }
-                        }
+                        (delivery, _) => session.deliver(calls, sequence, delivery, &mut self.core),
                     }
                     // As `touch`, of one that was found already.
                     if !session.set_dirty(true) {
@@ -431,6 +431,21 @@ impl Shard {
         to.turns.set(self.turns);
         to.draining.set(u64::from(self.drain.stage != Stage::Running));
         to.keeper_lost.set(self.keeper_lost);
+    }
+}
+
+/// Takes the end of this reply, if it is next.
+fn end_behind(
+    deliveries: &mut std::vec::Drain<'_, (Client, Delivery)>,
+    id: SessionId,
+    sequence: u64,
+) -> Option<Outcome> {
+    match deliveries.as_slice().first() {
+        Some((client, Delivery::End(_))) if client.is_of(id, sequence) => match deliveries.next() {
+            Some((_, Delivery::End(outcome))) => Some(outcome),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
