@@ -63,10 +63,6 @@ impl List {
         if self.first == NONE { None } else { Some(self.first) }
     }
 
-    pub(crate) const fn last(&self) -> Option<u32> {
-        if self.last == NONE { None } else { Some(self.last) }
-    }
-
     pub(crate) const fn is_empty(&self) -> bool {
         self.first == NONE
     }

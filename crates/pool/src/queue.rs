@@ -2,12 +2,14 @@
 //!
 //! Every request stands in two lists: in the order in which they came, so that what waited too
 //! long is found at the head, and in a *lane*. The common lane is for whoever is free; each worker has a
-//! lane of its own for clients bound to it, and what workers have failed waits in one for others. In the common lane the most urgent goes first, but a
-//! request gains one level for every `step` that it has waited, so nobody starves; within a level
-//! those that share (a client, a key) take turns. Taking in, out and giving up are O(1).
+//! lane of its own for clients bound to it, and what workers have failed waits in one for others. In a lane
+//! the most urgent goes first, but a request gains one level for every `step` that it has waited, so
+//! nobody starves; within a level those that share (a client, a key) take turns. Taking in, out and
+//! giving up are O(1). What is next of several lanes is decided by the same rules ([`lanes`]).
 
 mod again;
 mod flows;
+mod lanes;
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +20,7 @@ use crate::list::{Links, List};
 use crate::{Ask, Payload};
 
 pub(crate) use again::Again;
-use flows::Flows;
+use flows::{Flows, Turns};
 
 /// Names a request while it waits. Once it has left the queue the ticket names nothing, also when
 /// another request has taken its place.
@@ -94,7 +96,7 @@ impl Entry {
 #[derive(Debug)]
 struct Place<P> {
     generation: u32,
-    /// Its flow in the common lane.
+    /// Its flow in its lane, if that has flows.
     flow: u32,
     lane: Lane,
     /// Until when it waits for another worker than those that have failed it, if it does.
@@ -114,10 +116,12 @@ pub(crate) struct Queue<P> {
     order: List,
     bytes: usize,
     /// In their lanes.
-    turns: Links,
+    turns: Turns,
+    /// What a level of priority is worth in waiting time.
+    step: Duration,
     common: Flows,
     common_bytes: usize,
-    bound: Vec<List>,
+    bound: Vec<Flows>,
     again: List,
 }
 
@@ -129,8 +133,9 @@ impl<P: Payload> Queue<P> {
             links: Links::default(),
             order: List::EMPTY,
             bytes: 0,
-            turns: Links::default(),
-            common: Flows::new(step),
+            turns: Turns::default(),
+            step,
+            common: Flows::default(),
             common_bytes: 0,
             bound: Vec::new(),
             again: List::EMPTY,
@@ -138,7 +143,7 @@ impl<P: Payload> Queue<P> {
     }
 
     pub(crate) const fn handle_step(&mut self, step: Duration) {
-        self.common.handle_step(step);
+        self.step = step;
     }
 
     pub(crate) const fn length(&self) -> u32 {
@@ -160,7 +165,7 @@ impl<P: Payload> Queue<P> {
 
     /// How many wait for the worker at `place`.
     pub(crate) fn bound(&self, place: u32) -> u32 {
-        self.bound.get(place as usize).map_or(0, List::length)
+        self.bound.get(place as usize).map_or(0, Flows::length)
     }
 
     /// Since when the oldest request waits.
@@ -197,9 +202,10 @@ impl<P: Payload> Queue<P> {
 
     #[inline]
     fn first(&self, lane: Lane) -> Option<u32> {
+        let since = |place| self.at(place).entry.facts.since;
         match lane {
-            Lane::Common => self.common.first(|place| self.at(place).entry.facts.since),
-            Lane::Bound(worker) => self.bound.get(worker as usize)?.first(),
+            Lane::Common => self.common.first(self.step, since),
+            Lane::Bound(worker) => self.bound.get(worker as usize)?.first(self.step, since),
             Lane::Again => self.again.first(),
         }
     }
@@ -232,22 +238,6 @@ impl<P: Payload> Queue<P> {
     pub(crate) fn pop_oldest(&mut self) -> Option<(P, Facts)> {
         let place = self.order.first()?;
         Some(self.take(place))
-    }
-
-    /// The next of the common lane waits for this worker from now on.
-    pub(crate) fn bind_next(&mut self, worker: u32) {
-        if let Some(place) = self.first(Lane::Common) {
-            self.leave(place);
-            self.enter(place, Lane::Bound(worker), false);
-        }
-    }
-
-    /// Those who wait for this worker wait for any from now on, before all others.
-    pub(crate) fn unbind(&mut self, worker: u32) {
-        while let Some(place) = self.bound.get(worker as usize).and_then(List::last) {
-            self.leave(place);
-            self.enter(place, Lane::Common, true);
-        }
     }
 
     /// Takes out the request that `ticket` names, if it still waits.
@@ -284,7 +274,7 @@ impl<P: Payload> Queue<P> {
         let (lane, until, payload) = (Lane::Common, entry.facts.since, Some(payload));
         self.places.push(Place { generation: 0, flow: 0, lane, until, entry, payload });
         self.links.cover(place);
-        self.turns.cover(place);
+        self.turns.links.cover(place);
         place
     }
 
@@ -295,20 +285,21 @@ impl<P: Payload> Queue<P> {
             let Entry { priority, share, bytes, .. } = waiting.entry;
             (priority, share, bytes)
         };
-        match lane {
+        let flow = match lane {
             Lane::Common => {
-                let flow = self.common.enter(&mut self.turns, place, priority, share, first);
-                self.at_mut(place).flow = flow;
                 self.common_bytes += bytes;
+                self.common.enter(&mut self.turns, place, priority, share, first)
             }
             Lane::Bound(worker) => {
                 if self.bound.len() <= worker as usize {
-                    self.bound.resize(worker as usize + 1, List::EMPTY);
+                    self.bound.resize_with(worker as usize + 1, Flows::default);
                 }
-                self.bound[worker as usize].push(&mut self.turns, place, first);
+                let flows = &mut self.bound[worker as usize];
+                flows.enter(&mut self.turns, place, priority, share, first)
             }
-            Lane::Again => self.again.push(&mut self.turns, place, first),
-        }
+            Lane::Again => return self.again.push(&mut self.turns.links, place, first),
+        };
+        self.at_mut(place).flow = flow;
     }
 
     fn leave(&mut self, place: u32) {
@@ -318,8 +309,8 @@ impl<P: Payload> Queue<P> {
                 self.common_bytes -= bytes;
                 self.common.leave(&mut self.turns, place, flow);
             }
-            Lane::Bound(worker) => self.bound[worker as usize].remove(&mut self.turns, place),
-            Lane::Again => self.again.remove(&mut self.turns, place),
+            Lane::Bound(worker) => self.bound[worker as usize].leave(&mut self.turns, place, flow),
+            Lane::Again => self.again.remove(&mut self.turns.links, place),
         }
     }
 
@@ -369,9 +360,10 @@ impl<P: Payload> Queue<P> {
         self.common.check(&self.turns);
         let mut bound = self.again.length();
         let is_again = |place| self.at(place).lane == Lane::Again;
-        assert!(self.again.iter(&self.turns).all(is_again), "it knows its lane");
-        for (worker, list) in (0..).zip(&self.bound) {
-            for place in list.iter(&self.turns) {
+        assert!(self.again.iter(&self.turns.links).all(is_again), "it knows its lane");
+        for (worker, flows) in (0..).zip(&self.bound) {
+            flows.check(&self.turns);
+            for place in flows.all(&self.turns) {
                 assert_eq!(self.at(place).lane, Lane::Bound(worker), "it knows its lane");
                 bound += 1;
             }

@@ -7,10 +7,14 @@
 
 #[path = "balance/calm.rs"]
 mod calm;
+#[path = "balance/job.rs"]
+mod job;
 #[path = "balance/naive.rs"]
 mod naive;
 #[path = "balance/random.rs"]
 mod random;
+#[path = "balance/turns.rs"]
+mod turns;
 
 use std::time::Duration;
 
@@ -20,6 +24,7 @@ use pool::{
     Sticky,
 };
 use random::Random;
+use turns::Turns;
 
 /// Steps of each seed; all seeds together do more than 100,000.
 const STEPS: u32 = 8_000;
@@ -107,7 +112,8 @@ fn step(naive: &mut Naive, random: &mut Random) {
 
 fn run(seed: u64) {
     let mut random = Random::new(seed);
-    let mut naive = Naive::new(settings(&mut random), seed);
+    let settings = settings(&mut random);
+    let mut naive = Naive::new(settings, Turns::new(&mut random), seed);
     for _ in 0..STEPS {
         step(&mut naive, &mut random);
     }

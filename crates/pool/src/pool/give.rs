@@ -282,50 +282,44 @@ impl<P: Payload> Pool<P> {
         }
     }
 
-    /// Gives out what waits, as far as there are slots: of the next ones of all lanes the oldest first,
-    /// so that neither those that are bound nor those that are not starve at the limit of the pool.
+    /// Gives out what waits, as far as there are slots. Between those that are bound to somebody free
+    /// and those that are not it goes by priority and by turns, so that neither starve.
     pub(super) fn dispatch(&mut self) {
         self.dispatch_again();
         while self.may_give() {
-            let common = if self.free.any() && self.batch_is_due() {
-                self.queue.next(Lane::Common).map(|(facts, _)| facts.since)
-            } else {
-                None
-            };
-            match self.oldest_caller() {
-                Some((place, since)) if common.is_none_or(|common| since < common) => {
+            let common = self.free.any() && self.batch_is_due();
+            match self.next_lane(common) {
+                Some(Lane::Bound(place)) => {
                     if self.secure(place) {
                         self.give(place, Lane::Bound(place), Choice::Bound);
                     }
                 }
-                _ if common.is_some() => self.dispatch_common(),
-                _ => return,
+                Some(_) => self.dispatch_common(),
+                None => return,
             }
         }
     }
 
-    /// The place with a free slot whose own lane has the oldest next one, and since when that waits.
-    fn oldest_caller(&mut self) -> Option<(u32, Instant)> {
+    /// The lane that goes next: of those whose worker has a free slot, and the common one where that
+    /// may be given.
+    fn next_lane(&mut self, common: bool) -> Option<Lane> {
         if self.seats.callers.is_empty() {
-            return None;
+            return common.then_some(Lane::Common);
         }
         let mut callers = std::mem::take(&mut self.seats.callers);
-        let mut oldest: Option<(u32, Instant)> = None;
         callers.retain(|&place| {
-            let next = self.queue.next(Lane::Bound(place)).filter(|_| self.is_free(place));
-            self.seats.seats[place as usize].calls = next.is_some();
-            let Some((facts, _)) = next else { return false };
-            if oldest.is_none_or(|(_, since)| facts.since < since) {
-                oldest = Some((place, facts.since));
-            }
-            true
+            let calls = self.queue.bound(place) > 0 && self.is_free(place);
+            self.seats.seats[place as usize].calls = calls;
+            calls
         });
+        let bound = callers.iter().map(|&place| Lane::Bound(place));
+        let next = self.queue.next_lane(common.then_some(Lane::Common).into_iter().chain(bound));
         self.seats.callers = callers;
-        oldest
+        next
     }
 
     /// Gives the next of the common lane, at least one, to the worker whose turn it is; or, when
-    /// that one has older ones of its own, those.
+    /// the turn is with those of its own, those.
     pub(super) fn dispatch_common(&mut self) {
         let (facts, _) = self.queue.next(Lane::Common).expect("the caller has seen a request");
         // Its client may have been bound since it came, by another of its requests.
@@ -340,11 +334,12 @@ impl<P: Payload> Pool<P> {
             // Other shards have it. Whoever else is free is next.
             return;
         }
-        match self.queue.next(Lane::Bound(place)) {
-            Some((bound, _)) if bound.since < facts.since => {
-                self.give(place, Lane::Bound(place), Choice::Bound);
-            }
-            _ => self.give(place, Lane::Common, choice),
+        let own = Lane::Bound(place);
+        let both = || self.queue.next_lane([Lane::Common, own].into_iter());
+        if self.queue.bound(place) > 0 && both() == Some(own) {
+            self.give(place, own, Choice::Bound);
+        } else {
+            self.give(place, Lane::Common, choice);
         }
     }
 

@@ -29,7 +29,7 @@ impl<P: Payload> Queue<P> {
 
     /// The first of them.
     pub(crate) fn agains(&self) -> impl DoubleEndedIterator<Item = Again> + use<P> {
-        let places = self.again.iter(&self.turns).take(LOOKED_AT);
+        let places = self.again.iter(&self.turns.links).take(LOOKED_AT);
         let agains: Vec<_> = places.map(|place| self.again_at(place)).collect();
         agains.into_iter()
     }

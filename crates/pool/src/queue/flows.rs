@@ -1,4 +1,4 @@
-//! The common lane: levels of urgency, and in each the flows of those who share.
+//! A lane: levels of urgency, and in each the flows of those who share.
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,40 @@ struct Flow {
     list: List,
     level: u8,
     share: Option<u64>,
+    /// When it had its turn last, or came: see [`Turns`].
+    stamp: i64,
+}
+
+/// What all lanes of a queue have in common: the links of their requests, and the order of turns. A
+/// flow that has had its turn is stamped behind all others of all lanes, so that two lanes that
+/// want the same worker take turns as if they were one. The flows of a ring stand in the order of
+/// their stamps.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    pub(super) links: Links,
+    first: i64,
+    last: i64,
+}
+
+impl Turns {
+    const fn stamp(&mut self, first: bool) -> i64 {
+        if first {
+            self.first -= 1;
+            self.first
+        } else {
+            self.last += 1;
+            self.last
+        }
+    }
+}
+
+/// What a lane has to offer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) level: u8,
+    /// It shares with nobody.
+    pub(super) plain: bool,
+    pub(super) stamp: i64,
 }
 
 /// Flows of one level in the order of their turns.
@@ -25,10 +59,8 @@ struct Level {
 }
 
 /// All of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Flows {
-    /// What a level is worth in waiting time.
-    step: Duration,
     levels: [Level; PRIORITIES as usize],
     /// Levels in which somebody waits, a bit each.
     used: u16,
@@ -41,30 +73,14 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    pub(super) fn new(step: Duration) -> Self {
-        Self {
-            step,
-            levels: [Level::default(); PRIORITIES as usize],
-            used: 0,
-            each: Vec::new(),
-            vacant: Vec::new(),
-            shared: HashTable::new(),
-            rings: Links::default(),
-            length: 0,
-        }
-    }
-
-    pub(super) const fn handle_step(&mut self, step: Duration) {
-        self.step = step;
-    }
-
     pub(super) const fn length(&self) -> u32 {
         self.length
     }
 
-    /// Whose turn it is; `since` says how long a request has waited.
+    /// Whose turn it is; `since` says how long a request has waited, and a level is worth a `step` of
+    /// waiting.
     #[inline]
-    pub(super) fn first(&self, since: impl Fn(u32) -> Instant) -> Option<u32> {
+    pub(super) fn first(&self, step: Duration, since: impl Fn(u32) -> Instant) -> Option<u32> {
         let mut used = self.used;
         if used.is_power_of_two() {
             // Most often: all are as urgent, and time changes nothing between them.
@@ -76,7 +92,7 @@ impl Flows {
             used &= used - 1;
             let head = self.head(number);
             // An instant beyond the end of time comes last.
-            let due = since(head).checked_add(self.step.saturating_mul(number));
+            let due = since(head).checked_add(step.saturating_mul(number));
             let sooner = match (&best, due) {
                 (None, _) | (Some((None, _)), Some(_)) => true,
                 (Some((Some(best), _)), Some(due)) => due < *best,
@@ -97,10 +113,16 @@ impl Flows {
         self.each[flow as usize].list.first().expect("a flow in a ring is not empty")
     }
 
+    /// The turn of a flow, of which a request is [`first`](Self::first).
+    pub(super) fn turn(&self, flow: u32) -> Turn {
+        let &Flow { level, share, stamp, .. } = &self.each[flow as usize];
+        Turn { level, plain: share.is_none(), stamp }
+    }
+
     /// Puts a request in; gives its flow.
     pub(super) fn enter(
         &mut self,
-        turns: &mut Links,
+        turns: &mut Turns,
         place: u32,
         level: u8,
         share: Option<u64>,
@@ -110,31 +132,25 @@ impl Flows {
         self.length += 1;
         self.used |= 1 << level;
         let ring = &mut self.levels[usize::from(level)].ring;
-        let list = &mut self.each[flow as usize].list;
+        let Flow { list, stamp, .. } = &mut self.each[flow as usize];
         if list.is_empty() {
             self.rings.cover(flow);
-            if first {
-                ring.push_first(&mut self.rings, flow);
-            } else {
-                ring.push_last(&mut self.rings, flow);
-            }
+            ring.push(&mut self.rings, flow, first);
+            *stamp = turns.stamp(first);
         } else if first {
             ring.remove(&mut self.rings, flow);
             ring.push_first(&mut self.rings, flow);
+            *stamp = turns.stamp(true);
         }
-        if first {
-            list.push_first(turns, place);
-        } else {
-            list.push_last(turns, place);
-        }
+        list.push(&mut turns.links, place, first);
         flow
     }
 
     /// Takes a request out of its flow. One that was at the head has had its flow's turn.
-    pub(super) fn leave(&mut self, turns: &mut Links, place: u32, flow: u32) {
-        let Flow { list, level, share } = &mut self.each[flow as usize];
+    pub(super) fn leave(&mut self, turns: &mut Turns, place: u32, flow: u32) {
+        let Flow { list, level, share, stamp } = &mut self.each[flow as usize];
         let turn = list.first() == Some(place);
-        list.remove(turns, place);
+        list.remove(&mut turns.links, place);
         self.length -= 1;
         let Level { ring, plain } = &mut self.levels[usize::from(*level)];
         if list.is_empty() {
@@ -152,9 +168,12 @@ impl Flows {
                 }
             }
             self.vacant.push(flow);
-        } else if turn && ring.length() > 1 && ring.first() == Some(flow) {
-            ring.remove(&mut self.rings, flow);
-            ring.push_last(&mut self.rings, flow);
+        } else if turn && ring.first() == Some(flow) {
+            *stamp = turns.stamp(false);
+            if ring.length() > 1 {
+                ring.remove(&mut self.rings, flow);
+                ring.push_last(&mut self.rings, flow);
+            }
         }
     }
 
@@ -173,7 +192,7 @@ impl Flows {
         if let Some(flow) = found {
             return flow;
         }
-        let new = Flow { list: List::EMPTY, level, share };
+        let new = Flow { list: List::EMPTY, level, share, stamp: 0 };
         let flow = match self.vacant.pop() {
             Some(flow) => {
                 self.each[flow as usize] = new;
@@ -197,15 +216,24 @@ impl Flows {
         flow
     }
 
-    pub(super) fn check(&self, turns: &Links) {
+    /// Those who wait in it, in no order.
+    pub(super) fn all<'a>(&'a self, turns: &'a Turns) -> impl Iterator<Item = u32> + 'a {
+        let rings = self.levels.iter().flat_map(|level| level.ring.iter(&self.rings));
+        rings.flat_map(|flow| self.each[flow as usize].list.iter(&turns.links))
+    }
+
+    pub(super) fn check(&self, turns: &Turns) {
         let mut length = 0;
         let mut flows = 0;
         for (number, level) in (0..).zip(&self.levels) {
             assert_eq!(self.used & 1 << number != 0, !level.ring.is_empty(), "levels in use");
+            let mut before = i64::MIN;
             for flow in level.ring.iter(&self.rings) {
                 let flow = &self.each[flow as usize];
                 assert!(!flow.list.is_empty() && flow.level == number, "a flow is in its level");
-                length += flow.list.iter(turns).count();
+                assert!(flow.stamp > before, "a ring is in the order of its stamps");
+                before = flow.stamp;
+                length += flow.list.iter(&turns.links).count();
                 flows += 1;
             }
         }

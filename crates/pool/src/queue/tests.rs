@@ -100,6 +100,11 @@ fn lanes_do_not_mix_until_they_are_joined() {
     queue.bind_next(3);
     queue.check();
     assert_eq!((queue.common().0, queue.bound(3)), (2, 3));
+    assert_eq!(
+        queue.head(Lane::Bound(3)).map(|head| head.1),
+        Some(4),
+        "it stands behind its elders"
+    );
     queue.unbind(3);
     queue.check();
     assert_eq!(
@@ -159,6 +164,105 @@ fn those_who_share_take_turns_however_much_each_asks() {
     let popped = std::iter::from_fn(|| queue.pop(Lane::Common)).map(|popped| popped.0.id);
     assert_eq!(popped.collect::<Vec<_>>(), [0, 10, 20, 1, 11, 2, 3, 4, 5]);
     queue.check();
+}
+
+#[test]
+fn in_the_lane_of_a_worker_the_urgent_overtake_and_those_who_share_take_turns() {
+    let now = start();
+    let mut queue = Queue::new(Duration::from_secs(1));
+    let own = Lane::Bound(2);
+    for id in 0..3 {
+        put(&mut queue, Asked { id, priority: 5, share: Some(1) }, own, now);
+    }
+    put(&mut queue, Asked { id: 10, priority: 5, share: Some(2) }, own, now);
+    put(&mut queue, Asked { id: 20, priority: 0, share: Some(3) }, own, now);
+    let popped = std::iter::from_fn(|| queue.pop(own)).map(|popped| popped.0.id);
+    assert_eq!(popped.collect::<Vec<_>>(), [20, 0, 10, 1, 2]);
+}
+
+#[test]
+fn lanes_that_want_one_worker_take_turns_as_if_they_were_one() {
+    let now = start();
+    let at = |ms| now + Duration::from_millis(ms);
+    let mut queue = Queue::new(Duration::from_secs(1));
+    let lanes = [Lane::Common, Lane::Bound(0)];
+    let ask = |id, priority, share| Asked { id, priority, share };
+    // One who floods the lane of its worker, and others who are bound to nobody.
+    for id in 0..4 {
+        put(&mut queue, ask(id, 5, Some(1)), Lane::Bound(0), at(0));
+    }
+    for id in 10..12 {
+        put(&mut queue, ask(id, 5, Some(id)), Lane::Common, at(5));
+    }
+    // The oldest of those who share with nobody, wherever it waits.
+    put(&mut queue, ask(20, 5, None), Lane::Bound(0), at(6));
+    put(&mut queue, ask(21, 5, None), Lane::Common, at(7));
+    put(&mut queue, ask(30, 4, None), Lane::Bound(0), at(900));
+    put(&mut queue, ask(31, 5, None), Lane::Common, at(901));
+    let mut popped = Vec::new();
+    while let Some(lane) = queue.next_lane(lanes.into_iter()) {
+        popped.extend(queue.pop(lane).map(|popped| popped.0.id));
+        queue.check();
+    }
+    assert_eq!(popped, [30, 0, 10, 11, 20, 21, 1, 31, 2, 3]);
+}
+
+/// The flow of a request: its lane, its level and whom it shares with.
+type FlowOf = (bool, u8, Option<u64>);
+
+#[test]
+fn whatever_waits_in_two_lanes_a_naive_view_says_the_same_of_whose_turn_it_is() {
+    let now = start();
+    let mut random = Random::new(9);
+    let step = Duration::from_millis(3);
+    let mut queue = Queue::new(step);
+    let (own, lanes) = (Lane::Bound(1), [Lane::Common, Lane::Bound(1)]);
+    // All that wait, the oldest first, and when each flow had its turn last, or came.
+    let mut waiting: Vec<(FlowOf, u64, Instant)> = Vec::new();
+    let mut stamps: std::collections::BTreeMap<FlowOf, u64> = std::collections::BTreeMap::new();
+    for id in 0..30_000 {
+        let when = now + Duration::from_micros(id * 10);
+        if random.below(200) < 101 {
+            let priority = u8::try_from(random.below(3)).unwrap();
+            let share = (random.below(3) > 0).then(|| random.below(3));
+            let (bound, flow) = (random.below(2) == 0, (priority, share));
+            let flow = (bound, flow.0, flow.1);
+            if !waiting.iter().any(|other| other.0 == flow) {
+                stamps.insert(flow, id);
+            }
+            waiting.push((flow, id, when));
+            let lane = if bound { own } else { Lane::Common };
+            put(&mut queue, Asked { id, priority, share }, lane, when);
+            continue;
+        }
+        let due = |&((_, level, _), _, since): &(FlowOf, u64, Instant)| {
+            (since + step * level.into(), level)
+        };
+        // The first of each flow; of those the first of each level of a lane, of those the first of a lane.
+        let first_of = |bound: bool| {
+            let level = |level: u8| {
+                let of = waiting.iter().filter(|one| one.0.0 == bound && one.0.1 == level);
+                of.min_by_key(|one| (stamps[&one.0], one.1)).copied()
+            };
+            (0..3).filter_map(level).min_by_key(due)
+        };
+        let next = match (first_of(false), first_of(true)) {
+            (Some(common), Some(bound)) if common.0.1 == bound.0.1 => {
+                let plain = common.0.2.is_none() && bound.0.2.is_none();
+                let before =
+                    if plain { bound.1 < common.1 } else { stamps[&bound.0] < stamps[&common.0] };
+                Some(if before { bound } else { common })
+            }
+            (common, bound) => common.into_iter().chain(bound).min_by_key(due),
+        };
+        let lane = queue.next_lane(lanes.into_iter());
+        let popped = lane.and_then(|lane| queue.pop(lane)).map(|popped| popped.0.id);
+        assert_eq!(popped, next.map(|next| next.1), "step {id}");
+        if let Some((flow, taken, _)) = next {
+            waiting.retain(|one| one.1 != taken);
+            stamps.insert(flow, id);
+        }
+    }
 }
 
 #[test]

@@ -4,40 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::calm::Calm;
+use crate::job::{Job, Waiting};
 use crate::random::Random;
+use crate::turns::Turns;
 use exchange::{Cause, WorkerId};
-use pool::{
-    Ask, Control, Effect, Gone, Hand, Member, PRIORITIES, Payload, Pool, Refused, Settings,
-    SorryReason, Ticket,
-};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Job {
-    id: u64,
-    /// Whose it is; none: nobody is bound by it.
-    client: Option<[u8; 1]>,
-    priority: u8,
-}
-
-impl Payload for Job {
-    fn bytes(&self) -> usize {
-        10
-    }
-
-    fn ask(&self) -> Ask<'_> {
-        let key = self.client.as_ref().map(<[u8; 1]>::as_slice);
-        Ask { id: self.id, key, priority: self.priority, ..Ask::default() }
-    }
-}
-
-#[derive(Debug)]
-struct Waiting {
-    job: Job,
-    /// Whom it waits for. Who was bound since, or whose worker is back, is looked at in its turn.
-    bound: Option<String>,
-    since: Instant,
-    ticket: Ticket,
-}
+use pool::{Control, Effect, Gone, Hand, Member, Pool, Refused, Settings, SorryReason, Ticket};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -87,6 +58,7 @@ pub(crate) struct Naive {
     easy: Calm,
     /// A refusal of this event was a reason.
     reason: bool,
+    turns: Turns,
 }
 
 #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
@@ -104,7 +76,7 @@ impl Drop for Naive {
 }
 
 impl Naive {
-    pub(crate) fn new(settings: Settings, seed: u64) -> Self {
+    pub(crate) fn new(settings: Settings, turns: Turns, seed: u64) -> Self {
         let now = start();
         let known = settings.members.iter().map(fresh).collect();
         let mut naive = Self {
@@ -123,6 +95,7 @@ impl Naive {
             low: Calm::default(),
             easy: Calm::default(),
             reason: false,
+            turns,
         };
         naive.follow();
         naive
@@ -142,9 +115,9 @@ impl Naive {
 
     pub(crate) fn request(&mut self, random: &mut Random) {
         let client = (random.below(2) == 0).then(|| [random.byte(20)]);
-        let priority = random.byte(PRIORITIES);
+        let (priority, share) = self.turns.ask(random, client.is_some());
         self.next_id += 1;
-        let job = Job { id: self.next_id, client, priority };
+        let job = Job { id: self.next_id, client, priority, share };
         let bound = self.bound_to(&job);
         let queued = self.pool.status().queued;
         let room = queued < self.pool.settings().queue.length;
@@ -163,7 +136,14 @@ impl Naive {
                 assert_eq!(self.sorry, None, "taken in though it is sorry");
                 assert!(room || may, "taken in over the limit");
                 let (bound, since) = (bound.filter(|name| self.is_awaited(name)), self.now);
-                self.waiting.push(Waiting { job, bound, since, ticket });
+                self.waiting.push(Waiting {
+                    job,
+                    came: self.step,
+                    bound,
+                    was_let_go: false,
+                    since,
+                    ticket,
+                });
                 self.tickets.push(ticket);
             }
             Err(Refused { payload, cause }) => {
@@ -205,7 +185,11 @@ impl Naive {
         }
         let ticket = recent[random.pick(recent.len())];
         let at = self.waiting.iter().position(|waiting| waiting.ticket == ticket);
-        let expected = at.map(|at| self.waiting.remove(at).job);
+        let taken = at.map(|at| self.waiting.remove(at));
+        if let Some(taken) = &taken {
+            self.turns.note(taken, self.step);
+        }
+        let expected = taken.map(|taken| taken.job);
         assert_eq!(self.pool.handle_abandon(self.now, ticket), expected);
         self.follow();
     }
@@ -349,7 +333,8 @@ impl Naive {
                 }
                 Effect::Home { .. } => unreachable!("it has no branches"),
                 Effect::Refuse { payload, cause } => {
-                    self.take(&payload);
+                    let taken = self.take(&payload);
+                    self.turns.note(&taken, self.step);
                     self.reason |= matches!(cause, Cause::Full | Cause::Down | Cause::Waited);
                 }
                 Effect::Dispatch { worker, payload, last } => {
@@ -372,7 +357,8 @@ impl Naive {
     fn dispatched(&mut self, id: WorkerId, job: &Job) {
         let bound = self.bound_to(job);
         let open = self.open();
-        let Waiting { since, bound: was, .. } = self.take(job);
+        let taken = self.take(job);
+        let was = taken.bound.clone();
         let name = self.worker(id).name.clone();
         assert_eq!(self.worker(id).state, State::Ready, "given to one that takes nothing");
         assert!(self.has_slot(&name), "over the limit of a worker");
@@ -390,15 +376,9 @@ impl Naive {
                 );
             }
         }
-        if job.client.is_none() {
-            // Of those who are bound to nobody the most urgent goes first, among equals the oldest.
-            let earlier = |other: &&Waiting| {
-                other.job.client.is_none()
-                    && other.job.priority <= job.priority
-                    && other.since < since
-            };
-            assert!(!self.waiting.iter().any(|other| earlier(&other)), "{job:?} is not the first");
-        }
+        let is_open = open.contains(&name);
+        self.turns.check(&taken, &self.waiting, &name, is_open);
+        self.turns.note_given(&taken, &name, self.step);
         self.worker(id).in_use += 1;
         if let (Some(client), Some(_)) = (job.client, self.pool.settings().sticky) {
             self.bound.insert(client, name);
@@ -573,6 +553,8 @@ impl Naive {
                 known.out_since = None;
             }
             known.serving = serves;
+            let theirs = |one: &&mut Waiting| !serves && one.bound.as_ref() == Some(&name);
+            self.waiting.iter_mut().filter(theirs).for_each(|one| one.was_let_go = true);
         }
     }
 }
