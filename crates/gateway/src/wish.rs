@@ -8,13 +8,15 @@ use pool::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 use settings::Key;
 use wire::http1::keys;
 
+use crate::exchanges::SessionId;
+
 /// A key that was found, without a copy where it stands in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     /// Bytes of the request.
     Within(Range<usize>),
-    /// An address.
-    Address { bytes: [u8; 16], length: usize },
+    /// An address, or what a connection is known by.
+    Short { bytes: [u8; 16], length: usize },
     /// A value that is written otherwise than it is meant.
     Made(Box<[u8]>),
 }
@@ -46,10 +48,18 @@ pub(crate) struct Wish {
     named: Option<u64>,
 }
 
+/// Whose a request is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub(crate) peer: Peer,
+    /// Its connection, where it has one.
+    pub(crate) session: Option<SessionId>,
+}
+
 impl Wish {
     /// What a request asks; `named`: the worker that it names itself.
-    pub(crate) fn of(wishes: &Wishes, peer: Peer, body: &[u8], named: Option<u64>) -> Self {
-        let look = |key: &Option<Key>| find(key.as_ref()?, peer, body);
+    pub(crate) fn of(wishes: &Wishes, from: Asker, body: &[u8], named: Option<u64>) -> Self {
+        let look = |key: &Option<Key>| find(key.as_ref()?, from, body);
         let hashed = |found: Found| pool::hash(found.bytes(body));
         let priority = look(&wishes.priority).and_then(|found| match found.bytes(body) {
             [digit @ b'0'..=b'9'] => Some((digit - b'0').min(PRIORITIES - 1)),
@@ -81,7 +91,7 @@ impl Found {
     fn bytes<'a>(&'a self, body: &'a [u8]) -> &'a [u8] {
         match self {
             Self::Within(range) => body.get(range.clone()).unwrap_or_default(),
-            Self::Address { bytes, length } => &bytes[..*length],
+            Self::Short { bytes, length } => &bytes[..*length],
             Self::Made(bytes) => bytes,
         }
     }
@@ -98,13 +108,23 @@ impl Found {
                 16
             }
         };
-        Self::Address { bytes, length }
+        Self::Short { bytes, length }
+    }
+
+    fn connection(session: SessionId) -> Self {
+        let SessionId { shard, index, generation } = session;
+        let mut bytes = [0; 16];
+        for (place, number) in [shard, index, generation].into_iter().enumerate() {
+            bytes[place * 4..][..4].copy_from_slice(&number.to_be_bytes());
+        }
+        Self::Short { bytes, length: 12 }
     }
 }
 
-fn find(key: &Key, peer: Peer, body: &[u8]) -> Option<Found> {
+fn find(key: &Key, from: Asker, body: &[u8]) -> Option<Found> {
     match key {
-        Key::Source => match peer {
+        Key::Connection => from.session.map(Found::connection),
+        Key::Source => match from.peer {
             Peer::Internet(address) => Some(Found::address(address)),
             Peer::Local | Peer::Inside => None,
         },
@@ -147,7 +167,23 @@ mod tests {
 
     fn found(key: Key, body: &str) -> Option<Vec<u8>> {
         let peer = Peer::Internet("[::ffff:10.0.0.7]:99".parse().unwrap());
-        find(&key, peer, body.as_bytes()).map(|found| found.bytes(body.as_bytes()).to_vec())
+        let from = Asker { peer, session: None };
+        find(&key, from, body.as_bytes()).map(|found| found.bytes(body.as_bytes()).to_vec())
+    }
+
+    #[test]
+    fn a_connection_is_itself_and_no_other_whatever_its_address() {
+        let id = |shard, index, generation| SessionId { shard, index, generation };
+        let of = |session| {
+            let from = Asker { peer: Peer::Local, session };
+            find(&Key::Connection, from, b"x").map(|found| found.bytes(b"x").to_vec())
+        };
+        let one = of(Some(id(1, 2, 3)));
+        assert_eq!(one, of(Some(id(1, 2, 3))));
+        for other in [id(0, 2, 3), id(1, 3, 3), id(1, 2, 4), id(2, 1, 3), id(258, 0, 3)] {
+            assert_ne!(one, of(Some(other)), "{other:?}");
+        }
+        assert_eq!(of(None), None, "a datagram");
     }
 
     #[test]
@@ -170,14 +206,16 @@ mod tests {
         ] {
             assert_eq!(found(key.clone(), body).as_deref(), due.map(str::as_bytes), "{key} {body}");
         }
-        assert_eq!(find(&Key::Source, Peer::Local, b"x"), None);
+        let local = Asker { peer: Peer::Local, session: None };
+        assert_eq!(find(&Key::Source, local, b"x"), None);
     }
 
     #[test]
     fn a_priority_is_one_digit_and_anything_else_is_none() {
         let wishes = Wishes { priority: Some(Key::Word(1)), ..Wishes::default() };
         let priority = |body: &[u8]| {
-            Wish::of(&wishes, Peer::Inside, body, None).ask(RequestId::new(1, 0), body).priority
+            let from = Asker { peer: Peer::Inside, session: None };
+            Wish::of(&wishes, from, body, None).ask(RequestId::new(1, 0), body).priority
         };
         assert_eq!(priority(b"0 x"), 0);
         assert_eq!(priority(b"9"), 9);

@@ -58,6 +58,8 @@ impl Default for Balance {
 pub enum Key {
     /// The client's address, without its port.
     Source,
+    /// The client's connection, whatever listener it came by. A datagram has none.
+    Connection,
     /// The whole request.
     Line,
     /// A word of it, from 1; blanks and tabs stand between.
@@ -81,7 +83,7 @@ impl Key {
     #[must_use]
     pub const fn is_http(&self) -> Option<bool> {
         match self {
-            Self::Source => None,
+            Self::Source | Self::Connection => None,
             Self::Line | Self::Word(_) | Self::Field(_) | Self::Member(_) => Some(false),
             Self::Header(_) | Self::Cookie(_) | Self::Path | Self::Query(_) => Some(true),
         }
@@ -93,6 +95,7 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source => f.write_str("source"),
+            Self::Connection => f.write_str("connection"),
             Self::Line => f.write_str("line"),
             Self::Word(number) => write!(f, "word:{number}"),
             Self::Field(name) => write!(f, "field:{name}"),

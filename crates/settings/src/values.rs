@@ -226,7 +226,7 @@ fn unix(path: &str) -> Result<Address, Bad> {
     Ok(Address::Unix(PathBuf::from(path)))
 }
 
-/// `source`, `line`, `word:2`, `field:NAME`, `member:NAME`.
+/// `source`, `connection`, `line`, `word:2`, `field:NAME`, `member:NAME`.
 pub(crate) fn key(text: &str) -> Result<Key, Bad> {
     const WORDS_MAX: u32 = 1000;
     let named = |name: &str, key: fn(String) -> Key| match name {
@@ -235,6 +235,7 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
     };
     match text.split_once(':') {
         None if text == "source" => Ok(Key::Source),
+        None if text == "connection" => Ok(Key::Connection),
         None if text == "line" => Ok(Key::Line),
         Some(("word", number)) => match number.parse() {
             Ok(number @ 1..=WORDS_MAX) => Ok(Key::Word(number)),
@@ -254,8 +255,18 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
             Err(Bad::because("does not say which").mend(format!("write \"{text}:NAME\"")))
         }
         _ => {
-            let kinds =
-                ["source", "line", "word", "field", "member", "header", "cookie", "path", "query"];
+            let kinds = [
+                "source",
+                "connection",
+                "line",
+                "word",
+                "field",
+                "member",
+                "header",
+                "cookie",
+                "path",
+                "query",
+            ];
             let kind = text.split(':').next().unwrap_or_default();
             let bad = Bad::because("is not a key");
             Err(match crate::nearest::nearest(kind, kinds) {

@@ -161,14 +161,14 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
         18,
         "\"word:1\"",
         "`word:1` is not found in the requests of this pool",
-        "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\" or \"source\"",
+        "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\", \"source\" or \"connection\"",
     );
     says(
         in_pool("sticky = { key = \"header:x\" }"),
         18,
         "\"header:x\"",
         "`header:x` is not found in the requests of this pool",
-        "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\" or \"source\"",
+        "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\", \"source\" or \"connection\"",
     );
     says(
         in_pool("sticky = { cookie = \"c\" }"),

@@ -7,7 +7,7 @@ use pool::{Entry, Payload};
 
 use crate::exchanges::Exchange;
 use crate::form::Form;
-use crate::wish::{Wish, Wishes};
+use crate::wish::{Asker, Wish, Wishes};
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
 const WAITING_OVERHEAD: usize = 256;
@@ -30,7 +30,8 @@ impl Waiting {
             let ask = pool::Ask { id: self.id.as_u64(), named, ..pool::Ask::default() };
             return Entry::new(now, &ask, self.bytes()).failed_by(failed);
         }
-        let wish = Wish::of(wishes, self.peer, &self.body, named);
+        let from = Asker { peer: self.peer, session: exchange.client.session() };
+        let wish = Wish::of(wishes, from, &self.body, named);
         Entry::new(now, &wish.ask(self.id, &self.body), self.bytes()).failed_by(failed)
     }
 }

@@ -40,6 +40,44 @@ fn a_client_comes_back_to_its_program_and_gets_another_when_that_dies() {
     assert_eq!(client.ask("client0 e"), next);
 }
 
+/// Four lines over each of six connections of every listener: which program answered each.
+fn programs_of_connections(connect: impl Fn() -> crate::client::Client) -> Vec<Vec<String>> {
+    let mut clients: Vec<_> = (0..6).map(|_| connect()).collect();
+    let mut said = vec![Vec::new(); clients.len()];
+    for round in 0..4 {
+        for (client, said) in clients.iter_mut().zip(&mut said) {
+            said.push(client.ask(&format!("line {round}")));
+        }
+    }
+    said
+}
+
+#[test]
+fn a_connection_keeps_its_program_on_a_port_and_on_a_unix_socket() {
+    let folder = folder();
+    let path = folder.path().join("socket");
+    let pool =
+        format!("{TELLS_PID}sticky = {{ key = \"connection\" }}\nschedule = \"round-robin\"\n");
+    let unix = format!(
+        "[listener.local]\nlisten = \"unix:{}\"\nprotocol = \"lines\"\npool = \"main\"\n",
+        path.display()
+    );
+    for shards in [1, 2] {
+        let text = format!("{}{unix}[daemon]\nshards = {shards}\n", one_pool("", &pool));
+        let daemon = Daemon::serve(folder.path(), &text);
+        until("all serve", || daemon.metric("roadstead_workers_serving", &[]) == 3);
+        let port = programs_of_connections(|| daemon.connect());
+        let local = programs_of_connections(|| crate::client::Client::local(&path));
+        for said in [&port, &local] {
+            for one in said {
+                assert!(one.iter().all(|program| *program == one[0]), "{said:?}");
+            }
+            assert!(said.iter().any(|one| one[0] != said[0][0]), "and not all the same: {said:?}");
+        }
+        assert!(daemon.stop().success());
+    }
+}
+
 #[test]
 fn sorry_by_hand_holds_for_connections_that_are_open_and_is_taken_back() {
     let folder = folder();

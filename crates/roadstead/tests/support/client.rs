@@ -2,6 +2,9 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use crate::daemon::PATIENCE;
 
@@ -18,6 +21,14 @@ impl Client {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
+        Self { stream: BufReader::new(stream) }
+    }
+
+    /// On a Unix socket, which is written and read like the other.
+    pub(crate) fn local(path: &Path) -> Self {
+        let stream = TcpStream::from(OwnedFd::from(UnixStream::connect(path).unwrap()));
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Self { stream: BufReader::new(stream) }
     }
 

@@ -51,9 +51,9 @@ fn key(group: &Group, name: &str, servers: bool, faults: &mut Vec<Fault>) {
         return;
     }
     let mend = if servers {
-        "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\" or \"source\""
+        "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\", \"source\" or \"connection\""
     } else {
-        "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\" or \"source\""
+        "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\", \"source\" or \"connection\""
     };
     let message = format!("`{key}` is not found in the requests of this pool");
     faults.push(Fault::at(place, message).mend(mend));

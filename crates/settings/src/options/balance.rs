@@ -8,7 +8,13 @@ use crate::{CheckKind, CookieMode, CookieValue, Gone, SameSite, Schedule};
 use Default::{Is, None as Nothing};
 
 pub(super) const STICKY: &[Opt] = &[
-    any("key", Kind::Key, Nothing, "What a client is known by; either this or `cookie`."),
+    any(
+        "key",
+        Kind::Key,
+        Nothing,
+        "What a client is known by; either this or `cookie`. `connection` works on every listener but \
+         one of datagrams, on Unix sockets too.",
+    ),
     any(
         "cookie",
         Kind::Text,
