@@ -34,7 +34,7 @@ use crate::error::{StartError, Step};
 use crate::message::{Notice, Order, Start};
 use crate::system::{self, Fork, Wait, threads};
 
-mod cgroup;
+pub(crate) mod cgroup;
 mod child;
 mod confine;
 mod family;

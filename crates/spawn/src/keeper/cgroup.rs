@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::bounds::Cgroup;
 use crate::error::StartError;
@@ -170,6 +171,39 @@ fn delegated() -> Option<PathBuf> {
     (is_group && (owned || marked || whole)).then_some(folder)
 }
 
+/// Where the group stands that the keeper has made for one program, of which this is
+/// `/proc/PID/cgroup`; none when it stands in another's.
+pub(crate) fn own_folder(groups: &str) -> Option<PathBuf> {
+    let path = own_path(groups)?;
+    // The file system stays where it is mounted.
+    static MOUNTED: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let mounted = MOUNTED.get_or_init(|| {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        folder_of(&mounts, "/")
+    });
+    Some(mounted.as_ref()?.join(path.trim_start_matches('/')))
+}
+
+/// Its path among the groups, if it is one of ours.
+fn own_path(groups: &str) -> Option<&str> {
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let (base, number) = path.rsplit_once('/')?;
+    let keeper = base.rsplit('/').next()?.strip_prefix(PREFIX)?;
+    let is_number = |text: &str| text.parse::<u64>().is_ok();
+    (is_number(number) && is_number(keeper)).then_some(path)
+}
+
+/// Bytes of memory that are counted for a group, without what of files nobody has used of late: the
+/// kernel takes that back when it wants it. None where memory is not counted.
+pub(crate) fn memory_in(folder: &Path) -> Option<u64> {
+    let current: u64 =
+        fs::read_to_string(folder.join("memory.current")).ok()?.trim().parse().ok()?;
+    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let idle =
+        stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse::<u64>().ok());
+    Some(current.saturating_sub(idle.unwrap_or(0)))
+}
+
 /// Where a group stands in the file system.
 fn folder_of(mounts: &str, path: &str) -> Option<PathBuf> {
     let at = mounts.lines().find_map(|line| {
@@ -190,6 +224,31 @@ mod tests {
         let folder = folder_of(mounts, "/system.slice/roadstead.service").unwrap();
         assert_eq!(folder, Path::new("/sys/fs/cgroup/unified/system.slice/roadstead.service"));
         assert_eq!(folder_of("proc /proc proc rw 0 0\n", "/"), None);
+    }
+
+    #[test]
+    fn only_a_group_that_was_made_for_one_program_counts_as_its_family() {
+        let of = |path: &str| own_path(&format!("9:memory:/x\n0::{path}\n")).map(str::to_owned);
+        let own = "/system.slice/roadstead.service/roadstead.17/4";
+        assert_eq!(of(own).as_deref(), Some(own));
+        assert_eq!(of("/roadstead.17/4").as_deref(), Some("/roadstead.17/4"));
+        for other in
+            ["/", "", "/user.slice", "/roadstead.17", "/roadstead.x/4", "/roadstead.17/4/5"]
+        {
+            assert_eq!(of(other), None, "{other}");
+        }
+        assert_eq!(own_path("4:memory:/roadstead.17/4\n"), None, "of the first version");
+    }
+
+    #[test]
+    fn the_memory_of_a_family_is_what_is_counted_without_idle_pages_of_files() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(memory_in(folder.path()), None, "it is not counted");
+        fs::write(folder.path().join("memory.current"), "5000\n").unwrap();
+        assert_eq!(memory_in(folder.path()), Some(5000));
+        let stat = "anon 3000\ninactive_file 1200\nactive_file 800\n";
+        fs::write(folder.path().join("memory.stat"), stat).unwrap();
+        assert_eq!(memory_in(folder.path()), Some(3800));
     }
 
     #[test]
