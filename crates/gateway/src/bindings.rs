@@ -37,7 +37,7 @@ pub(crate) enum Slot {
     Kept,
     /// Its client has gone: the program is returned.
     Return,
-    /// It could not be told to forget: it is replaced.
+    /// It could not be told to forget, or its answer to that not from other words: it is replaced.
     Replace,
     /// It is free.
     Free,
@@ -59,6 +59,8 @@ struct Binding {
     in_flight: u32,
     /// It has one request, its first: if that never reached it, nothing has.
     is_first: bool,
+    /// It said things unasked that could not be told from its answer to the order to forget.
+    has_spoken: bool,
 }
 
 /// What has become of a session's program.
@@ -103,7 +105,8 @@ impl Bindings {
         // One that has a program keeps that, whatever else of it reaches others.
         let free = session.filter(|it| !self.is_closing && !self.sessions.contains_key(&key(*it)));
         let state = free.map_or(State::Left, State::Bound);
-        self.workers.insert(worker, Binding { state, in_flight: 1, is_first: true });
+        self.workers
+            .insert(worker, Binding { state, in_flight: 1, is_first: true, has_spoken: false });
         if let Some(session) = free {
             self.sessions.insert(key(session), Berth::Worker(worker));
         }
@@ -150,6 +153,10 @@ impl Bindings {
                 self.workers.remove(&worker);
                 Slot::Replace
             }
+            (State::Left, 0) if binding.has_spoken => {
+                self.workers.remove(&worker);
+                Slot::Replace
+            }
             (State::Left, 0) => {
                 binding.state = State::Returning;
                 Slot::Return
@@ -160,7 +167,7 @@ impl Bindings {
 
     /// A worker takes no more requests, or is gone.
     pub(crate) fn lost(&mut self, worker: WorkerId) {
-        if let Some(Binding { state: State::Bound(session), in_flight, is_first }) =
+        if let Some(Binding { state: State::Bound(session), in_flight, is_first, .. }) =
             self.workers.remove(&worker)
             && self.way(session) == Way::Worker(worker)
         {
@@ -169,13 +176,30 @@ impl Bindings {
         }
     }
 
-    /// A session has gone, or may ask nothing more. Returns its worker if that has nothing to do.
-    pub(crate) fn left(&mut self, session: SessionId) -> Option<WorkerId> {
+    /// The session that this worker is the own of.
+    pub(crate) fn client(&self, worker: WorkerId) -> Option<SessionId> {
+        match self.workers.get(&worker)?.state {
+            State::Bound(session) => Some(session),
+            State::Left | State::Returning | State::Spoiled => None,
+        }
+    }
+
+    /// A worker has said something unasked that could not be told from an answer.
+    pub(crate) fn spoke(&mut self, worker: WorkerId) {
+        if let Some(binding) = self.workers.get_mut(&worker) {
+            binding.has_spoken = true;
+        }
+    }
+
+    /// A session has gone, or may ask nothing more. What is to be done with its worker: nothing if
+    /// that has still to answer.
+    pub(crate) fn left(&mut self, session: SessionId) -> Option<(WorkerId, Slot)> {
         let Some(Berth::Worker(worker)) = self.sessions.remove(&key(session)) else { return None };
         let binding = self.workers.get_mut(&worker)?;
         let idle = binding.in_flight == 0;
         binding.state = if idle { State::Returning } else { State::Left };
-        idle.then_some(worker)
+        let slot = if binding.has_spoken { Slot::Replace } else { Slot::Return };
+        idle.then_some((worker, slot))
     }
 
     /// From now on a program is returned as soon as it has answered.
@@ -209,7 +233,7 @@ mod tests {
         bindings.dispatched(worker(7), Some(session(1)));
         assert_eq!(bindings.way(session(1)), Way::Worker(worker(7)));
         assert_eq!(bindings.released(worker(7)), Slot::Kept);
-        assert_eq!(bindings.left(session(1)), Some(worker(7)), "it has nothing to do");
+        assert_eq!(bindings.left(session(1)), Some((worker(7), Slot::Return)), "it is idle");
         bindings.dispatched(worker(7), None);
         assert_eq!(bindings.released(worker(7)), Slot::Free, "its reset was answered");
         assert_eq!(bindings.way(session(1)), Way::Pool);
@@ -251,7 +275,7 @@ mod tests {
         bindings.lost(worker(7));
         assert_eq!(bindings.way(session(1)), Way::Worker(worker(8)));
         assert_eq!(bindings.released(worker(8)), Slot::Kept);
-        assert_eq!(bindings.left(session(1)), Some(worker(8)));
+        assert_eq!(bindings.left(session(1)), Some((worker(8), Slot::Return)));
     }
 
     #[test]
@@ -269,10 +293,29 @@ mod tests {
         let mut bindings = Bindings::default();
         bindings.dispatched(worker(7), Some(session(1)));
         assert_eq!(bindings.released(worker(7)), Slot::Kept);
-        assert_eq!(bindings.left(session(1)), Some(worker(7)));
+        assert_eq!(bindings.left(session(1)), Some((worker(7), Slot::Return)));
         bindings.dispatched(worker(7), None);
         bindings.spoiled(worker(7));
         assert_eq!(bindings.released(worker(7)), Slot::Replace);
+    }
+
+    #[test]
+    fn a_program_that_spoke_unasked_is_not_asked_to_forget_but_replaced() {
+        let mut bindings = Bindings::default();
+        for in_flight in [false, true] {
+            bindings.dispatched(worker(7), Some(session(1)));
+            assert_eq!(bindings.client(worker(7)), Some(session(1)));
+            bindings.spoke(worker(7));
+            if in_flight {
+                assert_eq!(bindings.left(session(1)), None);
+                assert_eq!(bindings.client(worker(7)), None, "nobody hears it any more");
+                assert_eq!(bindings.released(worker(7)), Slot::Replace);
+            } else {
+                assert_eq!(bindings.released(worker(7)), Slot::Kept);
+                assert_eq!(bindings.left(session(1)), Some((worker(7), Slot::Replace)));
+                bindings.lost(worker(7));
+            }
+        }
     }
 
     #[test]

@@ -111,6 +111,8 @@ pub(crate) struct Core {
     pub(crate) receipts: Receipts,
     /// Parts and outcomes on their way to their clients.
     pub(crate) finished: Vec<(Client, Delivery)>,
+    /// What is to be said to all clients of a pool, by its place.
+    pub(crate) announced: Vec<(usize, Slice)>,
     /// When the present turn began.
     pub(crate) now: Instant,
     epoch: Epoch,
@@ -126,6 +128,8 @@ pub(crate) struct Core {
     direct: VecDeque<(usize, WorkerId, Waiting)>,
     /// Programs that are replaced after their connection.
     used_up: VecDeque<(usize, WorkerId)>,
+    /// Programs whose connection takes nothing of what they say, or takes it again.
+    hushed: VecDeque<(usize, WorkerId, bool)>,
     /// Links that rest and are to go for those of other shards: pool and place of the worker.
     spare: VecDeque<(usize, usize)>,
     /// Where the head of a request is read, for whoever takes it in.
@@ -178,6 +182,7 @@ impl Core {
             rejects: Rejects::default(),
             doors: Doors::default(),
             finished: Vec::new(),
+            announced: Vec::new(),
             now,
             epoch,
             dated: (epoch.instant, epoch.unix_us),
@@ -186,6 +191,7 @@ impl Core {
             told: VecDeque::new(),
             direct: VecDeque::new(),
             used_up: VecDeque::new(),
+            hushed: VecDeque::new(),
             spare: VecDeque::new(),
             head: None,
             ways: crate::routing::Scratch::default(),
@@ -335,6 +341,14 @@ impl Core {
         }
     }
 
+    /// A program says something to all clients of its pool. Said again in the same turn, also by
+    /// another program, it is no news.
+    pub(crate) fn announce(&mut self, place: usize, frame: Slice) {
+        if !self.announced.iter().any(|(of, said)| *of == place && said[..] == frame[..]) {
+            self.announced.push((place, frame));
+        }
+    }
+
     /// A worker wants more of a request's body, or none for now.
     fn flow(&mut self, id: RequestId, wanted: bool) {
         if let Some(client) = self.exchanges.get_mut(id).and_then(|it| it.client.streamed()) {
@@ -463,6 +477,11 @@ impl Core {
             Upward::Part { id, part } => self.part(place, id, part),
             Upward::Long { id, from } => self.long(id, from),
             Upward::Relayed { id, count, done } => self.relayed(id, count, done),
+            Upward::Announced { frame } => {
+                self.others.tell_all(|| Crossing::Announced(place, frame.clone()));
+                self.announce(place, frame);
+            }
+            Upward::Said { worker, frame } => self.said(place, worker, frame),
             Upward::Discarded => served.counts.discarded += 1,
             Upward::Released { worker } => match served.slot(worker) {
                 Slot::Kept => {}

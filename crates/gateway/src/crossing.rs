@@ -59,6 +59,12 @@ pub(crate) enum Crossing {
     Abandon(RequestId, Cause, Option<u16>),
     /// What comes of it, for its client.
     Delivery(RequestId, Delivery),
+    /// What a connection's own program says unasked.
+    Said(SessionId, Slice),
+    /// What a program of this pool says to all its clients.
+    Announced(usize, Slice),
+    /// A connection takes nothing of what its own program of this pool says, or takes it again.
+    Hush(SessionId, usize, bool),
     /// So many bytes of its parts were taken; named by its id at the client's shard, in both
     /// directions.
     Taken(RequestId, usize),

@@ -53,6 +53,11 @@ pub(crate) enum Client {
 }
 
 impl Client {
+    /// A connection that asked nothing.
+    pub(crate) const fn unasked(session: SessionId) -> Self {
+        Self::Session { session, sequence: u64::MAX }
+    }
+
     /// The connection that it is of.
     pub(crate) const fn session(&self) -> Option<SessionId> {
         match self {
@@ -98,6 +103,8 @@ pub(crate) enum Delivery {
     Part(Slice),
     /// The outcome. An empty reply behind parts adds nothing to them.
     End(Outcome),
+    /// What its own program says unasked. It belongs to no request.
+    Aside(Slice),
 }
 
 impl std::fmt::Debug for Client {

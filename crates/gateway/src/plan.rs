@@ -230,6 +230,8 @@ pub(crate) struct PoolPlan {
 pub(crate) struct OwnPlan {
     /// It is told this, and what it answers is discarded; without it, it is replaced.
     pub(crate) reset: Option<String>,
+    /// What it says unasked can be told from its answers.
+    pub(crate) tells_apart: bool,
 }
 
 /// A duration setting of which zero means never.

@@ -244,6 +244,21 @@ impl Programs {
         }
     }
 
+    /// Whether the connection whose own it is hears what it says unasked.
+    pub(crate) fn set_heard(&mut self, worker: WorkerId, heard: bool) {
+        if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
+            link.set_heard(heard);
+        }
+    }
+
+    /// That connection takes nothing of what it says, or takes it again.
+    pub(crate) fn hush(&mut self, calls: &mut Calls<'_>, worker: WorkerId, hush: bool) {
+        let deadline = self.plan.deadline;
+        if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
+            if hush { link.hush(calls) } else { link.unhush(calls, deadline) }
+        }
+    }
+
     /// Something is said of a request that it has.
     pub(crate) fn tell(
         &mut self,

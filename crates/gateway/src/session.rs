@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use event::{Calls, Data, DeadlineName, StreamId};
-use exchange::{Cause, Outcome, Peer, RequestId};
+use exchange::{Cause, Outcome, Peer, RequestId, Slice};
 
 use crate::core::Core;
 use crate::door::Entry;
@@ -136,6 +136,14 @@ impl Session {
             }
         }
         self.transport.rest(calls);
+    }
+
+    /// A program of this pool says something to all clients. Whether it is one for this client.
+    pub(crate) fn announce(&mut self, pool: usize, frame: &Slice, core: &mut Core) -> bool {
+        match &mut self.front {
+            Front::Frames(frames) => frames.announce(&self.transport, pool, frame, core),
+            Front::Connect(_) | Front::Http(..) => false,
+        }
     }
 
     /// What came of request `sequence`.

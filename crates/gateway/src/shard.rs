@@ -398,6 +398,7 @@ impl Shard {
         }
         drop(deliveries);
         self.core.finished = finished;
+        self.announce();
     }
 
     /// The pools are told the time when they next want to know it.

@@ -111,6 +111,15 @@ pub(crate) enum Upward {
         id: RequestId,
         part: Slice,
     },
+    /// A connection's own program says something that it was not asked.
+    Said {
+        worker: WorkerId,
+        frame: Slice,
+    },
+    /// A program that clients share says something to all of them.
+    Announced {
+        frame: Slice,
+    },
     /// A reply that nobody asked for.
     Discarded,
     Released {

@@ -285,6 +285,20 @@ impl Workers {
         }
     }
 
+    /// Whether the connection whose own a program is hears what that says unasked.
+    pub(crate) fn set_heard(&mut self, worker: WorkerId, heard: bool) {
+        if let Self::Programs(programs) = self {
+            programs.set_heard(worker, heard);
+        }
+    }
+
+    /// That connection takes nothing of what it says, or takes it again.
+    pub(crate) fn hush(&mut self, calls: &mut Calls<'_>, worker: WorkerId, hush: bool) {
+        if let Self::Programs(programs) = self {
+            programs.hush(calls, worker, hush);
+        }
+    }
+
     /// A worker is told something of a request that it has.
     pub(crate) fn tell(
         &mut self,

@@ -66,6 +66,9 @@ impl Core {
                 }
             }
             Crossing::Delivery(id, delivery) => self.brought(id, delivery),
+            Crossing::Said(session, frame) => self.hear(session, frame),
+            Crossing::Announced(place, frame) => self.announce(place, frame),
+            Crossing::Hush(session, place, hush) => self.hush(place, session, hush),
             Crossing::Taken(id, bytes) => self.credit(id, bytes),
             Crossing::Left(session, place) => self.leave_pool(place, session),
             Crossing::Serving => self.others.note_serving(from),
@@ -180,7 +183,7 @@ impl Core {
                 self.part(place, id, part);
             }
             Delivery::End(outcome) => self.deliver_end(id, outcome),
-            Delivery::Long(_) | Delivery::Relayed(..) => {}
+            Delivery::Long(_) | Delivery::Relayed(..) | Delivery::Aside(_) => {}
         }
     }
 

@@ -6,7 +6,7 @@ use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
 use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
 use crate::crossing::{Crossing, Window};
-use crate::exchanges::{Client, Exchange, SessionId, State};
+use crate::exchanges::{Client, Delivery, Exchange, SessionId, State};
 use crate::form::Form;
 use crate::plan::OwnPlan;
 
@@ -15,12 +15,15 @@ pub(super) struct Own {
     bindings: Bindings,
     /// What tells a program to forget its client; without it, it is replaced.
     reset: Option<Slice>,
+    /// What a program says unasked can be told from its answers.
+    tells_apart: bool,
 }
 
 impl Own {
     pub(super) fn new(plan: OwnPlan) -> Self {
-        let OwnPlan { reset } = plan;
-        Self { bindings: Bindings::default(), reset: reset.as_deref().map(Slice::from) }
+        let OwnPlan { reset, tells_apart } = plan;
+        let reset = reset.as_deref().map(Slice::from);
+        Self { bindings: Bindings::default(), reset, tells_apart }
     }
 }
 
@@ -33,10 +36,17 @@ impl ServedPool {
         }
     }
 
-    pub(super) fn bind(&mut self, worker: WorkerId, client: &Client) {
-        if let Some(own) = &mut self.own {
-            own.bindings.dispatched(worker, client.session());
-        }
+    /// A request goes to a worker. True when that is its client's own from now on, and the client
+    /// may hear and ask what it likes: where answers are translated it hears only what it asked, and
+    /// what goes on to another pool is for nobody's ears yet.
+    pub(super) fn bind(&mut self, worker: WorkerId, exchange: &Exchange) -> bool {
+        let Some(own) = &mut self.own else { return false };
+        let known = own.bindings.client(worker).is_some();
+        own.bindings.dispatched(worker, exchange.client.session());
+        let hears = exchange.translation.is_none() && self.then.is_none();
+        let heard = hears && own.bindings.client(worker).is_some();
+        self.workers.set_heard(worker, heard);
+        heard && !known
     }
 
     /// Whether a request that never reached its worker may wait for another. What a connection's
@@ -109,9 +119,45 @@ impl Core {
 
     /// As [`Self::leave`], of a pool that is at home here.
     pub(super) fn leave_pool(&mut self, place: usize, session: SessionId) {
-        let own = self.pools[place].own.as_mut();
-        if let Some(worker) = own.and_then(|own| own.bindings.left(session)) {
-            self.give_up(place, worker);
+        let ServedPool { own: Some(own), workers, .. } = &mut self.pools[place] else { return };
+        if let Way::Worker(worker) = own.bindings.way(session) {
+            workers.set_heard(worker, false);
+            self.hushed.push_back((place, worker, false));
+        }
+        match own.bindings.left(session) {
+            Some((worker, Slot::Replace)) => self.used_up.push_back((place, worker)),
+            Some((worker, _)) => self.give_up(place, worker),
+            None => {}
+        }
+    }
+
+    /// A connection's own program says something unasked.
+    pub(super) fn said(&mut self, place: usize, worker: WorkerId, frame: Slice) {
+        let ServedPool { own, counts, .. } = &mut self.pools[place];
+        let Some(own) = own else { return };
+        if !own.tells_apart {
+            own.bindings.spoke(worker);
+        }
+        match own.bindings.client(worker) {
+            Some(session) if session.shard == self.others.me() => self.hear(session, frame),
+            Some(session) => self.others.tell(session.shard, Crossing::Said(session, frame)),
+            None => counts.discarded += 1,
+        }
+    }
+
+    /// What its own program says goes to a client of this shard.
+    pub(super) fn hear(&mut self, session: SessionId, frame: Slice) {
+        self.finished.push((Client::unasked(session), Delivery::Aside(frame)));
+    }
+
+    /// A connection takes nothing of what its own program says, or takes it again.
+    pub(crate) fn hush(&mut self, place: usize, session: SessionId, hush: bool) {
+        if let Some(home) = self.others.elsewhere(place) {
+            return self.others.tell(home, Crossing::Hush(session, place, hush));
+        }
+        let own = self.pools[place].own.as_ref();
+        if let Some(Way::Worker(worker)) = own.map(|own| own.bindings.way(session)) {
+            self.hushed.push_back((place, worker, hush));
         }
     }
 

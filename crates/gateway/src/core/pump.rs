@@ -7,7 +7,7 @@ use pool::{Effect, Refused};
 
 use super::outcomes::lost;
 use super::{Core, Waiting};
-use crate::exchanges::Move;
+use crate::exchanges::{Delivery, Move};
 use crate::outside::Outside;
 use crate::upward::Upward;
 
@@ -35,6 +35,9 @@ impl Core {
                 let Some((place, worker)) = self.used_up.pop_front() else { break };
                 idle = false;
                 self.with_workers(place, |workers, up| workers.retire(calls, worker, outside, up));
+            }
+            while let Some((place, worker, hush)) = self.hushed.pop_front() {
+                self.with_workers(place, |workers, _| workers.hush(calls, worker, hush));
             }
             while let Some((place, worker)) = self.spare.pop_front() {
                 self.with_workers(place, |workers, _| workers.spare(calls, worker));
@@ -93,9 +96,13 @@ impl Core {
         match self.exchanges.get_mut(id) {
             Some(exchange) => {
                 exchange.step(Move::Dispatch(worker), self.now);
-                served.bind(worker, &exchange.client);
                 let since = exchange.stamps.admitted.unwrap_or(self.now);
                 served.counts.count_queued(since, self.now);
+                if served.bind(worker, exchange) {
+                    // What else it asked waited for this, and its program may wait for that.
+                    let client = exchange.client.streamed();
+                    self.finished.extend(client.map(|client| (client, Delivery::Flow(true))));
+                }
             }
             // It was abandoned in this very turn, after its pool had decided: nobody is given it.
             // In a batch it is done for nobody.

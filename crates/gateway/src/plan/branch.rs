@@ -34,7 +34,7 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
         then: None,
         balance: BalancePlan::default(),
         takes: workers::takes(&pool.worker),
-        own: own.then_some(OwnPlan { reset: None }),
+        own: own.then_some(OwnPlan { reset: None, tells_apart: false }),
         workers: WorkersPlan::elsewhere(),
     })
 }

@@ -108,7 +108,8 @@ pub(super) fn program(program: settings::Program, deadline: Duration) -> (Worker
         settings::Dispatch::InOrder | settings::Dispatch::Session => false,
         settings::Dispatch::Tagged => true,
     };
-    let own = (dispatch == settings::Dispatch::Session).then_some(OwnPlan { reset });
+    let own = (dispatch == settings::Dispatch::Session)
+        .then(|| OwnPlan { reset, tells_apart: framing.is_json() });
     let plan = ProgramPlan {
         program,
         arguments,

@@ -27,6 +27,7 @@ mod words;
 
 use flights::{Flight, Flights};
 use tags::{Outgoing, Tags};
+use words::Held;
 
 /// What a program said in one go.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,12 +53,14 @@ pub(super) struct Link {
     is_shared: bool,
     /// It is one connection's own, which it may ask things too.
     is_own: bool,
+    /// That connection is there, and hears what it says unasked.
+    is_heard: bool,
     tags: Option<Tags>,
     stream: Option<StreamPlan>,
     /// The oldest reply has begun, and more frames of it come.
     is_streaming: bool,
-    /// The request whose client does not take its parts, and since when the output is not read.
-    held: Option<(RequestId, Instant)>,
+    /// Its output is not read: a client does not take what it said.
+    held: Option<Held>,
     /// A program for one request: its whole output, once that has ended.
     whole: Option<Slice>,
     offered: u64,
@@ -83,9 +86,10 @@ impl Link {
             input: Some(input),
             output: Some(output),
             decoder: Decoder::new(plan.framing, plan.reply_max, Over::End),
-            flights: Flights::new(plan.tagged),
+            flights: Flights::new(plan.tagged || plan.is_own && plan.framing.is_json()),
             is_shared: plan.is_shared,
             is_own: plan.is_own,
+            is_heard: false,
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
             stream: plan.stream.clone(),
             is_streaming: false,
@@ -222,7 +226,7 @@ impl Link {
     pub(super) fn is_stalled(&mut self, calls: &mut Calls<'_>) -> bool {
         let (Some(input), Some(limit)) = (self.input, self.times.write_stall) else { return false };
         let accepted = self.accepted(calls);
-        if calls.queued(input) == 0 {
+        if calls.queued(input) == 0 || self.held.is_some() {
             return false;
         }
         if accepted == self.stalled_at {

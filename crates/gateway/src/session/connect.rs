@@ -74,7 +74,8 @@ impl Connect {
             | Delivery::Page(_)
             | Delivery::Flow(_)
             | Delivery::Long(_)
-            | Delivery::Relayed(..) => return,
+            | Delivery::Relayed(..)
+            | Delivery::Aside(_) => return,
         };
         if self.request.is_none() {
             return;

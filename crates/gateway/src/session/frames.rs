@@ -51,12 +51,14 @@ pub(super) struct Frames {
     rows: bool,
     /// A row of the reply that is being written could not be, and the client has heard its end.
     broken: bool,
-    /// A worker has answered something.
+    /// A worker has answered something, or is this client's own.
     answered: bool,
     /// A frame was begun, and its deadline is armed.
     begun: bool,
     /// The request whose worker was asked to wait.
     holding: Option<RequestId>,
+    /// The pool of its own program, which was asked to wait.
+    hushing: Option<usize>,
 }
 
 impl FramesPlan {
@@ -91,6 +93,7 @@ impl Frames {
             answered: false,
             begun: false,
             holding: None,
+            hushing: None,
         }
     }
 
@@ -286,6 +289,26 @@ impl Frames {
         }
     }
 
+    /// A program of this pool says something to all clients: it is for those that have got an
+    /// answer from there.
+    pub(super) fn announce(
+        &mut self,
+        transport: &Transport,
+        pool: usize,
+        frame: &Slice,
+        core: &mut Core,
+    ) -> bool {
+        let hears = self.answered && pool == self.pool && self.plan.framing.is_json();
+        if !hears || self.owed.has_aside(frame) {
+            return false;
+        }
+        let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
+        if let Some(outcome) = self.owed.push_aside(frame.clone(), limits) {
+            core.note_undelivered(self.pool, transport.peer(), &outcome);
+        }
+        true
+    }
+
     /// Something came of request `sequence`. Where it is over a limit, the client is told that
     /// instead, and so is the core.
     pub(super) fn deliver(
@@ -295,8 +318,17 @@ impl Frames {
         delivery: Delivery,
         core: &mut Core,
     ) {
-        self.answered |= matches!(delivery, Delivery::Part(_) | Delivery::End(Outcome::Reply(_)));
+        self.answered |= matches!(
+            delivery,
+            Delivery::Part(_) | Delivery::Flow(true) | Delivery::End(Outcome::Reply(_))
+        );
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
+        if let Delivery::Aside(frame) = delivery {
+            if let Some(outcome) = self.owed.push_aside(frame, limits) {
+                core.note_undelivered(self.pool, transport.peer(), &outcome);
+            }
+            return;
+        }
         if let Some((more, outcome)) = self.owed.deliver(sequence, delivery, limits) {
             core.note_undelivered(self.pool, transport.peer(), &outcome);
             if let Some(request) = more {
@@ -319,7 +351,7 @@ impl Frames {
         if transport.is_paused() && room && !transport.is_clogged(calls) {
             transport.resume(calls);
         }
-        if self.input == Input::Ended && self.owed.is_empty() {
+        if self.input == Input::Ended && self.owed.is_empty() && !self.owed.has_asides() {
             transport.finish(calls, None);
         }
     }
@@ -386,6 +418,16 @@ impl Frames {
     /// A worker whose parts the client does not take waits, where it can.
     fn hold(&mut self, transport: &Transport, calls: &Calls<'_>, core: &mut Core) {
         let clogged = transport.is_clogged(calls);
+        // Whatever its own program says is for this client, asked or not.
+        let hush = (clogged && self.owed.has_asides()).then_some(self.pool);
+        if hush != self.hushing {
+            if let Some(before) = std::mem::replace(&mut self.hushing, hush) {
+                core.hush(before, self.id, false);
+            }
+            if let Some(now) = hush {
+                core.hush(now, self.id, true);
+            }
+        }
         let wanted = self.owed.streaming().filter(|_| clogged);
         if wanted != self.holding {
             if let Some(before) = self.holding {
@@ -403,7 +445,7 @@ impl Frames {
     }
 
     pub(super) fn is_owed(&self) -> bool {
-        !self.owed.is_empty()
+        !self.owed.is_empty() || self.owed.has_asides()
     }
 }
 

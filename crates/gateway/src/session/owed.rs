@@ -50,9 +50,20 @@ struct Reply {
 }
 
 /// What is to be written next.
+#[derive(Debug)]
 pub(super) enum Ready {
     Part(Slice),
     End(Name, Outcome),
+}
+
+impl Ready {
+    /// Bytes that it keeps in memory.
+    fn size(&self) -> usize {
+        match self {
+            Self::Part(part) => part_size(part),
+            Self::End(_, outcome) => size(outcome),
+        }
+    }
 }
 
 /// Replies by number.
@@ -67,9 +78,18 @@ pub(super) struct Owed {
     in_order: bool,
     /// The end of a reply of parts is for the client, also where it adds nothing to them.
     tells_ends: bool,
-    /// Out of order: numbers of those with something to write.
+    /// Out of order: numbers of those with something to write, and [`ASIDE`].
     changed: VecDeque<u64>,
+    /// What belongs to no reply, each with the number of the reply that it goes before.
+    #[expect(clippy::box_collection, reason = "only clients with a program of their own have any")]
+    asides: Option<Box<VecDeque<(u64, Ready)>>>,
 }
+
+/// In the place of a number: the next aside.
+const ASIDE: u64 = u64::MAX;
+/// Bytes over the limit of its output that a client's own program may say in the moment before it
+/// hears that it is to wait.
+const ASIDES_SLACK: usize = 2 << 20;
 
 /// Bytes that may be held for one client.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +109,7 @@ impl Owed {
             in_order,
             tells_ends,
             changed: VecDeque::new(),
+            asides: None,
         }
     }
 
@@ -158,7 +179,8 @@ impl Owed {
             | Delivery::Page(_)
             | Delivery::Flow(_)
             | Delivery::Long(_)
-            | Delivery::Relayed(..) => return None,
+            | Delivery::Relayed(..)
+            | Delivery::Aside(_) => return None,
         };
         // Beside others, or behind parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
@@ -186,10 +208,64 @@ impl Owed {
         None
     }
 
+    /// Its own program says this unasked: behind the replies that are there, and before the others.
+    /// Where it is over a limit, an outcome that says so takes its place and is returned.
+    pub(super) fn push_aside(&mut self, frame: Slice, limits: Limits) -> Option<Outcome> {
+        let bytes = part_size(&frame);
+        let is_over = frame.len() > limits.send_max
+            || self.held + bytes > limits.send_max.saturating_add(ASIDES_SLACK);
+        let told = is_over.then(|| over(false, limits));
+        let asides = self.asides.get_or_insert_default();
+        let ready = match &told {
+            // That more is lost need not be said again.
+            Some(_) if matches!(asides.back(), Some((_, Ready::End(..)))) => return told,
+            Some(outcome) => Ready::End(Name::Unknown, outcome.clone()),
+            None => Ready::Part(frame),
+        };
+        self.held += ready.size();
+        let waiting = self.replies.iter().find(|reply| reply.outcome.is_none());
+        let before = waiting.map_or(self.next, |reply| reply.number);
+        asides.push_back((before, ready));
+        self.note(ASIDE);
+        told
+    }
+
+    /// Whether this very frame waits among them.
+    pub(super) fn has_aside(&self, frame: &[u8]) -> bool {
+        let mut asides = self.asides.iter().flat_map(|asides| asides.iter());
+        asides.any(|(_, ready)| matches!(ready, Ready::Part(part) if part[..] == *frame))
+    }
+
+    pub(super) fn has_asides(&self) -> bool {
+        self.asides.is_some()
+    }
+
+    /// Takes the next aside, if it is its turn.
+    fn pop_aside(&mut self) -> Option<Ready> {
+        let asides = self.asides.as_mut()?;
+        let first = self.replies.front().map_or(self.next, |reply| reply.number);
+        if self.in_order {
+            asides.front().filter(|(before, _)| *before <= first)?;
+        } else {
+            self.changed.front().filter(|number| **number == ASIDE)?;
+            self.changed.pop_front();
+        }
+        let (_, ready) = asides.pop_front()?;
+        if asides.is_empty() {
+            self.asides = None;
+        }
+        self.held -= ready.size();
+        Some(ready)
+    }
+
     /// What can be written next. It is written by whoever takes it.
     pub(super) fn pop_ready(&mut self) -> Option<Ready> {
         loop {
-            let place = if self.in_order { 0 } else { self.changed_place()? };
+            let turn = if self.in_order { Some(0) } else { self.changed_place() };
+            if let Some(aside) = self.pop_aside() {
+                return Some(aside);
+            }
+            let place = turn?;
             let reply = self.replies.get_mut(place)?;
             if let Some(part) = reply.parts.as_mut().and_then(|parts| parts.pop_front()) {
                 self.held -= part_size(&part);
@@ -227,7 +303,7 @@ impl Owed {
     /// The place of the first that has something to write, out of order.
     fn changed_place(&mut self) -> Option<usize> {
         loop {
-            let number = *self.changed.front()?;
+            let number = *self.changed.front().filter(|number| **number != ASIDE)?;
             if let Some(place) = self.place(number) {
                 return Some(place);
             }
@@ -354,6 +430,50 @@ mod tests {
         let written: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
         assert_eq!(written.iter().filter(|it| *it == "!reply").count(), told);
         assert!(owed.is_empty() && owed.held == 0);
+    }
+
+    fn aside(owed: &mut Owed, text: &str) {
+        assert!(owed.push_aside(Slice::from(text), LIMITS).is_none());
+    }
+
+    #[test]
+    fn what_is_said_unasked_stays_where_it_was_said_among_the_replies() {
+        for in_order in [true, false] {
+            let mut owed = asked(in_order, 2);
+            aside(&mut owed, "before");
+            owed.deliver(0, reply("a"), LIMITS);
+            aside(&mut owed, "between");
+            aside(&mut owed, "again");
+            owed.deliver(1, reply(""), LIMITS);
+            aside(&mut owed, "behind");
+            let said: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+            assert_eq!(said, ["before", "a", "between", "again", "", "behind"], "{in_order}");
+            assert!(owed.is_empty() && !owed.has_asides() && owed.held == 0);
+            aside(&mut owed, "alone");
+            assert_eq!(next(&mut owed).as_deref(), Some("alone"));
+            // A later request waits; what is said before its reply is not held up by it.
+            owed.push(id(9), Name::Unknown);
+            aside(&mut owed, "early");
+            assert_eq!(next(&mut owed).as_deref(), Some("early"));
+            assert_eq!(next(&mut owed), None);
+        }
+    }
+
+    #[test]
+    fn what_is_said_unasked_and_not_taken_has_a_limit() {
+        for in_order in [true, false] {
+            let mut owed = asked(in_order, 0);
+            let big = "x".repeat(1001);
+            assert!(owed.push_aside(Slice::from(big.as_str()), LIMITS).is_some(), "one too long");
+            assert_eq!(next(&mut owed).as_deref(), Some("!reply"));
+            let line = "x".repeat(1000);
+            let say = |_| owed.push_aside(Slice::from(line.as_str()), LIMITS);
+            let told = (0..4000).filter_map(say).count();
+            assert!(told > 1000, "{told}");
+            let said: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+            assert_eq!(said.iter().filter(|it| *it == "!reply").count(), 1, "it is said once");
+            assert!(owed.held == 0 && !owed.has_asides());
+        }
     }
 
     #[test]

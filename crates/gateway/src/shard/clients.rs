@@ -117,6 +117,21 @@ impl Shard {
         self.core.doors.leave(session.entry());
     }
 
+    /// Tells all clients of a pool what one of its programs says to all of them.
+    pub(super) fn announce(&mut self) {
+        for (place, frame) in std::mem::take(&mut self.core.announced) {
+            for (index, generation) in self.sessions.ids() {
+                let Some(session) = self.sessions.get_mut(index as usize, generation) else {
+                    continue;
+                };
+                if session.announce(place, &frame, &mut self.core) && !session.set_dirty(true) {
+                    let shard = self.core.others.me();
+                    self.dirty.push(SessionId { shard, index, generation });
+                }
+            }
+        }
+    }
+
     pub(super) fn flush(&mut self, calls: &mut Calls<'_>) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {

@@ -3,14 +3,14 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rusqlite::Connection;
 
 use crate::client::Client;
-use crate::daemon::{Daemon, folder};
+use crate::daemon::{Daemon, PATIENCE, folder};
 use crate::server::{Kind, Server};
 
 mod sticky;
@@ -124,7 +124,9 @@ fn programs_of_every_kind_do_what_their_page_says() {
         ("awk", b"hello\n", b"HELLO\n"),
         ("pipelined", b"abc\n12\n", b"cba\n21\n"),
         ("nul", b"a\nb\0", b"[a\nb]\0"),
+        ("len1", b"ab\n\n", b"AB\n\n"),
         ("len2", b"ab\n\n", b"aabb\n\n"),
+        ("len4", b"\0\0\0\x02ab\0\0\0\0", b"\0\0\0\x02AB\0\0\0\0"),
         ("netstring", b"3:abc,0:,", b"3:cba,0:,"),
         (
             "web",
@@ -133,10 +135,11 @@ fn programs_of_every_kind_do_what_their_page_says() {
               Content-Type: text/plain; charset=utf-8\r\nContent-Length: 6\r\n\r\nhello\n\
               HTTP/1.1 405 Method Not Allowed\r\nallow: GET, POST\r\nContent-Length: 0\r\n\r\n",
         ),
+        // What it says of the file that was opened, though nobody asked, and the reply behind it.
         (
             "lsp",
-            b"Content-Length: 85\r\n\r\n{\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
-            b"Content-Length: 68\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"contents\":\"line 3, character 7\"}}",
+            b"Content-Length: 102\r\n\r\n{\"method\":\"textDocument/didOpen\",\"params\":{\"textDocument\":{\"uri\":\"file:///a\",\"text\":\"one\\nTODO two\"}}}Content-Length: 85\r\n\r\n{\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
+            b"Content-Length: 210\r\n\r\n{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/publishDiagnostics\",\"params\":{\"uri\":\"file:///a\",\"diagnostics\":[{\"range\":{\"start\":{\"line\":1,\"character\":0},\"end\":{\"line\":1,\"character\":4}},\"message\":\"still to be done\"}]}}Content-Length: 68\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"contents\":\"line 3, character 7\"}}",
         ),
         (
             "jsonrpc",
@@ -168,6 +171,21 @@ fn programs_of_every_kind_do_what_their_page_says() {
         client.send(asked);
         let reply = client.bytes(expected.len());
         assert_eq!(reply.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{name}");
+    }
+}
+
+#[test]
+fn datagrams_are_answered_as_their_page_says() {
+    let folder = folder();
+    let daemon = serve(folder.path(), "programs", "datagrams.toml");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.connect(daemon.address()).unwrap();
+    for (asked, expected) in [("one two", "2"), ("a b c", "3")] {
+        socket.send(asked.as_bytes()).unwrap();
+        let mut reply = [0; 100];
+        let length = socket.recv(&mut reply).unwrap();
+        assert_eq!(&reply[..length], expected.as_bytes());
     }
 }
 

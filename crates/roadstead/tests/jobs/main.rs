@@ -42,6 +42,7 @@ mod rows;
 #[path = "../../../database/tests/support/server.rs"]
 mod server;
 mod servers;
+mod sessions;
 mod shards;
 mod store;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]

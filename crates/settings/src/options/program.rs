@@ -35,7 +35,8 @@ pub(super) const PROGRAM: &[Opt] = &[
         Kind::Text,
         Nothing,
         "With `dispatch = \"session\"`: a request that makes a program forget the connection that \
-         has ended; its reply is discarded. Without it the program is replaced.",
+         has ended; its reply is discarded. Without it the program is replaced, as is one that spoke \
+         unasked where that cannot be told from a reply (every framing but those of JSON-RPC).",
     ),
     program(
         "handshake",
@@ -292,7 +293,8 @@ const DISPATCH: &[Word] = &[
     word(
         "session",
         Choice::Dispatch(Dispatch::Session),
-        "A program serves one connection from its first request to its end.",
+        "A program serves one connection from its first request to its end; what it says unasked, and \
+         what it asks, is for that client.",
     ),
 ];
 

@@ -94,6 +94,12 @@ impl Flights {
         self.queue.iter_mut().filter_map(|place| place.flight.as_mut())
     }
 
+    /// The oldest that is wanted and whose request is this one.
+    pub(super) fn named(&self, is: impl Fn(&Slice) -> bool) -> Option<RequestId> {
+        let flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
+        flights.filter(|flight| is(&flight.body)).map(|flight| flight.id).next()
+    }
+
     /// Ends the one of this id, if all of it has left us: `accepted` bytes have.
     pub(super) fn land(&mut self, id: RequestId, accepted: u64) -> Option<Landed> {
         let number = *self.numbers.as_ref()?.get(&id)?;

@@ -65,7 +65,7 @@ impl Link {
             return self.handle_message(calls, worker, frame, up);
         }
         if self.decoder.framing().is_json()
-            && let Some(said) = self.handle_aside(calls, frame, up)
+            && let Some(said) = self.handle_aside(calls, worker, frame, up)
         {
             return said;
         }
@@ -79,7 +79,7 @@ impl Link {
             .flights
             .oldest()
             .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
-        let Some(flight) = asked else { return Said::Unasked(shown(frame)) };
+        let Some(flight) = asked else { return self.handle_unasked(worker, frame, up) };
         let (id, body) = (flight.id, Slice::copy_of(frame));
         if last {
             self.complete(calls, worker, body, up);
@@ -91,22 +91,28 @@ impl Link {
         Said::Fine
     }
 
-    /// A message of a program whose messages keep their ids, unless it is a reply. What it says
-    /// beside its replies is for the client that it works for, if it works for one only; what it
-    /// asks is answered by us, unless it is a connection's own and works for it.
+    /// A message of a program whose messages keep their ids, unless it is the reply to its oldest
+    /// request. What it says beside its replies is for the client that it works for, if it works for
+    /// one only; what it asks is answered by us. A connection's own says and asks all of that client.
     fn handle_aside(
         &mut self,
         calls: &mut Calls<'_>,
+        worker: WorkerId,
         frame: &[u8],
         up: &mut Vec<Upward>,
     ) -> Option<Said> {
         let mut out = Vec::new();
         match tags::said_in_order(frame, &mut out) {
-            Spoken::Reply => None,
+            Spoken::Reply(id) if self.is_own && self.stream.is_none() => {
+                Some(self.handle_own_reply(calls, worker, &frame[id], frame, up))
+            }
+            Spoken::Reply(_) => None,
             Spoken::Broken(text) => Some(Said::Broken(text)),
-            Spoken::Asked if self.is_own && self.flights.oldest().is_some() => {
-                self.pass_on(frame, up);
-                Some(Said::Fine)
+            Spoken::Asked | Spoken::Aside if self.is_heard => {
+                Some(self.handle_unasked(worker, frame, up))
+            }
+            Spoken::Asked if self.unread(calls) > UNREAD_MAX => {
+                Some(Said::Broken("it asks and does not read the answers"))
             }
             Spoken::Asked => Some(match self.write(calls, &out) {
                 Ok(_) => Said::Fine,
@@ -117,6 +123,44 @@ impl Link {
                 Some(Said::Fine)
             }
         }
+    }
+
+    /// A reply of a connection's own program, whose messages keep the client's ids: it may answer
+    /// them in any order.
+    fn handle_own_reply(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        named: &[u8],
+        frame: &[u8],
+        up: &mut Vec<Upward>,
+    ) -> Said {
+        let accepted = self.accepted(calls);
+        let of = self.flights.named(|body| tags::id_of(body).is_some_and(|id| body[id] == *named));
+        let Some(id) = of.filter(|id| self.flights.land(*id, accepted).is_some()) else {
+            return self.handle_unasked(worker, frame, up);
+        };
+        if self.times.first_byte.is_some() {
+            self.completed = Some(calls.now());
+        }
+        up.push(Upward::Answered { id, outcome: Outcome::Reply(Slice::copy_of(frame)) });
+        up.push(Upward::Released { worker });
+        self.answers += 1;
+        Said::Fine
+    }
+
+    /// Nothing was asked of it. Only the client whose own it is wants to hear that.
+    fn handle_unasked(&self, worker: WorkerId, frame: &[u8], up: &mut Vec<Upward>) -> Said {
+        if !self.is_heard {
+            return Said::Unasked(shown(frame));
+        }
+        up.push(Upward::Said { worker, frame: Slice::copy_of(frame) });
+        Said::Fine
+    }
+
+    /// Whether somebody hears what it says unasked: the client whose own it is, while that is there.
+    pub(in crate::programs) const fn set_heard(&mut self, heard: bool) {
+        self.is_heard = heard && self.is_own;
     }
 
     /// What it says beside its replies goes to the client that it works for. While it works for
@@ -159,6 +203,10 @@ impl Link {
             }
             Message::About(id) => {
                 up.push(Upward::Part { id, part: Slice::from(&out[..]) });
+                Said::Fine
+            }
+            Message::All => {
+                up.push(Upward::Announced { frame: Slice::from(&out[..]) });
                 Said::Fine
             }
             Message::Nobody => {

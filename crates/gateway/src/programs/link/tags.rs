@@ -8,6 +8,7 @@
 //! what the program said then.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use exchange::{RequestId, Slice};
 use wire::Framing;
@@ -35,7 +36,9 @@ pub(super) enum Message {
     Reply(RequestId),
     /// What was written concerns this request, and its reply is still to come.
     About(RequestId),
-    /// It concerns nobody in particular.
+    /// What was written concerns all clients alike.
+    All,
+    /// It concerns one client, and nothing in it says which.
     Nobody,
     /// The program asks something; what was written is the answer to it.
     Asked,
@@ -87,7 +90,7 @@ pub(super) fn said_in_order(frame: &[u8], out: &mut Vec<u8>) -> Spoken {
         Err(fault) => return Spoken::Broken(fault.text()),
     };
     match (message.kind(), &message.id) {
-        (Kind::Response, _) => Spoken::Reply,
+        (Kind::Response, id) => Spoken::Reply(id.clone().unwrap_or_default()),
         (Kind::Notification, _) | (Kind::Request, None) => Spoken::Aside,
         (Kind::Request, Some(place)) => {
             answer(&message, frame, &frame[place.clone()], out);
@@ -97,16 +100,21 @@ pub(super) fn said_in_order(frame: &[u8], out: &mut Vec<u8>) -> Spoken {
 }
 
 /// What a program says whose replies come in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Spoken {
-    /// The reply to its oldest request.
-    Reply,
+    /// A reply, and where its id stands; nowhere in one to what could not be read at all.
+    Reply(Range<usize>),
     /// Something beside it, to which nothing is answered.
     Aside,
     /// It asks something; what was written is the answer to it.
     Asked,
     /// No message.
     Broken(&'static str),
+}
+
+/// Where the id of a message stands.
+pub(super) fn id_of(frame: &[u8]) -> Option<Range<usize>> {
+    scan(frame).ok()?.id
 }
 
 /// Answers a request of a program.
@@ -244,6 +252,10 @@ impl Tags {
             // An error to something that the program could not read at all.
             (Kind::Response, None) => Message::Nobody,
             (Kind::Notification, _) | (Kind::Request, None) => {
+                if FOR_ALL.iter().any(|method| message.is_method(frame, method)) {
+                    splice(frame, &[], out);
+                    return Message::All;
+                }
                 let Some(place) = message.reports(frame) else { return Message::Nobody };
                 let named = Tag::parse(&frame[place.clone()]).and_then(|tag| self.named.get(&tag));
                 let Some(named) = named.filter(|named| named.tokens.is_none()) else {
@@ -258,7 +270,7 @@ impl Tags {
     fn response(
         &mut self,
         frame: &[u8],
-        place: &std::ops::Range<usize>,
+        place: &Range<usize>,
         message: &jsonrpc::Message,
         out: &mut Vec<u8>,
     ) -> Message {
@@ -319,6 +331,16 @@ impl Tags {
         }
     }
 }
+
+/// What MCP has a server say that is as true for one client as for another: what it offers is not
+/// what it was. Its other notifications belong to a client (a resource that one subscribed to, the
+/// log at the level that one asked for), and so do all of LSP (the diagnostics of a file that one
+/// has open): only a program of its own can say those.
+const FOR_ALL: [&str; 3] = [
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+];
 
 /// The revision of MCP that our greeting speaks.
 const MCP_VERSION: &str = "2025-06-18";
@@ -395,6 +417,21 @@ mod tests {
         );
         assert_eq!(back(&mut tags, r#"{"id":0,"result":1}"#).0, Message::Reply(id(1)));
         assert_eq!(back(&mut tags, said).0, Message::Nobody, "its request has ended");
+    }
+
+    #[test]
+    fn what_is_true_for_one_client_as_for_another_is_for_all() {
+        let mut tags = Tags::new(Framing::JsonRpc);
+        for method in FOR_ALL {
+            let said = format!("{{\"jsonrpc\":\"2.0\",\n\"method\":\"{method}\"}}");
+            assert_eq!(back(&mut tags, &said), (Message::All, said.replace('\n', " ")));
+        }
+        for method in ["notifications/resources/updated", "notifications/message"] {
+            let said = format!("{{\"method\":\"{method}\"}}");
+            assert_eq!(back(&mut tags, &said).0, Message::Nobody);
+        }
+        let asked = format!("{{\"id\":1,\"method\":\"{}\"}}", FOR_ALL[0]);
+        assert_eq!(back(&mut tags, &asked).0, Message::Asked, "a request is none");
     }
 
     #[test]

@@ -1,17 +1,31 @@
-//! What is said of a request that a program has: its client does not take its parts, takes them
-//! again, or wants no reply any more.
+//! What is said of a program and of the requests that it has: a client does not take what it says,
+//! takes it again, or wants no reply any more.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use event::Calls;
 use exchange::{RequestId, WorkerId};
 
-use super::super::{ANSWER, GAP};
+use super::super::{ANSWER, FIRST, GAP, SLOW, STALL};
 use super::{Link, UNREAD_MAX};
 use crate::upward::Upward;
 
 /// Cancelled requests of one program whose replies may still come.
 const CANCELLED_MAX: usize = 1024;
+
+/// Why a program's output is not read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    since: Instant,
+    by: Holders,
+}
+
+/// Who does not take what it says: the client of this request, or the one whose own it is, or both.
+#[derive(Clone, Copy, Debug, Default)]
+struct Holders {
+    request: Option<RequestId>,
+    owner: bool,
+}
 
 impl Link {
     /// Nobody wants this reply any more. With tags, the program is told and the slot is free;
@@ -48,29 +62,72 @@ impl Link {
     }
 
     /// Its output is not read for now, because the client of this request does not take its parts.
-    /// Only one that serves nobody else may wait. Its silence is ours then, and ends nothing.
+    /// Only one that serves nobody else may wait.
     pub(in super::super) fn hold(&mut self, calls: &mut Calls<'_>, id: RequestId) {
-        if let (Some(output), None) = (self.output, self.held) {
-            self.held = Some((id, calls.now()));
-            calls.pause(output);
-            calls.deadline(output, ANSWER, None);
-            if self.has_gap() {
-                calls.deadline(output, GAP, None);
-            }
+        if self.output.is_some() {
+            self.held(calls).by.request.get_or_insert(id);
         }
     }
 
-    /// Its output is read again, if it was not because of this request.
+    /// The same, because the client whose own it is takes nothing of it, whether it asked or not.
+    pub(in super::super) fn hush(&mut self, calls: &mut Calls<'_>) {
+        if self.output.is_some() {
+            self.held(calls).by.owner = true;
+        }
+    }
+
+    /// Its output is not read from now on, and its silence is ours: it ends nothing, nor does it
+    /// that a program reads nothing which cannot write.
+    fn held(&mut self, calls: &mut Calls<'_>) -> &mut Held {
+        if let (Some(output), None) = (self.output, &self.held) {
+            calls.pause(output);
+            for name in [ANSWER, FIRST, SLOW] {
+                calls.deadline(output, name, None);
+            }
+            if self.has_gap() {
+                calls.deadline(output, GAP, None);
+            }
+            if let Some(input) = self.input {
+                calls.deadline(input, STALL, None);
+            }
+        }
+        let since = calls.now();
+        self.held.get_or_insert(Held { since, by: Holders::default() })
+    }
+
+    /// Its output is read again, if it was not because of this request alone.
     pub(in super::super) fn go_on(
         &mut self,
         calls: &mut Calls<'_>,
         id: RequestId,
         deadline: Duration,
     ) {
-        let Some((_, since)) = self.held.take_if(|(held, _)| *held == id) else { return };
+        if let Some(held) = self.held.as_mut().filter(|held| held.by.request == Some(id)) {
+            held.by.request = None;
+            self.let_go(calls, deadline);
+        }
+    }
+
+    /// The client whose own it is takes what it says again.
+    pub(in super::super) fn unhush(&mut self, calls: &mut Calls<'_>, deadline: Duration) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.by.owner) {
+            held.by.owner = false;
+            self.let_go(calls, deadline);
+        }
+    }
+
+    fn let_go(&mut self, calls: &mut Calls<'_>, deadline: Duration) {
+        let free = |held: &mut Held| held.by.request.is_none() && !held.by.owner;
+        let Some(Held { since, .. }) = self.held.take_if(free) else { return };
         let now = calls.now();
         for flight in self.flights.iter_mut() {
             flight.dispatched = (flight.dispatched + now.duration_since(since)).min(now);
+        }
+        if let (Some(input), Some(limit)) = (self.input, self.times.write_stall)
+            && calls.queued(input) > 0
+        {
+            self.stalled_at = self.accepted(calls);
+            calls.deadline_in(input, STALL, limit);
         }
         if let Some(output) = self.output {
             calls.resume(output);

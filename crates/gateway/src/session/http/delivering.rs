@@ -58,6 +58,8 @@ impl Dialogue {
                 }
             }
             Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, core),
+            // Of frames only.
+            Delivery::Aside(_) => {}
         }
     }
 

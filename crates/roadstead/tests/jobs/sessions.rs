@@ -1,0 +1,297 @@
+//! Programs that speak without being asked. What one says that is a connection's own
+//! (`dispatch = "session"`) is for its client, and nothing of it for the next; what one says that
+//! clients share is for all of them, or for nobody.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::daemon::{folder, read_log, until};
+use crate::framings::{parse, serve};
+
+/// A language server in little: what it publishes belongs to a notification, and it asks its client
+/// while that waits for nothing.
+const EDITOR: &str = r#"
+import json, sys
+read, write = sys.stdin.buffer, sys.stdout.buffer
+def say(message):
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    write.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    write.flush()
+while True:
+    length = 0
+    while (line := read.readline().strip()):
+        length = int(line.split(b":")[1])
+    if not length: break
+    message = json.loads(read.read(length))
+    method, params = message.get("method"), message.get("params")
+    if method == "textDocument/didOpen":
+        say({"method": "textDocument/publishDiagnostics", "params": params})
+        say({"id": "c1", "method": "workspace/configuration", "params": params})
+    elif method is None:
+        say({"method": "told", "params": message["result"]})
+    elif "id" in message:
+        say({"id": message["id"], "result": params})
+"#;
+
+fn say(client: &mut Client, message: &Value) {
+    let body = message.to_string();
+    client.send(format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+}
+
+fn hear(client: &mut Client) -> Value {
+    let head = client.line();
+    let length = head.strip_prefix("Content-Length: ").unwrap_or_else(|| panic!("{head:?}"));
+    let length = length.trim().parse().unwrap();
+    assert_eq!(client.line().trim(), "");
+    serde_json::from_slice(&client.bytes(length)).unwrap()
+}
+
+/// An editor opens a file, hears of it, and answers what it is asked; nothing else is under way.
+fn opens(client: &mut Client, file: &str) {
+    say(client, &json!({"method": "textDocument/didOpen", "params": file}));
+    let told = hear(client);
+    assert_eq!(told["method"], "textDocument/publishDiagnostics", "{told}");
+    assert_eq!(told["params"], file);
+    let asked = hear(client);
+    assert_eq!((&asked["id"], &asked["method"]), (&json!("c1"), &json!("workspace/configuration")));
+    say(client, &json!({"id": "c1", "result": [file]}));
+    assert_eq!(hear(client)["params"], json!([file]), "its answer goes back");
+}
+
+#[test]
+fn what_a_language_server_says_unasked_reaches_its_editor_and_nobody_else() {
+    for shards in [1, 2] {
+        let folder = folder();
+        let pool = format!(
+            "framing = \"content-length\"\ndispatch = \"session\"\nworkers = 4\n\
+             [daemon]\nshards = {shards}\n"
+        );
+        let daemon = serve(folder.path(), "content-length", &["python3", "-c", EDITOR], &pool);
+        let mut editors: Vec<_> = (0..4).map(|_| daemon.connect()).collect();
+        for round in 0..3 {
+            for (place, editor) in editors.iter_mut().enumerate() {
+                opens(editor, &format!("{place}/{round}"));
+            }
+        }
+        for (place, editor) in editors.iter_mut().enumerate() {
+            say(editor, &json!({"id": 7, "method": "where", "params": place}));
+            let reply = hear(editor);
+            assert_eq!((&reply["id"], &reply["result"]), (&json!(7), &json!(place)));
+        }
+        assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+        assert!(daemon.stop().success());
+    }
+}
+
+/// Answers the last of three requests first, and ends before it has answered the first.
+const BACKWARDS: &str = r#"
+import json, sys
+asked = [json.loads(sys.stdin.readline())["id"] for _ in range(3)]
+for id in asked[:0:-1]:
+    print(json.dumps({"id": id, "result": id}), flush=True)
+"#;
+
+#[test]
+fn a_connections_own_program_may_answer_in_any_order() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", BACKWARDS], pool);
+    // The second waits until the first has had its program, and all that it asks meanwhile is then
+    // sent at once.
+    let mut clients: Vec<_> = (0..2).map(|_| daemon.connect()).collect();
+    for client in &mut clients {
+        for id in ["a", "b", "c"] {
+            client.send(format!("{{\"id\":\"{id}\",\"method\":\"m\"}}\n"));
+        }
+    }
+    for client in &mut clients {
+        let said: Vec<_> = (0..3).map(|_| parse(&client.line())).collect();
+        assert_eq!((&said[0]["result"], &said[1]["result"]), (&json!("c"), &json!("b")));
+        assert_eq!(said[2]["id"], "a", "the one that it owed: {}", said[2]);
+        assert!(said[2]["error"]["message"].as_str().unwrap().contains("died"), "{}", said[2]);
+    }
+}
+
+/// Four lines for one, the last of them when it is told to by a signal.
+const CHATTY: &str = r#"
+$| = 1; my $last; $SIG{USR1} = sub { print "late $last\n" };
+while (1) {
+    my $line = <STDIN>;
+    if (!defined $line) { next if $!{EINTR}; last }
+    chomp($last = $line); print "$$ $last\n"; print "and $_ $last\n" for 1 .. 3;
+}
+"#;
+
+#[test]
+fn what_a_program_of_lines_says_unasked_is_its_clients_and_not_the_next_ones() {
+    let folder = folder();
+    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "lines", &["perl", "-e", CHATTY], pool);
+    let mut pids = Vec::new();
+    for client in ["one", "two"] {
+        let mut own = daemon.connect();
+        for word in ["a", "b"] {
+            let word = format!("{client}-{word}");
+            let reply = own.ask(&word);
+            let (pid, said) = reply.split_once(' ').unwrap();
+            pids.push(pid.parse::<i32>().unwrap());
+            assert_eq!(said, word);
+            for number in 1..4 {
+                assert_eq!(own.line(), format!("and {number} {word}"));
+            }
+        }
+        // And long after its reply, when nobody waits for anything.
+        kill_process(Pid::from_raw(*pids.last().unwrap()).unwrap(), Signal::USR1).unwrap();
+        assert_eq!(own.line(), format!("late {client}-b"));
+    }
+    assert!(pids[0] == pids[1] && pids[2] == pids[3], "{pids:?}");
+    // Its answer to the order to forget could not be told from its other words.
+    assert_ne!(pids[1], pids[2], "one that speaks unasked is replaced after its client");
+    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0, "as one that is used up");
+}
+
+#[test]
+fn a_connections_program_is_not_trusted_when_it_speaks_after_its_client_has_gone() {
+    let folder = folder();
+    let program = "$| = 1; $SIG{USR1} = sub { print \"late\\n\" }; \
+                   while (1) { my $l = <STDIN>; if (!defined $l) { next if $!{EINTR}; last } print \"$$\\n\" }";
+    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "lines", &["perl", "-e", program], pool);
+    let mut client = daemon.connect();
+    let pid: i32 = client.ask("a").parse().unwrap();
+    drop(client);
+    until("it has forgotten", || daemon.status()["pools"][0]["workers"][0]["served"] == 2);
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::USR1).unwrap();
+    until("it is ended", || read_log(folder.path()).contains("spoke though nothing was asked"));
+    let other: i32 = daemon.connect().ask("b").parse().unwrap();
+    assert_ne!(other, pid);
+    assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 1);
+}
+
+#[test]
+fn what_raw_bytes_a_program_writes_after_a_silence_still_reach_its_client() {
+    let folder = folder();
+    // The second half comes long after the silence that ends a reply.
+    let program = "$| = 1; while (sysread(STDIN, my $in, 100)) { print \"got $in\"; \
+                   select(undef, undef, undef, 0.3); print ', really' }";
+    let pool = "framing = \"raw\"\nstream = { gap = \"20ms\" }\ndispatch = \"session\"\n";
+    let daemon = serve(folder.path(), "raw", &["perl", "-e", program], pool);
+    let mut client = daemon.connect();
+    client.send("one");
+    assert_eq!(client.bytes(15), b"got one, really");
+    client.send("two");
+    assert_eq!(client.bytes(15), b"got two, really");
+    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+}
+
+/// The most that a process ever had in memory, in bytes.
+fn resident_max(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn a_program_that_says_more_than_its_client_takes_waits_for_it() {
+    for shards in [1, 2] {
+        let folder = folder();
+        let program =
+            "$| = 1; while (<STDIN>) { print \"go\\n\"; print 'x' x 99999, \"\\n\" for 1 .. 700 }";
+        let pool = format!(
+            "dispatch = \"session\"\nworkers = 2\nwrite_stall = \"2s\"\n[daemon]\nshards = {shards}\n"
+        );
+        let daemon = serve(folder.path(), "lines", &["perl", "-e", program], &pool);
+        // On two shards one of them is likely to be let in by the other shard.
+        let mut clients: Vec<_> = (0..2).map(|_| daemon.connect()).collect();
+        for client in &mut clients {
+            assert_eq!(client.ask("a"), "go");
+        }
+        let begun = Instant::now();
+        until("nobody reads for a while", || begun.elapsed() > Duration::from_millis(500));
+        for client in &mut clients {
+            (0..700).for_each(|_| assert_eq!(client.line().len(), 99_999));
+        }
+        let most = resident_max(daemon.pid());
+        assert!(most < 64 << 20, "{most} bytes, of 140 MB");
+        assert_eq!(daemon.metric("roadstead_replies_undelivered_total", &[]), 0);
+        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+    }
+}
+
+#[test]
+fn a_program_that_cannot_write_is_not_killed_for_reading_nothing() {
+    let folder = folder();
+    let listener = "len4\"\nframe_max = \"32MiB";
+    let pool = "framing = \"raw\"\nstream = { gap = \"100ms\" }\nwrite_stall = \"1s\"\n";
+    let daemon = serve(folder.path(), listener, &["cat"], pool);
+    let mut client = daemon.connect();
+    let body = vec![b'x'; 24 << 20];
+    client.send([&u32::try_from(body.len()).unwrap().to_be_bytes()[..], &body].concat());
+    let begun = Instant::now();
+    until("longer than `write_stall` passes", || begun.elapsed() > Duration::from_millis(2500));
+    let mut received = 0;
+    while received < body.len() {
+        let head: [u8; 4] = client.bytes(4).try_into().unwrap();
+        let part = client.bytes(u32::from_be_bytes(head) as usize);
+        assert!(
+            part.iter().all(|byte| *byte == b'x'),
+            "{}",
+            part[..part.len().min(100)].escape_ascii()
+        );
+        received += part.len();
+    }
+    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+}
+
+/// Says that its tools are others, and something that concerns one client only, before it answers.
+const CHANGES: &str = r#"
+import json, sys
+def say(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "change":
+        say({"method": "notifications/tools/list_changed"})
+        say({"method": "notifications/message", "params": {"level": "info", "data": "for whom?"}})
+    say({"id": asked["id"], "result": asked["method"]})
+"#;
+
+#[test]
+fn what_a_shared_program_offers_anew_all_its_clients_hear_and_nobody_what_is_one_clients() {
+    for shards in [1, 2] {
+        let folder = folder();
+        let pool = format!(
+            "framing = \"jsonrpc\"\ndispatch = \"tagged\"\nworkers = 1\n[daemon]\nshards = {shards}\n"
+        );
+        let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", CHANGES], &pool);
+        let mut clients: Vec<_> = (0..5).map(|_| daemon.connect()).collect();
+        let (quiet, asking) = clients.split_first_mut().unwrap();
+        let ask = |client: &mut Client, method: &str| {
+            client.send(format!("{{\"id\":1,\"method\":\"{method}\"}}\n"));
+        };
+        for client in asking.iter_mut() {
+            ask(client, "hello");
+            assert_eq!(parse(&client.line())["result"], "hello");
+        }
+        for round in 1..4 {
+            ask(&mut asking[0], "change");
+            for (place, client) in asking.iter_mut().enumerate() {
+                let mut heard = vec![parse(&client.line())];
+                if place == 0 {
+                    heard.push(parse(&client.line()));
+                    heard.sort_by_key(|it| it["id"].is_number());
+                    assert_eq!(heard[1]["result"], "change");
+                }
+                assert_eq!(heard[0]["method"], "notifications/tools/list_changed");
+            }
+            assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), round);
+        }
+        // One that had asked nothing yet hears its reply first.
+        ask(quiet, "hello");
+        assert_eq!(parse(&quiet.line())["result"], "hello");
+    }
+}
