@@ -62,7 +62,7 @@ pub use drain::DrainResult;
 pub use exchange::{Outcome, Verdict};
 pub use exchanges::moves_made;
 pub use fleet::Fleet;
-pub use logbook::{LogBatch, LogSink};
+pub use logbook::{LogBatch, LogSink, LogSource};
 pub use mail::{HandlerReport, Mail};
 pub use names::Lookup;
 pub use outside::{Runner, Threads};

@@ -3,12 +3,11 @@
 //!
 //! What a front knows of a request that the log wants and nobody else, it leaves in a [`Trail`]. A
 //! request without one has no line, so a daemon without an access log does nothing here. Lines go
-//! to a thread that writes them, in batches over a channel with room for so many; when it is
-//! full they are dropped, counted, and the log itself says how many were.
+//! to a thread that writes them, over a buffer with room for so many bytes; when it is full they
+//! are dropped, counted, and the log itself says how many were. What a line needs is kept for the next
+//! one: in the steady state none allocates.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Instant;
 
 use exchange::Outcome;
@@ -17,40 +16,22 @@ use wire::http1::RequestHead;
 
 use crate::plan::{FrontPlan, ListenerPlan};
 
+mod digits;
 mod line;
+mod sink;
 
+use digits::Dated;
 pub(crate) use line::Line;
 use line::status_of;
+pub use sink::{LogBatch, LogSink, LogSource};
 
 /// Lines that are sent together hold so many bytes, or a little more.
 const BATCH_BYTES: usize = 64 << 10;
 /// Bytes of a request line, or of one field, that are kept; what is longer is cut.
 const KEPT_MAX: usize = 2048;
-
-/// Lines for the thread that writes them.
-#[derive(Debug, Default)]
-pub struct LogBatch {
-    /// Whole lines, each with its end.
-    pub bytes: Vec<u8>,
-    /// How many they are.
-    pub lines: u64,
-}
-
-/// Where a shard sends its lines.
-#[derive(Clone, Debug)]
-pub struct LogSink {
-    sender: SyncSender<LogBatch>,
-    lost: Arc<AtomicU64>,
-}
-
-impl LogSink {
-    /// A sink whose lines go to `sender`, and where whoever writes them counts in `lost` those that
-    /// could not be written.
-    #[must_use]
-    pub const fn new(sender: SyncSender<LogBatch>, lost: Arc<AtomicU64>) -> Self {
-        Self { sender, lost }
-    }
-}
+/// Places for requests that are kept between two of them, and the bytes that such a place keeps.
+const SPARES_MAX: usize = 64;
+const SPARE_BYTES: usize = 1024;
 
 /// What is kept of a request for its line.
 #[derive(Debug, Default)]
@@ -68,9 +49,34 @@ pub(crate) struct Trail {
     pub(crate) retries: u32,
     /// When the connection was made that its worker had no other for.
     pub(crate) connected: Option<Instant>,
+    /// What the worker that had it last is called.
+    pub(crate) worker: String,
 }
 
 impl Trail {
+    /// Forgets its request, and memory beyond what most of them need.
+    fn clear(&mut self) {
+        let Self {
+            listener,
+            text,
+            ends,
+            status,
+            replied,
+            bytes_in,
+            bytes_out,
+            retries,
+            connected,
+            worker,
+        } = self;
+        (*listener, *connected) = (None, None);
+        (*status, *replied, *bytes_in, *bytes_out, *retries) = (0, 0, 0, 0, 0);
+        text.clear();
+        text.shrink_to(SPARE_BYTES);
+        ends.clear();
+        worker.clear();
+        worker.shrink_to(SPARE_BYTES);
+    }
+
     /// What the outcome adds: its bytes, and the status where no server gave one.
     pub(crate) fn end(&mut self, outcome: &Outcome) {
         if let Outcome::Reply(body) | Outcome::Sorry(_, body) = outcome {
@@ -127,6 +133,10 @@ struct Open {
     sink: LogSink,
     /// Of the request that is submitted or refused next.
     pending: Option<Box<Trail>>,
+    /// Places for those that come.
+    #[expect(clippy::vec_box, reason = "the boxes move between here and the exchanges")]
+    spares: Vec<Box<Trail>>,
+    dated: Dated,
     batch: LogBatch,
     dropped: u64,
     /// Those of them that the log does not tell of yet.
@@ -139,6 +149,8 @@ impl Logbook {
             plan,
             sink,
             pending: None,
+            spares: Vec::new(),
+            dated: Dated::default(),
             batch: LogBatch::default(),
             dropped: 0,
             unsaid: 0,
@@ -149,8 +161,9 @@ impl Logbook {
     /// A request of this listener is submitted or refused next. Its trail, if it is to have one.
     pub(crate) fn begin(&mut self, listener: &Arc<ListenerPlan>) -> Option<&mut Trail> {
         let open = self.0.as_mut().filter(|_| listener.is_logged)?;
-        let trail = Trail { listener: Some(Arc::clone(listener)), ..Trail::default() };
-        Some(open.pending.insert(Box::new(trail)))
+        let mut trail = open.spares.pop().unwrap_or_default();
+        trail.listener = Some(Arc::clone(listener));
+        Some(open.pending.insert(trail))
     }
 
     /// As [`Self::begin`], for one with a head.
@@ -182,10 +195,18 @@ impl Logbook {
     /// Writes a line.
     pub(crate) fn write(&mut self, line: &Line<'_>) {
         let Some(open) = &mut self.0 else { return };
-        line.write(&open.plan, &mut open.batch.bytes);
+        line.write(&open.plan, &mut open.dated, &mut open.batch.bytes);
         open.batch.lines += 1;
         if open.batch.bytes.len() >= BATCH_BYTES {
             open.send();
+        }
+    }
+
+    /// The line of a trail is written: its place is free for another.
+    pub(crate) fn recycle(&mut self, mut trail: Box<Trail>) {
+        if let Some(open) = self.0.as_mut().filter(|open| open.spares.len() < SPARES_MAX) {
+            trail.clear();
+            open.spares.push(trail);
         }
     }
 
@@ -199,25 +220,23 @@ impl Logbook {
     /// Lines that were dropped or could not be written.
     pub(crate) fn lost(&self) -> u64 {
         let open = self.0.as_ref();
-        open.map_or(0, |open| open.dropped + open.sink.lost.load(Ordering::Relaxed))
+        open.map_or(0, |open| open.dropped + open.sink.lost())
     }
 }
 
 impl Open {
     fn send(&mut self) {
-        let mut batch = std::mem::take(&mut self.batch);
-        let room = batch.bytes.len();
         if self.unsaid > 0 {
-            line::write_dropped(&self.plan.format, self.unsaid, &mut batch.bytes);
+            line::write_dropped(&self.plan.format, self.unsaid, &mut self.batch.bytes);
         }
-        match self.sink.sender.try_send(batch) {
-            Ok(()) => self.unsaid = 0,
-            Err(TrySendError::Full(lost) | TrySendError::Disconnected(lost)) => {
-                self.dropped += lost.lines;
-                self.unsaid += lost.lines;
-            }
+        if self.sink.add(&self.batch) {
+            self.unsaid = 0;
+        } else {
+            self.dropped += self.batch.lines;
+            self.unsaid += self.batch.lines;
         }
-        self.batch.bytes.reserve(room);
+        self.batch.bytes.clear();
+        self.batch.lines = 0;
     }
 }
 

@@ -183,14 +183,18 @@ impl Workers {
     /// Writes what a worker of the pool `pool` is called.
     pub(crate) fn write_name(&self, pool: &str, worker: WorkerId, out: &mut String) {
         use std::fmt::Write;
-        let written = match self {
-            Self::Servers(servers) => write!(out, "{pool}/{}", servers.shown(worker)),
-            Self::Programs(_) | Self::Hosted(_) | Self::Handlers(_) => {
-                write!(out, "{pool}/{}", worker.index())
+        if matches!(self, Self::Elsewhere) {
+            return;
+        }
+        out.push_str(pool);
+        out.push('/');
+        match self {
+            Self::Servers(servers) => out.push_str(servers.shown(worker)),
+            _ => {
+                let written = write!(out, "{}", worker.index());
+                debug_assert!(written.is_ok(), "memory takes all");
             }
-            Self::Elsewhere => Ok(()),
-        };
-        debug_assert!(written.is_ok(), "memory takes all");
+        }
     }
 
     pub(crate) fn start(

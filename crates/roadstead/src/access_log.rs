@@ -4,16 +4,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gateway::{LogBatch, LogSink};
+use gateway::{LogBatch, LogSink, LogSource};
 use settings::LogTarget;
 
-/// Batches that wait to be written; each holds what a shard wrote in a turn, 64 KiB or a little more.
-const BATCHES_MAX: usize = 64;
+/// Bytes of lines that wait to be written.
+const BYTES_MAX: usize = 4 << 20;
 /// How long the end of the daemon waits for lines to be written.
 const END_MAX: Duration = Duration::from_secs(2);
 
@@ -63,7 +63,7 @@ fn open_file(path: &Path) -> io::Result<File> {
 pub(crate) struct AccessLog {
     reopen: Arc<AtomicBool>,
     /// Keeps the thread, until the end.
-    sender: Arc<Mutex<Option<SyncSender<LogBatch>>>>,
+    sink: Arc<Mutex<Option<LogSink>>>,
     ended: Arc<Mutex<Receiver<()>>>,
 }
 
@@ -74,20 +74,18 @@ impl AccessLog {
     /// When the file cannot be opened, or no thread can be started.
     pub(crate) fn start(to: &LogTarget) -> io::Result<(Self, LogSink)> {
         let mut target = Target::open(to)?;
-        let (sender, batches) = sync_channel(BATCHES_MAX);
+        let (sink, mut source) = LogSink::new(BYTES_MAX);
         let (end, ended) = sync_channel(1);
-        let lost = Arc::new(AtomicU64::new(0));
-        let sink = LogSink::new(sender.clone(), Arc::clone(&lost));
         let reopen = Arc::new(AtomicBool::new(false));
         let wanted = Arc::clone(&reopen);
         std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
-            write_all(&mut target, &batches, &wanted, &lost);
+            write_all(&mut target, &mut source, &wanted);
             // Nobody may wait for it any more.
             let _ = end.send(());
         })?;
         let log = Self {
             reopen,
-            sender: Arc::new(Mutex::new(Some(sender))),
+            sink: Arc::new(Mutex::new(Some(sink.clone()))),
             ended: Arc::new(Mutex::new(ended)),
         };
         Ok((log, sink))
@@ -96,15 +94,14 @@ impl AccessLog {
     /// The file was moved: lines from now on go to one of its name.
     pub(crate) fn reopen(&self) {
         self.reopen.store(true, Ordering::Relaxed);
-        if let Some(sender) = &*self.sender.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Where it is full, the thread is about to look.
-            let _ = sender.try_send(LogBatch::default());
+        if let Some(sink) = &*self.sink.lock().unwrap_or_else(PoisonError::into_inner) {
+            sink.rouse();
         }
     }
 
     /// Waits, though not for ever, until all lines are written. Shards are gone by then.
     pub(crate) fn finish(&self) {
-        self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner).take();
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.recv_timeout(END_MAX).is_err() {
             tracing::error!("the access log takes no lines; some are lost");
@@ -112,31 +109,26 @@ impl AccessLog {
     }
 }
 
-fn write_all(
-    target: &mut Target,
-    batches: &Receiver<LogBatch>,
-    reopen: &AtomicBool,
-    lost: &AtomicU64,
-) {
-    let mut torn = false;
-    for LogBatch { bytes, lines } in batches {
+fn write_all(target: &mut Target, source: &mut LogSource, reopen: &AtomicBool) {
+    let (mut batch, mut torn) = (LogBatch::default(), false);
+    while source.next(&mut batch) {
         if reopen.swap(false, Ordering::Relaxed) {
             target.reopen();
             torn = false;
         }
-        if bytes.is_empty() {
+        if batch.bytes.is_empty() {
             continue;
         }
         // What was written in part must not run into the next line.
         let begun = if torn { target.write(b"\n") } else { Ok(()) };
-        match begun.and_then(|()| target.write(&bytes)) {
+        match begun.and_then(|()| target.write(&batch.bytes)) {
             Ok(()) => torn = false,
             Err(error) => {
                 if !torn {
                     tracing::error!("the access log cannot be written: {error}");
                 }
                 torn = true;
-                lost.fetch_add(lines, Ordering::Relaxed);
+                source.lose(batch.lines);
             }
         }
     }
@@ -151,15 +143,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut target = Target::open(&LogTarget::File(path.clone())).unwrap();
-        let (sender, batches) = sync_channel(9);
-        let (reopen, lost) = (AtomicBool::new(false), AtomicU64::new(0));
-        let send =
-            move |text: &str| sender.send(LogBatch { bytes: text.into(), lines: 1 }).unwrap();
+        let (sink, mut source) = LogSink::new(100);
+        let reopen = AtomicBool::new(false);
+        let send = move |text: &str| {
+            assert!(sink.add(&LogBatch { bytes: text.into(), lines: 1 }));
+        };
         send("a\n");
         let old = folder.path().join("log.1");
         std::thread::scope(|scope| {
-            let (target, wanted, lost) = (&mut target, &reopen, &lost);
-            scope.spawn(move || write_all(target, &batches, wanted, lost));
+            let (target, source, wanted) = (&mut target, &mut source, &reopen);
+            scope.spawn(move || write_all(target, source, wanted));
             let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
             while read(&path) != "a\n" {
                 std::thread::yield_now();
@@ -173,20 +166,17 @@ mod tests {
             assert_eq!(read(&old), "a\n");
             drop(send);
         });
-        assert_eq!(lost.into_inner(), 0);
+        assert_eq!(source.lost(), 0);
     }
 
     #[test]
     fn lines_that_a_full_disk_refuses_are_counted() {
         let full = LogTarget::File("/dev/full".into());
         let mut target = Target::open(&full).unwrap();
-        let (sender, batches) = sync_channel(9);
-        for lines in [2, 3] {
-            sender.send(LogBatch { bytes: b"a\n".to_vec(), lines }).unwrap();
-        }
-        drop(sender);
-        let lost = AtomicU64::new(0);
-        write_all(&mut target, &batches, &AtomicBool::new(false), &lost);
-        assert_eq!(lost.into_inner(), 5);
+        let (sink, mut source) = LogSink::new(100);
+        assert!(sink.add(&LogBatch { bytes: b"a\n".to_vec(), lines: 5 }));
+        drop(sink);
+        write_all(&mut target, &mut source, &AtomicBool::new(false));
+        assert_eq!(source.lost(), 5);
     }
 }

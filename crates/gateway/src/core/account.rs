@@ -34,9 +34,8 @@ impl Books<'_> {
     fn log(self, id: RequestId, exchange: &Exchange, mut trail: Box<Trail>, outcome: &Outcome) {
         trail.end(outcome);
         let served = &self.pools[exchange.pool];
-        let mut worker = String::new();
         if let State::Working(id) = exchange.state {
-            served.workers.write_name(&served.name, id, &mut worker);
+            served.workers.write_name(&served.name, id, &mut trail.worker);
         }
         let mut stamps = exchange.stamps;
         stamps.done.get_or_insert(self.now);
@@ -45,11 +44,12 @@ impl Books<'_> {
             at_us: exchange.at_us,
             peer: exchange.peer,
             pool: &served.name,
-            worker: &worker,
+            worker: &trail.worker,
             stamps,
             end: outcome.end(),
             trail: &trail,
         });
+        self.logbook.recycle(trail);
     }
 }
 
@@ -80,6 +80,7 @@ impl Core {
                 end: outcome.end(),
                 trail: &trail,
             });
+            self.logbook.recycle(trail);
         }
     }
 

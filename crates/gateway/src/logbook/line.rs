@@ -4,12 +4,13 @@
 //! its values can be taken for another. JSON has its own escapes; elsewhere everything but visible
 //! ASCII, and `"` and `\`, is written as `\xHH`.
 
-use std::io::Write;
+use std::time::Instant;
 
 use exchange::{Cause, End, Outcome, Peer, RequestId, Stamps, Verdict};
 use settings::{AccessLog, LogFormat, LogPiece, LogValue};
 
 use super::Trail;
+use super::digits::{self, Dated, put};
 
 /// A request that has ended.
 #[derive(Debug)]
@@ -31,22 +32,25 @@ enum Shown<'a> {
     Number(u64),
     /// What a peer or an operator wrote.
     Bytes(&'a [u8]),
-    At(i64),
+    /// A second, and microseconds of it.
+    At(&'a [u8], u32),
     Peer(Peer),
+    /// JSON has it as a text: it may be beyond the numbers that readers of it know.
     Id(RequestId),
 }
 
 impl Line<'_> {
     /// Writes it behind `out`, with its end.
-    pub(super) fn write(&self, plan: &AccessLog, out: &mut Vec<u8>) {
+    pub(super) fn write(&self, plan: &AccessLog, dated: &mut Dated, out: &mut Vec<u8>) {
+        dated.turn_to(self.at_us);
         match &plan.format {
-            LogFormat::Json => self.json(&plan.fields, out),
-            LogFormat::Combined => self.combined(out),
+            LogFormat::Json => self.json(&plan.fields, dated, out),
+            LogFormat::Combined => self.combined(dated, out),
             LogFormat::Template(pieces) => {
                 for piece in pieces {
                     match piece {
                         LogPiece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                        LogPiece::Value(value) => text(&self.value(*value), out),
+                        LogPiece::Value(value) => text(&self.value(*value, dated), out),
                         LogPiece::Field(place) => text(&bytes(self.trail.kept(place + 1)), out),
                     }
                 }
@@ -55,13 +59,14 @@ impl Line<'_> {
         out.push(b'\n');
     }
 
-    fn json(&self, fields: &[String], out: &mut Vec<u8>) {
-        for (place, value) in LogValue::ALL.iter().enumerate() {
-            out.extend_from_slice(if place == 0 { b"{\"" } else { b",\"" });
-            out.extend_from_slice(value.word().as_bytes());
-            out.extend_from_slice(b"\":");
-            json(&self.value(*value), out);
+    fn json(&self, fields: &[String], dated: &Dated, out: &mut Vec<u8>) {
+        let begin = out.len();
+        for value in LogValue::ALL {
+            out.extend_from_slice(value.json_key().as_bytes());
+            json(&self.value(*value, dated), out);
         }
+        // Each key has a comma before it.
+        out[begin] = b'{';
         if !fields.is_empty() && !self.trail.ends.is_empty() {
             for (place, name) in fields.iter().enumerate() {
                 out.extend_from_slice(if place == 0 { b",\"fields\":{" } else { b"," });
@@ -74,41 +79,30 @@ impl Line<'_> {
         out.push(b'}');
     }
 
-    fn combined(&self, out: &mut Vec<u8>) {
-        match self.peer {
-            Peer::Internet(address) => put(out, format_args!("{}", address.ip())),
-            peer => put(out, format_args!("{peer}")),
-        }
+    fn combined(&self, dated: &Dated, out: &mut Vec<u8>) {
+        digits::peer(self.peer, false, out);
         out.extend_from_slice(b" - - [");
-        let (year, month, day, second) = calendar(self.at_us);
-        let name = MONTHS[usize::from(month - 1)];
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        put(
-            out,
-            format_args!("{day:02}/{name}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000] \""),
-        );
-        text(&self.value(LogValue::Request), out);
+        out.extend_from_slice(dated.combined());
+        out.extend_from_slice(b"] \"");
+        text(&self.value(LogValue::Request, dated), out);
         out.extend_from_slice(b"\" ");
-        text(&self.value(LogValue::Status), out);
-        put(out, format_args!(" {} \"", self.trail.bytes_out));
+        text(&self.value(LogValue::Status, dated), out);
+        out.push(b' ');
+        digits::number(self.trail.bytes_out, out);
+        out.extend_from_slice(b" \"");
         text(&bytes(self.trail.kept(1)), out);
         out.extend_from_slice(b"\" \"");
         text(&bytes(self.trail.kept(2)), out);
         out.push(b'"');
     }
 
-    fn value(&self, value: LogValue) -> Shown<'_> {
+    fn value<'a>(&'a self, value: LogValue, dated: &'a Dated) -> Shown<'a> {
         let stamps = &self.stamps;
-        let done = stamps.done.unwrap_or(stamps.received);
-        let us = |from: Option<std::time::Instant>, to: Option<std::time::Instant>| {
-            let passed = to.zip(from).map(|(to, from)| to.saturating_duration_since(from));
-            passed.map_or(Shown::Nothing, |it| {
-                Shown::Number(u64::try_from(it.as_micros()).unwrap_or(u64::MAX))
-            })
-        };
-        let (client_end, worker_end) = self.sides();
         match value {
-            LogValue::At => Shown::At(self.at_us),
+            LogValue::At => {
+                let us = u32::try_from(self.at_us.rem_euclid(1_000_000)).unwrap_or(0);
+                Shown::At(dated.standard(), us)
+            }
             LogValue::Id => self.id.map_or(Shown::Nothing, Shown::Id),
             LogValue::Listener => match &self.trail.listener {
                 Some(listener) => Shown::Word(&listener.name),
@@ -123,16 +117,16 @@ impl Line<'_> {
             LogValue::Status => Shown::Number(u64::from(self.trail.status)),
             LogValue::In => Shown::Number(self.trail.bytes_in),
             LogValue::Out => Shown::Number(self.trail.bytes_out),
-            LogValue::Queue => us(stamps.admitted, stamps.dispatched.or(stamps.done)),
-            LogValue::Connect => us(stamps.dispatched, self.trail.connected),
-            LogValue::First => us(Some(stamps.received), stamps.first_byte),
-            LogValue::Total => us(Some(stamps.received), Some(done)),
+            LogValue::Queue => passed(stamps.admitted, stamps.dispatched.or(stamps.done)),
+            LogValue::Connect => passed(stamps.dispatched, self.trail.connected),
+            LogValue::First => passed(Some(stamps.received), stamps.first_byte),
+            LogValue::Total => passed(Some(stamps.received), stamps.done.or(Some(stamps.received))),
             LogValue::Retries => Shown::Number(u64::from(self.trail.retries)),
             LogValue::Verdict => Shown::Word(self.end.cause.verdict().word()),
             LogValue::Cause => Shown::Word(self.end.cause.word()),
             LogValue::Phase => Shown::Word(self.end.phase.word()),
-            LogValue::ClientEnd => Shown::Word(client_end),
-            LogValue::WorkerEnd => Shown::Word(worker_end),
+            LogValue::ClientEnd => Shown::Word(self.sides().0),
+            LogValue::WorkerEnd => Shown::Word(self.sides().1),
         }
     }
 
@@ -163,6 +157,14 @@ impl Line<'_> {
     }
 }
 
+/// Microseconds between two moments, where both were.
+fn passed<'a>(from: Option<Instant>, to: Option<Instant>) -> Shown<'a> {
+    let (Some(from), Some(to)) = (from, to) else { return Shown::Nothing };
+    let time = to.saturating_duration_since(from);
+    let seconds = time.as_secs().saturating_mul(1_000_000);
+    Shown::Number(seconds.saturating_add(u64::from(time.subsec_micros())))
+}
+
 /// The status that tells of an end that no server gave one for.
 pub(crate) fn status_of(outcome: &Outcome) -> u16 {
     match outcome {
@@ -184,18 +186,15 @@ fn bytes(bytes: &[u8]) -> Shown<'_> {
     if bytes.is_empty() { Shown::Nothing } else { Shown::Bytes(bytes) }
 }
 
-/// Writing to memory cannot fail.
-fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    let _ = out.write_fmt(text);
-}
-
 fn json(shown: &Shown<'_>, out: &mut Vec<u8>) {
     match shown {
         Shown::Nothing => out.extend_from_slice(b"null"),
-        Shown::Number(number) => put(out, format_args!("{number}")),
+        Shown::Number(number) => digits::number(*number, out),
         Shown::Bytes(bytes) => {
             out.push(b'"');
-            for chunk in bytes.utf8_chunks() {
+            let (plain, rest) = bytes.split_at(plain_length(bytes));
+            out.extend_from_slice(plain);
+            for chunk in rest.utf8_chunks() {
                 for character in chunk.valid().chars() {
                     json_character(character, out);
                 }
@@ -213,6 +212,16 @@ fn json(shown: &Shown<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// Whether a byte is the same in every format.
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
+}
+
+/// How many bytes at the front are the same in every format: all of most lines.
+fn plain_length(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| !is_plain(*byte)).unwrap_or(bytes.len())
+}
+
 fn json_character(character: char, out: &mut Vec<u8>) {
     match character {
         '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
@@ -227,45 +236,24 @@ fn text(shown: &Shown<'_>, out: &mut Vec<u8>) {
     match shown {
         Shown::Nothing => out.push(b'-'),
         Shown::Word(word) => out.extend_from_slice(word.as_bytes()),
-        Shown::Number(number) => put(out, format_args!("{number}")),
-        Shown::Peer(peer) => put(out, format_args!("{peer}")),
-        Shown::Id(id) => put(out, format_args!("{id}")),
-        Shown::At(at_us) => {
-            let (year, month, day, second) = calendar(*at_us);
-            let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-            let us = at_us.rem_euclid(1_000_000);
-            put(out, format_args!("{year:04}-{month:02}-{day:02}T"));
-            put(out, format_args!("{hour:02}:{minute:02}:{second:02}.{us:06}Z"));
+        Shown::Number(number) => digits::number(*number, out),
+        Shown::Peer(peer) => digits::peer(*peer, true, out),
+        Shown::Id(id) => digits::number(id.as_u64(), out),
+        Shown::At(second, us) => {
+            out.extend_from_slice(second);
+            digits::six(*us, out);
+            out.push(b'Z');
         }
         Shown::Bytes(bytes) => {
-            for byte in *bytes {
-                match byte {
-                    b'"' | b'\\' => put(out, format_args!("\\x{byte:02x}")),
-                    b' '..=b'~' => out.push(*byte),
-                    _ => put(out, format_args!("\\x{byte:02x}")),
+            let (plain, rest) = bytes.split_at(plain_length(bytes));
+            out.extend_from_slice(plain);
+            for byte in rest {
+                if is_plain(*byte) {
+                    out.push(*byte);
+                } else {
+                    put(out, format_args!("\\x{byte:02x}"));
                 }
             }
         }
     }
-}
-
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-/// Year, month, day and second of the day of a moment in microseconds since 1970, in UTC. Days are
-/// counted in eras of 400 years that begin in March, so that a leap day is the last of its year.
-fn calendar(at_us: i64) -> (i64, u8, u8, i64) {
-    let seconds = at_us.div_euclid(1_000_000);
-    let days = seconds.div_euclid(86_400) + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let small = |number: i64| u8::try_from(number).unwrap_or(0);
-    (year, small(month), small(day), seconds.rem_euclid(86_400))
 }

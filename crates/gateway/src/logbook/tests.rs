@@ -1,5 +1,4 @@
 use std::net::SocketAddr;
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use exchange::{Cause, End, Peer, Phase, RequestId, Stamps};
@@ -34,7 +33,7 @@ fn written(plan: &AccessLog, trail: &Trail, end: End, at_us: i64) -> String {
         trail,
     };
     let mut out = Vec::new();
-    line.write(plan, &mut out);
+    line.write(plan, &mut Dated::default(), &mut out);
     String::from_utf8(out).expect("a line is text")
 }
 
@@ -124,9 +123,9 @@ fn what_is_long_is_cut() {
 }
 
 #[test]
-fn a_full_channel_drops_lines_and_the_log_says_how_many() {
-    let (sender, batches) = sync_channel(1);
-    let sink = LogSink::new(sender, Arc::default());
+fn where_there_is_no_room_lines_are_dropped_and_the_log_says_how_many() {
+    // A line has 54 bytes.
+    let (sink, mut source) = LogSink::new(150);
     let mut book = Logbook::new(Some(plan(LogFormat::Combined, &[])), Some(sink));
     let trail = Trail::default();
     let write = |book: &mut Logbook, lines: usize| {
@@ -148,10 +147,30 @@ fn a_full_channel_drops_lines_and_the_log_says_how_many() {
     write(&mut book, 3);
     write(&mut book, 4);
     assert_eq!(book.lost(), 7);
-    assert_eq!(batches.try_recv().expect("the first batch").lines, 2);
+    let mut batch = LogBatch::default();
+    assert!(source.next(&mut batch) && batch.lines == 2, "{batch:?}");
     write(&mut book, 1);
-    let batch = batches.try_recv().expect("the last batch");
-    let text = String::from_utf8(batch.bytes).expect("a line is text");
+    assert!(source.next(&mut batch));
+    let text = String::from_utf8_lossy(&batch.bytes);
     assert!(text.ends_with("\n# 7 lines were dropped\n"), "{text}");
     assert_eq!((text.lines().count(), book.lost()), (2, 7));
+}
+
+#[test]
+fn a_place_that_served_another_request_knows_nothing_of_it() {
+    let (sink, _source) = LogSink::new(1 << 20);
+    let mut book = Logbook::new(Some(plan(LogFormat::Json, &["host"])), Some(sink));
+    let mut used = Box::new(trail(&[b'x'; 5000], &[b"secret"]));
+    used.worker.push_str("api/a:80");
+    used.retries = 2;
+    book.recycle(used);
+    let spare = book.0.as_mut().and_then(|open| open.spares.pop()).expect("it is kept");
+    assert_eq!((spare.kept(0), spare.kept(1), spare.retries), (&b""[..], &b""[..], 0));
+    assert_eq!((spare.status, spare.bytes_in, spare.bytes_out), (0, 0, 0));
+    assert!(spare.worker.is_empty() && spare.listener.is_none() && spare.connected.is_none());
+    assert!(spare.text.capacity() <= SPARE_BYTES * 2, "{}", spare.text.capacity());
+    for _ in 0..2 * SPARES_MAX {
+        book.recycle(Box::default());
+    }
+    assert_eq!(book.0.map_or(0, |open| open.spares.len()), SPARES_MAX);
 }

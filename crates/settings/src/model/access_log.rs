@@ -64,6 +64,12 @@ macro_rules! values {
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
+
+            /// The key in JSON, with a comma before it and a colon behind.
+            #[must_use]
+            pub const fn json_key(self) -> &'static str {
+                match self { $(Self::$name => concat!(",\"", $word, "\":")),+ }
+            }
         }
     };
 }
