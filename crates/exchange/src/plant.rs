@@ -22,6 +22,10 @@ pub enum Plant {
     AskedTwice,
     /// A request that could be given to another server is not.
     GaveUp,
+    /// A client is read on though its server does not take what it says in a tunnel.
+    NotHeld,
+    /// A tunnel that was cut ends like one that came to its end.
+    QuietCut,
     /// What a program that serves HTTP said before it ended is not read.
     LastWords,
     /// A slot that another shard's waiter is to have is not given back.
@@ -34,7 +38,14 @@ impl Plant {
         &[Self::AckBeforeCommit, Self::StaleId, Self::EarlyOk, Self::ShiftedReply];
 
     /// All defects of what stands before servers.
-    pub const SERVERS: &[Self] = &[Self::KeptLink, Self::ShortBody, Self::AskedTwice, Self::GaveUp];
+    pub const SERVERS: &[Self] = &[
+        Self::KeptLink,
+        Self::ShortBody,
+        Self::AskedTwice,
+        Self::GaveUp,
+        Self::NotHeld,
+        Self::QuietCut,
+    ];
 
     /// All defects of what keeps programs that serve HTTP.
     pub const HOSTED: &[Self] = &[Self::LastWords];
@@ -51,6 +62,8 @@ impl Plant {
             Self::ShortBody => "short-body",
             Self::AskedTwice => "asked-twice",
             Self::GaveUp => "gave-up",
+            Self::NotHeld => "not-held",
+            Self::QuietCut => "quiet-cut",
             Self::LastWords => "last-words",
             Self::LostSlot => "lost-slot",
         }

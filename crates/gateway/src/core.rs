@@ -356,6 +356,13 @@ impl Core {
         }
     }
 
+    /// A worker has ended its direction of a tunnel.
+    fn said_all(&mut self, id: RequestId) {
+        if let Some(client) = self.exchanges.get_mut(id).and_then(|it| it.client.streamed()) {
+            self.finished.push((client, Delivery::SaidAll));
+        }
+    }
+
     /// A part of a request's body goes to its worker.
     pub(crate) fn pass(&mut self, id: RequestId, part: Slice) {
         if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
@@ -474,6 +481,7 @@ impl Core {
             }
             Upward::Broken { refusal } => self.rejects.count_reply(refusal),
             Upward::Flow { id, wanted } => self.flow(id, wanted),
+            Upward::SaidAll { id } => self.said_all(id),
             Upward::Part { id, part } => self.part(place, id, part),
             Upward::Long { id, from } => self.long(id, from),
             Upward::Relayed { id, count, done } => self.relayed(id, count, done),

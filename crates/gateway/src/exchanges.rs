@@ -101,6 +101,8 @@ pub(crate) enum Delivery {
     Relayed(u64, bool),
     /// A part of its reply; more comes.
     Part(Slice),
+    /// No more of it comes, though its worker still listens: the end of one direction of a tunnel.
+    SaidAll,
     /// The outcome. An empty reply behind parts adds nothing to them.
     End(Outcome),
     /// What its own program says unasked. It belongs to no request.

@@ -30,6 +30,7 @@ mod places;
 mod retry;
 mod room;
 mod time;
+mod tunnel;
 
 use link::{Fault, Link, Step};
 use retry::{Budget, Reached, Then};
@@ -233,6 +234,7 @@ impl Servers {
                 }
                 self.whole(calls, id, last, keep && !is_more, up);
             }
+            Step::SaidAll(request) => self.said_all(calls, id, request, up),
             Step::Fault(fault) => {
                 data.consume(data.bytes().len());
                 self.lose(calls, id, fault, up);
@@ -312,6 +314,9 @@ impl Servers {
         let Some(link) = self.link(id) else { return };
         let (worker, leaves) = (link.worker, link.leaves);
         let (reached, is_cut) = (link.reached(calls), link.owes_body());
+        if link.is_tunnel() {
+            calls.reset(link.stream);
+        }
         let flight = link.flight.take();
         self.close(calls, id);
         let address = self.address(worker);
@@ -419,6 +424,7 @@ impl Servers {
         let Some(link) = self.link(id) else { return };
         match link.ended() {
             Step::Whole { last, .. } => self.whole(calls, id, last, false, up),
+            Step::SaidAll(request) => self.said_all(calls, id, request, up),
             Step::Fault(_) if active(Plant::ShortBody) => {
                 self.whole(calls, id, Slice::default(), false, up);
             }
@@ -437,6 +443,10 @@ impl Servers {
         let Some(link) = self.link(id) else { return };
         if link.flight.is_none() {
             return self.close(calls, id);
+        }
+        // All that it had to say came; what its client says now it takes no more.
+        if link.has_said_all() {
+            return self.whole(calls, id, Slice::default(), false, up);
         }
         let fault = match reason {
             Reason::ConnectFailed(why) => Fault::Connect(why),
@@ -513,13 +523,12 @@ impl Servers {
             }
             Word::Whole => {
                 link.pass_end(calls);
-                self.owes_from_now(calls, id);
+                self.end_if_over(calls, id, up);
             }
             Word::Unseen(to) => link.relay(calls, to),
             Word::Abandoned => {
                 // A reply that nobody wants cannot be taken back: its link goes with it.
-                link.flight = None;
-                self.close(calls, id);
+                self.cut(calls, id);
                 self.release(worker, false, up);
             }
         }

@@ -246,8 +246,8 @@ impl Session {
 
     fn look(&mut self, calls: &mut Calls<'_>) -> Option<Cause> {
         let tunnel = match &self.front {
-            Front::Http(plan, http) if http.is_tunnel() => Some(plan.tunnel_idle),
-            _ => None,
+            Front::Http(plan, http) => http.tunnel_idle(plan, &self.transport),
+            Front::Frames(_) | Front::Connect(_) => None,
         };
         let idle = tunnel.unwrap_or(self.transport.listener().idle);
         match self.transport.look(calls, self.is_waited_for(calls), idle) {

@@ -277,6 +277,11 @@ impl Transport {
         calls.reset(self.stream);
     }
 
+    /// Ends our direction once its output is sent; what the client says goes on.
+    pub(crate) fn finish_sending(&self, calls: &mut Calls<'_>) {
+        calls.finish_sending(self.stream);
+    }
+
     /// Ends the stream once its output is sent, and waits for the client's end for `linger` at
     /// most, or for the loop's own time.
     pub(crate) fn finish(&mut self, calls: &mut Calls<'_>, linger: Option<Duration>) {

@@ -106,6 +106,10 @@ pub(crate) enum Upward {
         count: u64,
         done: bool,
     },
+    /// No more parts come, though it goes on: its worker has ended its direction of a tunnel.
+    SaidAll {
+        id: RequestId,
+    },
     /// A part of a reply; more comes.
     Part {
         id: RequestId,

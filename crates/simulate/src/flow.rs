@@ -89,7 +89,12 @@ impl Flow {
 
     /// Bytes that can be put in.
     pub(crate) fn space(&self) -> usize {
-        self.capacity.saturating_sub(self.bytes_in_transit + self.ready.len())
+        self.capacity.saturating_sub(self.waiting())
+    }
+
+    /// Bytes that were put in and not taken out.
+    pub(crate) fn waiting(&self) -> usize {
+        self.bytes_in_transit + self.ready.len()
     }
 
     /// Whether all that was put in has arrived.

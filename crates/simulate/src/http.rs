@@ -12,6 +12,7 @@ pub(crate) mod hosts;
 mod message;
 pub(crate) mod plan;
 mod servers;
+mod tunnels;
 mod visitors;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +92,8 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     GoOn,
+    /// It says no more, and listens on.
+    Finish,
     Close,
     Reset,
     /// Its whole process ends.
@@ -312,6 +315,11 @@ impl World {
         }
         match self.http.speakers[number].then {
             Then::GoOn => {}
+            Then::Finish => {
+                self.note("says no more: speaker", number, 0);
+                self.http.speakers[number].then = Then::GoOn;
+                self.end_flow(up);
+            }
             Then::Close => self.speaker_closes(number),
             Then::Reset => self.speaker_resets(number),
             Then::Die => self.host_dies_of(number),
@@ -394,7 +402,7 @@ impl World {
     }
 }
 
-/// The body of the request of this number, or of its reply: nobody else's begins so.
+/// What is said in a request of this number, in its reply, or behind it: nobody else's begins so.
 fn body_of(id: u64, length: usize) -> Vec<u8> {
     format!("{id},").into_bytes().into_iter().cycle().take(length).collect()
 }

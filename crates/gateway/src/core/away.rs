@@ -182,6 +182,7 @@ impl Core {
                 }
                 self.part(place, id, part);
             }
+            Delivery::SaidAll => self.said_all(id),
             Delivery::End(outcome) => self.deliver_end(id, outcome),
             Delivery::Long(_) | Delivery::Relayed(..) | Delivery::Aside(_) => {}
         }

@@ -65,6 +65,8 @@ pub(super) enum Step {
         last: Slice,
         keep: bool,
     },
+    /// The server has ended its direction of a tunnel.
+    SaidAll(RequestId),
     Fault(Fault),
 }
 
@@ -105,6 +107,8 @@ pub(super) struct Flight {
     reply: Reply,
     interim: u32,
     keep: bool,
+    /// The server has ended its direction of a tunnel.
+    said_all: bool,
 }
 
 impl Flight {
@@ -144,7 +148,7 @@ impl Link {
             && !flight.form.waits
             && !self.connecting
             && calls.queued(self.stream) == 0;
-        is_untaken || is_unsaid || matches!(flight.reply, Reply::Switched)
+        is_untaken || is_unsaid || self.is_tunnel() && !self.both_have_ended()
     }
 
     /// Whether the body of its reply is not whole.
@@ -156,6 +160,11 @@ impl Link {
     /// Whether the head of its reply has come.
     pub(super) fn has_answered(&self) -> bool {
         self.flight.as_ref().is_some_and(|flight| !matches!(flight.reply, Reply::Head))
+    }
+
+    /// Whether both sides speak freely.
+    pub(super) fn is_tunnel(&self) -> bool {
+        self.flight.as_ref().is_some_and(Flight::is_tunnel)
     }
 
     pub(super) fn serves(&self, worker: WorkerId, request: RequestId) -> bool {
@@ -183,6 +192,7 @@ impl Link {
             reply: Reply::Head,
             interim: 0,
             keep: true,
+            said_all: false,
         });
         // As long as it connects the request may go to another server, and its body with it.
         if form.more && !self.connecting {
@@ -214,6 +224,16 @@ impl Link {
         if matches!(flight.reply, Reply::Switched) {
             calls.finish_sending(self.stream);
         }
+    }
+
+    /// Whether both directions of a tunnel have ended.
+    pub(super) fn both_have_ended(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.said_all && !flight.form.more)
+    }
+
+    /// Whether the server has ended its direction of a tunnel.
+    pub(super) fn has_said_all(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.said_all)
     }
 
     pub(super) fn hold(&mut self, calls: &mut Calls<'_>, hold: bool) {
@@ -270,6 +290,9 @@ impl Link {
                             }
                         } else {
                             flight.reply = if head.status == 101 {
+                                // What the client says now comes behind its request.
+                                flight.form.more = true;
+                                flight.passed = true;
                                 Reply::Switched
                             } else {
                                 Reply::Body(Body::new(head.body, limits))
@@ -342,7 +365,10 @@ impl Link {
                 Ok(()) => Step::whole(false),
                 Err(_) => Step::Fault(Fault::Ended),
             },
-            Reply::Switched => Step::whole(false),
+            Reply::Switched => {
+                flight.said_all = true;
+                Step::SaidAll(flight.id)
+            }
         }
     }
 }

@@ -73,6 +73,7 @@ impl Connect {
             Delivery::Head(_)
             | Delivery::Page(_)
             | Delivery::Flow(_)
+            | Delivery::SaidAll
             | Delivery::Long(_)
             | Delivery::Relayed(..)
             | Delivery::Aside(_) => return,

@@ -18,7 +18,8 @@
 //!
 //!   output   None ─head─▶ Begun ─end─▶ Done         a head of status 1xx changes nothing
 //!               └─────── answer of ours ──▶ Done
-//!   both     101: Switched, both sides speak freely until one ends
+//!   both     101: Switched, both sides speak freely. The client's end is passed on, and what the server
+//!            still says comes back; the server's end is that of both
 //! ```
 //!
 //! A reply that is whole before its request is ends the connection: what is left of the request
@@ -34,6 +35,7 @@ mod refusing;
 mod status;
 mod storing;
 mod told;
+mod tunnel;
 mod watch;
 
 use std::sync::Arc;
@@ -110,6 +112,8 @@ struct Asked {
     wanted: bool,
     /// The worker was asked to wait with parts of the reply.
     holding: bool,
+    /// The server has ended its direction of a tunnel.
+    said_all: bool,
     /// Where parts of the reply come from that go to the client unseen.
     relayed_from: Option<StreamId>,
     /// How the answer of a pool that is sorry is told.
@@ -245,12 +249,7 @@ impl Dialogue {
                     }
                     return;
                 }
-                Input::Switched => {
-                    if let (Some(asked), false) = (&self.asked, bytes.is_empty()) {
-                        core.pass(asked.request, data.take(bytes.len()));
-                    }
-                    return;
-                }
+                Input::Switched => return self.talk(transport, calls, data, core),
             }
         }
     }
@@ -353,6 +352,7 @@ impl Dialogue {
             open_ended: false,
             wanted: false,
             holding: false,
+            said_all: false,
             relayed_from: None,
             page: None,
             chunks: None,

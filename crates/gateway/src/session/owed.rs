@@ -178,6 +178,7 @@ impl Owed {
             Delivery::Head(_)
             | Delivery::Page(_)
             | Delivery::Flow(_)
+            | Delivery::SaidAll
             | Delivery::Long(_)
             | Delivery::Relayed(..)
             | Delivery::Aside(_) => return None,

@@ -25,6 +25,7 @@ mod slots;
 mod slow;
 mod smuggling;
 mod sticky;
+mod tunnels;
 
 fn serve(server: &Server, listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     let servers = format!("servers = [\"127.0.0.1:{}\"]\n{pool}", server.port);

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::message;
+use super::message::{self, Manner};
 use super::servers::{Fault, Link};
 use super::visitors::{Ask, Visitor};
 use super::{Http, Role};
@@ -58,7 +58,9 @@ impl Account {
 
     fn add(&mut self, link: &Link) {
         self.lost_links += u32::from(link.fault.is_some());
-        let (mut rest, mut place) = (&link.given[..], 0);
+        // What is behind a 101 is no request.
+        let end = link.tunnel.map_or(link.given.len(), |tunnel| tunnel.at);
+        let (mut rest, mut place) = (&link.given[..end], 0);
         while !rest.is_empty() {
             let request = message::request(rest).ok().flatten();
             let id = request.as_ref().map(|request| request.id).or_else(|| message::begun(rest));
@@ -101,7 +103,8 @@ impl Account {
             // The rest of its body was asked for a server that then took nothing; of chunks at least
             // the last is a rest.
             || (wrong.given == 0 && (ask.length > 0 || ask.chunked) && self.lost_links > 0)
-            || (wrong.lost > 0 && (ask.is_post || often))
+            // What asks for another protocol is not asked again.
+            || (wrong.lost > 0 && (ask.is_post || ask.manner.upgrades() || often))
     }
 }
 
@@ -139,8 +142,8 @@ fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<S
     for (ask, reply) in visitor.asks.iter().zip(&visitor.answers) {
         let said = http.said.get(&ask.id).map_or(&[][..], Vec::as_slice);
         let right = match (reply.status, reply.is_whole) {
-            (200, true) => said.contains(&reply.body),
-            (200, false) => said.iter().any(|body| body.starts_with(&reply.body)),
+            (101 | 200, true) => said.contains(&reply.body),
+            (101 | 200, false) => said.iter().any(|body| body.starts_with(&reply.body)),
             (status, _) => matches!(status, 502..=504),
         };
         if !right {
@@ -167,10 +170,11 @@ fn failure(
 ) -> Option<String> {
     for (place, ask) in visitor.asks.iter().enumerate() {
         let reply = visitor.answers.get(place);
-        let well = reply.is_some_and(|reply| reply.status == 200 && reply.is_whole);
+        let well = reply.is_some_and(|reply| matches!(reply.status, 101 | 200) && reply.is_whole);
         let word = match reply {
             Some(reply) if !reply.is_whole => "cut off",
             Some(reply) if reply.status == 200 => "200",
+            Some(reply) if reply.status == 101 => "101",
             Some(reply) if reply.status == 502 => "502",
             Some(reply) if reply.status == 503 => "503",
             Some(_) => "504",
@@ -184,9 +188,13 @@ fn failure(
         let sorry = refusal && (http.may_be_sorry || out || closed);
         // A reset may destroy what was said before: here answers that it had not read.
         let after = visitor.asks.get(place + 1..visitor.begun).unwrap_or_default();
-        let cut_off = |it: &Ask| it.manner.is_old() && account.excuses(http, *it);
+        let by_reset = |it: &Ask| it.manner.is_old() || it.manner.upgrades();
+        let cut_off = |it: &Ask| by_reset(it) && account.excuses(http, *it);
         let unread = reply.is_none_or(|reply| !reply.is_whole) && end == Some(End::Reset);
-        let lost = unread && after.iter().any(cut_off);
+        // Or what was said too early for a tunnel that did not come to be.
+        let asks = &visitor.asks[place..visitor.begun.max(place)];
+        let eager = asks.iter().any(|it| it.manner == Manner::Upgrades { eager: true });
+        let lost = unread && (eager || after.iter().any(cut_off));
         if !well && !sorry && !lost && !account.excuses(http, *ask) {
             let wrong = account.requests.get(&ask.id);
             return Some(format!("{ask:?} failed without need: {word}, {end:?}, {wrong:?}"));

@@ -12,11 +12,19 @@ pub(super) enum Manner {
     HeadOnly,
     /// It waits with its body until it is told to go on, for a while.
     Expects,
+    /// It wants another protocol; `eager`: and speaks that before it is told that it may.
+    Upgrades {
+        eager: bool,
+    },
 }
 
 impl Manner {
     pub(super) const fn is_old(self) -> bool {
         matches!(self, Self::Old { .. })
+    }
+
+    pub(super) const fn upgrades(self) -> bool {
+        matches!(self, Self::Upgrades { .. })
     }
 }
 
@@ -29,6 +37,8 @@ pub(super) struct Request {
     pub(super) head_only: bool,
     /// It waits with its body until it is told to go on.
     pub(super) expects: bool,
+    /// It wants another protocol.
+    pub(super) upgrades: bool,
     /// Its body and all of its bytes, once they are there.
     pub(super) whole: Option<(Vec<u8>, usize)>,
 }
@@ -59,6 +69,7 @@ pub(super) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
         _ => return Err("a method that nobody used"),
     };
     let expects = field(head, "expect").is_some();
+    let upgrades = field(head, "upgrade").is_some();
     let id = words.next().and_then(|target| target.strip_prefix("/r/")?.parse().ok());
     let id = id.ok_or("a target that nobody asked for")?;
     let (body, used, is_whole) = if field(head, "transfer-encoding").is_some() {
@@ -68,7 +79,7 @@ pub(super) fn request(bytes: &[u8]) -> Result<Option<Request>, &'static str> {
         counted(&bytes[length..], wanted.map_err(|_| "a length that is no number")?)
     };
     let whole = is_whole.then_some((body, length + used));
-    Ok(Some(Request { id, is_post, head_only, expects, whole }))
+    Ok(Some(Request { id, is_post, head_only, expects, upgrades, whole }))
 }
 
 /// The number of a request whose head was cut off, if so much of it came.
@@ -88,11 +99,19 @@ pub(super) fn reply(
     let Some((head, length)) = head(bytes)? else { return Ok(None) };
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
     let status: u16 = status.ok_or("no status line")?;
+    let rest = &bytes[length..];
+    if status == 101 {
+        // What follows is theirs until the end.
+        if !manner.upgrades() {
+            return Err("another protocol, which nobody asked for");
+        }
+        let (body, used) = (rest.to_vec(), bytes.len());
+        return Ok(Some(Reply { status, body, used, is_whole: ended, closes: true }));
+    }
     if status / 100 == 1 {
         let next = reply(&bytes[length..], manner, ended)?;
         return Ok(next.map(|next| Reply { used: next.used + length, ..next }));
     }
-    let rest = &bytes[length..];
     let (body, used, is_whole) = if manner == Manner::HeadOnly {
         (Vec::new(), 0, true)
     } else if field(head, "transfer-encoding").is_some() {
@@ -109,6 +128,11 @@ pub(super) fn reply(
     let closes = says("close") || (manner.is_old() && !says("keep-alive"));
     let used = length + used;
     Ok(Some(Reply { status, body, used, is_whole, closes }))
+}
+
+/// Whether the first final reply in these bytes changes the protocol.
+pub(super) fn switches(bytes: &[u8], manner: Manner) -> bool {
+    matches!(reply(bytes, manner, false), Ok(Some(Reply { status: 101, .. })))
 }
 
 /// Whether the first thing in these bytes says that the body may come.
@@ -181,7 +205,7 @@ mod tests {
         let bytes = b"POST /r/17 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET";
         let whole = Some((b"abc".to_vec(), bytes.len() - 3));
         let (is_post, head_only, expects) = (true, false, false);
-        let expected = Request { id: 17, is_post, head_only, expects, whole };
+        let expected = Request { id: 17, is_post, head_only, expects, upgrades: false, whole };
         assert_eq!(request(bytes), Ok(Some(expected)));
         assert_eq!(request(&bytes[..30]), Ok(None));
         assert_eq!(begun(&bytes[..30]), Some(17));

@@ -17,6 +17,7 @@ const HEALTH: [&str; 5] = [
     "health = { check = \"http\", path = \"/r/0\", interval = \"500ms\", interval_max = \"2s\", timeout = \"2s\" }\n",
     "health = { errors = 3, eject = \"500ms\", eject_max = \"3s\" }\n",
 ];
+const SORRY_POOL: &str = "sorry = { pool = \"spare\", until = \"50%\" }\n";
 const SORRY: &str = "sorry = { line = \"come again\", until = \"50%\" }\n";
 
 impl World {
@@ -84,12 +85,20 @@ impl World {
         let aside = self.scenario.aside();
         self.http.may_be_sorry = self.chance.in_1000(250);
         let queue = if self.http.may_be_sorry { 2 } else { 10_000 };
-        let sorry = if self.http.may_be_sorry { SORRY } else { "" };
+        // Then another pool may answer, with a server of its own.
+        let has_spare =
+            self.http.may_be_sorry && !self.http.servers.is_empty() && self.chance.in_1000(500);
+        let sorry = match (self.http.may_be_sorry, has_spare) {
+            (true, true) => SORRY_POOL,
+            (true, false) => SORRY,
+            (false, _) => "",
+        };
+        let spare = if has_spare { self.add_spare() } else { String::new() };
         self.scenario.text = format!(
             "[daemon]\ndrain = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
              protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"60s\"\nwrite_stall = \"60s\"\n\
              send_max = {}\n{aside}\n[pool.web]\n{workers}{sorry}\
-             queue = {{ length = {queue}, wait = \"90s\" }}\nschedule = \"{}\"\n",
+             queue = {{ length = {queue}, wait = \"90s\" }}\nschedule = \"{}\"\n{spare}",
             self.chance.pick(&[64 << 10, 1 << 20]),
             self.chance.pick(&["round-robin", "least-outstanding"]),
         );
@@ -106,6 +115,18 @@ impl World {
             keeps_half_closed: false,
             connections_max: 10_000,
         }];
+    }
+
+    /// A server more, and the pool that asks it while the other is sorry.
+    fn add_spare(&mut self) -> String {
+        let port = usize::from(FIRST_PORT) + self.http.servers.len();
+        let steady = self.scenario.trouble == 0;
+        self.http.servers.push(Server { mode: Mode::Serves, steady, host: None });
+        format!(
+            "\n[pool.spare]\nservers = [\"127.0.0.1:{port}\"]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
+             between = \"20s\"\nqueue = {{ length = 10000, wait = \"90s\" }}\nserver_requests_max = {}\n",
+            self.http.slots
+        )
     }
 
     /// All visitors and faults that there will be.

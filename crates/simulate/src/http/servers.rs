@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::hosts::Host;
 use super::message::{self, Request};
+use super::tunnels::Tunnel;
 use super::{Role, State, Then, body_of};
 use crate::world::{Happening, Moment, World};
 
@@ -40,7 +41,7 @@ pub(super) enum Fault {
 
 /// What a server does with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
+pub(super) enum Deed {
     Answer,
     /// It answers without the body that is still to come.
     AnswerEarly,
@@ -59,13 +60,15 @@ enum Deed {
     Die,
     /// It answers, and its process ends.
     AnswerAndDie,
+    /// It has changed the protocol.
+    Talk,
 }
 
 /// The request that it works on.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
-    deed: Deed,
-    at: Moment,
+pub(super) struct Turn {
+    pub(super) deed: Deed,
+    pub(super) at: Moment,
 }
 
 /// One connection of the gateway to a server.
@@ -77,13 +80,15 @@ pub(super) struct Link {
     /// Requests that were answered whole.
     pub(super) answers: usize,
     pub(super) fault: Option<Fault>,
-    turn: Option<Turn>,
+    pub(super) turn: Option<Turn>,
     /// It waits in the backlog of a program, to be accepted then.
     pub(super) accepted_at: Option<Moment>,
     /// The request that it works on is the gateway's own.
     is_check: bool,
+    /// Where in what it was given another protocol begins, and for which request.
+    pub(super) tunnel: Option<Tunnel>,
     /// With nothing to do, it closes then.
-    closes_at: Option<Moment>,
+    pub(super) closes_at: Option<Moment>,
     /// It will say nothing any more.
     mute: bool,
     /// Its last reply ends with the connection.
@@ -100,6 +105,7 @@ impl Link {
             turn: None,
             accepted_at: None,
             is_check: false,
+            tunnel: None,
             closes_at: None,
             mute: false,
             until_close: false,
@@ -114,6 +120,9 @@ impl Link {
     /// Whether all that it was given are whole requests.
     fn is_between(&self) -> bool {
         let mut rest = &self.given[..];
+        if self.tunnel.is_some() {
+            return false;
+        }
         while let Ok(Some(Request { whole: Some((_, used)), .. })) = message::request(rest) {
             rest = &rest[used..];
         }
@@ -151,6 +160,9 @@ impl World {
     }
 
     pub(super) fn server_acts(&mut self, number: usize, ended: bool) {
+        if self.link(number).tunnel.is_some() {
+            return self.server_talks(number, ended);
+        }
         if ended {
             return self.speaker_closes(number);
         }
@@ -162,7 +174,7 @@ impl World {
     fn server_goes_on(&mut self, number: usize) -> bool {
         let now = self.now;
         let link = self.link(number);
-        if link.mute {
+        if link.mute || link.tunnel.is_some() {
             return false;
         }
         let closes = link.closes_at.is_some_and(|at| at <= now);
@@ -259,15 +271,20 @@ impl World {
         self.tell(|| format!("speaker {number} does {deed:?} with request {}", request.id));
         if let Some((body, _)) = &request.whole {
             let sent = self.http.asked.get(&request.id).copied().unwrap_or_default();
+            let sent = if request.upgrades { 0 } else { sent };
             if *body != body_of(request.id, sent) && request.id != CHECK {
                 self.violation(format!("a server got another body of request {}", request.id));
             }
         }
         let blame = match deed {
+            Deed::Answer if request.upgrades && self.chance.in_1000(800) => {
+                return self.server_switches(number, &request);
+            }
             Deed::Answer | Deed::AnswerEarly => {
                 return self.server_answers(number, request, Then::GoOn);
             }
             Deed::AnswerAndDie => return self.server_answers(number, request, Then::Die),
+            Deed::Talk => return,
             Deed::ReadOn => {
                 let used = request.whole.map_or(0, |(_, used)| used);
                 self.http.speakers[number].read += used;
@@ -340,7 +357,7 @@ impl World {
     }
 
     /// Like a call, and beside one that comes sooner.
-    fn call_speaker_later(&mut self, number: usize, at: Moment) {
+    pub(super) fn call_speaker_later(&mut self, number: usize, at: Moment) {
         self.at(at, Happening::Speaker(number));
     }
 

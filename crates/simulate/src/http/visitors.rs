@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::message::{self, Manner, Reply};
+use super::tunnels::Parting;
 use super::{Role, State, body_of};
 use crate::clients::End;
 use crate::world::{Happening, Moment, World};
@@ -32,6 +33,9 @@ pub(super) struct Visitor {
     resets_at: Option<Moment>,
     /// The body of its last request, which waits for a word of the gateway, or until then.
     held: Option<(Vec<u8>, Moment)>,
+    /// How it ends a tunnel, once it is in one, and whether it has said all there.
+    pub(super) parting: Option<Parting>,
+    pub(super) is_silent: bool,
 }
 
 impl World {
@@ -47,10 +51,15 @@ impl World {
             } else {
                 0
             };
-            self.http.asked.insert(id, length);
             let manner = if tame { Manner::Plain } else { self.manner(is_post, length) };
+            // What it says in a tunnel.
+            let length = if manner.upgrades() { self.talk_length() } else { length };
+            self.http.asked.insert(id, length);
             let chunked = !manner.is_old() && self.chance.in_1000(400);
             asks.push(Ask { id, is_post, length, chunked, manner });
+            if manner.upgrades() {
+                break;
+            }
         }
         let resets = !tame && self.scenario.trouble > 0 && self.chance.in_1000(100);
         let stays = self.chance.time(Duration::from_millis(1), Duration::from_secs(5));
@@ -63,6 +72,8 @@ impl World {
             pause_until: Moment::ZERO,
             resets_at: resets.then(|| self.now + after + stays),
             held: None,
+            parting: None,
+            is_silent: false,
         };
         let number = self.add_speaker(Role::Visitor(visitor), true);
         if !tame && self.chance.in_1000(100) {
@@ -81,6 +92,7 @@ impl World {
         match self.chance.below(10) {
             0 => Manner::Old { keeps },
             1 if !is_post => Manner::HeadOnly,
+            2 if !is_post => Manner::Upgrades { eager: self.chance.in_1000(300) },
             1 | 2 if length > 0 => Manner::Expects,
             _ => Manner::Plain,
         }
@@ -97,8 +109,16 @@ impl World {
     }
 
     pub(super) fn visitor_acts(&mut self, number: usize, ended: bool) {
-        self.visitor_understands(number, ended);
+        self.visitor_understands(number, false);
+        // Once it has understood that this was the end, no 101 is left to be answered.
+        let talks = self.visitor_talks(number);
+        if ended {
+            self.visitor_understands(number, true);
+        }
         let now = self.now;
+        if ended && self.visitor_goes_on(number) {
+            return;
+        }
         if ended {
             self.end_speaker(number, End::Eof);
             let connection = self.connection_of_speaker(number);
@@ -112,7 +132,7 @@ impl World {
         if visitor.answers.len() == visitor.asks.len() {
             return self.speaker_closes(number);
         }
-        if self.visitor_waits(number) {
+        if talks || self.visitor_waits(number) {
             return;
         }
         self.visitor_asks(number);
@@ -161,11 +181,13 @@ impl World {
         let more = match manner {
             Manner::Old { keeps: true } => "Connection: keep-alive\r\n",
             Manner::Expects => "Expect: 100-continue\r\n",
+            Manner::Upgrades { .. } => "Connection: upgrade\r\nUpgrade: x\r\n",
             _ => "",
         };
         let mut bytes =
             format!("{method} /r/{id} HTTP/{version}\r\nHost: a\r\n{more}").into_bytes();
-        let mut body = body_of(id, length);
+        let late = manner == Manner::Upgrades { eager: false };
+        let mut body = if late { Vec::new() } else { body_of(id, length) };
         if is_post && chunked {
             bytes.extend(b"Transfer-Encoding: chunked\r\n\r\n");
             let size = self.chance.pick(&[1000, 17, 100_000]);
@@ -218,6 +240,12 @@ impl World {
                         visitor.asks.truncate(begun);
                     }
                     if visitor.answers.len() > visitor.begun {
+                        // Refused what it wanted, it had already said something that is no request.
+                        let last = visitor.asks.last().map(|ask| ask.manner);
+                        if last == Some(Manner::Upgrades { eager: true }) {
+                            visitor.answers.pop();
+                            return;
+                        }
                         return self
                             .violation(format!("visitor {number} got an answer to nothing"));
                     }

@@ -123,6 +123,7 @@ fn nobody_is_wronged_in_any_world() {
     if seeds == SEEDS && plant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ENDS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
+        assert_made(&MOVES);
     }
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
@@ -136,7 +137,7 @@ fn an_echo_gives_everything_back_in_any_world() {
 }
 
 /// Every way in which a visitor can see a request end, and which some seed must reach.
-const ANSWERS: [&str; 5] = ["200", "502", "503", "504", "cut off"];
+const ANSWERS: [&str; 6] = ["200", "101", "502", "503", "504", "cut off"];
 /// They take more time than the others, for their bodies are long.
 const HTTP_SEEDS: Range<u64> = 0..1500;
 
@@ -167,6 +168,7 @@ fn before_http(usual: &Range<u64>, job: Job) {
     if seeds == *usual && plant.is_none() && failed.is_empty() {
         let missing: Vec<_> = ANSWERS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
+        assert_made(&MOVES_HTTP);
     }
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
@@ -203,7 +205,26 @@ fn several_shards(job: Job) {
         println!("{worlds} worlds of {shards} shards in {took:.1?}: {ends:?}");
         failed.extend(tell(&reports, shards, plant, job).into_iter().map(|seed| (shards, seed)));
     }
+    let usual = seeds(&SHARD_SEEDS) == SHARD_SEEDS;
+    if job == Job::Http && usual && plant.is_none() && failed.is_empty() {
+        assert_made(&MOVES_SHARDS);
+    }
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
+}
+
+/// The moves of exchanges that worlds of one shard with programs, those with servers, and those with
+/// servers on several shards must reach: together all that there are, but for a request that goes straight
+/// to the program that is its connection's own.
+const MOVES: [(&str, &str); 4] =
+    [("received", "admit"), ("waiting", "dispatch"), ("working", "give back"), ("working", "next")];
+const MOVES_HTTP: [(&str, &str); 3] =
+    [("received", "admit"), ("received", "pass on"), ("waiting", "pass on")];
+const MOVES_SHARDS: [(&str, &str); 2] = [("received", "cross"), ("working", "cross")];
+
+fn assert_made(moves: &[(&str, &str)]) {
+    let made = gateway::moves_made();
+    let missing: Vec<_> = moves.iter().filter(|one| !made.contains(one)).collect();
+    assert!(missing.is_empty(), "no world reaches {missing:?}");
 }
 
 /// Says what went wrong, and gives the seeds in which it did.

@@ -10,6 +10,8 @@
 //! | `short-body` | a body that was cut off is not told as whole |
 //! | `asked-twice` | what may have an effect is given to one server |
 //! | `gave-up` | no request fails that need not |
+//! | `not-held` | who speaks faster than the other listens waits |
+//! | `quiet-cut` | a tunnel that was cut does not look ended |
 //! | `last-words` | what a program said before it ended is read |
 //! | `lost-slot` | who waits at home has the slot that another shard frees |
 //! | `lost-edge` | what arrived is read, also when the kernel tells it once |

@@ -2,6 +2,7 @@
 //! byte of a request to the last of its reply.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use event::{Calls, Data};
 use exchange::{Cause, Outcome, RequestId};
@@ -99,10 +100,15 @@ impl Http {
         }
     }
 
-    /// Whether both sides speak freely.
-    pub(in crate::session) fn is_tunnel(&self) -> bool {
-        let input = self.dialogue.as_ref().map(|dialogue| &dialogue.input);
-        matches!(input, Some(Input::Switched))
+    /// How long nobody may speak, where both sides speak freely.
+    pub(in crate::session) fn tunnel_idle(
+        &self,
+        plan: &HttpPlan,
+        transport: &Transport,
+    ) -> Option<Option<Duration>> {
+        let dialogue = self.dialogue.as_ref();
+        let tunnel = dialogue.filter(|dialogue| matches!(dialogue.input, Input::Switched));
+        tunnel.map(|dialogue| dialogue.tunnel_idle(plan, transport))
     }
 
     /// Whether a reply waits for the client that is not in its output.
@@ -205,7 +211,10 @@ impl Http {
     }
 
     pub(in crate::session) fn abandoned(&self) -> Option<RequestId> {
-        Some(self.dialogue.as_ref()?.asked.as_ref()?.request)
+        let dialogue = self.dialogue.as_ref()?;
+        // A tunnel of which both directions have ended comes to its end without its client.
+        let asked = dialogue.asked.as_ref();
+        Some(asked.filter(|asked| !(asked.said_all && dialogue.half_closed))?.request)
     }
 
     /// Whether the connection's end, if it came now, would be taken for the end of a reply of which not

@@ -50,13 +50,8 @@ impl Dialogue {
                 transport.relayed(calls, count);
                 asked.relayed_from.take_if(|_| done);
             }
-            Delivery::Flow(wanted) => {
-                asked.wanted = wanted;
-                if wanted {
-                    transport.resume(calls);
-                    self.watch_anew(plan, transport, calls);
-                }
-            }
+            Delivery::Flow(wanted) => self.handle_flow(plan, transport, calls, wanted),
+            Delivery::SaidAll => self.handle_said_all(plan, transport, calls),
             Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, core),
             // Of frames only.
             Delivery::Aside(_) => {}
@@ -120,6 +115,7 @@ impl Dialogue {
         head.encode(sending, asked.version, asked.keep, &mut out);
         if head.status == 101 {
             self.input = Input::Switched;
+            asked.begin_to_talk();
             if self.half_closed {
                 core.pass_end(asked.request);
             }
@@ -132,7 +128,7 @@ impl Dialogue {
         transport.send_bytes(calls, &out);
         core.scratch = out;
         if matches!(self.input, Input::Switched) {
-            transport.arm_look(calls, plan.tunnel_idle);
+            transport.arm_look(calls, self.tunnel_idle(plan, transport));
         }
     }
 

@@ -274,6 +274,7 @@ impl Dialogue {
             open_ended: false,
             wanted: false,
             holding: false,
+            said_all: false,
             relayed_from: None,
             page: None,
             chunks: None,

@@ -85,7 +85,8 @@ fn a_tunnel_in_which_nobody_speaks_is_ended_and_one_in_which_somebody_does_is_no
         client.write_all(b"hello").unwrap();
         assert_eq!(read_until(&mut client, "HELLO"), "HELLO");
         assert_eq!(rest(&mut client), "", "{idle}");
-        assert_eq!(daemon.metric("roadstead_ends_total", &["\"idle\""]), 1, "{idle}");
+        let idle = ["\"idle\""];
+        until("it is counted", || daemon.metric("roadstead_ends_total", &idle) == 1);
         until("its server is free", || daemon.metric("roadstead_workers", &["\"busy\""]) == 0);
     }
 }
