@@ -85,11 +85,11 @@ impl Servers {
         Self {
             pool: pool.to_owned(),
             place: 0,
+            budget: Budget::new(plan.retries),
             plan,
             live: Vec::new(),
             links: Table::default(),
             of_request: Vec::new(),
-            budget: Budget::new(),
             room,
             crowded: Vec::new(),
             has_crowded: false,
@@ -137,7 +137,7 @@ impl Servers {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        self.budget.earn();
+        self.budget.earn(self.plan.retries);
         let Some(server) = self.find(worker).filter(|server| server.retired.is_none()) else {
             return up.push(Upward::Again {
                 id: request.id,
@@ -342,10 +342,11 @@ impl Servers {
         up.extend(refusal.map(|refusal| Upward::Broken { refusal }));
         let Some(flight) = flight else { return };
         // What may not be made again takes none of what is in hand for those that may.
-        let may = retry::then(reached, flight.passed, flight.form, true) == Then::Again;
+        let tries = self.plan.retries.tries;
+        let may = retry::then(reached, flight.passed, flight.form, tries, true) == Then::Again;
         let costs = may && reached == Reached::Server && fault != Fault::Late;
         let budget = costs && self.budget.spend();
-        let mut again = retry::then(reached, flight.passed, flight.form, budget);
+        let mut again = retry::then(reached, flight.passed, flight.form, tries, budget);
         if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
             again = Then::Again;
         }

@@ -30,8 +30,28 @@ pub struct Balance {
     pub priority_step: Duration,
     /// How long requests wait while no worker is fit.
     pub hold: Duration,
+    /// How often a request that a server failed is given to another.
+    pub retries: Retries,
     /// Decisions that are kept for `why`.
     pub decisions: u32,
+}
+
+/// How often a request that a server had and did not answer is given to another, where that is safe. One that
+/// reached nobody costs nothing of this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// Times that one request is given to a server at most, 1 to 255.
+    pub tries: u8,
+    /// Percent of the requests that repeats may be in the long run.
+    pub share: u32,
+    /// Repeats that may be made at once beyond that.
+    pub reserve: u32,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self { tries: 3, share: 10, reserve: 20 }
+    }
 }
 
 impl Default for Balance {
@@ -48,6 +68,7 @@ impl Default for Balance {
             priority: None,
             priority_step: Duration::from_secs(1),
             hold: Duration::ZERO,
+            retries: Retries::default(),
             decisions: 256,
         }
     }

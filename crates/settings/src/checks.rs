@@ -55,6 +55,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         health::check(pool, faults);
         frames::feeds_a_session(pool, &pools, faults);
         http::serving(pool, &pools, faults);
+        http::no_retries(pool, faults);
     }
     for section in sections {
         pool_names(&section.group, &pools, faults);

@@ -10,8 +10,8 @@ use crate::model::*;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
 use crate::{
-    Balance, Check, CheckKind, Cookie, Health, HttpProbe, Key, KnownBy, Probe, Sorry, SorryAnswer,
-    SorryHttp, Sticky,
+    Balance, Check, CheckKind, Cookie, Health, HttpProbe, Key, KnownBy, Probe, Retries, Sorry,
+    SorryAnswer, SorryHttp, Sticky,
 };
 
 /// The model of sections that were walked and checked without a fault.
@@ -152,7 +152,17 @@ fn balance(group: &Group) -> Balance {
         priority: queue.find("priority").map(|_| key(queue, "priority")),
         priority_step: time(queue, "priority_step"),
         hold: time(queue, "hold"),
+        retries: retries(inner(group, "retries")),
         decisions: count(group, "decisions"),
+    }
+}
+
+fn retries(group: &Group) -> Retries {
+    Retries {
+        // The table lets no more than 255 through.
+        tries: u8::try_from(count(group, "tries")).unwrap_or(u8::MAX),
+        share: count(group, "share"),
+        reserve: count(group, "reserve"),
     }
 }
 

@@ -51,6 +51,8 @@ pub(super) fn balance(
         priority,
         priority_step,
         hold,
+        // It is for who gives requests to servers.
+        retries: _,
         decisions,
     } = balance;
     let settings::Health { errors, slow, eject, eject_max, check } = health;

@@ -72,7 +72,11 @@ pub(crate) struct HostedPlan {
 }
 
 /// The programs of a pool, each of whose requests is answered within `deadline`.
-pub(super) fn program(program: settings::Program, deadline: Duration) -> (WorkersPlan, Said) {
+pub(super) fn program(
+    program: settings::Program,
+    deadline: Duration,
+    retries: settings::Retries,
+) -> (WorkersPlan, Said) {
     let settings::Program {
         command,
         framing,
@@ -141,7 +145,7 @@ pub(super) fn program(program: settings::Program, deadline: Duration) -> (Worker
     let recycle = terms::recycling(recycle);
     let program = Arc::new(plan);
     let workers = if is_hosted {
-        let servers = asked(deadline);
+        let servers = asked(deadline, retries);
         WorkersPlan::Hosted(Box::new(HostedPlan { program, servers, socket }))
     } else {
         WorkersPlan::Programs(program)
@@ -150,7 +154,7 @@ pub(super) fn program(program: settings::Program, deadline: Duration) -> (Worker
 }
 
 /// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
-fn asked(deadline: Duration) -> ServersPlan {
+fn asked(deadline: Duration, retries: settings::Retries) -> ServersPlan {
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
     ServersPlan {
         addresses: Vec::new(),
@@ -161,6 +165,7 @@ fn asked(deadline: Duration) -> ServersPlan {
         between: deadline,
         total: None,
         idle: HOSTED_IDLE,
+        retries,
         checked: false,
         is_hosted: true,
         is_branch: false,

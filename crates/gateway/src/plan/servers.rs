@@ -20,6 +20,8 @@ pub(crate) struct ServersPlan {
     pub(crate) between: Duration,
     pub(crate) total: Option<Duration>,
     pub(crate) idle: Duration,
+    /// How often a request is given to another when one failed it.
+    pub(crate) retries: settings::Retries,
     /// Checks say when a server is down; without them it retires when it cannot be connected to.
     pub(crate) checked: bool,
     /// They are programs of ours.
@@ -28,10 +30,10 @@ pub(crate) struct ServersPlan {
     pub(crate) is_branch: bool,
 }
 
-/// The servers of a pool; `checked`: something looks at them.
+/// The servers of `pool`.
 pub(super) fn plan(
+    pool: &settings::Pool,
     servers: settings::Servers,
-    (pool, deadline, checked): (&str, Duration, bool),
     names: &Names,
 ) -> Result<ServersPlan, PlanError> {
     let settings::Servers {
@@ -54,7 +56,7 @@ pub(super) fn plan(
             settings::Address::Named(name) => {
                 let found = names.address(&name).map(event::Address::Internet);
                 found.ok_or_else(|| PlanError::Name {
-                    pool: pool.to_owned(),
+                    pool: pool.name.clone(),
                     name: name.to_string(),
                     why: "it was not looked up".to_owned(),
                 })?
@@ -67,11 +69,13 @@ pub(super) fn plan(
         reply: wire::http1::Limits::REPLY,
         limits: StreamLimits::default(),
         connect,
-        deadline,
+        deadline: pool.deadline,
         between,
         total: unless_zero(total),
         idle: keep,
-        checked,
+        retries: pool.balance.retries,
+        // Something looks at them.
+        checked: pool.balance.health.check.is_some(),
         is_hosted: false,
         is_branch: false,
     })

@@ -84,7 +84,7 @@ pub(super) fn plan(
         Said { slots, settle, recycle, own: None, members: Vec::new() }
     };
     match pool.worker.clone() {
-        Worker::Program(program) => Ok(program::program(*program, deadline)),
+        Worker::Program(program) => Ok(program::program(*program, deadline, pool.balance.retries)),
         Worker::Database(_) | Worker::Handler(_) => {
             let why = |why| PlanError::Handler { pool: pool.name.clone(), why };
             let factory = site.workshop.factory(pool).map_err(why)?;
@@ -95,8 +95,7 @@ pub(super) fn plan(
         Worker::Servers(servers) => {
             let members = servers.servers.iter().map(servers::member).collect();
             let said = Said { members, ..said(servers.requests_max, SERVER_SETTLE) };
-            let checked = pool.balance.health.check.is_some();
-            let plan = servers::plan(servers, (&pool.name, deadline, checked), site.names)?;
+            let plan = servers::plan(pool, servers, site.names)?;
             Ok((WorkersPlan::Servers(Box::new(plan)), said))
         }
     }

@@ -1,9 +1,8 @@
 //! Whether a request that a server did not answer may be given to a server again. Pure: a table.
 
-use crate::form::Form;
+use settings::Retries;
 
-/// Times that a request is given to a server at most.
-const TRIES_MAX: u8 = 3;
+use crate::form::Form;
 
 /// How far a request had come when its link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,43 +24,42 @@ pub(super) enum Then {
     End,
 }
 
-/// The rule. `passed`: parts of its body went on, which are gone from here.
-pub(super) fn then(reached: Reached, passed: bool, form: Form, budget: bool) -> Then {
+/// The rule. `passed`: parts of its body went on, which are gone from here; `tries`: times that it may be given
+/// to a server.
+pub(super) fn then(reached: Reached, passed: bool, form: Form, tries: u8, budget: bool) -> Then {
     let safe = match reached {
         // How long it goes on asking is for its queue to say.
         Reached::Nobody => true,
-        Reached::Server => form.repeatable && budget && form.tries + 1 < TRIES_MAX,
+        Reached::Server => form.repeatable && budget && form.tries.saturating_add(1) < tries,
         Reached::Reply => false,
     };
     if safe && !passed { Then::Again } else { Then::End }
 }
 
-/// What retries may cost: a tenth of the requests, and a few in hand.
+/// What retries may cost: a share of the requests, and a few in hand.
 ///
 /// ```text
-///   0 ≤ tenths ≤ 10 × IN_HAND;  a request adds one, a retry takes ten
+///   0 ≤ hundredths ≤ 100 × reserve;  a request adds the share, a retry takes a hundred
 /// ```
 #[derive(Debug)]
 pub(super) struct Budget {
-    tenths: u32,
+    hundredths: u32,
 }
 
-/// Retries that are in hand at most.
-const IN_HAND: u32 = 20;
-
 impl Budget {
-    pub(super) const fn new() -> Self {
-        Self { tenths: 10 * IN_HAND }
+    pub(super) const fn new(retries: Retries) -> Self {
+        Self { hundredths: retries.reserve.saturating_mul(100) }
     }
 
-    pub(super) fn earn(&mut self) {
-        self.tenths = (self.tenths + 1).min(10 * IN_HAND);
+    pub(super) fn earn(&mut self, retries: Retries) {
+        let most = retries.reserve.saturating_mul(100);
+        self.hundredths = self.hundredths.saturating_add(retries.share).min(most);
     }
 
     /// Takes one retry, if there is one.
     pub(super) fn spend(&mut self) -> bool {
-        let left = self.tenths.checked_sub(10);
-        self.tenths = left.unwrap_or(self.tenths);
+        let left = self.hundredths.checked_sub(100);
+        self.hundredths = left.unwrap_or(self.hundredths);
         left.is_some()
     }
 }
@@ -72,17 +70,18 @@ mod tests {
 
     #[test]
     fn the_whole_table() {
+        let Retries { tries, .. } = Retries::default();
         let mut table = String::new();
         for reached in [Reached::Nobody, Reached::Server, Reached::Reply] {
-            for (repeatable, passed, tries, budget) in [
+            for (repeatable, passed, before, budget) in [
                 (true, false, 0, true),
                 (false, false, 0, true),
                 (true, true, 0, true),
-                (true, false, TRIES_MAX - 1, true),
+                (true, false, tries - 1, true),
                 (true, false, 0, false),
             ] {
-                let form = Form { repeatable, tries, ..Form::default() };
-                table += if then(reached, passed, form, budget) == Then::Again {
+                let form = Form { repeatable, tries: before, ..Form::default() };
+                table += if then(reached, passed, form, tries, budget) == Then::Again {
                     "again "
                 } else {
                     "end "
@@ -96,13 +95,32 @@ mod tests {
     }
 
     #[test]
-    fn retries_are_a_tenth_of_the_requests_in_the_long_run() {
-        let mut budget = Budget::new();
-        let mut retries = 0;
-        for _ in 0..1000 {
-            budget.earn();
-            retries += u32::from(budget.spend());
+    fn a_request_that_may_be_tried_once_is_never_tried_again() {
+        let form = Form { repeatable: true, ..Form::default() };
+        assert_eq!(then(Reached::Server, false, form, 1, true), Then::End);
+        assert_eq!(then(Reached::Nobody, false, form, 1, true), Then::Again);
+        let last = Form { tries: 254, ..form };
+        assert_eq!(then(Reached::Server, false, last, 255, true), Then::End);
+    }
+
+    #[test]
+    fn retries_are_their_share_of_the_requests_in_the_long_run() {
+        for (share, expected) in [(10, 100), (0, 0), (25, 250)] {
+            let retries = Retries { share, ..Retries::default() };
+            let mut budget = Budget::new(retries);
+            let mut made = 0;
+            for _ in 0..1000 {
+                made += u32::from(budget.spend());
+                budget.earn(retries);
+            }
+            assert!((expected..=expected + retries.reserve).contains(&made), "{share}: {made}");
         }
-        assert_eq!(retries, 100 + IN_HAND - 1);
+        // Where every request may be repeated, one always can.
+        let all = Retries { share: 100, reserve: 1, ..Retries::default() };
+        let mut budget = Budget::new(all);
+        for _ in 0..1000 {
+            assert!(budget.spend());
+            budget.earn(all);
+        }
     }
 }

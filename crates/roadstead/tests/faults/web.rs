@@ -23,6 +23,9 @@ use server::Server;
 /// Requests that one server may have in hand. What a kill takes is repeated out of a stock of twenty.
 const SLOTS: usize = 4;
 
+/// Kills that come so close take more than a tenth of the requests, which is what may be repeated by default.
+const REPEATED: &str = "retries = { tries = 20, share = 100, reserve = 100 }";
+
 /// Answers in a thousand that a server which gets some wrong gets wrong.
 const FAULTS: u32 = 200;
 /// Nobody is refused for having waited.
@@ -150,7 +153,7 @@ fn servers_that_come_and_go_cost_nothing_and_share_alike() {
     for shards in [1, 2] {
         let others = times(40) + 3;
         let count = others as usize + 1;
-        let mut ground = Ground::start(shards, count, 0, &format!("{QUEUE}\n{LOOKS}"));
+        let mut ground = Ground::start(shards, count, 0, &format!("{QUEUE}\n{LOOKS}\n{REPEATED}"));
         let load = Load::start(ground.daemon.address());
         for round in 0..times(300) as usize {
             // Half of those that come and go are down, each in its turn.

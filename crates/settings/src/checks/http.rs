@@ -17,6 +17,20 @@ pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
+/// Who has a request that is no message of HTTP may have done what it asks.
+pub(super) fn no_retries(pool: &Section, faults: &mut Vec<Fault>) {
+    let asked_again = serves(pool) || pool.worker == Some(Of::Servers);
+    if let (false, Some(_), Some(place)) = (asked_again, pool.worker, pool.group.key("retries")) {
+        let message =
+            format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
+        faults.push(
+            Fault::at(place, message)
+                .expected("what another worker had may have been done, and is not asked again")
+                .mend("remove `retries`"),
+        );
+    }
+}
+
 /// Who speaks HTTP is answered by servers, databases or programs, and servers answer nobody else.
 pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let protocol = listener.group.value("protocol");

@@ -66,6 +66,13 @@ pub(super) const COMMON: &[Opt] = &[
         "How long a new worker takes until it is given its whole share, where the schedule has weights.",
     ),
     any(
+        "retries",
+        Kind::Group(RETRIES, Short::None),
+        Inner,
+        "How often a request that a server or a program that serves HTTP had and did not answer is given to \
+         another, where it may be made again.",
+    ),
+    any(
         "decisions",
         count(0, 1_000_000),
         Is("256"),
@@ -79,6 +86,23 @@ pub(super) const COMMON: &[Opt] = &[
          of the reply.",
     ),
     any("reply_max", size(GIB), Is("1MiB"), "Bytes of one reply of a program or a query."),
+];
+
+const RETRIES: &[Opt] = &[
+    any(
+        "tries",
+        count(1, 255),
+        Is("3"),
+        "Times that one request is given to a server; 1: never again.",
+    ),
+    any(
+        "share",
+        count(0, 100),
+        Is("10"),
+        "Percent of the requests that repeats may be in the long run, so that servers which fail are not asked \
+         twice as much.",
+    ),
+    any("reserve", count(1, 1_000_000), Is("20"), "Repeats that may be made at once beyond that."),
 ];
 
 const WORKERS: &[Opt] = &[

@@ -70,3 +70,29 @@ fn what_a_pool_of_servers_has_one_of_such_programs_has_too() {
     let error = serving("health = { check = \"tcp\", port = 80 }");
     assert_eq!(error.message, "`port` is given, and programs have no other address");
 }
+
+#[test]
+fn only_who_is_asked_in_messages_of_http_is_asked_again() {
+    let error = in_pool("retries = { tries = 2 }");
+    let message = "`[pool.echo]` has neither servers nor programs that serve HTTP";
+    says(error, 1, "retries", message, "remove `retries`");
+    for (wrong, word) in
+        [("tries = 0", "0"), ("tries = 256", "256"), ("share = 101", "101"), ("reserve = 0", "0")]
+    {
+        let error = serving(&format!("retries = {{ {wrong} }}"));
+        assert_eq!(error.word, word, "{error:?}");
+    }
+}
+
+#[test]
+fn how_often_a_request_is_repeated_is_set_for_servers_and_such_programs() {
+    for worker in ["servers = [\"127.0.0.1:1\"]", "program = [\"cat\"]\nframing = \"http\""] {
+        let text = format!(
+            "{LISTENER}protocol = \"http\"\n[pool.echo]\n{worker}\nretries = {{ tries = 5, share = 50, reserve = 2 }}\n"
+        );
+        let source = Source { name: "roadstead.toml".into(), text };
+        let read = parse(&source, &|_| None).expect("it is right");
+        let retries = read.pools[0].balance.retries;
+        assert_eq!((retries.tries, retries.share, retries.reserve), (5, 50, 2));
+    }
+}

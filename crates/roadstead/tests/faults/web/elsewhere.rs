@@ -1,6 +1,6 @@
 //! Clients that are sent elsewhere while a pool cannot answer them, under load, and come back.
 
-use super::{Ground, LOOKS, load::Load};
+use super::{Ground, LOOKS, REPEATED, load::Load};
 use crate::daemon::until;
 use crate::times;
 
@@ -34,7 +34,7 @@ fn over_its_limit_a_pool_sends_clients_elsewhere_and_no_longer_than_that() {
 #[test]
 fn with_no_server_left_clients_are_sent_elsewhere_until_one_is_back() {
     for shards in [1, 2] {
-        let pool = format!("{SORRY}\n{LOOKS}");
+        let pool = format!("{SORRY}\n{LOOKS}\n{REPEATED}");
         let mut ground = Ground::start(shards, 2, 0, &pool);
         let load = Load::start(ground.daemon.address());
         let rounds = times(50);
