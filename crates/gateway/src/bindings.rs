@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use exchange::WorkerId;
 
+use crate::crossing::Window;
 use crate::exchanges::SessionId;
 
 /// Where a request of a session goes.
@@ -61,6 +62,8 @@ struct Binding {
     is_first: bool,
     /// It said things unasked that could not be told from its answer to the order to forget.
     has_spoken: bool,
+    /// What it says unasked, on its way to another shard.
+    window: Window,
 }
 
 /// What has become of a session's program.
@@ -105,8 +108,16 @@ impl Bindings {
         // One that has a program keeps that, whatever else of it reaches others.
         let free = session.filter(|it| !self.is_closing && !self.sessions.contains_key(&key(*it)));
         let state = free.map_or(State::Left, State::Bound);
-        self.workers
-            .insert(worker, Binding { state, in_flight: 1, is_first: true, has_spoken: false });
+        self.workers.insert(
+            worker,
+            Binding {
+                state,
+                in_flight: 1,
+                is_first: true,
+                has_spoken: false,
+                window: Window::default(),
+            },
+        );
         if let Some(session) = free {
             self.sessions.insert(key(session), Berth::Worker(worker));
         }
@@ -189,6 +200,41 @@ impl Bindings {
         if let Some(binding) = self.workers.get_mut(&worker) {
             binding.has_spoken = true;
         }
+    }
+
+    /// So many bytes that a worker says unasked go to another shard. True when it is to wait.
+    pub(crate) fn send(&mut self, worker: WorkerId, bytes: usize, window: usize) -> bool {
+        self.workers.get_mut(&worker).is_some_and(|it| it.window.send(bytes, window))
+    }
+
+    /// So many were taken there. The worker that is to go on, if it waited for that.
+    pub(crate) fn credit(
+        &mut self,
+        session: SessionId,
+        bytes: usize,
+        window: usize,
+    ) -> Option<WorkerId> {
+        self.own_of(session, |it| it.window.credit(bytes, window))
+    }
+
+    /// A session wants to hear what its worker says, or nothing for now. The worker, if it is to be
+    /// told.
+    pub(crate) fn want(
+        &mut self,
+        session: SessionId,
+        wanted: bool,
+        window: usize,
+    ) -> Option<WorkerId> {
+        self.own_of(session, |it| it.window.want(wanted, window))
+    }
+
+    fn own_of(
+        &mut self,
+        session: SessionId,
+        is: impl FnOnce(&mut Binding) -> bool,
+    ) -> Option<WorkerId> {
+        let Way::Worker(worker) = self.way(session) else { return None };
+        self.workers.get_mut(&worker).is_some_and(is).then_some(worker)
     }
 
     /// A session has gone, or may ask nothing more. What is to be done with its worker: nothing if
@@ -316,6 +362,21 @@ mod tests {
                 bindings.lost(worker(7));
             }
         }
+    }
+
+    #[test]
+    fn what_goes_to_another_shard_waits_for_credit_and_for_its_client() {
+        let mut bindings = Bindings::default();
+        bindings.dispatched(worker(7), Some(session(1)));
+        assert!(!bindings.send(worker(7), 60, 100));
+        assert!(bindings.send(worker(7), 60, 100), "the window is full");
+        assert_eq!(bindings.want(session(1), false, 100), None, "it waits already");
+        assert_eq!(bindings.credit(session(1), 120, 100), None, "its client takes nothing");
+        assert_eq!(bindings.want(session(1), true, 100), Some(worker(7)));
+        assert_eq!(bindings.want(session(2), true, 100), None);
+        assert_eq!(bindings.credit(session(2), 1, 100), None);
+        bindings.left(session(1));
+        assert_eq!(bindings.credit(session(1), 1, 100), None, "nobody is there any more");
     }
 
     #[test]

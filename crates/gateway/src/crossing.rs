@@ -59,8 +59,10 @@ pub(crate) enum Crossing {
     Abandon(RequestId, Cause, Option<u16>),
     /// What comes of it, for its client.
     Delivery(RequestId, Delivery),
-    /// What a connection's own program says unasked.
-    Said(SessionId, Slice),
+    /// What a connection's own program of this pool says unasked.
+    Said(SessionId, usize, Slice),
+    /// So many bytes of that were taken.
+    Heard(SessionId, usize, usize),
     /// What a program of this pool says to all its clients.
     Announced(usize, Slice),
     /// A connection takes nothing of what its own program of this pool says, or takes it again.

@@ -66,7 +66,11 @@ impl Core {
                 }
             }
             Crossing::Delivery(id, delivery) => self.brought(id, delivery),
-            Crossing::Said(session, frame) => self.hear(session, frame),
+            Crossing::Said(session, place, frame) => {
+                self.others.tell(from, Crossing::Heard(session, place, frame.len()));
+                self.hear(session, frame);
+            }
+            Crossing::Heard(session, place, bytes) => self.heard(place, session, bytes),
             Crossing::Announced(place, frame) => self.announce(place, frame),
             Crossing::Hush(session, place, hush) => self.hush(place, session, hush),
             Crossing::Taken(id, bytes) => self.credit(id, bytes),

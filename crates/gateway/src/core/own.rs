@@ -140,7 +140,12 @@ impl Core {
         }
         match own.bindings.client(worker) {
             Some(session) if session.shard == self.others.me() => self.hear(session, frame),
-            Some(session) => self.others.tell(session.shard, Crossing::Said(session, frame)),
+            Some(session) => {
+                if own.bindings.send(worker, frame.len(), self.others.window()) {
+                    self.hushed.push_back((place, worker, true));
+                }
+                self.others.tell(session.shard, Crossing::Said(session, place, frame));
+            }
             None => counts.discarded += 1,
         }
     }
@@ -155,9 +160,17 @@ impl Core {
         if let Some(home) = self.others.elsewhere(place) {
             return self.others.tell(home, Crossing::Hush(session, place, hush));
         }
-        let own = self.pools[place].own.as_ref();
-        if let Some(Way::Worker(worker)) = own.map(|own| own.bindings.way(session)) {
+        let Some(own) = &mut self.pools[place].own else { return };
+        if let Some(worker) = own.bindings.want(session, !hush, self.others.window()) {
             self.hushed.push_back((place, worker, hush));
+        }
+    }
+
+    /// So many bytes of what a connection's own program said were taken on another shard.
+    pub(super) fn heard(&mut self, place: usize, session: SessionId, bytes: usize) {
+        let Some(own) = &mut self.pools[place].own else { return };
+        if let Some(worker) = own.bindings.credit(session, bytes, self.others.window()) {
+            self.hushed.push_back((place, worker, false));
         }
     }
 
