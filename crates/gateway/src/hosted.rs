@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use event::{Address, Calls, StreamId, TimerId};
 use exchange::plant::{Plant, active};
-use exchange::{Cause, Outcome, Request, RequestId, WorkerId};
+use exchange::{Cause, Request, RequestId, WorkerId};
 
 use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::plan::HostedPlan;
-use crate::programs::Programs;
+use crate::programs::{Epitaph, Programs};
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -53,7 +53,7 @@ struct Lost {
 struct Departed {
     worker: WorkerId,
     /// How it ended, for those whom it did not answer.
-    text: String,
+    text: Farewell,
     /// Its end, to be told.
     report: Upward,
 }
@@ -321,8 +321,7 @@ impl Hosted {
         report: Upward,
         up: &mut Vec<Upward>,
     ) {
-        let text =
-            format!("worker {} ended ({})", self.programs.name(worker), self.programs.epitaph);
+        let text = Farewell(self.programs.name(worker), self.programs.epitaph.clone());
         self.homes.leave(worker.index());
         let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
         self.lost = others;
@@ -488,12 +487,15 @@ impl Hosted {
     }
 }
 
+/// What is told of a program that ended, behind its name.
+#[derive(Debug)]
+struct Farewell(String, Epitaph);
+
 /// The same, with the end of the program as its cause where that ended it.
-fn told(report: Upward, text: &str) -> Upward {
+fn told(report: Upward, Farewell(name, epitaph): &Farewell) -> Upward {
     match report {
         Upward::Answered { id, outcome } if outcome.end().cause == Cause::Died => {
-            let outcome = Outcome::ended(Cause::Died, outcome.end().phase, text);
-            Upward::Answered { id, outcome }
+            Upward::Answered { id, outcome: epitaph.outcome(outcome.end().phase, name) }
         }
         report => report,
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, Peer, RequestId, Slice, Verdict};
+use exchange::{Cause, End, Peer, RequestId, Verdict};
 
 /// Failures logged a second of one cause in one pool; the rest is counted and said.
 const LINES_MAX: u32 = 5;
@@ -51,7 +51,7 @@ impl Journal {
         id: RequestId,
         peer: Peer,
         end: End,
-        text: &Slice,
+        text: &[u8],
         now: Instant,
     ) {
         if end.cause.verdict() == Verdict::Answered {

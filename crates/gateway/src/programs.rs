@@ -39,6 +39,7 @@ mod oneshot;
 mod program;
 mod stderr;
 
+pub(crate) use fault::Epitaph;
 use fault::Fault;
 use link::{Link, Said};
 use program::{Phase, Program};
@@ -73,7 +74,7 @@ pub(crate) struct Programs {
     plan: Arc<ProgramPlan>,
     live: Vec<Option<Program>>,
     /// How the last one that ended did.
-    pub(crate) epitaph: String,
+    pub(crate) epitaph: Epitaph,
 }
 
 /// What one program is started with beside what all of its pool are.
@@ -87,7 +88,7 @@ pub(crate) struct Outfit {
 
 impl Programs {
     pub(crate) fn new(pool: &str, plan: Arc<ProgramPlan>) -> Self {
-        Self { pool: pool.to_owned(), plan, live: Vec::new(), epitaph: String::new() }
+        Self { pool: pool.to_owned(), plan, live: Vec::new(), epitaph: Epitaph::default() }
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Program> {
@@ -131,6 +132,7 @@ impl Programs {
             expected: false,
             served: 0,
             looked_at: None,
+            last_words: self.plan.last_words,
         });
         if is_slot {
             up.push(Upward::Started { worker });

@@ -339,6 +339,7 @@ fn program(group: &Group) -> Program {
         recycle: recycle(inner(group, "recycle")),
         socket: choice!(group, "socket", HttpSocket),
         ready: choice!(group, "ready", Ready),
+        last_words: choice!(group, "last_words", LastWords),
         start_timeout: time(group, "start_timeout"),
         first_byte: time(group, "first_byte"),
         slow: time(group, "slow"),

@@ -197,6 +197,7 @@ pub(crate) enum Choice {
     Framing(Framing),
     Io(Io),
     Ready(Ready),
+    LastWords(LastWords),
     HttpSocket(HttpSocket),
     Fds(Fds),
     Unbuffer(Unbuffer),

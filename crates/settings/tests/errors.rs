@@ -69,6 +69,13 @@ fn an_unknown_word_names_the_nearest_one() {
         "did you mean \"status\"?",
     );
     says(
+        in_pool("last_words = \"lines\""),
+        14,
+        "\"lines\"",
+        "`last_words` = \"lines\" is not a word that it knows",
+        "did you mean \"line\"?",
+    );
+    says(
         in_pool("schedule = \"busiest\""),
         12,
         "\"busiest\"",

@@ -120,6 +120,7 @@ fn programs() -> Pool {
             first_byte: Duration::ZERO,
             slow: Duration::ZERO,
             write_stall: Duration::ZERO,
+            last_words: LastWords::Auto,
         })),
         workers: Workers {
             min: 2,
@@ -254,6 +255,7 @@ fn every_option_can_be_given() {
         first_byte = "1s"
         slow = "500ms"
         write_stall = "4s"
+        last_words = "tail"
         recycle = { requests = 1000, age = "1h", memory = "100MiB", jitter = 30, share = 50 }
         [pool.store]
         database = "sqlite:/var/lib/hits.db"
@@ -330,6 +332,7 @@ fn every_option_can_be_given() {
     assert_eq!((program.ready, program.start_timeout), (Ready::Line, seconds(3)));
     assert_eq!((program.first_byte, program.write_stall), (seconds(1), seconds(4)));
     assert_eq!(program.slow, Duration::from_millis(500));
+    assert_eq!(program.last_words, LastWords::Tail);
     let store = &configuration.pools[1];
     assert_eq!((store.workers.min, store.workers.max), (3, 3));
     assert_eq!(store.batch, Batch { rows: 10, bytes: 1024, wait: Duration::ZERO });

@@ -198,6 +198,32 @@ pub fn write_cancel(dialect: Dialect, tag: Tag, out: &mut Vec<u8>) {
     );
 }
 
+/// The revision of MCP that our greeting speaks.
+const MCP_VERSION: &str = "2025-06-18";
+
+/// Writes the request with this tag by which a client begins, without an envelope; `version` is ours.
+pub fn write_initialize(dialect: Dialect, tag: Tag, version: &str, out: &mut Vec<u8>) {
+    let params = match dialect {
+        Dialect::Mcp => format!(
+            r#""protocolVersion":"{MCP_VERSION}","capabilities":{{}},"clientInfo":{{"name":"roadstead","version":"{version}"}}"#
+        ),
+        Dialect::Lsp => format!(
+            r#""processId":null,"rootUri":null,"capabilities":{{}},"clientInfo":{{"name":"roadstead","version":"{version}"}}"#
+        ),
+    };
+    let text =
+        format!(r#"{{"jsonrpc":"2.0","id":{tag},"method":"initialize","params":{{{params}}}}}"#);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Writes what a client says once that is answered, without an envelope.
+pub fn write_initialized(dialect: Dialect, out: &mut Vec<u8>) {
+    out.extend_from_slice(match dialect {
+        Dialect::Mcp => br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        Dialect::Lsp => br#"{"jsonrpc":"2.0","method":"initialized","params":{}}"#,
+    });
+}
+
 /// An id or a token of ours, a number that every reader of JSON keeps as it is: LSP allows 31 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(u32);

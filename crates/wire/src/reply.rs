@@ -64,8 +64,8 @@ fn write_made(
 ) -> Result<(), Unframable> {
     let start = out.len();
     match outcome {
-        Outcome::Ended(end, text) | Outcome::Sorry(end, text) if framing.is_json() => {
-            jsonrpc::write_error(*end, text, asked, out);
+        Outcome::Ended(end, _) | Outcome::Sorry(end, _) if framing.is_json() => {
+            jsonrpc::write_error(*end, outcome.text().0, asked, out);
         }
         _ => write_text(out, marks, outcome),
     }
@@ -96,7 +96,7 @@ pub(crate) fn write_text(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
             }
             return out.extend_from_slice(body);
         }
-        Outcome::Ended(end, text) | Outcome::Sorry(end, text) => (end, text),
+        Outcome::Ended(end, _) | Outcome::Sorry(end, _) => (end, outcome.text().0),
     };
     if matches!(outcome, Outcome::Sorry(..)) && marks == Marks::Plain {
         return write_words(out, text);

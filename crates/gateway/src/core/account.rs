@@ -22,7 +22,8 @@ impl Books<'_> {
         served.dirty = true;
         served.counts.count(outcome.end());
         served.counts.request_time.record(self.now.duration_since(exchange.stamps.received));
-        if let Outcome::Ended(end, text) = outcome {
+        if let Outcome::Ended(end, _) = outcome {
+            let (text, _) = outcome.text();
             served.journal.end(&served.name, id, exchange.peer, *end, text, self.now);
         }
         if let Some(trail) = exchange.trail.take() {
@@ -65,7 +66,8 @@ impl Core {
         served.dirty = true;
         served.counts.requests += 1;
         served.counts.count(outcome.end());
-        if let Outcome::Ended(end, text) = outcome {
+        if let Outcome::Ended(end, _) = outcome {
+            let (text, _) = outcome.text();
             served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
         }
         if let Some(mut trail) = self.logbook.take_pending() {
@@ -89,7 +91,8 @@ impl Core {
         let served = &mut self.pools[place];
         served.dirty = true;
         served.counts.undelivered += 1;
-        if let Outcome::Ended(end, text) = outcome {
+        if let Outcome::Ended(end, _) = outcome {
+            let (text, _) = outcome.text();
             served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use std::sync::Arc;
 
 use event::StreamLimits;
-use settings::HttpSocket;
+use settings::{HttpSocket, LastWords};
 
 use super::workers::{Said, WorkersPlan};
 use super::{OwnPlan, ServersPlan, Terms, terms, unless_zero};
@@ -38,6 +38,7 @@ pub(crate) struct ProgramPlan {
     pub(crate) reply_max: usize,
     pub(crate) grace: Duration,
     pub(crate) deadline: Duration,
+    pub(crate) last_words: LastWords,
 }
 
 /// How long a program may take for this and that, beside the deadline.
@@ -99,6 +100,7 @@ pub(super) fn program(
         first_byte,
         slow,
         write_stall,
+        last_words,
     } = program;
     let (program, arguments) = match command.split_first() {
         Some((program, arguments)) => (program.clone(), arguments.to_vec()),
@@ -141,6 +143,7 @@ pub(super) fn program(
         reply_max,
         grace,
         deadline,
+        last_words,
     };
     let recycle = terms::recycling(recycle);
     let program = Arc::new(plan);

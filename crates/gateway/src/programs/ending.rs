@@ -110,7 +110,7 @@ impl Programs {
             tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}");
         }
         program.fail_flights(calls, Fault::Ended, up);
-        let epitaph = program.end_text();
+        let epitaph = program.epitaph();
         if let Some(link) = program.link.as_mut() {
             link.close(calls);
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use exchange::{Cause, Outcome, Phase};
+use settings::LastWords;
 
 /// Why the requests in a program's hands are not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +32,10 @@ impl Fault {
         }
     }
 
-    /// What a request in the hands of program `name` is told; `how` it ended, where it did.
-    pub(super) fn outcome(self, name: &str, how: &str) -> Outcome {
+    /// What a request in the hands of program `name` is told; how that ended, where it did.
+    pub(super) fn outcome(self, name: &str, epitaph: &Epitaph) -> Outcome {
         let (cause, text) = match self {
-            Self::Ended => (Cause::Died, format!("worker {name} ended ({how})")),
+            Self::Ended => return epitaph.outcome(Phase::Work, name),
             Self::TooLong => {
                 (Cause::Reply, format!("the reply of worker {name} is longer than reply_max"))
             }
@@ -44,5 +45,115 @@ impl Fault {
             }
         };
         Outcome::ended(cause, Phase::Work, &text)
+    }
+}
+
+/// Bytes of the end of its standard error that a client may be told.
+const TAIL_MAX: usize = 8 << 10;
+
+/// What is told of a program that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Epitaph {
+    /// In a line, behind its name.
+    line: String,
+    /// To whoever can read more than a line.
+    more: Option<String>,
+}
+
+impl Epitaph {
+    /// `exit`: how it exited; `tail`: the end of what it said.
+    pub(super) fn new(words: LastWords, exit: &str, tail: &str) -> Self {
+        let last = last_line(tail);
+        let behind = |text: &str, last: &Option<String>| match last {
+            Some(line) => format!("{text}; it said last: {line}"),
+            None => text.to_owned(),
+        };
+        let line = match words {
+            LastWords::None => String::new(),
+            LastWords::Auto | LastWords::Line | LastWords::Tail => behind(exit, &last),
+        };
+        let ended = format!("the program ended ({exit})");
+        let more = match words {
+            LastWords::None => None,
+            LastWords::Auto => Some(ended),
+            LastWords::Line => Some(behind(&ended, &last)),
+            LastWords::Tail if last.is_none() => Some(ended),
+            LastWords::Tail => Some(format!("{ended}; it said last:\n{}", shown(tail))),
+        };
+        Self { line, more }
+    }
+
+    /// What becomes of a request that it had.
+    pub(crate) fn outcome(&self, phase: Phase, name: &str) -> Outcome {
+        let line = match &self.line {
+            how if how.is_empty() => format!("worker {name} ended"),
+            how => format!("worker {name} ended ({how})"),
+        };
+        Outcome::died(phase, &line, self.more.as_deref())
+    }
+}
+
+/// Characters of the last line that go into an outcome.
+const LAST_MAX: usize = 200;
+
+/// The last line that says something.
+fn last_line(tail: &str) -> Option<String> {
+    let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LAST_MAX).flat_map(char::escape_debug).collect())
+}
+
+/// The end of it, as text that does nothing to a terminal.
+fn shown(tail: &str) -> String {
+    let plain = |it: char| match it {
+        '\n' | '\t' => it,
+        it if it.is_control() => char::REPLACEMENT_CHARACTER,
+        it => it,
+    };
+    let text: String = tail.replace("\r\n", "\n").chars().map(plain).collect();
+    let from = text.len().saturating_sub(TAIL_MAX);
+    let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    text[from..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(words: LastWords, tail: &str) -> (String, Option<String>) {
+        let outcome = Epitaph::new(words, "exit code 3", tail).outcome(Phase::Work, "main/0");
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let (line, more) = outcome.text();
+        (text(line), more.map(text))
+    }
+
+    #[test]
+    fn a_client_is_told_as_much_as_the_pool_says() {
+        let tail = "connected as root:secret\nno such \u{1b}[31mtable\r\n \n";
+        let line = r"worker main/0 ended (exit code 3; it said last: no such \u{1b}[31mtable)";
+        let ended = "the program ended (exit code 3)";
+        let last = r"the program ended (exit code 3); it said last: no such \u{1b}[31mtable";
+        let all = "the program ended (exit code 3); it said last:\nconnected as root:secret\n\
+                   no such \u{fffd}[31mtable\n \n";
+        for (words, line, more) in [
+            (LastWords::None, "worker main/0 ended", None),
+            (LastWords::Auto, line, Some(ended)),
+            (LastWords::Line, line, Some(last)),
+            (LastWords::Tail, line, Some(all)),
+        ] {
+            assert_eq!(told(words, tail), (line.to_owned(), more.map(str::to_owned)), "{words:?}");
+        }
+        for words in [LastWords::Auto, LastWords::Line, LastWords::Tail] {
+            let line = "worker main/0 ended (exit code 3)".to_owned();
+            assert_eq!(told(words, " \n"), (line, Some(ended.to_owned())), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_has_a_limit_whatever_was_said() {
+        for said in ["\u{1}", "x", "\u{fffd}", "ü\n"] {
+            let (line, more) = told(LastWords::Tail, &said.repeat(100_000));
+            assert!(!line.contains('\n') && line.len() < 2500, "{}", line.len());
+            assert!(more.unwrap().len() < TAIL_MAX + 100);
+        }
     }
 }

@@ -16,6 +16,7 @@ use event::{Calls, StreamId};
 use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
 use wire::{Decoder, Over, Unframable, envelope};
 
+use super::fault::Epitaph;
 use super::{ANSWER, FIRST, Fault, Pipe, SLOW, STALL, answer_by};
 use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
@@ -330,14 +331,14 @@ impl Link {
         calls: &Calls<'_>,
         fault: Fault,
         name: &str,
-        how: &str,
+        epitaph: &Epitaph,
         up: &mut Vec<Upward>,
     ) {
         self.give_back(calls, up);
         self.flights.forget_cancelled();
         let mut fault = fault;
         while let Some(flight) = self.flights.pop() {
-            up.push(Upward::Answered { id: flight.id, outcome: fault.outcome(name, how) });
+            up.push(Upward::Answered { id: flight.id, outcome: fault.outcome(name, epitaph) });
             // Only the oldest is to blame for what was said or not said; the others go with it.
             fault = Fault::Ended;
         }

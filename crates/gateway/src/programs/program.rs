@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use event::{Calls, Direction, Fd, StreamId, StreamLimits, TimerId};
 use exchange::{Request, WorkerId};
+use settings::LastWords;
 use spawn::{Exit, Pipes};
 
-use super::fault::Fault;
+use super::fault::{Epitaph, Fault};
 use super::link::Link;
 use super::stderr::Stderr;
 use super::{GRACE_MIN, Pipe};
@@ -56,6 +57,8 @@ pub(super) struct Program {
     pub(super) served: u64,
     /// When its memory was last looked at.
     pub(super) looked_at: Option<Instant>,
+    /// What those are told of its end who had asked it something.
+    pub(super) last_words: LastWords,
 }
 
 impl Program {
@@ -145,19 +148,19 @@ impl Program {
         if !self.link.as_ref().is_some_and(Link::is_owing) {
             return;
         }
-        let how = self.end_text();
+        let epitaph = self.epitaph();
         if let Some(link) = self.link.as_mut() {
-            link.fail(calls, fault, &self.name, &how, up);
+            link.fail(calls, fault, &self.name, &epitaph, up);
         }
     }
 
-    /// How it ended, and what it said last.
-    pub(super) fn end_text(&mut self) -> String {
-        let how = self.exit_text();
-        match self.stderr.last_line().or_else(|| self.prints.last_line()) {
-            Some(line) => format!("{how}; it said last: {line}"),
-            None => how,
-        }
+    /// How it ended, and what it said last, for those who had asked it something.
+    pub(super) fn epitaph(&mut self) -> Epitaph {
+        let tail = match self.stderr.tail() {
+            nothing if nothing.is_empty() => self.prints.tail(),
+            tail => tail,
+        };
+        Epitaph::new(self.last_words, &self.exit_text(), &tail)
     }
 
     /// How it exited, if that is known.

@@ -15,8 +15,6 @@ const LINE_MAX: usize = 4096;
 const LINES_A_SECOND: u32 = 50;
 /// Bytes of the end that are kept.
 const TAIL_MAX: usize = 8 << 10;
-/// Characters of the last line that go into an outcome.
-const LAST_MAX: usize = 200;
 const WINDOW: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -86,13 +84,6 @@ impl Stderr {
     /// The last 8 KiB, as text.
     pub(super) fn tail(&mut self) -> String {
         String::from_utf8_lossy(self.tail.make_contiguous()).trim_end().to_owned()
-    }
-
-    /// The last line that says something, in so many bytes that an outcome can carry.
-    pub(super) fn last_line(&mut self) -> Option<String> {
-        let tail = self.tail();
-        let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-        Some(line.chars().take(LAST_MAX).flat_map(char::escape_debug).collect())
     }
 
     fn log(&mut self, now: Instant, worker: &str, line: &[u8], up: &mut Vec<Upward>) {

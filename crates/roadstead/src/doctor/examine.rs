@@ -65,14 +65,21 @@ impl Examination {
     fn first(&mut self, found: &mut Vec<Finding>) -> Result<First, String> {
         let (wait, oneshot) = (self.wait, self.treatment.framing == Framing::Oneshot);
         let mut patient = self.clinic.admit(&self.treatment)?;
-        patient.listen(UNASKED, |it| it.heard.bytes > 0 || it.output_ended());
-        if patient.heard.bytes > 0 {
+        let notes = self.treatment.framing.is_json();
+        let greets = move |it: &Patient<'_>| {
+            if notes { it.heard.has_said() } else { it.heard.bytes > 0 }
+        };
+        patient.listen(UNASKED, |it| greets(it) || it.output_ended());
+        if greets(&patient) {
             patient.listen(UNASKED, |_| false);
             found.push(Finding::Greets(said(&patient)));
             return Ok(First::Over);
         }
         if !dead(&patient) {
             found.push(Finding::Starts);
+        }
+        if patient.greet(wait)? {
+            found.push(Finding::Initializes);
         }
         patient.ask(&self.request)?;
         let asked = Instant::now();
@@ -86,9 +93,7 @@ impl Examination {
             });
             return Ok(First::Over);
         }
-        patient.listen(wait, |it| {
-            !it.heard.frames.is_empty() || it.heard.broken.is_some() || it.output_ended()
-        });
+        patient.listen(wait, |it| it.heard.has_said() || it.output_ended());
         if !patient.heard.frames.is_empty() {
             found.push(Finding::Answers(asked.elapsed()));
             if self.treatment.framing != Framing::Raw {
@@ -111,7 +116,8 @@ impl Examination {
         }
         patient.end_input(Duration::ZERO);
         patient.listen(wait, |it| it.output_ended() || it.heard.broken.is_some());
-        Ok(if patient.heard.bytes > 0 {
+        let said_something = if notes { patient.heard.has_said() } else { patient.heard.bytes > 0 };
+        Ok(if said_something {
             match misspoken(&patient) {
                 Some(finding) if patient.heard.frames.is_empty() => {
                     found.push(finding);
@@ -146,6 +152,7 @@ impl Examination {
             treatment.env.extend(self.treatment.env.clone());
             // One that is not at hand here is passed over: another may be.
             let Ok(mut patient) = self.clinic.admit(&treatment) else { continue };
+            patient.greet(self.wait)?;
             patient.ask(&self.request)?;
             if patient.listen(self.wait, |it| !it.heard.frames.is_empty()) {
                 return Ok(Some(remedy));
@@ -158,6 +165,7 @@ impl Examination {
     fn second(&mut self, found: &mut Vec<Finding>) -> Result<(), String> {
         let wait = self.wait;
         let mut patient = self.clinic.admit(&self.treatment)?;
+        patient.greet(wait)?;
         for number in 1..=2 {
             patient.ask(&self.request)?;
             patient.listen(wait, |it| it.heard.frames.len() >= number || it.output_ended());
@@ -237,6 +245,9 @@ fn misspoken(patient: &Patient<'_>) -> Option<Finding> {
         }
         Some(Piece::Broken(fault)) => return Some(Finding::Breaks(fault.text(), said(patient))),
         Some(_) | None => {}
+    }
+    if let Some(why) = patient.heard.senseless {
+        return Some(Finding::Breaks(why, said(patient)));
     }
     if patient.held.is_empty() {
         return None;

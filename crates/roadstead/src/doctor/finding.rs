@@ -12,6 +12,8 @@ use wire::Framing;
 pub(super) enum Finding {
     /// It starts.
     Starts,
+    /// It answers `initialize`, by which clients of JSON-RPC servers begin.
+    Initializes,
     /// It answers, and how soon.
     Answers(Duration),
     /// It answers one request after the other.
@@ -92,6 +94,7 @@ impl Finding {
         !matches!(
             self,
             Self::Starts
+                | Self::Initializes
                 | Self::Answers(_)
                 | Self::AnswersAgain
                 | Self::Pipelines(_)
@@ -106,6 +109,7 @@ impl Finding {
     fn what(&self) -> String {
         match self {
             Self::Starts => "it starts, and says nothing before it is asked".into(),
+            Self::Initializes => "it answers `initialize`".into(),
             Self::Answers(after) => format!("it answers a request (after {after:.1?})"),
             Self::AnswersAgain => "it answers a second one".into(),
             Self::Pipelines(count) => {

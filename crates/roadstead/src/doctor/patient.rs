@@ -1,5 +1,6 @@
 //! One run of the program under examination: what is sent, what is heard, and for how long.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use spawn::{Command, Exit, Report, Spawn, Spawner, Stop, Wiring};
+use wire::jsonrpc::{Dialect, Kind, Tag, scan, write_initialize, write_initialized};
 use wire::{Decoder, Framing, Over, Piece, encode};
 
 /// Bytes of one answer.
@@ -94,11 +96,18 @@ pub(super) struct Heard {
     /// The first of them.
     pub(super) opening: Vec<u8>,
     pub(super) broken: Option<Piece>,
+    /// Why a frame is no message, where frames are JSON-RPC messages.
+    pub(super) senseless: Option<&'static str>,
     pub(super) errors: u64,
     pub(super) error_tail: Vec<u8>,
 }
 
 impl Heard {
+    /// Whether there is anything that an answer could be, or that shows that none will come.
+    pub(super) fn has_said(&self) -> bool {
+        !self.frames.is_empty() || self.broken.is_some() || self.senseless.is_some()
+    }
+
     /// The last line on standard error.
     pub(super) fn last_error(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.error_tail);
@@ -126,6 +135,24 @@ impl Patient<'_> {
     pub(super) fn ask(&mut self, request: &[u8]) -> Result<(), String> {
         encode(self.framing, request, &mut self.outbox)
             .map_err(|why| format!("the request cannot be sent: {why}"))
+    }
+
+    /// Begins as clients of such a program do, where frames are JSON-RPC messages: many answer
+    /// nothing before. Whether it was answered.
+    pub(super) fn greet(&mut self, limit: Duration) -> Result<bool, String> {
+        let Some(dialect) = dialect(self.framing) else { return Ok(false) };
+        let mut message = Vec::new();
+        write_initialize(dialect, Tag::MAX, env!("CARGO_PKG_VERSION"), &mut message);
+        self.ask(&message)?;
+        self.listen(limit, |it| it.heard.has_said() || it.output_ended());
+        if self.heard.frames.is_empty() {
+            return Ok(false);
+        }
+        self.heard.frames.clear();
+        message.clear();
+        write_initialized(dialect, &mut message);
+        self.ask(&message)?;
+        Ok(true)
     }
 
     /// Ends its input once all is sent.
@@ -211,12 +238,43 @@ impl Patient<'_> {
         let mut from = 0;
         while let Some(piece) = self.decoder.next(&self.held, &mut from) {
             match piece {
-                Piece::Frame(range) => self.heard.frames.push(self.held[range].to_vec()),
+                Piece::Frame(range) => self.handle_frame(range),
                 other => self.heard.broken = Some(other),
             }
         }
         let consumed = self.decoder.consume(self.held.len(), from);
         self.held.drain(..consumed);
+    }
+}
+
+impl Patient<'_> {
+    /// A frame is an answer. Of JSON-RPC messages only responses are; what the program asks is
+    /// refused, and what it notes is nobody's here, as in a pool.
+    fn handle_frame(&mut self, range: Range<usize>) {
+        let frame = &self.held[range];
+        let message = dialect(self.framing).map(|_| scan(frame));
+        match message.map(|message| message.map(|it| (it.kind(), it.id))) {
+            None | Some(Ok((Kind::Response, _))) => self.heard.frames.push(frame.to_vec()),
+            Some(Ok((Kind::Request, Some(id)))) => {
+                let refusal = [
+                    &br#"{"jsonrpc":"2.0","id":"#[..],
+                    &frame[id],
+                    br#","error":{"code":-32601,"message":"the doctor answers nothing"}}"#,
+                ];
+                // One that cannot be framed is not sent: it is no line.
+                let _ = encode(self.framing, &refusal.concat(), &mut self.outbox);
+            }
+            Some(Ok(_)) => {}
+            Some(Err(fault)) => self.heard.senseless = Some(fault.text()),
+        }
+    }
+}
+
+/// How clients of such a program begin.
+fn dialect(framing: Framing) -> Option<Dialect> {
+    match framing {
+        Framing::ContentLength => Some(Dialect::Lsp),
+        framing => framing.is_json().then_some(Dialect::Mcp),
     }
 }
 

@@ -128,6 +128,64 @@ fn a_silent_one_is_told() {
 }
 
 #[test]
+fn frames_that_end_in_a_nul_or_say_their_length_are_told_from_those_that_do_not() {
+    let nul = |script: &str| doctor(&["--framing", "nul"], &["perl", "-0", "-e", script]);
+    nul("$| = 1; while (<STDIN>) { print }").is_wrong(&[]);
+    let told = nul("$| = 1; while (<STDIN>) { chomp; print \"$_\\n\" }");
+    told.is_wrong(&["begins an answer and does not end it"]);
+    told.has("end every answer with a NUL");
+    let netstring = |script: &str| doctor(&["--framing", "netstring"], &["perl", "-e", script]);
+    let sound = "$| = 1; while (1) { local $/ = ':'; my $n = <STDIN> // last; chop $n; \
+                 read(STDIN, my $d, $n); read(STDIN, my $comma, 1); print \"$n:$d,\" }";
+    netstring(sound).is_wrong(&[]);
+    netstring("$| = 1; read(STDIN, my $d, 1); print 'Hello'; <STDIN>").is_wrong(&["\"Hello\""]);
+}
+
+#[test]
+fn stray_prints_are_harmless_where_a_program_speaks_on_three_and_four() {
+    let speaks = "echo ready; while read -r line <&3; do echo stray; echo \"$line\" >&4; done";
+    doctor(&["--fds", "3/4"], &["sh", "-c", speaks]).is_wrong(&[]);
+    plain(&["sh", "-c", "echo ready; exec cat"]).is_wrong(&["speaks before it is asked"]);
+}
+
+/// A server that answers nothing before it was greeted, and has much to say beside its answers.
+const STRICT: &str = r#"
+import json, sys
+def say(message): print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+say({"method": "notifications/message", "params": {"level": "info", "data": "hello"}})
+state = "new"
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "initialize":
+        say({"id": message["id"], "result": {"capabilities": {}}})
+        state = "greeted"
+    elif method == "notifications/initialized" and state == "greeted":
+        say({"id": "roots", "method": "roots/list"})
+        state = "ready"
+    elif method and "id" in message and state == "ready":
+        say({"method": "notifications/message", "params": {"level": "info", "data": "asked"}})
+        say({"id": message["id"], "result": {}})
+"#;
+
+#[test]
+fn a_server_of_json_rpc_is_greeted_before_it_is_asked() {
+    let jsonrpc = |program: &[&str]| doctor(&["--framing", "jsonrpc", "--wait", "20s"], program);
+    let told = jsonrpc(&["python3", "-c", STRICT]);
+    told.is_wrong(&[]);
+    told.has("it answers `initialize`");
+    let text = "import sys; sys.stdin.readline(); print('Hello', flush=True); sys.stdin.read()";
+    jsonrpc(&["python3", "-c", text]).is_wrong(&["what it says is no frame"]);
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/programs");
+    let server = format!("{examples}/lsp.js");
+    let flags = ["--framing", "content-length", "--wait", "20s"];
+    let told = doctor(&flags, &["node", &server]);
+    told.is_wrong(&[]);
+    told.has("it answers `initialize`");
+    doctor(&flags, &["sh", "-c", "read x; echo Hello; cat >/dev/null"]).is_wrong(&["Hello"]);
+}
+
+#[test]
 fn what_cannot_be_started_is_not_examined() {
     let told = plain(&["/nowhere/program"]);
     assert_eq!(told.code, 2, "{}", told.page);

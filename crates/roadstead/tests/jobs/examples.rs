@@ -14,6 +14,7 @@ use crate::daemon::{Daemon, PATIENCE, folder};
 use crate::server::{Kind, Server};
 
 mod sticky;
+mod tables;
 
 fn example(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
@@ -116,6 +117,16 @@ fn rows(database: &Path) -> i64 {
     database.query_row("select count(*) from hits", [], |row| row.get(0)).unwrap()
 }
 
+/// Makes the program of `len2.toml`.
+fn compile_len2(folder: &Path) {
+    let cc = Command::new("cc")
+        .args(["-O2", "-Wall", "-Werror", "-o"])
+        .arg(folder.join("len2"))
+        .arg(example("programs").join("len2.c"))
+        .status();
+    assert!(cc.is_ok_and(|it| it.success()), "this test needs a C compiler: apt-get install gcc");
+}
+
 /// What the page of `examples/programs` says, one file after the other.
 #[test]
 fn programs_of_every_kind_do_what_their_page_says() {
@@ -124,7 +135,11 @@ fn programs_of_every_kind_do_what_their_page_says() {
         ("awk", b"hello\n", b"HELLO\n"),
         ("pipelined", b"abc\n12\n", b"cba\n21\n"),
         ("nul", b"a\nb\0", b"[a\nb]\0"),
-        ("len1", b"ab\n\n", b"AB\n\n"),
+        ("len1", b"\x02ab\0", b"\x02AB\0"),
+        ("packets", b"\0\x07one two", b"\0\x012"),
+        ("connect", b"", b"hello 127.0.0.1"),
+        ("fences", b"one two\n\n", b"2\n0\n"),
+        ("unbuffer", b"hello\nyou\n", b"HELLO\nYOU\n"),
         ("len2", b"ab\n\n", b"aabb\n\n"),
         ("len4", b"\0\0\0\x02ab\0\0\0\0", b"\0\0\0\x02AB\0\0\0\0"),
         ("netstring", b"3:abc,0:,", b"3:cba,0:,"),
@@ -153,17 +168,8 @@ fn programs_of_every_kind_do_what_their_page_says() {
     ];
     for (name, asked, expected) in cases {
         let folder = folder();
-        let from = example("programs");
         if *name == "len2" {
-            let cc = Command::new("cc")
-                .args(["-O2", "-Wall", "-Werror", "-o"])
-                .arg(folder.path().join("len2"))
-                .arg(from.join("len2.c"))
-                .status();
-            assert!(
-                cc.is_ok_and(|it| it.success()),
-                "this test needs a C compiler: apt-get install gcc"
-            );
+            compile_len2(folder.path());
         }
         println!("{name}.toml");
         let daemon = serve(folder.path(), "programs", &format!("{name}.toml"));

@@ -298,14 +298,18 @@ fn a_client_takes_a_request_back_and_the_program_serves_on() {
 import json, sys
 for line in sys.stdin:
     asked = json.loads(line)
-    if asked.get("method") in ("notifications/cancelled", "stall"): continue
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": 1}), flush=True)
+    if asked["method"] == "stall": continue
+    # What is taken back is answered all the same, too late.
+    id = asked["params"]["requestId"] if asked["method"] == "notifications/cancelled" else asked["id"]
+    print(json.dumps({"jsonrpc": "2.0", "id": id, "result": 1}), flush=True)
 "#;
     let leaving = "jsonrpc\"\nhalf_close = \"left";
     let daemon = serve(folder.path(), leaving, &["python3", "-c", program], pool);
     let mut client = daemon.connect();
     client.send("{\"id\":\"s\",\"method\":\"stall\"}\n{\"id\":\"t\",\"method\":\"stall\"}\n");
-    // Both slots are taken until these are taken back.
+    until("both slots are taken until these are taken back", || {
+        daemon.status()["pools"][0]["workers"][0]["in_flight"] == 2
+    });
     for id in ["s", "t"] {
         client.send(format!(
             "{{\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":\"{id}\"}}}}\n"
@@ -313,7 +317,9 @@ for line in sys.stdin:
         assert_eq!(parse(&client.line())["error"]["code"], -32800);
     }
     client.send("{\"id\":\"u\",\"method\":\"m\"}\n");
-    assert_eq!(parse(&client.line())["id"], "u");
+    assert_eq!(parse(&client.line())["id"], "u", "and none of those that came too late");
+    let late = || daemon.metric("roadstead_replies_discarded_total", &[]);
+    until("their replies came too late", || late() == 2);
     // And when a client leaves.
     let mut leaving = daemon.connect();
     leaving.send("{\"id\":1,\"method\":\"stall\"}\n{\"id\":2,\"method\":\"stall\"}\n");
@@ -322,6 +328,7 @@ for line in sys.stdin:
     });
     drop(leaving);
     until("their slots are free", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 0);
+    until("so did those", || late() == 4);
     assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
 }
 

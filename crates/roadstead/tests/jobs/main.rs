@@ -45,6 +45,7 @@ mod servers;
 mod sessions;
 mod shards;
 mod store;
+mod terms;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/tmpfs.rs"]
 mod tmpfs;

@@ -48,6 +48,21 @@ pub struct Program {
     pub slow: Duration,
     /// How long it may read nothing of what waits for it; zero: as long as the deadline allows.
     pub write_stall: Duration,
+    /// What a client is told of a program that ended with its request.
+    pub last_words: LastWords,
+}
+
+/// What a client is told of a program that ended with its request. The log has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastWords {
+    /// How it exited; and what it said last, but not over HTTP, whose clients are often strangers.
+    Auto,
+    /// That it ended.
+    None,
+    /// How it exited, and the last line on its standard error.
+    Line,
+    /// The same, and over HTTP the last 8 KiB of it.
+    Tail,
 }
 
 /// How a program is connected.

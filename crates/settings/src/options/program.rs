@@ -113,6 +113,12 @@ pub(super) const PROGRAM: &[Opt] = &[
         Is("inherited"),
         "With `framing = \"http\"`: where the program serves; it is ready once it accepts connections there.",
     ),
+    program(
+        "last_words",
+        Kind::Word(LAST_WORDS),
+        Is("auto"),
+        "What a client is told of a program that ended with its request; the log has all of it.",
+    ),
     program("ready", Kind::Word(READY), Is("start"), "How it says that it is ready for requests."),
     program(
         "start_timeout",
@@ -295,6 +301,25 @@ const DISPATCH: &[Word] = &[
         Choice::Dispatch(Dispatch::Session),
         "A program serves one connection from its first request to its end; what it says unasked, and \
          what it asks, is for that client.",
+    ),
+];
+
+const LAST_WORDS: &[Word] = &[
+    word(
+        "auto",
+        Choice::LastWords(LastWords::Auto),
+        "`line`; over HTTP, whose clients are often strangers, how it exited and nothing that it said.",
+    ),
+    word("none", Choice::LastWords(LastWords::None), "That it ended."),
+    word(
+        "line",
+        Choice::LastWords(LastWords::Line),
+        "How it exited, and the last line on its standard error, 200 characters of it.",
+    ),
+    word(
+        "tail",
+        Choice::LastWords(LastWords::Tail),
+        "`line`; over HTTP, where a reply can have many lines, the last 8 KiB.",
     ),
 ];
 

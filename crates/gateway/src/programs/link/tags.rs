@@ -12,7 +12,9 @@ use std::ops::Range;
 
 use exchange::{RequestId, Slice};
 use wire::Framing;
-use wire::jsonrpc::{self, Dialect, Kind, Tag, scan, splice, write_cancel};
+use wire::jsonrpc::{
+    self, Dialect, Kind, Tag, scan, splice, write_cancel, write_initialize, write_initialized,
+};
 
 /// What becomes of a message to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,11 +162,7 @@ impl Tags {
         let tag = self.next;
         self.next = tag.next();
         self.greeting = Greeting::Sent(tag);
-        let version = env!("CARGO_PKG_VERSION");
-        let text = format!(
-            r#"{{"jsonrpc":"2.0","id":{tag},"method":"initialize","params":{{"protocolVersion":"{MCP_VERSION}","capabilities":{{}},"clientInfo":{{"name":"roadstead","version":"{version}"}}}}}}"#
-        );
-        out.extend_from_slice(text.as_bytes());
+        write_initialize(Dialect::Mcp, tag, env!("CARGO_PKG_VERSION"), out);
     }
 
     /// A message of a client. What the program shall read is written behind what `out` holds.
@@ -285,7 +283,7 @@ impl Tags {
                 return Message::Broken("it refused the greeting");
             };
             self.greeting = Greeting::Done(Slice::copy_of(&frame[result.clone()]));
-            out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            write_initialized(Dialect::Mcp, out);
             return Message::Greeted;
         }
         let Some(named) = self.named.get(&tag).filter(|named| named.tokens.is_some()) else {
@@ -341,9 +339,6 @@ const FOR_ALL: [&str; 3] = [
     "notifications/prompts/list_changed",
     "notifications/resources/list_changed",
 ];
-
-/// The revision of MCP that our greeting speaks.
-const MCP_VERSION: &str = "2025-06-18";
 
 fn write_result(id: &[u8], result: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);

@@ -58,10 +58,12 @@ impl Said {
             }
             Outcome::Sorry(_, body) => Self { status: 503, content_type: TEXT, body: body.clone() },
             Outcome::Ended(end, text) => {
-                // What was found out about workers is for the log and not for clients.
-                let said: &[u8] = match end.cause {
-                    Cause::Worker | Cause::Record | Cause::Row | Cause::Rows => text,
-                    cause => cause.meaning().as_bytes(),
+                // What was found out about workers is for the log and not for clients, unless the
+                // pool says otherwise (`last_words`).
+                let said: &[u8] = match (end.cause, outcome.text()) {
+                    (Cause::Worker | Cause::Record | Cause::Row | Cause::Rows, _) => text,
+                    (_, (_, Some(more))) => more,
+                    (cause, _) => cause.meaning().as_bytes(),
                 };
                 let body = [end.cause.word().as_bytes(), b": ", said, b"\n"].concat();
                 let body = Slice::from(&body[..]);
@@ -141,6 +143,23 @@ mod tests {
     use exchange::{Phase, Verdict};
 
     use super::*;
+
+    #[test]
+    fn of_a_worker_that_died_a_client_is_told_what_is_meant_for_it() {
+        let said = |outcome: &Outcome| {
+            String::from_utf8(Said::of(outcome, Told::TEXT).body.to_vec()).unwrap()
+        };
+        let own = Outcome::died(
+            Phase::Work,
+            "worker main/3 ended (exit code 3)",
+            Some("it ended:\nboom"),
+        );
+        assert_eq!(said(&own), "died: it ended:\nboom\n");
+        let quiet = Outcome::died(Phase::Work, "worker main/3 ended (exit code 3)", None);
+        assert_eq!(said(&quiet), format!("died: {}\n", Cause::Died.meaning()));
+        let server = Outcome::ended(Cause::Unreached, Phase::Work, "10.0.0.7:80\nis down");
+        assert!(!said(&server).contains("10.0"), "only of one that died");
+    }
 
     #[test]
     fn nobody_is_told_to_ask_again_for_what_may_have_taken_effect() {
