@@ -33,7 +33,7 @@ mod name;
 #[cfg(feature = "server")]
 mod named;
 mod patience;
-mod plain_insert;
+mod plain_write;
 mod reading;
 mod reply;
 mod rows;

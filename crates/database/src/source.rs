@@ -3,7 +3,7 @@
 use fields::{Fields, Value};
 
 use crate::DatabaseError;
-use crate::plain_insert::Given;
+use crate::plain_write::Given;
 
 /// Names that stand for the request itself. A record cannot give them another value.
 const OF_REQUEST: [(&str, Source); 3] =

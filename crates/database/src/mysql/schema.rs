@@ -5,7 +5,7 @@ use mysql_async::{Conn, Error};
 
 use super::connect::refused;
 use crate::name::{listed, quoted};
-use crate::plain_insert::PlainInsert;
+use crate::plain_write::PlainWrite;
 use crate::source::{self, Source};
 use crate::{DatabaseError, OnConflict};
 
@@ -76,14 +76,14 @@ pub(super) async fn check_statement(
     server: &str,
     sql: &str,
 ) -> Result<(), DatabaseError> {
-    let of_request = |insert: &PlainInsert| {
-        insert.given.iter().any(|given| source::reserved(&given.name).is_some())
+    let of_request = |write: &PlainWrite| {
+        write.given.iter().any(|given| source::reserved(&given.name).is_some())
     };
-    let Some(insert) = PlainInsert::of(sql).filter(of_request) else { return Ok(()) };
-    let (schema, name) = apart(&insert.table);
+    let Some(write) = PlainWrite::of(sql).filter(of_request) else { return Ok(()) };
+    let (schema, name) = apart(&write.table);
     let known = columns_of(connection, schema, name).await;
     let known = known.map_err(|error| refused(server, &error))?;
-    for given in &insert.given {
+    for given in &write.given {
         let Some(source) = source::reserved(&given.name) else { continue };
         let column = known.iter().find(|it| it.name.eq_ignore_ascii_case(&given.column));
         let Some(column) = column else { continue };

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Error};
 
-use crate::plain_insert::PlainInsert;
+use crate::plain_write::PlainWrite;
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError};
 
@@ -18,9 +18,9 @@ pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked,
             }
         }
         Action::Statement(sql) => {
-            let Some(insert) = PlainInsert::of(sql) else { return Ok(Ok(())) };
-            let types = strict(connection, &insert.table)?;
-            for given in &insert.given {
+            let Some(write) = PlainWrite::of(sql) else { return Ok(Ok(())) };
+            let types = strict(connection, &write.table)?;
+            for given in &write.given {
                 let Some((of, what)) = misfit(&types, &given.column, &given.name) else { continue };
                 return Ok(Err(source::unfit(given, of, what, "")));
             }

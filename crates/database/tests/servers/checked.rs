@@ -59,6 +59,13 @@ fn what_a_column_does_not_take_is_told_before_the_first_row(place: &Place) {
     let unset = "column `id` of table `asked` must have a value and is not inserted";
     assert!(error.to_string().starts_with(unset), "{error}");
     assert_eq!(error.about(), About::Insert);
+    // Of SQLite only strict tables have types in earnest, and those none of a time.
+    if !place.is_sqlite() {
+        let sql = "update asked set n = :n, at = :_at where id = :id".to_owned();
+        let error = told(place, Job::new(Action::Statement(sql)));
+        let unfit = "of type timestamp, which does not take a number of microseconds";
+        assert!(error.to_string().contains(unfit), "{error}");
+    }
     if place.is_postgres() {
         let sql = "insert into asked (id, at) values (1, :_at)".to_owned();
         let error = told(place, Job::new(Action::Statement(sql)));

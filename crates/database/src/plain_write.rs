@@ -1,11 +1,11 @@
 //! Which parameter goes into which column, where a statement says so plainly.
 //!
-//! `insert into t (a, b) values (:x, now())` does; of anything else nothing is said, and its values are
-//! judged by the database when they come.
+//! `insert into t (a, b) values (:x, now())` does, and `update t set a = :x, b = now() where c = :y`; of
+//! anything else nothing is said, and its values are judged by the database when they come.
 
 /// A statement of that form.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PlainInsert {
+pub(crate) struct PlainWrite {
     /// Its table, with a schema before it where there is one.
     pub(crate) table: String,
     /// The columns that get a parameter as it is.
@@ -22,19 +22,20 @@ pub(crate) struct Given {
     pub(crate) at: usize,
 }
 
-impl PlainInsert {
+impl PlainWrite {
     /// Reads a statement, if it is one.
     pub(crate) fn of(sql: &str) -> Option<Self> {
         let mut reader = Reader { sql, at: 0 };
-        let verb = reader.word()?;
-        if !["insert", "replace"].contains(&verb.as_str()) {
-            return None;
+        match reader.word()?.as_str() {
+            "insert" | "replace" => Self::insert(reader),
+            "update" => Self::update(reader),
+            _ => None,
         }
+    }
+
+    fn insert(mut reader: Reader<'_>) -> Option<Self> {
         while reader.word()? != "into" {}
-        let mut table = reader.name()?;
-        if reader.mark('.') {
-            table = format!("{table}.{}", reader.name()?);
-        }
+        let table = reader.table()?;
         let columns = reader.columns()?;
         let values = reader.word()?;
         if !["values", "value"].contains(&values.as_str()) {
@@ -44,16 +45,51 @@ impl PlainInsert {
         if values.len() != columns.len() {
             return None;
         }
-        let given = columns.into_iter().zip(values).filter_map(|(column, (at, value))| {
-            let name = value.strip_prefix(':').filter(|name| name.chars().all(is_name))?;
-            Some(Given { column, name: name.to_owned(), at })
-        });
+        let given = columns.into_iter().zip(values);
+        let given = given.filter_map(|(column, (at, value))| Given::of(column, at, value));
         Some(Self { table, given: given.collect() })
+    }
+
+    fn update(mut reader: Reader<'_>) -> Option<Self> {
+        let table = reader.table()?;
+        // One with another name behind it is left to the database.
+        if reader.word()? != "set" {
+            return None;
+        }
+        let mut given = Vec::new();
+        loop {
+            let column = reader.name()?;
+            if !reader.mark('=') {
+                return None;
+            }
+            let (at, value) = reader.set_value();
+            given.extend(Given::of(column, at, value));
+            if !reader.mark(',') {
+                return Some(Self { table, given });
+            }
+        }
     }
 }
 
+impl Given {
+    /// If this value is a parameter and nothing else.
+    fn of(column: String, at: usize, value: &str) -> Option<Self> {
+        let name = value.strip_prefix(':').filter(|name| name.chars().all(is_name))?;
+        Some(Self { column, name: name.to_owned(), at })
+    }
+}
+
+/// What may stand behind the last value of an `update`.
+const BEHIND_SET: [&str; 5] = ["from", "limit", "order", "returning", "where"];
+
 fn is_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
+}
+
+/// Whether one of the words comes next that stand behind the last value.
+fn ends_values(rest: &str) -> bool {
+    let word = &rest[..rest.find(|letter| !is_name(letter)).unwrap_or(rest.len())];
+    BEHIND_SET.iter().any(|end| word.eq_ignore_ascii_case(end))
 }
 
 struct Reader<'s> {
@@ -110,6 +146,37 @@ impl<'s> Reader<'s> {
         plain.then(|| rest[1..=length].to_owned())
     }
 
+    /// A table, with a schema before it where there is one.
+    fn table(&mut self) -> Option<String> {
+        let name = self.name()?;
+        if self.mark('.') { Some(format!("{name}.{}", self.name()?)) } else { Some(name) }
+    }
+
+    /// The value that a column is set to, as it is written, and where: all up to the next comma, or to
+    /// what stands behind the last value.
+    fn set_value(&mut self) -> (usize, &'s str) {
+        let rest = self.rest();
+        let begin = self.at;
+        let (mut depth, mut quote, mut before) = (0_usize, None, ' ');
+        let end = rest.char_indices().find(|&(at, letter)| {
+            let word_begins = !is_name(before) && before != ':';
+            before = letter;
+            match (quote, letter) {
+                (Some(open), _) => quote = Some(open).filter(|open| *open != letter),
+                (None, '\'' | '"' | '`') => quote = Some(letter),
+                (None, '(') => depth += 1,
+                (None, ')') => depth = depth.saturating_sub(1),
+                (None, ',' | ';') => return depth == 0,
+                (None, _) if depth == 0 && word_begins => return ends_values(&rest[at..]),
+                (None, _) => {}
+            }
+            false
+        });
+        let length = end.map_or(rest.len(), |(at, _)| at);
+        self.at += length;
+        (begin, rest[..length].trim_end())
+    }
+
     fn columns(&mut self) -> Option<Vec<String>> {
         let mut columns = Vec::new();
         if !self.mark('(') {
@@ -163,7 +230,7 @@ mod tests {
     use super::*;
 
     fn shown(sql: &str) -> String {
-        let Some(PlainInsert { table, given }) = PlainInsert::of(sql) else {
+        let Some(PlainWrite { table, given }) = PlainWrite::of(sql) else {
             return "none".to_owned();
         };
         let given = given.into_iter().map(|Given { column, name, at }| {
@@ -171,6 +238,27 @@ mod tests {
             format!("{column}={name}")
         });
         format!("{table}: {}", given.collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn a_plain_update_says_which_column_gets_which_parameter() {
+        for (sql, expected) in [
+            ("update t set a = :a", "t: a=a"),
+            (
+                "UPDATE s.`t b` SET a=:x,b = now() , \"c\"\t=\n:_at WHERE d = :d, e = :e",
+                "s.t b: a=x c=_at",
+            ),
+            ("update t set a = f(:x, (1)), b = 'where, '':y', c = :c", "t: c=c"),
+            ("update t set a = :where, b = :set where a = :a", "t: a=where b=set"),
+            ("update t set a = :a + 1, b = - :b, c = :c::text", "t: "),
+            ("update t set a = case when b then :a end, c = :c limit 1", "t: c=c"),
+            ("update t set a = :_at returning a", "t: a=_at"),
+            ("update t set a = :a;", "t: a=a"),
+            ("update t set nowhere = :a, wherever = :b", "t: nowhere=a wherever=b"),
+            ("update t set a = ), b = :b", "t: b=b"),
+        ] {
+            assert_eq!(shown(sql), expected, "{sql}");
+        }
     }
 
     #[test]
@@ -206,7 +294,15 @@ mod tests {
             "insert into t (a) values ('a",
             "insert into t (a, b) values (:a)",
             "insert into t (\"a\"\"b\") values (:a)",
-            "update t set a = :a",
+            "update",
+            "update t",
+            "update t as u set a = :a",
+            "update t set",
+            "update t set a",
+            "update t set a = :a,",
+            "update t set u.a = :a",
+            "update t set (a, b) = (:a, :b)",
+            "update t join u set a = :a",
             "/* insert into t (a) values (:a)",
             "-- insert",
         ] {
