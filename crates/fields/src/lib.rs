@@ -43,7 +43,7 @@ mod value;
 
 pub use codec::{DecodeError, DecodeReason, Unfit, UnfitReason};
 pub use limit::{FieldError, Limits};
-pub use name::{AsName, Case, Name, Tag, known};
+pub use name::{AsName, Case, Name, NameSet, Tag, known};
 pub use reuse::{POOLED_BYTES_MAX, POOLED_FIELDS_MAX, POOLED_SETS_MAX};
 pub use rows::{ROWS_BYTES_MAX, Row, RowError, Rows, Schema};
 pub use set::{Fields, Format, Iter, Lookup, Stats};

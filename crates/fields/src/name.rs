@@ -115,6 +115,39 @@ impl AsName for Name {
     }
 }
 
+/// Several names: whether a set may have one of them is told by one comparison.
+///
+/// ```
+/// use fields::{Fields, NameSet, known};
+///
+/// const ENDS: NameSet = NameSet::of(&[&known::CONNECTION, &known::TRAILER]);
+/// let mut fields = Fields::headers();
+/// assert!(!fields.may_have_any(ENDS));
+/// fields.append("connection", "close");
+/// assert!(fields.may_have_any(ENDS));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct NameSet(u64);
+
+impl NameSet {
+    /// These.
+    #[must_use]
+    pub const fn of(names: &[&Name]) -> Self {
+        let (mut bits, mut rest) = (0, names);
+        while let [name, behind @ ..] = rest {
+            bits |= name.tag.bit();
+            rest = behind;
+        }
+        Self(bits)
+    }
+
+    /// The bits of all of them.
+    #[inline]
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+}
+
 /// What is compared before the bytes of two names are: equal for names that differ in case only.
 ///
 /// ```text

@@ -1,7 +1,7 @@
 //! Looking fields up.
 
 use super::{Entry, Fields, READ};
-use crate::name::{AsName, same};
+use crate::name::{AsName, NameSet, same};
 use crate::{Case, Field, Value, glob};
 
 /// What can be read like a set of fields: [`Fields`] and the [`Row`](crate::Row) of a batch.
@@ -216,6 +216,13 @@ impl Fields {
     #[must_use]
     pub fn may_have(&self, name: &(impl AsName + ?Sized)) -> bool {
         self.mask & name.tag().bit() != 0
+    }
+
+    /// False when there is no field of any of these names; else each must be looked for.
+    #[inline]
+    #[must_use]
+    pub const fn may_have_any(&self, names: NameSet) -> bool {
+        self.mask & names.bits() != 0
     }
 
     /// How many fields have that name.

@@ -3,10 +3,11 @@
 
 use std::net::IpAddr;
 
-use fields::{Fields, Name, Value, known};
+use fields::{Fields, Name, NameSet, Value, known};
 
 use super::encode::decimal;
 use super::grammar::elements;
+use super::semantics;
 use super::{BodyKind, Connection, ReplyHead, RequestHead, Version};
 
 /// As it is spelled where we write it.
@@ -15,6 +16,26 @@ const FORWARDED_HOST: Name = Name::new("x-forwarded-host");
 const FORWARDED_PORT: Name = Name::new("x-forwarded-port");
 const REAL_IP: Name = Name::new("x-real-ip");
 const HTTP2_SETTINGS: Name = Name::new("http2-settings");
+
+/// What concerns one connection only.
+const OF_CONNECTION: NameSet = NameSet::of(&[
+    &known::CONNECTION,
+    &known::KEEP_ALIVE,
+    &known::PROXY_CONNECTION,
+    &known::TE,
+    &known::TRAILER,
+    &HTTP2_SETTINGS,
+    &known::UPGRADE,
+]);
+/// What tells of the client.
+const OF_CLIENT: NameSet = NameSet::of(&[
+    &known::X_FORWARDED_FOR,
+    &known::X_FORWARDED_PROTO,
+    &known::FORWARDED,
+    &FORWARDED_HOST,
+    &FORWARDED_PORT,
+    &REAL_IP,
+]);
 
 /// Which fields tell the server who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +78,7 @@ impl RequestHead {
     pub fn prepare(&mut self, via: &Via) {
         let upgrade = self.upgrade;
         strip(&mut self.fields, self.connection, upgrade);
-        canonical(&mut self.fields, self.body);
+        canonical(&mut self.fields, self.body, self.length_is_plain);
         drop_alike(&mut self.fields);
         if !self.authority.is_empty() && !self.fields.contains(&known::HOST) {
             // HTTP/1.0 may name its host in the target alone. Its way was found by that, so the
@@ -65,7 +86,8 @@ impl RequestHead {
             self.fields.set_limits(fields::Limits::MAX);
             let _ = self.fields.try_insert(&known::HOST, &self.line[self.authority.clone()]);
         }
-        if via.fields != Forwarded::Nothing && via.trusted {
+        let believed = via.fields != Forwarded::Nothing && via.trusted;
+        if believed || !self.fields.may_have_any(OF_CLIENT) {
             return;
         }
         for name in [&known::X_FORWARDED_FOR, &known::X_FORWARDED_PROTO, &known::FORWARDED] {
@@ -164,7 +186,7 @@ impl ReplyHead {
         if self.describes_body() {
             return Sending::Verbatim;
         }
-        canonical(&mut self.fields, self.body);
+        canonical(&mut self.fields, self.body, self.length_is_plain);
         match (self.body, client) {
             (BodyKind::Chunked, Version::Http10) => Sending::Data,
             (BodyKind::UntilEnd, Version::Http11) => Sending::Chunked,
@@ -198,6 +220,9 @@ impl ReplyHead {
 
 /// Removes what concerns one connection only, and what `Connection` names besides.
 fn strip(fields: &mut Fields, connection: Connection, upgrade: bool) {
+    if !fields.may_have_any(OF_CONNECTION) {
+        return;
+    }
     if connection.names {
         let listed: Vec<u8> = fields
             .get_all(&known::CONNECTION)
@@ -252,17 +277,18 @@ fn drop_alike(fields: &mut Fields) {
 }
 
 /// Leaves one `Content-Length` in canonical spelling where the body has a length, and no
-/// `Transfer-Encoding`: that is written anew.
-fn canonical(fields: &mut Fields, body: BodyKind) {
+/// `Transfer-Encoding`: that is written anew. `is_plain`: such a length is there already.
+fn canonical(fields: &mut Fields, body: BodyKind, is_plain: bool) {
+    let is_done = is_plain && matches!(body, BodyKind::Length(_));
+    if is_done || !fields.may_have_any(semantics::OF_BODY) {
+        return;
+    }
     drop_field(fields, &known::TRANSFER_ENCODING);
     let BodyKind::Length(length) = body else {
         drop_field(fields, &known::CONTENT_LENGTH);
         return;
     };
-    // It was read as a number of this value; only zeros before that are another spelling of it.
-    let digits = fields.get(&known::CONTENT_LENGTH).and_then(Value::bytes);
-    let is_plain = matches!(digits, Some([b'0'] | [b'1'..=b'9', ..]));
-    if !(is_plain && fields.is_unique(&known::CONTENT_LENGTH)) {
+    if !is_plain {
         let (digits, start) = decimal(length);
         // The limits hold: what stood there was at least as long.
         let _ = fields.try_insert(&CONTENT_LENGTH, &digits[start..]);
@@ -282,26 +308,31 @@ fn write_for(client: Option<IpAddr>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_octet(octet: u8, out: &mut Vec<u8>) {
+/// Where its digits end, which begin at `at`.
+#[inline]
+fn write_octet(octet: u8, text: &mut [u8; 16], mut at: usize) -> usize {
     if octet >= 100 {
-        out.push(b'0' + octet / 100);
+        text[at] = b'0' + octet / 100;
+        at += 1;
     }
     if octet >= 10 {
-        out.push(b'0' + octet / 10 % 10);
+        text[at] = b'0' + octet / 10 % 10;
+        at += 1;
     }
-    out.push(b'0' + octet % 10);
+    text[at] = b'0' + octet % 10;
+    at + 1
 }
 
 /// An address as text. IPv4 by hand: this is done for every request.
 fn write_address(address: IpAddr, out: &mut Vec<u8>) {
     match address {
         IpAddr::V4(address) => {
-            for (place, octet) in address.octets().into_iter().enumerate() {
-                if place > 0 {
-                    out.push(b'.');
-                }
-                write_octet(octet, out);
+            // Where no digit is written a point stands already.
+            let (mut text, mut end) = ([b'.'; 16], 0);
+            for octet in address.octets() {
+                end = write_octet(octet, &mut text, end) + 1;
             }
+            out.extend_from_slice(&text[..end - 1]);
         }
         IpAddr::V6(address) => match address.to_ipv4_mapped() {
             Some(mapped) => write_address(IpAddr::V4(mapped), out),

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use memchr::memchr;
-
 use super::{Limits, Refusal};
 
 /// A head that is whole.
@@ -57,36 +55,22 @@ impl HeadScan {
     /// # Errors
     /// When a line ends with LF alone, or a limit is passed.
     pub fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Found>, Refusal> {
-        while let Some(found) = memchr(b'\n', bytes.get(self.scanned..).unwrap_or_default()) {
-            let end = self.scanned + found;
-            self.scanned = end + 1;
-            if end == self.line || bytes[end - 1] != b'\r' {
-                return Err(Refusal::LineFeed);
+        let mut at = self.scanned;
+        let (words, rest) = bytes.get(at..).unwrap_or_default().as_chunks::<8>();
+        for word in words {
+            let ends = line_feeds(u64::from_le_bytes(*word));
+            if ends != 0
+                && let Some(found) = self.lines_end(bytes, at, ends, limits)?
+            {
+                return Ok(Some(found));
             }
-            let is_empty = end == self.line + 1;
-            self.line = end + 1;
-            if self.first > 0 {
-                if !is_empty {
-                    continue;
-                }
-                let head = self.start..end + 1;
-                if head.len() > limits.head {
-                    return Err(Refusal::HeadTooLong);
-                }
-                let line = self.first - self.start;
-                *self = Self::default();
-                return Ok(Some(Found { head, line }));
-            }
-            if !is_empty {
-                self.first = end - 1;
-                if self.first - self.start > limits.line {
-                    return Err(Refusal::LineTooLong);
-                }
-            } else if self.start == 0 {
-                self.start = end + 1;
-            } else {
-                return Err(Refusal::RequestLine);
-            }
+            at += 8;
+        }
+        let ends = line_feeds(last_word(bytes, rest));
+        if ends != 0
+            && let Some(found) = self.lines_end(bytes, at, ends, limits)?
+        {
+            return Ok(Some(found));
         }
         self.scanned = bytes.len();
         let shown = bytes.len() - self.start;
@@ -94,5 +78,116 @@ impl HeadScan {
             return Err(Refusal::LineTooLong);
         }
         if shown > limits.head { Err(Refusal::HeadTooLong) } else { Ok(None) }
+    }
+
+    /// Of the eight bytes at `at` these are line feeds.
+    #[inline]
+    fn lines_end(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        mut ends: u64,
+        limits: &Limits,
+    ) -> Result<Option<Found>, Refusal> {
+        while ends != 0 {
+            let end = at + ends.trailing_zeros() as usize / 8;
+            if let Some(found) = self.line_ends(bytes, end, limits)? {
+                return Ok(Some(found));
+            }
+            ends &= ends - 1;
+        }
+        Ok(None)
+    }
+
+    /// A line feed stands at `end`. The head, if that was its last.
+    #[inline]
+    fn line_ends(
+        &mut self,
+        bytes: &[u8],
+        end: usize,
+        limits: &Limits,
+    ) -> Result<Option<Found>, Refusal> {
+        self.scanned = end + 1;
+        if end == self.line || bytes[end - 1] != b'\r' {
+            return Err(Refusal::LineFeed);
+        }
+        let is_empty = end == self.line + 1;
+        self.line = end + 1;
+        if self.first > 0 {
+            if !is_empty {
+                return Ok(None);
+            }
+            let head = self.start..end + 1;
+            if head.len() > limits.head {
+                return Err(Refusal::HeadTooLong);
+            }
+            let line = self.first - self.start;
+            *self = Self::default();
+            return Ok(Some(Found { head, line }));
+        }
+        if !is_empty {
+            self.first = end - 1;
+            if self.first - self.start > limits.line {
+                return Err(Refusal::LineTooLong);
+            }
+        } else if self.start == 0 {
+            self.start = end + 1;
+        } else {
+            return Err(Refusal::RequestLine);
+        }
+        Ok(None)
+    }
+}
+
+/// The last bytes of `bytes`, fewer than eight, with zeros behind them.
+#[inline]
+fn last_word(bytes: &[u8], last: &[u8]) -> u64 {
+    match bytes.last_chunk::<8>() {
+        _ if last.is_empty() => 0,
+        // What stands before them is shifted out.
+        Some(word) => u64::from_le_bytes(*word) >> (8 * (8 - last.len())),
+        None => last.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// The high bit of each byte that is a line feed, and no other bit.
+#[inline]
+const fn line_feeds(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let other = word ^ 0x0a0a_0a0a_0a0a_0a0a;
+    !(((other & LOW) + LOW) | other | LOW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_feeds_are_seen_wherever_they_stand_and_nothing_else() {
+        for bits in 0..256_u32 {
+            for other in 0..=255_u8 {
+                let byte = |place: u32| if bits >> place & 1 == 1 { b'\n' } else { other };
+                let bytes: Vec<u8> = (0..8).map(byte).collect();
+                let word: [u8; 8] = bytes[..].try_into().unwrap();
+                let found = line_feeds(u64::from_le_bytes(word));
+                for (place, byte) in bytes.iter().enumerate() {
+                    assert_eq!(found >> (8 * place) & 0xff == 0x80, *byte == b'\n', "{bytes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_left_at_the_end_is_a_word_with_zeros_behind_it() {
+        let bytes: Vec<u8> = (1..=19).collect();
+        for length in 0..=bytes.len() {
+            for count in 0..=length.min(7) {
+                let last = &bytes[length - count..length];
+                let mut due = [0; 8];
+                due[..count].copy_from_slice(last);
+                let word = last_word(&bytes[..length], last);
+                assert_eq!(word.to_le_bytes(), due, "{count} of {length}");
+            }
+        }
     }
 }

@@ -30,6 +30,8 @@ pub struct ReplyHead {
     pub fields: Fields,
     /// What is behind the head.
     pub body: BodyKind,
+    /// Its length is told by one field in canonical spelling.
+    pub(super) length_is_plain: bool,
     /// What becomes of the connection.
     pub connection: Connection,
     /// It tells of a body that it cannot have.
@@ -45,6 +47,7 @@ impl Default for ReplyHead {
             version: Version::Http11,
             fields: Fields::headers(),
             body: BodyKind::None,
+            length_is_plain: false,
             connection: Connection::default(),
             is_odd: false,
         }
@@ -87,6 +90,8 @@ impl ReplyHead {
 
     fn read_body(&mut self, asked: Asked, limits: &Limits) -> Result<(), Refusal> {
         let framing = semantics::framing(&self.fields, self.version)?;
+        self.length_is_plain = framing.is_some_and(|framing| framing.is_plain);
+        let framing = framing.map(|framing| framing.body);
         self.is_odd = false;
         if self.status == 101 && !(asked.upgrade && self.connection.upgrade) {
             return Err(Refusal::Switched);

@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 
-use fields::{Fields, Value, http1, known};
+use fields::{Fields, NameSet, Value, http1, known};
 
 use super::grammar::{is_authority, target_length, token_length};
 use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
 use super::{BodyKind, Limits, Refusal};
+
+/// What most requests of programs have none of.
+const SELDOM: NameSet = NameSet::of(&[&known::EXPECT, &known::UPGRADE, &known::COOKIE]);
 
 /// Characters of a method.
 const METHOD_MAX: usize = 32;
@@ -74,6 +77,8 @@ pub struct RequestHead {
     pub fields: Fields,
     /// What is behind the head.
     pub body: BodyKind,
+    /// Its length is told by one field in canonical spelling.
+    pub(super) length_is_plain: bool,
     /// What becomes of the connection.
     pub connection: Connection,
     /// The client waits for a `100 Continue` before it sends the body.
@@ -95,6 +100,7 @@ impl Default for RequestHead {
             version: Version::Http11,
             fields: Fields::headers(),
             body: BodyKind::None,
+            length_is_plain: false,
             connection: Connection::default(),
             expects_continue: false,
             upgrade: false,
@@ -162,7 +168,9 @@ impl RequestHead {
     }
 
     fn check_body(&mut self, limits: &Limits) -> Result<(), Refusal> {
-        self.body = semantics::framing(&self.fields, self.version)?.unwrap_or(BodyKind::None);
+        let framing = semantics::framing(&self.fields, self.version)?;
+        self.length_is_plain = framing.is_some_and(|framing| framing.is_plain);
+        self.body = framing.map_or(BodyKind::None, |framing| framing.body);
         match self.body {
             BodyKind::Length(length) if length > limits.body => Err(Refusal::BodyTooLong),
             _ => Ok(()),
@@ -171,6 +179,9 @@ impl RequestHead {
 
     fn check_rest(&mut self, limits: &Limits) -> Result<(), Refusal> {
         (self.expects_continue, self.upgrade) = (false, false);
+        if !self.fields.may_have_any(SELDOM) {
+            return Ok(());
+        }
         if let Some(expected) = self.fields.get(&known::EXPECT).and_then(Value::bytes) {
             let is_known = expected.eq_ignore_ascii_case(b"100-continue");
             if !is_known || !self.fields.is_unique(&known::EXPECT) {

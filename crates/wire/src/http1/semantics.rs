@@ -1,9 +1,13 @@
 //! What the fields of a head say about the message and the connection, for both directions.
 
-use fields::{FieldError, Fields, Value, http1::HeadReason, known};
+use fields::{FieldError, Fields, NameSet, Value, http1::HeadReason, known};
 
 use super::grammar::elements;
 use super::{BodyKind, Refusal};
+
+/// What says how long a body is.
+pub(super) const OF_BODY: NameSet =
+    NameSet::of(&[&known::CONTENT_LENGTH, &known::TRANSFER_ENCODING]);
 
 /// The version of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -86,26 +90,43 @@ fn is_essential(name: &[u8]) -> bool {
     essential.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
+/// What a head says of the length of its body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framing {
+    pub(super) body: BodyKind,
+    /// It is a length that is told once, in its canonical spelling.
+    pub(super) is_plain: bool,
+}
+
 /// How long the body is, as far as `Content-Length` and `Transfer-Encoding` say. None when neither
 /// is there.
-pub(super) fn framing(fields: &Fields, version: Version) -> Result<Option<BodyKind>, Refusal> {
+pub(super) fn framing(fields: &Fields, version: Version) -> Result<Option<Framing>, Refusal> {
+    if !fields.may_have_any(OF_BODY) {
+        return Ok(None);
+    }
     let coded = fields.contains(&known::TRANSFER_ENCODING);
     let Some(first) = fields.get(&known::CONTENT_LENGTH) else {
-        return if coded { coding(fields, version).map(Some) } else { Ok(None) };
+        if !coded {
+            return Ok(None);
+        }
+        let body = coding(fields, version)?;
+        return Ok(Some(Framing { body, is_plain: false }));
     };
     if coded {
         return Err(Refusal::LengthAndCoding);
     }
     let length = length(first)?;
-    if fields.is_unique(&known::CONTENT_LENGTH) {
-        return Ok(Some(BodyKind::Length(length)));
-    }
-    for other in fields.get_all(&known::CONTENT_LENGTH).skip(1) {
-        if self::length(other)? != length {
-            return Err(Refusal::Lengths);
+    let is_unique = fields.is_unique(&known::CONTENT_LENGTH);
+    if !is_unique {
+        for other in fields.get_all(&known::CONTENT_LENGTH).skip(1) {
+            if self::length(other)? != length {
+                return Err(Refusal::Lengths);
+            }
         }
     }
-    Ok(Some(BodyKind::Length(length)))
+    // It was read as a number; only zeros before that are another spelling of it.
+    let is_plain = is_unique && matches!(first.bytes(), Some([b'0'] | [b'1'..=b'9', ..]));
+    Ok(Some(Framing { body: BodyKind::Length(length), is_plain }))
 }
 
 fn coding(fields: &Fields, version: Version) -> Result<BodyKind, Refusal> {
