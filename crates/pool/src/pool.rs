@@ -170,7 +170,8 @@ impl<P: Payload> Pool<P> {
         payload: P,
         mut entry: Entry,
     ) -> Result<Ticket, Refused<P>> {
-        let at_rest = self.begin(now) && self.is_all_taken();
+        let at_rest = self.begin(now);
+        let all_taken = at_rest && self.is_all_taken();
         entry.facts.since = self.now;
         let lane = if self.phase > Phase::Serving {
             Err(Cause::Draining)
@@ -188,14 +189,14 @@ impl<P: Payload> Pool<P> {
             (Ok(_), Some(next)) => {
                 self.counts.admitted += 1;
                 self.give_at_once(next, payload, &entry.facts);
-                self.turn();
+                self.turn_after_slot(at_rest);
                 Ok(Ticket::SPENT)
             }
             (Ok(lane), None) => {
                 self.counts.admitted += 1;
                 let ticket = self.wait(payload, entry, lane, false);
                 // Of many that come at once nothing more is to be done for most.
-                if at_rest && lane == Lane::Common {
+                if all_taken && lane == Lane::Common {
                     self.is_at_rest = true;
                 } else {
                     self.turn();
@@ -298,14 +299,17 @@ impl<P: Payload> Pool<P> {
 
     /// A slot of this worker is free again.
     pub fn handle_released(&mut self, now: Instant, worker: WorkerId) {
-        self.begin(now);
+        let at_rest = self.begin(now);
         let place = self.workers.find(worker);
         if let Some((place, in_use)) =
             place.and_then(|place| Some((place, self.workers.release(place)?)))
         {
             self.give_back(place, 1);
             match self.workers.at(place).state {
-                State::Ready => self.refresh_slots(place, in_use),
+                State::Ready => {
+                    self.refresh_slots(place, in_use);
+                    return self.turn_after_slot(at_rest);
+                }
                 State::Leaving if in_use == 0 => self.stop(place),
                 _ => {}
             }

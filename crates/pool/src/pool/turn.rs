@@ -72,6 +72,23 @@ impl<P: Payload> Pool<P> {
         self.is_at_rest = true;
     }
 
+    /// As [`Self::turn`], where nothing happened but that a slot was taken or is free again; `at_rest` is
+    /// what [`Self::begin`] said. Of many requests and replies at one moment nothing follows for most.
+    pub(super) fn turn_after_slot(&mut self, at_rest: bool) {
+        let follows_nothing = at_rest
+            && self.queue.is_empty()
+            && self.shared.is_none()
+            && self.phase == Phase::Serving
+            && self.is_settled()
+            && !self.recycle.has_due()
+            && !self.sorry.is_on();
+        if follows_nothing {
+            self.is_at_rest = true;
+        } else {
+            self.turn();
+        }
+    }
+
     /// No worker is ready, and the last ones failed in a row.
     pub(super) fn is_open(&self) -> bool {
         self.workers.ready() == 0 && self.backoff.is_hopeless()
