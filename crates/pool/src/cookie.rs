@@ -139,24 +139,29 @@ impl CookieCodec {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_aged(&self, value: &[u8], minute: u32) -> Result<(u64, Option<u32>), CookieFault> {
-        let mut bytes = [0; SIGNED];
-        let bytes = unhex(value, &mut bytes).ok_or(CookieFault::Foreign)?;
-        let name = |bytes: &[u8]| u64::from_be_bytes(bytes[..8].try_into().expect("8 bytes"));
+        let name = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         match self.value {
-            CookieValue::Opaque if bytes.len() == 8 => Ok((name(bytes), None)),
-            CookieValue::Signed if bytes.len() == SIGNED => {
+            CookieValue::Opaque => {
+                let [high, low] = unhex(value).ok_or(CookieFault::Foreign)?;
+                Ok((name(high, low), None))
+            }
+            CookieValue::Signed => {
+                let words: [u32; SIGNED / 4] = unhex(value).ok_or(CookieFault::Foreign)?;
+                let mut bytes = [0; SIGNED];
+                for (to, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+                    *to = word.to_be_bytes();
+                }
                 let mut mac = self.mac.clone();
                 mac.update(&bytes[..12]);
                 mac.verify_truncated_left(&bytes[12..]).map_err(|_| CookieFault::Forged)?;
-                let made = u32::from_be_bytes(bytes[8..12].try_into().expect("4 bytes"));
+                let [high, low, made, ..] = words;
                 let ahead = made.saturating_sub(minute);
                 let age = minute.saturating_sub(made);
                 if age > self.lifetime_minutes || ahead > MINUTES_AHEAD {
                     return Err(CookieFault::Old);
                 }
-                Ok((name(bytes), Some(age)))
+                Ok((name(high, low), Some(age)))
             }
-            _ => Err(CookieFault::Foreign),
         }
     }
 }
@@ -180,21 +185,37 @@ fn hex(bytes: &[u8]) -> String {
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
-/// The bytes that an even number of lower-case digits stands for, if they fit.
-fn unhex<'a>(digits: &[u8], into: &'a mut [u8]) -> Option<&'a [u8]> {
-    let (pairs, rest) = digits.as_chunks::<2>();
-    if !rest.is_empty() || pairs.len() > into.len() {
+/// The words that so many times eight lower-case digits stand for, the first digit highest.
+#[inline]
+fn unhex<const WORDS: usize>(digits: &[u8]) -> Option<[u32; WORDS]> {
+    let (eights, rest) = digits.as_chunks::<8>();
+    if !rest.is_empty() || eights.len() != WORDS {
         return None;
     }
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    for (to, [high, low]) in into.iter_mut().zip(pairs) {
-        *to = digit(*high)? << 4 | digit(*low)?;
+    let mut words = [0; WORDS];
+    for (to, eight) in words.iter_mut().zip(eights) {
+        *to = unhex_word(*eight)?;
     }
-    Some(&into[..pairs.len()])
+    Some(words)
+}
+
+/// Eight digits at once, a byte each: `0` to `9` are 0x30 to 0x39, and `a` to `f` 0x61 to 0x66.
+#[inline]
+fn unhex_word(digits: [u8; 8]) -> Option<u32> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let digits = u64::from_be_bytes(digits);
+    // A bit for each letter, if it is one: only they and what is no digit have it.
+    let letters = digits >> 6 & ONES;
+    let low = digits ^ (ONES * 0x30) ^ (letters * (0x30 ^ 0x60));
+    let values = low.wrapping_add(letters * 9);
+    // All are below 16, and those of letters, and no others, above 9.
+    let is_fit = low & (ONES * 0xf0) == 0 && values & (ONES * 0x10) == 0;
+    if !is_fit || (values + ONES * 6) >> 4 & ONES != letters {
+        return None;
+    }
+    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
+    let halves = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    u32::try_from((halves | halves >> 16) & 0xffff_ffff).ok()
 }
 
 #[cfg(test)]
@@ -250,6 +271,20 @@ mod tests {
             for value in [CookieValue::Opaque, CookieValue::Signed] {
                 let read = codec(value).read(foreign.as_bytes(), 0);
                 assert_eq!(read, Err(CookieFault::Foreign), "{foreign}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_is_a_digit_or_none_wherever_it_stands() {
+        for at in 0..8 {
+            for byte in 0..=255_u8 {
+                let mut digits = *b"09afa059";
+                digits[at] = byte;
+                let text = std::str::from_utf8(&digits).ok();
+                let lower = !byte.is_ascii_uppercase() && byte != b'+';
+                let due = text.filter(|_| lower).and_then(|it| u32::from_str_radix(it, 16).ok());
+                assert_eq!(unhex_word(digits), due, "{byte} at {at}");
             }
         }
     }

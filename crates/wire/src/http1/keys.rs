@@ -109,17 +109,34 @@ impl Cookie {
 
     /// The value, if the pair at this place is one of a line of cookies.
     fn value_at(&self, head: &[u8], at: usize) -> Option<Range<usize>> {
-        const FIELD: &[u8] = b"cookie:";
-        let line = memrchr(b'\n', &head[..at])? + 1;
-        let (field, before) = head[line..at].split_at_checked(FIELD.len())?;
-        let begins = before.trim_ascii_end().last().is_none_or(|byte| *byte == b';');
-        if !begins || !field.eq_ignore_ascii_case(FIELD) {
-            return None;
+        // Most often it is the first of its line.
+        let is_first = match head[..at].last_chunk::<9>() {
+            Some([b'\n', line @ ..]) => line[7] == b' ' && is_cookie(*line),
+            _ => false,
+        };
+        if !is_first {
+            let line = memrchr(b'\n', &head[..at])? + 1;
+            let before = head[line..at].get(FIELD.len()..)?;
+            let begins = before.trim_ascii_end().last().is_none_or(|byte| *byte == b';');
+            if !begins || !head[line..].first_chunk().is_some_and(|line| is_cookie(*line)) {
+                return None;
+            }
         }
         let start = at + self.pair.needle().len();
         let length = memchr2(b';', b'\n', &head[start..])?;
         Some(start..start + head[start..start + length].trim_ascii_end().len())
     }
+}
+
+/// The name of the lines of cookies, and what stands behind it.
+const FIELD: &[u8] = b"cookie:";
+
+/// Whether a line that begins so is one of cookies.
+fn is_cookie(line: [u8; 8]) -> bool {
+    const NAME: u64 = u64::from_le_bytes(*b"cookie:\0");
+    // The case of its letters does not count, nor what stands behind the colon.
+    const COUNTS: u64 = u64::from_le_bytes([0xdf, 0xdf, 0xdf, 0xdf, 0xdf, 0xdf, 0xff, 0]);
+    (u64::from_le_bytes(line) ^ NAME) & COUNTS == 0
 }
 
 /// The target in the first line: its path, and its query behind a `?`.
