@@ -8,7 +8,7 @@ mod naive;
 use std::time::Duration;
 
 use naive::{Naive, Op};
-use pool::{BackoffSettings, Batching, QueueLimits, Schedule, Settings};
+use pool::{BackoffSettings, Batching, QueueLimits, Schedule, Settings, SorrySettings};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -58,16 +58,24 @@ fn backoff() -> impl Strategy<Value = BackoffSettings> {
     })
 }
 
+fn sorry() -> impl Strategy<Value = Option<SorrySettings>> {
+    let steady = prop_oneof![Just(0), 0..400_u64].prop_map(Duration::from_millis);
+    proptest::option::of(
+        (0..101_u32, steady).prop_map(|(until, steady)| SorrySettings { until, steady }),
+    )
+}
+
 fn settings() -> impl Strategy<Value = Settings> {
     let schedule = proptest::sample::select(Schedule::ALL);
-    (1..4_u32, batch(), queue(), schedule, sizing(), backoff()).prop_map(
-        |(slots, batch, queue, schedule, sizing, backoff)| Settings {
+    (1..4_u32, batch(), queue(), schedule, sizing(), backoff(), sorry()).prop_map(
+        |(slots, batch, queue, schedule, sizing, backoff, sorry)| Settings {
             slots,
             batch,
             queue,
             schedule,
             sizing,
             backoff,
+            sorry,
             ..Settings::default()
         },
     )
@@ -115,6 +123,7 @@ proptest! {
         for op in ops {
             naive.apply(op);
         }
+        naive.calms();
         naive.finish();
     }
 }

@@ -252,9 +252,10 @@ impl<P: Payload> Pool<P> {
         self.note_refused(facts, cause);
     }
 
-    /// The load after a turn may be a reason to be sorry no longer.
-    pub(super) fn rest(&mut self) {
-        if self.sorry.is_on() {
+    /// The load after a turn may be a reason to be sorry no longer. True when it is.
+    pub(super) fn rest(&mut self) -> bool {
+        let was_sorry = self.sorry.is_on();
+        if was_sorry {
             let taken = self.taken() + u64::from(self.queue.length());
             let slots = self.settings.slots_all.map_or(u64::MAX, u64::from);
             let room = self.seats.slots_all().min(slots) + u64::from(self.settings.queue.length);
@@ -267,6 +268,7 @@ impl<P: Payload> Pool<P> {
             };
             self.sorry.handle_load(self.now, &load);
         }
+        was_sorry && !self.sorry.is_on()
     }
 
     /// Whether a worker takes part, in the words of `why`; none when it does.

@@ -6,6 +6,7 @@ mod end;
 mod recycle;
 mod reload;
 mod requests;
+mod sorry;
 mod workers;
 
 use std::time::Duration;

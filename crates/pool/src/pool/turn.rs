@@ -68,7 +68,10 @@ impl<P: Payload> Pool<P> {
         if self.phase == Phase::Stopping {
             self.stop_idle();
         }
-        self.rest();
+        if self.rest() && self.is_sized() && !self.is_settled() {
+            // Who was kept for its sake is surplus now.
+            self.size();
+        }
         self.is_at_rest = true;
     }
 
@@ -178,6 +181,10 @@ impl<P: Payload> Pool<P> {
     /// What the policy has to know.
     fn load(&self) -> Load {
         let open = self.is_open();
+        let sorry = self.sorry.is_on();
+        // While requests are refused nobody waits, and yet somebody must try again, or be there for
+        // the pool to be sorry no longer.
+        let wanted = open || sorry && self.workers.ready() == 0;
         // A free slot with requests waiting means a batch that is not due. Those that are bound,
         // or that the pool's own limit holds back, would not be served by another worker.
         let waits =
@@ -188,11 +195,12 @@ impl<P: Payload> Pool<P> {
             idle: self.workers.idle(),
             starting: self.pending(),
             ending: self.workers.ending() - self.workers.undecided(),
-            // While requests are refused nobody waits, and yet somebody must try again.
-            waiting: waiting.max(u32::from(open)),
+            waiting: waiting.max(u32::from(wanted)),
             oldest: self.queue.oldest().filter(|_| waits),
             room: self.backoff.room(self.now, self.pending(), open),
-            may_shrink: !self.backoff.in_trouble(),
+            // The last one that can answer stays as long as the pool is sorry: else it might rest
+            // sooner than things are steady, and again, for ever.
+            may_shrink: !(self.backoff.in_trouble() || sorry && self.free.candidates() == 1),
         }
     }
 

@@ -210,6 +210,22 @@ impl Naive {
         self.follow();
     }
 
+    /// When all goes well and nobody asks, a pool is sorry no longer after a while.
+    pub(crate) fn calms(&mut self) {
+        for _ in 0..1000 {
+            if self.phase > Phase::Serving || !self.is_sorry() {
+                return;
+            }
+            self.work_off();
+            self.apply(Op::Due);
+        }
+        panic!("it is sorry for ever");
+    }
+
+    pub(super) fn is_sorry(&self) -> bool {
+        self.pool.status().sorry.is_some()
+    }
+
     /// Drains the pool, then stops it: everybody must get an answer and every worker an end.
     pub(crate) fn finish(&mut self) {
         self.apply(Op::Drain);
@@ -257,8 +273,12 @@ impl Naive {
         let fits = self.fits(bytes);
         let free = self.any_free();
         self.early = !fits && free;
+        // One that waited too long, which is found out now, is a reason.
+        let expires = self.settings.sorry.is_some() && !self.expired.is_empty();
+        let sorry = self.is_sorry() || expires;
         match self.pool.handle_request(self.now, job) {
             Ok(ticket) => {
+                assert!(!sorry, "taken in though it is sorry");
                 assert_eq!(self.phase, Phase::Serving, "taken in while it drains");
                 assert!(fits || free, "taken in beyond the limits");
                 self.fates.push(Fate::Waiting);
@@ -274,6 +294,7 @@ impl Naive {
                 self.fates.push(Fate::Out);
                 match cause {
                     Cause::Draining => assert_ne!(self.phase, Phase::Serving),
+                    Cause::Full | Cause::Waited | Cause::Down if sorry => {}
                     Cause::Down => assert!(self.pool.status().open && self.ready() == 0),
                     Cause::Full => {
                         self.follow();

@@ -171,7 +171,8 @@ impl Naive {
         } else {
             let least = self.settings.sizing.min as usize;
             assert!(self.ready() + pending >= least, "below `min` for no reason");
-            assert!(self.ready() + pending > 0 || self.waiting.is_empty(), "waiting for nobody");
+            let wanted = !self.waiting.is_empty() || self.is_sorry();
+            assert!(self.ready() + pending > 0 || !wanted, "waiting for nobody");
         }
     }
 }
