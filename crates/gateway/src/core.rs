@@ -341,14 +341,6 @@ impl Core {
         }
     }
 
-    /// A program says something to all clients of its pool. Said again in the same turn, also by
-    /// another program, it is no news.
-    pub(crate) fn announce(&mut self, place: usize, frame: Slice) {
-        if !self.announced.iter().any(|(of, said)| *of == place && said[..] == frame[..]) {
-            self.announced.push((place, frame));
-        }
-    }
-
     /// A worker wants more of a request's body, or none for now.
     fn flow(&mut self, id: RequestId, wanted: bool) {
         if let Some(client) = self.exchanges.get_mut(id).and_then(|it| it.client.streamed()) {

@@ -105,8 +105,8 @@ pub(crate) enum Delivery {
     SaidAll,
     /// The outcome. An empty reply behind parts adds nothing to them.
     End(Outcome),
-    /// What its own program says unasked. It belongs to no request.
-    Aside(Slice),
+    /// What its own program, of the pool at this place, says unasked. It belongs to no request.
+    Aside(usize, Slice),
 }
 
 impl std::fmt::Debug for Client {

@@ -375,6 +375,13 @@ impl Shard {
                     let delivery = Crossing::Delivery(request, delivery);
                     self.core.others.tell(request.shard(), delivery);
                 }
+                // In its place among the replies that go there.
+                (Client::Session { session, .. }, Delivery::Aside(place, frame))
+                    if session.shard != self.core.others.me() =>
+                {
+                    let said = Crossing::Said(session, place, frame);
+                    self.core.others.tell(session.shard, said);
+                }
                 (Client::Session { session: id, sequence }, delivery) => {
                     let found = self.sessions.get_mut(id.index as usize, id.generation);
                     let Some(session) = found else { continue };

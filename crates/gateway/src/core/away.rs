@@ -68,7 +68,7 @@ impl Core {
             Crossing::Delivery(id, delivery) => self.brought(id, delivery),
             Crossing::Said(session, place, frame) => {
                 self.others.tell(from, Crossing::Heard(session, place, frame.len()));
-                self.hear(session, frame);
+                self.hear(session, place, frame);
             }
             Crossing::Heard(session, place, bytes) => self.heard(place, session, bytes),
             Crossing::Announced(place, frame) => self.announce(place, frame),
@@ -188,7 +188,7 @@ impl Core {
             }
             Delivery::SaidAll => self.said_all(id),
             Delivery::End(outcome) => self.deliver_end(id, outcome),
-            Delivery::Long(_) | Delivery::Relayed(..) | Delivery::Aside(_) => {}
+            Delivery::Long(_) | Delivery::Relayed(..) | Delivery::Aside(..) => {}
         }
     }
 

@@ -139,20 +139,29 @@ impl Core {
             own.bindings.spoke(worker);
         }
         match own.bindings.client(worker) {
-            Some(session) if session.shard == self.others.me() => self.hear(session, frame),
             Some(session) => {
-                if own.bindings.send(worker, frame.len(), self.others.window()) {
+                if session.shard != self.others.me()
+                    && own.bindings.send(worker, frame.len(), self.others.window())
+                {
                     self.hushed.push_back((place, worker, true));
                 }
-                self.others.tell(session.shard, Crossing::Said(session, place, frame));
+                self.hear(session, place, frame);
             }
             None => counts.discarded += 1,
         }
     }
 
-    /// What its own program says goes to a client of this shard.
-    pub(super) fn hear(&mut self, session: SessionId, frame: Slice) {
-        self.finished.push((Client::unasked(session), Delivery::Aside(frame)));
+    /// A program says something to all clients of its pool. Said again in the same turn, also by
+    /// another program, it is no news.
+    pub(crate) fn announce(&mut self, place: usize, frame: Slice) {
+        if !self.announced.iter().any(|(of, said)| *of == place && said[..] == frame[..]) {
+            self.announced.push((place, frame));
+        }
+    }
+
+    /// What its own program says goes to a client, behind what goes to it already.
+    pub(super) fn hear(&mut self, session: SessionId, place: usize, frame: Slice) {
+        self.finished.push((Client::unasked(session), Delivery::Aside(place, frame)));
     }
 
     /// A connection takes nothing of what its own program says, or takes it again.

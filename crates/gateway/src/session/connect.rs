@@ -76,7 +76,7 @@ impl Connect {
             | Delivery::SaidAll
             | Delivery::Long(_)
             | Delivery::Relayed(..)
-            | Delivery::Aside(_) => return,
+            | Delivery::Aside(..) => return,
         };
         if self.request.is_none() {
             return;

@@ -323,7 +323,7 @@ impl Frames {
             Delivery::Part(_) | Delivery::Flow(true) | Delivery::End(Outcome::Reply(_))
         );
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
-        if let Delivery::Aside(frame) = delivery {
+        if let Delivery::Aside(_, frame) = delivery {
             if let Some(outcome) = self.owed.push_aside(frame, limits) {
                 core.note_undelivered(self.pool, transport.peer(), &outcome);
             }

@@ -181,7 +181,7 @@ impl Owed {
             | Delivery::SaidAll
             | Delivery::Long(_)
             | Delivery::Relayed(..)
-            | Delivery::Aside(_) => return None,
+            | Delivery::Aside(..) => return None,
         };
         // Beside others, or behind parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
