@@ -17,6 +17,7 @@ use crate::{Address, Preset, Protocol};
 
 mod affinity;
 mod frames;
+mod handing;
 mod health;
 mod http;
 mod routes;
@@ -50,7 +51,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         );
     }
     for pool in &pools {
-        balance::check(pool, &pools, faults);
+        balance::check(pool, faults);
         affinity::check(pool, faults);
         health::check(pool, faults);
         frames::feeds_a_session(pool, &pools, faults);
@@ -74,6 +75,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         http::speaks(listener, &pools, faults);
         routes::check(listener, &pools, faults);
     }
+    handing::check(sections, &pools, faults);
     cycles(&pools, faults);
     http::addresses(&pools, faults);
     taken_twice(sections, faults);

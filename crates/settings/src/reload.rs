@@ -266,6 +266,7 @@ program = ["cat"]
     #[test]
     fn on_several_shards_servers_are_served_by_all_or_by_one_from_the_start() {
         let text = TEXT.replacen("shards = 1", "shards = 2", 1);
+        let text = format!("{text}\n[pool.spare]\nservers = [\"127.0.0.1:9\"]\n");
         let (_, old) = read(&text);
         let cookie = "sticky = { cookie = \"berth\" }";
         for written in [
@@ -283,7 +284,7 @@ program = ["cat"]
         for (option, written) in [
             ("slots_max", "sticky = { cookie = \"berth\" }\nslots_max = 3"),
             ("sticky", "sticky = { key = \"source\" }"),
-            ("sorry", "sticky = { cookie = \"berth\" }\nsorry = { pool = \"jobs\" }"),
+            ("sorry", "sticky = { cookie = \"berth\" }\nsorry = { pool = \"spare\" }"),
         ] {
             let (_, new) = read(&text.replacen(cookie, written, 1));
             let remarks = fixed(&old, &new);

@@ -66,6 +66,9 @@ pub(super) fn balance(
     to.decisions = decisions;
     let mut cookie = None;
     let sticky = sticky.map(|settings::Sticky { by, lifetime, entries, gone }| {
+        // A cookie that names its worker needs no table, and one takes its room at the start.
+        let told = matches!(&by, settings::KnownBy::Cookie(cookie) if cookie.mode != settings::CookieMode::Passive);
+        let entries = if told { 1 } else { entries };
         to.sticky = Some(pool::Sticky {
             limits: pool::AffinityLimits { lifetime, entries },
             gone: match gone {

@@ -110,6 +110,8 @@ fn cookie(sticky: &Group, faults: &mut Vec<Fault>) {
         }
     }
     let signed = is("value", Choice::Value(CookieValue::Signed));
+    let passive = is("mode", Choice::Mode(CookieMode::Passive));
+    without_a_table(sticky, signed, passive, faults);
     if let (true, None, Some(place)) = (signed, sticky.key("secret"), sticky.place("value")) {
         faults.push(
             Fault::at(place, "a signed cookie needs a `secret`")
@@ -131,6 +133,24 @@ fn cookie(sticky: &Group, faults: &mut Vec<Fault>) {
     {
         let message = format!("`{path}` cannot be the path of a cookie");
         faults.push(Fault::at(place, message).mend("begin it with `/`"));
+    }
+}
+
+/// Only a table and a signed cookie know when a client asked last.
+fn without_a_table(sticky: &Group, signed: bool, passive: bool, faults: &mut Vec<Fault>) {
+    if let (Some(place), false) = (sticky.key("lifetime"), signed || passive) {
+        faults.push(
+            Fault::at(place, "`lifetime` is given, but the cookie does not tell its age")
+                .expected("it goes with `value = \"signed\"` or `mode = \"passive\"`")
+                .mend("write `value = \"signed\"` and a `secret`, or `max_age` in place of it"),
+        );
+    }
+    if let (Some(place), false) = (sticky.key("entries"), passive) {
+        faults.push(
+            Fault::at(place, "`entries` is given, but the cookie says who is bound, and no table")
+                .expected("it goes with a `key`, or with `mode = \"passive\"`")
+                .mend("remove it"),
+        );
     }
 }
 

@@ -5,11 +5,10 @@ use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
 
-pub(super) fn check(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
+pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
     if let Some(Value::Group(sorry)) = group.value("sorry") {
         one_answer(sorry, group, faults);
-        sorry_ends(pool, sorry, pools, faults);
     }
     let hashed =
         matches!(group.value("schedule"), Some(Value::Word(Choice::Schedule(Schedule::Hash))));
@@ -54,33 +53,5 @@ fn one_answer(sorry: &Group, pool: &Group, faults: &mut Vec<Fault>) {
             );
         }
         _ => {}
-    }
-}
-
-/// A pool that answers for another when that one is sorry is not sorry by way of the same.
-fn sorry_ends(pool: &Section, sorry: &Group, pools: &[&Section], faults: &mut Vec<Fault>) {
-    let other = |group: &Group| match group.value("pool") {
-        Some(Value::Text(name)) => Some(name.clone()),
-        _ => None,
-    };
-    let Some(first) = other(sorry) else { return };
-    let mut next = Some(first);
-    for _ in 0..=pools.len() {
-        let Some(name) = next else { return };
-        if name == pool.name {
-            let place = sorry.place("pool").unwrap_or(0..0);
-            faults.push(
-                Fault::at(place, "`sorry` goes in a circle")
-                    .expected("the request would come back to this pool")
-                    .mend("answer with a `line` or a `file` in one of them"),
-            );
-            return;
-        }
-        next = pools.iter().find(|pool| pool.name == name).and_then(|pool| {
-            match pool.group.value("sorry") {
-                Some(Value::Group(sorry)) => other(sorry),
-                _ => None,
-            }
-        });
     }
 }

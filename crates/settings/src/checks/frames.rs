@@ -2,8 +2,8 @@
 
 use crate::diagnostics::Fault;
 use crate::options::Choice;
-use crate::walk::{Section, Value};
-use crate::{Dispatch, Framing, Handshake, Protocol, ReplyStyle};
+use crate::walk::{Group, Section, Value};
+use crate::{Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
 
 /// What a framing can carry, and what makes no sense with it.
 pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
@@ -30,7 +30,7 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
     {
         faults.push(
             Fault::at(place, "this handshake needs a program that is shared by its ids")
-                .expected("`handshake = \"mcp\"` goes with `framing = \"jsonrpc\"`")
+                .expected("`handshake = \"mcp\"` goes with `framing = \"jsonrpc\"` or `\"content-length\"`")
                 .mend("set `framing = \"jsonrpc\"`, or remove `handshake`"),
         );
     }
@@ -44,8 +44,40 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
                 .mend("remove `pipeline`; `workers` says how many run at once"),
         );
     }
+    greeting(group, *framing, faults);
     session(pool, *framing, faults);
     stream(pool, *framing, tags, faults);
+}
+
+/// What a program says first, and who is there to say it.
+fn greeting(group: &Group, framing: Framing, faults: &mut Vec<Fault>) {
+    let oneshot = framing == Framing::Oneshot;
+    if let (true, Some(place)) = (oneshot, group.key("sticky")) {
+        faults.push(
+            Fault::at(place, "a `oneshot` program serves one request, so nobody comes back to it")
+                .expected("`sticky` goes with programs that stay")
+                .mend("remove `sticky`"),
+        );
+    }
+    let (Some(Value::Word(Choice::Ready(Ready::Line))), Some(place)) =
+        (group.value("ready"), group.place("ready"))
+    else {
+        return;
+    };
+    let handshake = group.value("handshake");
+    if oneshot {
+        faults.push(
+            Fault::at(place, "all that a `oneshot` program says is its reply")
+                .expected("`ready = \"start\"`")
+                .mend("remove `ready`"),
+        );
+    } else if let Some(Value::Word(Choice::Handshake(Handshake::Mcp))) = handshake {
+        faults.push(
+            Fault::at(place, "a program that is greeted is ready when it has answered that")
+                .expected("`ready = \"start\"` with `handshake = \"mcp\"`")
+                .mend("remove `ready`"),
+        );
+    }
 }
 
 /// Programs that are a connection's own.

@@ -137,7 +137,12 @@ fn of_another_worker(pool: &Section, health: &Group, kind: CheckKind, faults: &m
             _ => fault.mend("remove it; `errors` and `slow` judge by what requests came to"),
         });
     }
-    if let (Some(place), true) = (health.key("port"), worker == Of::Program) {
+    if let (Some(place), CheckKind::Program) = (health.key("port"), kind) {
+        faults.push(
+            Fault::at(place, "`port` is given, and the `command` is told no address")
+                .mend("remove it, or write `check = \"tcp\"` or `\"http\"`"),
+        );
+    } else if let (Some(place), true) = (health.key("port"), worker == Of::Program) {
         faults.push(
             Fault::at(place, "`port` is given, and programs have no other address")
                 .mend("remove it"),

@@ -138,10 +138,12 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
     }
     if let (Some(Value::Text(name)), Some(place)) = (group.value("then"), group.place("then"))
         && !serves(pool)
-        && pools.iter().any(|next| next.name == *name && serves(next))
+        && pools
+            .iter()
+            .any(|next| next.name == *name && (serves(next) || next.worker == Some(Of::Servers)))
     {
         let message =
-            format!("the programs of `[pool.{name}]` speak HTTP, and a reply is no request of it");
+            format!("the workers of `[pool.{name}]` speak HTTP, and a reply is no request of it");
         faults.push(Fault::at(place, message).mend("remove `then`"));
     }
 }

@@ -35,12 +35,19 @@ pub(super) const STICKY: &[Opt] = &[
     any("http_only", Kind::Switch, Is("true"), "Whether it is `HttpOnly`."),
     any("secure", Kind::Switch, Is("false"), "Whether it is `Secure`."),
     any("same_site", Kind::Word(SAME_SITE), Is("lax"), "Its `SameSite`."),
-    any("lifetime", time(), Is("1h"), "A client that did not ask for so long is no longer bound."),
+    any(
+        "lifetime",
+        time(),
+        Is("1h"),
+        "A client that did not ask for so long is no longer bound; with a cookie it goes with `value = \"signed\"` or \
+         `mode = \"passive\"`.",
+    ),
     any(
         "entries",
-        count(1, 100_000_000),
+        count(1, 10_000_000),
         Is("100000"),
-        "Clients bound at once; beyond it the one that rested longest is let go.",
+        "Clients bound at once, some 58 bytes each, which are taken at the start; beyond it the one that rested \
+         longest is let go. With a cookie it goes with `mode = \"passive\"` alone.",
     ),
     any(
         "gone",

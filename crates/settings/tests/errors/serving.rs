@@ -96,3 +96,90 @@ fn how_often_a_request_is_repeated_is_set_for_servers_and_such_programs() {
         assert_eq!((retries.tries, retries.share, retries.reserve), (5, 50, 2));
     }
 }
+
+#[test]
+fn what_is_handed_to_another_pool_can_be_read_there() {
+    let http = format!("{LISTENER}protocol = \"http\"\n");
+    let web = "[pool.web]\nservers = [\"127.0.0.1:1\"]\n";
+    let sorry = |from: &str, to: &str| {
+        only(&format!(
+            "{http}[pool.echo]\nsorry = {{ pool = \"other\" }}\n{from}\n{web}[pool.other]\n{to}\n"
+        ))
+    };
+    let (program, store) = (
+        "program = [\"cat\"]",
+        "database = \"sqlite:a.db\"\ninsert = { table = \"a\", columns = [\"b\"] }",
+    );
+    let servers = "servers = [\"127.0.0.1:2\"]";
+    for (from, to, told) in [
+        (
+            store,
+            servers,
+            "workers of `[pool.echo]` are asked with records, and those of `[pool.other]` in HTTP",
+        ),
+        (
+            program,
+            servers,
+            "workers of `[pool.echo]` are asked with frames, and those of `[pool.other]` in HTTP",
+        ),
+        (
+            servers,
+            program,
+            "workers of `[pool.echo]` are asked in HTTP, and those of `[pool.other]` with frames",
+        ),
+        (
+            program,
+            store,
+            "workers of `[pool.echo]` are asked with frames, and those of `[pool.other]` with records",
+        ),
+    ] {
+        let error = sorry(from, to);
+        assert_eq!((error.message.as_str(), error.word.as_str()), (told, "\"other\""));
+    }
+    // Of a netstring it may be all that a server reads.
+    let frames =
+        format!("{LISTENER}protocol = \"netstring\"\n{POOL}sorry = {{ pool = \"web\" }}\n{web}");
+    assert!(only(&frames).message.ends_with("in HTTP"));
+    let error = only(&format!("{LISTENER}{POOL}then = \"web\"\n{web}"));
+    assert!(error.message.ends_with("and a reply is no request of it"), "{error:?}");
+    // A frame is a record where clients send frames.
+    let text = format!("{LISTENER}{POOL}sorry = {{ pool = \"store\" }}\n[pool.store]\n{store}\n");
+    assert!(parse(&Source { name: "roadstead.toml".into(), text }, &|_| None).is_ok());
+    let own = "[pool.own]\nprogram = [\"cat\"]\ndispatch = \"session\"\n";
+    let error = only(&format!("{LISTENER}{POOL}sorry = {{ pool = \"own\" }}\n{own}"));
+    assert_eq!(error.message, "the programs of `[pool.own]` are each a connection's own");
+}
+
+#[test]
+fn no_request_comes_back_to_a_pool_that_was_sorry_for_it() {
+    let back = "[pool.b]\nprogram = [\"cat\"]\nthen = \"echo\"\n";
+    let error = only(&format!("{LISTENER}{POOL}sorry = {{ pool = \"b\" }}\n{back}"));
+    assert_eq!(
+        (error.message.as_str(), error.word.as_str()),
+        ("`sorry` goes in a circle", "\"b\"")
+    );
+}
+
+#[test]
+fn a_cookie_without_its_age_has_no_lifetime_and_needs_no_table() {
+    for (line, word) in [
+        ("lifetime = \"1h\"", "lifetime"),
+        ("entries = 9", "entries"),
+        ("mode = \"passive\", entries = 10000001", "10000001"),
+    ] {
+        let error = serving(&format!("sticky = {{ cookie = \"berth\", {line} }}"));
+        assert_eq!(error.word, word, "{error:?}");
+    }
+}
+
+#[test]
+fn what_says_nothing_first_is_not_waited_for() {
+    for (line, word) in [
+        ("framing = \"oneshot\"\nready = \"line\"", "\"line\""),
+        ("framing = \"oneshot\"\nsticky = { key = \"source\" }", "sticky"),
+        ("framing = \"jsonrpc\"\nhandshake = \"mcp\"\nready = \"line\"", "\"line\""),
+    ] {
+        let (error, _) = in_pool(line);
+        assert_eq!(error.word, word, "{error:?}");
+    }
+}
