@@ -28,16 +28,21 @@ pub(super) fn proves_rollback(error: &Error) -> bool {
 fn of_code(code: u16, state: &str, text: &str) -> Fault {
     let fault = |blame| Fault::new(blame, text).coded(&code.to_string());
     match code {
-        // No such table, column, procedure, no right to them, or a query that would write.
-        1044 | 1049 | 1054 | 1091 | 1136 | 1142 | 1143 | 1146 | 1305 | 1370 | 1792 => {
-            fault(Blame::Statement)
-        }
-        1213 => fault(Blame::Conflict).again(),
-        1205 => fault(Blame::Busy),
+        // A trigger raises its own state, which may look like any other; larger than the server takes.
+        1153 | 1643 | 1644 => fault(Blame::Row),
+        // No such table, column, procedure, user or right to them, a query that would write.
+        1036 | 1044 | 1046 | 1049 | 1054 | 1091 | 1136 | 1142 | 1143 | 1146 | 1227 | 1305
+        | 1356 | 1370 | 1449 | 1792 => fault(Blame::Statement),
+        // The row was changed by another since this transaction looked at it, or a deadlock.
+        1020 | 1213 => fault(Blame::Conflict).again(),
+        // A lock, of a row or of a backup.
+        1205 | 1223 | 3572 => fault(Blame::Busy),
         // Ended by us or by a limit of the server's.
         1317 | 1969 | 3024 => fault(Blame::Stopped),
         // Switched to read-only, as a replica is: another connection may find the primary.
         1290 | 1836 => fault(Blame::Lost).again(),
+        // Our statement is not there any more, or no longer fits its table.
+        1243 | 1412 | 1615 => fault(Blame::Lost).again(),
         // Connections, shutdown, a session that was ended.
         1040
         | 1053
@@ -52,20 +57,43 @@ fn of_code(code: u16, state: &str, text: &str) -> Fault {
         | 1927
         | 2006
         | 2013
+        | 3032
         | 4031 => fault(Blame::Lost).again(),
-        // Disk, table space, memory.
-        1021 | 1028 | 1037 | 1038 | 1041 | 1114 | 1030 | 1135 => fault(Blame::Full).again(),
-        // Larger than the server takes.
-        1153 => fault(Blame::Row),
-        // Wrong value, text in another character set, no default, failed check, JSON.
-        1364 | 1366 | 1367 | 1411 | 1525 | 3140 | 3819 | 4025 | 4038 => fault(Blame::Row),
+        // Disk, table space, memory, locks, prepared statements, the log of a transaction.
+        1021 | 1028 | 1030 | 1037 | 1038 | 1041 | 1114 | 1135 | 1197 | 1206 | 1461 => {
+            fault(Blame::Full).again()
+        }
+        // Files, tables and engines that are broken or not there.
+        1004..=1019
+        | 1023..=1027
+        | 1029
+        | 1031..=1035
+        | 1039
+        | 1105
+        | 1126
+        | 1127
+        | 1180..=1183
+        | 1194
+        | 1195
+        | 1286
+        | 1296
+        | 1297
+        | 1436
+        | 1548
+        | 1598
+        | 1712
+        | 1812..=1816
+        | 1877
+        | 1878
+        | 1932 => fault(Blame::Broken),
         _ => match state.get(..2).unwrap_or_default() {
-            // Data, constraints, raised by a trigger; checks of views.
-            "21" | "22" | "23" | "44" | "45" => fault(Blame::Row),
             "08" => fault(Blame::Lost).again(),
             "40" => fault(Blame::Conflict).again(),
-            "42" => fault(Blame::Row),
-            _ => fault(Blame::Broken),
+            // Who we are, no database, transactions of several servers.
+            "25" | "28" | "3D" | "XA" => fault(Blame::Broken),
+            // Data, constraints, syntax, what a trigger raises, and all that has no state of its own
+            // (no partition for the row, text that is cut): another row may still be accepted.
+            _ => fault(Blame::Row),
         },
     }
 }
@@ -84,7 +112,18 @@ mod tests {
             (1366, "HY000", Blame::Row, false),
             (1452, "23000", Blame::Row, false),
             (4025, "23000", Blame::Row, false),
+            (1265, "01000", Blame::Row, false),
+            (1526, "HY000", Blame::Row, false),
+            (1153, "08S01", Blame::Row, false),
             (1644, "45000", Blame::Row, false),
+            (1644, "MY001", Blame::Row, false),
+            (1644, "08001", Blame::Row, false),
+            (1643, "02000", Blame::Row, false),
+            (1020, "HY000", Blame::Conflict, true),
+            (1615, "HY000", Blame::Lost, true),
+            (1206, "HY000", Blame::Full, true),
+            (1194, "HY000", Blame::Broken, false),
+            (1399, "XAE07", Blame::Broken, false),
             (1146, "42S02", Blame::Statement, false),
             (1054, "42S22", Blame::Statement, false),
             (1205, "HY000", Blame::Busy, false),

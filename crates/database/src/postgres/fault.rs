@@ -10,7 +10,14 @@ use crate::fault::{Blame, Fault};
 /// The fault that an error is, before the commit.
 pub(super) fn of(error: &Error) -> Fault {
     match error.as_db_error() {
-        Some(said) => of_state(said.code().code(), &text_of(said)),
+        Some(said) if is_of_the_plan(said) => {
+            Fault::new(Blame::Lost, &text_of(said)).coded(said.code().code()).again()
+        }
+        Some(said) => {
+            // Whatever ends more than the statement is no row's.
+            let severity = said.parsed_severity().unwrap_or(Severity::Error);
+            of_state(said.code().code(), severity == Severity::Error, &text_of(said))
+        }
         None => of_connection(error),
     }
 }
@@ -45,7 +52,17 @@ pub(super) fn proves_rollback(error: &Error) -> bool {
         .is_some_and(|severity| severity == Severity::Error)
 }
 
-fn of_state(state: &str, text: &str) -> Fault {
+/// Whether our statement no longer fits its table, so that it must be prepared anew. The state is
+/// shared with all that is not supported, and the text may be in any language: its place in the
+/// server says it, and the text where something between us leaves that out.
+fn is_of_the_plan(said: &DbError) -> bool {
+    said.code().code() == "0A000"
+        && (said.routine() == Some("RevalidateCachedQuery")
+            || said.message().contains("cached plan must not change"))
+}
+
+/// `living`: the connection goes on behind it.
+fn of_state(state: &str, living: bool, text: &str) -> Fault {
     let fault = |blame| Fault::new(blame, text).coded(state);
     match state {
         // No such table, column, function, type, or no right to them: no row can mend that.
@@ -56,15 +73,19 @@ fn of_state(state: &str, text: &str) -> Fault {
         "55P03" => fault(Blame::Busy),
         // Cancelled, by us or by a limit of the server's.
         "57014" => fault(Blame::Stopped),
-        // Our statement is not there any more (a pooler between us), or no longer fits its table.
-        "26000" | "0A000" => fault(Blame::Lost).again(),
+        // Our statement is not there any more, as behind some poolers.
+        "26000" => fault(Blame::Lost).again(),
+        // The server behind a foreign table cannot be reached.
+        "HV00N" => fault(Blame::Broken),
         _ => match state.get(..2).unwrap_or_default() {
-            // Data, constraints, syntax; raised by a trigger; checks of views; limits of a row.
-            "21" | "22" | "23" | "42" | "44" | "54" | "P0" | "2F" | "38" | "39" => {
-                fault(Blame::Row)
-            }
             "08" | "57" => fault(Blame::Lost).again(),
             "53" => fault(Blame::Full).again(),
+            // No state; transactions, who we are, conflicts, objects that are not ready, the system,
+            // and errors of the server itself.
+            "" | "25" | "28" | "40" | "55" | "58" | "XX" => fault(Blame::Broken),
+            // Data, constraints, syntax, what is not supported, and whatever states the triggers and
+            // functions of others raise: another row may still be accepted.
+            _ if living => fault(Blame::Row),
             _ => fault(Blame::Broken),
         },
     }
@@ -96,13 +117,25 @@ mod tests {
             ("25006", Blame::Lost, true),
             ("53100", Blame::Full, true),
             ("53300", Blame::Full, true),
+            ("0A000", Blame::Row, false),
+            ("20000", Blame::Row, false),
+            ("24000", Blame::Row, false),
+            ("MY001", Blame::Row, false),
+            ("25P02", Blame::Broken, false),
+            ("55000", Blame::Broken, false),
             ("58030", Blame::Broken, false),
             ("XX000", Blame::Broken, false),
             ("", Blame::Broken, false),
         ] {
-            let fault = of_state(state, "text");
+            let fault = of_state(state, true, "text");
             assert_eq!((fault.blame, fault.again), (blame, again), "{state}");
             assert_eq!(&*fault.code, state);
         }
+    }
+
+    #[test]
+    fn what_ends_the_connection_is_no_rows() {
+        assert_eq!(of_state("MY001", false, "text").blame, Blame::Broken);
+        assert_eq!(of_state("57P01", false, "text").blame, Blame::Lost);
     }
 }

@@ -14,6 +14,20 @@ crate::suite!(
     a_record_that_is_none_is_refused_before_the_database,
 );
 
+mod on_servers {
+    crate::suite_of_servers!(
+        a_bad_value_of_each_type_is_refused_alone,
+        a_row_without_a_partition_is_refused_alone,
+        whatever_a_trigger_raises_is_the_rows,
+        a_value_that_a_function_does_not_take_is_refused_alone,
+    );
+    use super::{
+        a_bad_value_of_each_type_is_refused_alone, a_row_without_a_partition_is_refused_alone,
+        a_value_that_a_function_does_not_take_is_refused_alone,
+        whatever_a_trigger_raises_is_the_rows,
+    };
+}
+
 /// Refused by every database: the path must not be NULL.
 fn poison(id: usize) -> String {
     format!(r#"{{"id":{id},"path":null,"status":0}}"#)
@@ -140,4 +154,107 @@ fn a_record_that_is_none_is_refused_before_the_database(place: &Place) {
     assert_eq!(answers[3], "!row the record has no `id`");
     assert_eq!(answers[5], "ok");
     assert_eq!(place.run("select count(*) from one"), ["1"]);
+}
+
+/// Stores a bad value between two good ones in `kinds (id, v)`, by an insert and by a statement.
+fn refuses_alone(place: &Place, what: &str, good: &str, bad: &str) {
+    let sql = "insert into kinds (id, v) values (:id, :v)";
+    let insert = Job { ack: "ok".to_owned(), ..Job::new(Action::insert("kinds", ["id", "v"])) };
+    let statement = Job { action: Action::Statement(sql.to_owned()), ..insert.clone() };
+    for job in [insert, statement] {
+        refuses_alone_by(place, job, what, good, bad);
+    }
+}
+
+fn refuses_alone_by(place: &Place, job: Job, what: &str, good: &str, bad: &str) {
+    place.run("delete from kinds");
+    let mut handler = place.handler(job);
+    let row = |id: usize, value: &str| format!(r#"{{"id":{id},"v":{value}}}"#);
+    let answers = serve(&mut handler, [row(1, good), row(2, bad), row(3, good)]);
+    assert!(is_refused(&answers[1]), "{what}: {answers:?}");
+    assert_eq!([&*answers[0], &*answers[2]], ["ok"; 2], "{what}: {answers:?}");
+    assert_eq!(place.run("select id from kinds order by id"), ["1", "3"], "{what}");
+}
+
+fn a_bad_value_of_each_type_is_refused_alone(place: &Place) {
+    let enumeration = if place.is_postgres() {
+        place.run("create type letter as enum ('a', 'b')");
+        "letter"
+    } else {
+        "enum('a', 'b')"
+    };
+    for (of, good, bad) in [
+        ("double precision", "1.5", r#""abc""#),
+        ("double precision", "1.5", r#""1.5x""#),
+        ("decimal(5, 2)", "1.5", r#""abc""#),
+        ("integer", "1", r#""abc""#),
+        ("integer", "1", r#""1x""#),
+        ("smallint", "1", "70000"),
+        (enumeration, r#""a""#, r#""c""#),
+        ("date", r#""2026-11-22""#, r#""2026-02-30""#),
+        ("time", r#""12:00:00""#, r#""soon""#),
+        ("timestamp", r#""2026-11-22 12:00:00""#, r#""never""#),
+        ("boolean", "true", r#""perhaps""#),
+        ("uuid", r#""6ccd780c-baba-1026-9564-5b8c656024db""#, r#""6ccd""#),
+        ("json", r#""{}""#, r#""{""#),
+        ("varchar(3)", r#""abc""#, r#""abcd""#),
+    ] {
+        place.run(&format!("create table kinds (id bigint primary key, v {of})"));
+        refuses_alone(place, of, good, bad);
+        place.run("drop table kinds");
+    }
+}
+
+fn a_row_without_a_partition_is_refused_alone(place: &Place) {
+    if place.is_postgres() {
+        place.run(
+            "create table kinds (id bigint, v integer) partition by range (v); \
+             create table low partition of kinds for values from (0) to (10)",
+        );
+    } else {
+        place.run(
+            "create table kinds (id bigint, v integer) \
+             partition by range (v) (partition low values less than (10))",
+        );
+    }
+    refuses_alone(place, "partition", "1", "10");
+}
+
+fn whatever_a_trigger_raises_is_the_rows(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    let (make, states): (_, &[&str]) = if place.is_postgres() {
+        place
+            .run("create function f() returns trigger language plpgsql as 'begin return new; end'");
+        place.run("create trigger t before insert on kinds for each row execute function f()");
+        // No case of a CASE; of nobody's; a feature that is not there; no data; a cursor's state.
+        (
+            "create or replace function f() returns trigger language plpgsql as $$ begin \
+          if new.v = 13 then raise exception 'unlucky' using errcode = 'STATE'; end if; \
+          return new; end $$",
+            &["20000", "MY001", "0A000", "02000", "24000", "P0001"],
+        )
+    } else {
+        (
+            "create or replace trigger t before insert on kinds for each row if new.v = 13 then \
+          signal sqlstate 'STATE' set message_text = 'unlucky'; end if",
+            &["MY001", "02000", "20000", "08001", "45000"],
+        )
+    };
+    for state in states {
+        place.run(&make.replace("STATE", state));
+        refuses_alone(place, state, "1", "13");
+    }
+}
+
+fn a_value_that_a_function_does_not_take_is_refused_alone(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    let sql = if place.is_postgres() {
+        // 0A000, as of a feature that is not there.
+        "insert into kinds (id, v) values (:id, cast(cast(:v as numeric) as integer))"
+    } else {
+        "insert into kinds (id, v) values (:id, exp(:v))"
+    };
+    let bad = if place.is_postgres() { r#""NaN""# } else { "1000" };
+    let job = Job { ack: "ok".to_owned(), ..statement(sql) };
+    refuses_alone_by(place, job, "function", "1", bad);
 }
