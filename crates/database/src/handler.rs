@@ -238,7 +238,8 @@ impl<D: Driver> Work<'_, D> {
         loop {
             match self.pass(&mut parts, careful) {
                 Pass::Ran(0) if !self.has_letters(range.clone()) => {
-                    let undone = self.link().rollback();
+                    let stop = self.stop;
+                    let undone = self.link().rollback(stop);
                     return undone.map_or_else(Stored::Failed, |()| Stored::Committed);
                 }
                 Pass::Ran(_) => return self.commit(range),
@@ -264,10 +265,10 @@ impl<D: Driver> Work<'_, D> {
             if self.stop.requested() {
                 return Pass::Failed(Fault::stopped());
             }
-            let marked = if careful { link.savepoint() } else { Ok(()) };
+            let marked = if careful { link.savepoint(self.stop) } else { Ok(()) };
             let run = marked
                 .and_then(|()| link.insert(self.rows, part.clone(), self.batch, self.stop))
-                .and_then(|()| if careful { link.release() } else { Ok(()) });
+                .and_then(|()| if careful { link.release(self.stop) } else { Ok(()) });
             let fault = match run {
                 Ok(()) => {
                     (ran, next) = (ran + part.len(), next + 1);
@@ -278,8 +279,8 @@ impl<D: Driver> Work<'_, D> {
             };
             split(self.rows, parts, next, fault);
             let undone = match careful && link.is_open() {
-                true => link.undo(),
-                false => link.rollback(),
+                true => link.undo(self.stop),
+                false => link.rollback(self.stop),
             };
             match undone {
                 Err(fault) => return Pass::Failed(fault),
@@ -312,7 +313,8 @@ impl<D: Driver> Work<'_, D> {
         if fault.blame == Blame::Lost {
             return Stored::Failed(fault);
         }
-        match self.link().rollback() {
+        let stop = self.stop;
+        match self.link().rollback(stop) {
             Ok(()) => Stored::Failed(fault),
             Err(_) => Stored::Failed(Fault { blame: Blame::Broken, ..fault }),
         }
@@ -333,16 +335,16 @@ impl<D: Driver> Work<'_, D> {
         let again = self.unsure.as_ref().is_some_and(|(end, _)| rows.start < *end);
         let letters = letters(self.rows, self.batch, rows, again);
         let link = self.line.link.as_mut().expect("a connection is open while rows are stored");
-        link.savepoint()?;
+        link.savepoint(self.stop)?;
         match link.bury(table, &letters, self.stop) {
-            Ok(()) => link.release(),
+            Ok(()) => link.release(self.stop),
             // The batch is tried again, and its letters with it.
             Err(fault) if fault.blame == Blame::Conflict => Err(fault),
             Err(fault) if !link.is_open() || fault.blame.spoils_connection() => Err(fault),
             Err(fault) => {
                 let count = letters.len();
                 tracing::error!(table, count, error = fault.text, "dead letters are not kept");
-                link.undo()
+                link.undo(self.stop)
             }
         }
     }

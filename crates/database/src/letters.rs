@@ -168,7 +168,7 @@ impl<L: Link> Letterbox for Open<L> {
         let moved = match self.link.unbury(&self.table, letter.number) {
             Ok(true) => self.link.insert(&self.rows, 0..1, &batch, &stop),
             Ok(false) => {
-                self.link.rollback()?;
+                self.link.rollback(&stop)?;
                 return Ok(Retried::Absent);
             }
             Err(fault) => Err(fault),
@@ -183,7 +183,7 @@ impl<L: Link> Letterbox for Open<L> {
             },
             Err(fault) => fault,
         };
-        self.link.rollback()?;
+        self.link.rollback(&stop)?;
         if fault.blame == Blame::Row { Ok(Retried::Refused(fault.text)) } else { Err(fault) }
     }
 

@@ -76,7 +76,8 @@ pub(crate) struct Sink<'s> {
     pub(crate) in_base64: bool,
 }
 
-/// An open connection with its statement. It has one transaction at a time.
+/// An open connection with its statement. It has one transaction at a time. Whoever waits for a
+/// server heeds `stop`, also for what a server answers at once: the way to it may have gone dark.
 ///
 /// ```text
 ///   begin ─► (savepoint ─► insert ─► release | undo)* ─► commit | rollback
@@ -103,19 +104,19 @@ pub(crate) trait Link: Send {
     ) -> Result<(), Fault>;
 
     /// Marks the place that [`undo`](Self::undo) goes back to.
-    fn savepoint(&mut self) -> Result<(), Fault>;
+    fn savepoint(&mut self, stop: &Stop) -> Result<(), Fault>;
 
     /// Keeps what happened since the savepoint.
-    fn release(&mut self) -> Result<(), Fault>;
+    fn release(&mut self, stop: &Stop) -> Result<(), Fault>;
 
     /// Forgets what happened since the savepoint.
-    fn undo(&mut self) -> Result<(), Fault>;
+    fn undo(&mut self, stop: &Stop) -> Result<(), Fault>;
 
     /// Ends the transaction for good.
     fn commit(&mut self, stop: &Stop) -> Commit;
 
     /// Undoes the transaction, if there still is one.
-    fn rollback(&mut self) -> Result<(), Fault>;
+    fn rollback(&mut self, stop: &Stop) -> Result<(), Fault>;
 
     /// Whether a transaction is open: some errors undo it.
     fn is_open(&self) -> bool;

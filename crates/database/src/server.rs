@@ -19,6 +19,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How long a server may take to cancel what runs, before the connection is given up.
 const CANCEL_WAIT: Duration = Duration::from_secs(2);
 
+/// How long nothing may come from a server before its machine is asked whether it still knows the
+/// connection: a way that has gone dark is then seen within minutes, and not never.
+pub(crate) const KEEPALIVE: Duration = Duration::from_secs(60);
+
 /// A database on a server, and how to get in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {

@@ -9,7 +9,7 @@ use super::{MysqlDriver, fault, letters, place, schema};
 use crate::fault::Blame;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
-use crate::server::{crypto, roots, runtime};
+use crate::server::{KEEPALIVE, crypto, roots, runtime};
 use crate::{Action, DatabaseError, Host, Server, Tls};
 
 /// Opens a connection and prepares what a handler needs.
@@ -80,6 +80,7 @@ fn options(driver: &MysqlDriver, name: &str) -> Result<Opts, DatabaseError> {
         .user(Some(user))
         .db_name(Some(database))
         .prefer_socket(false)
+        .tcp_keepalive(Some(KEEPALIVE))
         .setup(session(driver));
     if let Some(password) = password {
         options = options.pass(Some(password.text()));

@@ -67,9 +67,8 @@ impl MysqlLink {
     }
 
     /// Runs a statement of our own. Its errors are never a row's.
-    fn execute(&mut self, sql: &str) -> Result<(), Fault> {
-        let done =
-            until(&self.runtime, &Stop::default(), self.connection.query_drop(sql), async {});
+    fn execute(&mut self, sql: &str, stop: &Stop) -> Result<(), Fault> {
+        let done = until(&self.runtime, stop, self.connection.query_drop(sql), async {});
         match done {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(match fault::of(&error) {
@@ -137,7 +136,7 @@ impl Link for MysqlLink {
         batch: &Batch,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, connection, options, run, shape, open, .. } = self;
+        let Self { runtime, connection, options, run, shape, .. } = self;
         let id = connection.id();
         let told = |error: Error| fault::of(&error);
         let work = async {
@@ -175,25 +174,20 @@ impl Link for MysqlLink {
             }
             Ok(())
         };
-        let run = stoppable(runtime, options, id, stop, work);
-        if run.as_ref().is_err_and(|fault| fault.blame == Blame::Conflict) {
-            // A deadlock undoes the whole transaction.
-            *open = false;
-        }
-        run
+        stoppable(runtime, options, id, stop, work)
     }
 
-    fn savepoint(&mut self) -> Result<(), Fault> {
-        self.execute("savepoint one_part")
+    fn savepoint(&mut self, stop: &Stop) -> Result<(), Fault> {
+        self.execute("savepoint one_part", stop)
     }
 
-    fn release(&mut self) -> Result<(), Fault> {
-        self.execute("release savepoint one_part")
+    fn release(&mut self, stop: &Stop) -> Result<(), Fault> {
+        self.execute("release savepoint one_part", stop)
     }
 
-    fn undo(&mut self) -> Result<(), Fault> {
-        self.execute("rollback to savepoint one_part")?;
-        self.release()
+    fn undo(&mut self, stop: &Stop) -> Result<(), Fault> {
+        self.execute("rollback to savepoint one_part", stop)?;
+        self.release(stop)
     }
 
     fn commit(&mut self, stop: &Stop) -> Commit {
@@ -204,12 +198,12 @@ impl Link for MysqlLink {
         let told = |error: Error| (fault::of(&error), fault::proves_rollback(&error));
         Commit::of_server(said.map(|said| said.map_err(told)), || {
             self.open = true;
-            self.rollback()
+            self.rollback(stop)
         })
     }
 
-    fn rollback(&mut self) -> Result<(), Fault> {
-        if std::mem::take(&mut self.open) { self.execute("rollback") } else { Ok(()) }
+    fn rollback(&mut self, stop: &Stop) -> Result<(), Fault> {
+        if std::mem::take(&mut self.open) { self.execute("rollback", stop) } else { Ok(()) }
     }
 
     fn is_open(&self) -> bool {
@@ -258,16 +252,12 @@ impl Link for MysqlLink {
     }
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
-        let Self { runtime, connection, options, open, .. } = self;
+        let Self { runtime, connection, options, .. } = self;
         let id = connection.id();
         let work = async {
             letters::bury(connection, table, letters).await.map_err(|error| fault::of(&error))
         };
-        let buried = stoppable(runtime, options, id, stop, work);
-        if buried.as_ref().is_err_and(|fault| fault.blame == Blame::Conflict) {
-            *open = false;
-        }
-        buried
+        stoppable(runtime, options, id, stop, work)
     }
 
     fn letters(

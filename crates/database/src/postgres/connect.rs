@@ -15,7 +15,7 @@ use super::tls::Rustls;
 use super::{PostgresDriver, fault, letters, schema};
 use crate::fault::Blame;
 use crate::rows::Shape;
-use crate::server::{roots, runtime};
+use crate::server::{KEEPALIVE, roots, runtime};
 use crate::source::Source;
 use crate::{Action, DatabaseError, Host, Server, Sync, Tls};
 
@@ -135,6 +135,8 @@ async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), D
         .user(&server.user)
         .dbname(&server.database)
         .application_name("roadstead")
+        .keepalives_idle(KEEPALIVE)
+        .keepalives_interval(KEEPALIVE / 4)
         .connect_timeout(server.connect_wait);
     match &server.host {
         Host::Internet(host, port) => config.host(host).port(*port),

@@ -245,17 +245,17 @@ impl Link for PostgresLink {
         }
     }
 
-    fn savepoint(&mut self) -> Result<(), Fault> {
+    fn savepoint(&mut self, _: &Stop) -> Result<(), Fault> {
         self.ahead.push_str("savepoint one_part;");
         Ok(())
     }
 
-    fn release(&mut self) -> Result<(), Fault> {
+    fn release(&mut self, _: &Stop) -> Result<(), Fault> {
         self.ahead.push_str("release one_part;");
         Ok(())
     }
 
-    fn undo(&mut self) -> Result<(), Fault> {
+    fn undo(&mut self, _: &Stop) -> Result<(), Fault> {
         self.ahead.push_str("rollback to one_part; release one_part;");
         Ok(())
     }
@@ -270,11 +270,11 @@ impl Link for PostgresLink {
         let told = |error: Error| (fault::of(&error), fault::proves_rollback(&error));
         Commit::of_server(said.map(|said| said.map_err(told)), || {
             self.open = true;
-            self.rollback()
+            self.rollback(stop)
         })
     }
 
-    fn rollback(&mut self) -> Result<(), Fault> {
+    fn rollback(&mut self, stop: &Stop) -> Result<(), Fault> {
         if !std::mem::take(&mut self.open) {
             return Ok(());
         }
@@ -283,7 +283,7 @@ impl Link for PostgresLink {
             return Ok(());
         }
         let Self { runtime, client, .. } = self;
-        let undone = until(runtime, &Stop::default(), client.batch_execute("rollback"), async {});
+        let undone = until(runtime, stop, client.batch_execute("rollback"), async {});
         match undone {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(Fault { blame: Blame::Lost, ..fault::of(&error) }),

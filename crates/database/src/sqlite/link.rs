@@ -56,7 +56,7 @@ impl SqliteLink {
     /// Takes and returns the lock for writing. One that is held by another will be free in time.
     pub(super) fn try_lock(&mut self) -> Result<(), Fault> {
         match self.execute("begin immediate") {
-            Ok(()) => self.rollback(),
+            Ok(()) => self.rollback(&Stop::default()),
             Err(fault) if fault.blame == Blame::Busy => Ok(()),
             Err(fault) => Err(fault),
         }
@@ -185,17 +185,17 @@ impl Link for SqliteLink {
         Ok(())
     }
 
-    fn savepoint(&mut self) -> Result<(), Fault> {
+    fn savepoint(&mut self, _: &Stop) -> Result<(), Fault> {
         self.execute("savepoint one_part")
     }
 
-    fn release(&mut self) -> Result<(), Fault> {
+    fn release(&mut self, _: &Stop) -> Result<(), Fault> {
         self.execute("release one_part")
     }
 
-    fn undo(&mut self) -> Result<(), Fault> {
+    fn undo(&mut self, stop: &Stop) -> Result<(), Fault> {
         self.execute("rollback to one_part")?;
-        self.release()
+        self.release(stop)
     }
 
     /// Under another lock it waits like [`Self::begin`].
@@ -209,12 +209,12 @@ impl Link for SqliteLink {
                 Ok(()) => Fault::new(Blame::Busy, "locked by another connection"),
                 Err(fault) => fault,
             };
-            let known = proves_rollback(fault.blame) && self.rollback().is_ok();
+            let known = proves_rollback(fault.blame) && self.rollback(stop).is_ok();
             return if known { Commit::RolledBack(fault) } else { Commit::Unknown(fault) };
         }
     }
 
-    fn rollback(&mut self) -> Result<(), Fault> {
+    fn rollback(&mut self, _: &Stop) -> Result<(), Fault> {
         if self.is_open() { self.execute("rollback") } else { Ok(()) }
     }
 

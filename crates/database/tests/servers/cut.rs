@@ -1,9 +1,13 @@
 //! Connections that are lost, in each phase of a transaction.
 
-use database::{Action, Job, OnConflict};
+use std::thread;
 
-use crate::place::{Place, hit, insert, is_refused, serve, statement};
+use database::{Action, Job, OnConflict};
+use exchange::Stop;
+
+use crate::place::{Place, batch, hit, insert, is_refused, serve, serve_until, statement};
 use crate::proxy::{Cut, Proxy};
+use crate::server::eventually;
 
 crate::suite_of_servers!(
     before_the_commit_the_rows_are_sent_again_and_stored_once,
@@ -12,6 +16,7 @@ crate::suite_of_servers!(
     a_letter_is_written_once_when_its_batch_is_sent_again,
     after_the_commit_the_next_rows_take_another_connection,
     a_row_of_a_query_may_be_asked_for_again,
+    a_way_that_goes_dark_behind_a_bad_row_holds_nobody_who_is_stopped,
 );
 
 const DURING: [Cut; 3] = [Cut::BeforeCommit, Cut::WithinCommit, Cut::AfterCommit];
@@ -108,4 +113,42 @@ fn a_row_of_a_query_may_be_asked_for_again(place: &Place) {
     proxy.cut_all();
     assert_eq!(serve(&mut handler, [hit(1)]), [row]);
     assert_eq!(proxy.cuts(), 1);
+}
+
+fn a_way_that_goes_dark_behind_a_bad_row_holds_nobody_who_is_stopped(place: &Place) {
+    place.with_hits();
+    // What PostgreSQL is told of savepoints goes with the rows.
+    let statements: &[&str] = match place.is_postgres() {
+        true => &["rollback"],
+        false => &[
+            "rollback",
+            "savepoint one_part",
+            "release savepoint one_part",
+            "rollback to savepoint one_part",
+        ],
+    };
+    for statement in statements {
+        place.run("delete from hits");
+        let proxy = Proxy::to(place.port());
+        let mut handler = place.handler_by(&proxy, insert());
+        proxy.cut(Cut::Dark(statement));
+        let stop = Stop::default();
+        let served = thread::spawn({
+            let stop = stop.clone();
+            move || {
+                let poison = r#"{"id":7,"path":null,"status":0}"#.to_owned();
+                let bodies = batch([hit(1), poison, hit(2)]);
+                let answers = serve_until(handler.as_mut(), &bodies, &stop);
+                (handler, answers)
+            }
+        });
+        eventually("the way is dark", || proxy.cuts() == 1);
+        stop.request();
+        eventually("the batch ends", || served.is_finished());
+        let (mut handler, answers) = served.join().unwrap();
+        let failed = answers.iter().all(|it| it.starts_with("!database "));
+        assert!(failed, "{statement}: {answers:?}");
+        assert_eq!(serve(&mut handler, [hit(3)]), ["ok 3"], "{statement}");
+        assert_eq!(place.hits(), ["3|/3|200"], "{statement}");
+    }
 }

@@ -24,6 +24,9 @@ pub(crate) enum Cut {
     AfterCommit,
     /// The server has committed and said so.
     AfterAnswer,
+    /// From the statement that ends like this on nothing passes in either direction, and nobody is
+    /// told: as behind a firewall that has forgotten the connection.
+    Dark(&'static str),
 }
 
 impl Cut {
@@ -44,16 +47,23 @@ impl Cut {
                 bytes.windows(6).any(|it| it == b"begin;") || bytes.get(4) == Some(&0x17)
             }
             Self::BeforeCommit | Self::WithinCommit | Self::AfterCommit | Self::AfterAnswer => {
-                bytes.strip_suffix(b"\0").unwrap_or(bytes).ends_with(b"commit")
+                without_end(bytes).ends_with(b"commit")
             }
+            Self::Dark(statement) => without_end(bytes).ends_with(statement.as_bytes()),
         }
     }
+}
+
+/// Without the NUL that PostgreSQL ends a statement with.
+fn without_end(bytes: &[u8]) -> &[u8] {
+    bytes.strip_suffix(b"\0").unwrap_or(bytes)
 }
 
 /// What becomes of the next that a server says on a connection.
 const PASS: u8 = 0;
 const DROP: u8 = 1;
 const PASS_AND_CUT: u8 = 2;
+const LOSE: u8 = 3;
 
 /// A way to a server.
 pub(crate) struct Proxy {
@@ -161,6 +171,10 @@ impl Way {
                     self.answer.store(DROP, Ordering::SeqCst);
                 }
                 Some(Cut::AfterAnswer) => self.answer.store(PASS_AND_CUT, Ordering::SeqCst),
+                Some(Cut::Dark(_)) => self.answer.store(LOSE, Ordering::SeqCst),
+            }
+            if self.answer.load(Ordering::SeqCst) == LOSE {
+                continue;
             }
             if (&self.server).write_all(bytes).is_err() {
                 return;
@@ -174,6 +188,9 @@ impl Way {
             let answer = self.answer.load(Ordering::SeqCst);
             if answer == DROP {
                 return self.close();
+            }
+            if answer == LOSE {
+                continue;
             }
             if (&self.client).write_all(&bytes[..count]).is_err() {
                 return;
