@@ -360,8 +360,10 @@ impl<D: Driver> Work<'_, D> {
             Commit::Done => Ok(()),
             Commit::RolledBack(fault) | Commit::Unknown(fault) => Err(fault),
         });
-        if let Err(fault) = kept {
-            tracing::error!(error = fault.text, "a dead letter is not kept");
+        let Err(fault) = kept else { return };
+        tracing::error!(error = fault.text, "a dead letter is not kept");
+        // The next batch must not begin within what is left of this transaction.
+        if let Stored::Failed(fault) = self.give_up(fault) {
             self.line.spoil(&fault);
         }
     }

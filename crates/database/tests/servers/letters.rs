@@ -85,3 +85,23 @@ fn letters_are_only_of_the_rows_that_were_refused(place: &Place) {
     assert_eq!(all(&mut letters).len(), 5, "a row that is there is none");
     assert!(place.options(insert()).unwrap().letters().is_err(), "without a table there are none");
 }
+
+#[test]
+fn a_letter_that_meets_a_conflict_behind_a_refused_commit_leaves_no_transaction_open() {
+    let place = Place::postgres();
+    place.run(
+        "create table hits (id bigint, path varchar(20) not null, status integer, \
+         unique (id) deferrable initially deferred)",
+    );
+    let mut handler = place.handler(keeping());
+    place.run(
+        "create function f() returns trigger language plpgsql as $$ begin \
+         raise exception 'met another' using errcode = '40001'; end $$; \
+         create trigger t before insert on dead for each row execute function f()",
+    );
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    let answers = serve(&mut handler, [twice()]);
+    assert!(answers[0].starts_with("!row "), "{answers:?}");
+    assert_eq!(serve(&mut handler, [hit(2)]), ["ok 2"]);
+    assert_eq!(place.hits(), ["1|/1|200", "2|/2|200"]);
+}
