@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use exchange::{Cause, End, Outcome, Phase, RequestId, Verdict};
-use pool::{Control, Decided, Decision, Hand, Refused};
+use exchange::{Cause, End, Outcome, Phase, RequestId, Verdict, WorkerId};
+use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 
-use crate::core::{Core, Waiting};
+use crate::core::{Core, ServedPool, Waiting};
 use crate::exchanges::{Delivery, Move, State};
-use crate::plan::SorryPlan;
+use crate::plan::{BalancePlan, SorryPlan};
 use crate::status::{LatelyAt, Told, Why};
+use crate::upward::Head;
 
 /// What an operator orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +36,6 @@ impl Core {
         let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
         let outcome = match sorry {
             None => crate::core::refusal(cause, &served.name),
-            Some(SorryPlan::Body(body)) => {
-                Outcome::Sorry(End::new(cause, Phase::Queue), body.clone())
-            }
             Some(SorryPlan::Page(page)) => {
                 let page = Arc::clone(page);
                 let body = page.body.clone();
@@ -70,7 +68,8 @@ impl Core {
         let State::Working(worker) = exchange.state else { return };
         let end = outcome.end();
         let good = match end.cause.verdict() {
-            Verdict::Answered | Verdict::Refused | Verdict::Left => true,
+            Verdict::Answered => !exchange.is_bad,
+            Verdict::Refused | Verdict::Left => true,
             Verdict::Failed | Verdict::Unknown => false,
         };
         let since = exchange.stamps.dispatched.unwrap_or(self.now);
@@ -131,8 +130,8 @@ impl Core {
 
     /// What was decided about a request, pool by pool.
     pub(crate) fn why(&self, id: u64) -> Vec<Why> {
-        let of = |served: &crate::core::ServedPool| {
-            let decisions = served.pool.why(id).map(|decision| self.told(decision));
+        let of = |served: &ServedPool| {
+            let decisions = served.pool.why(id).map(|decision| self.told(served, decision));
             Why { pool: served.name.clone(), decisions: decisions.collect() }
         };
         self.pools.iter().map(of).filter(|why| !why.decisions.is_empty()).collect()
@@ -142,26 +141,39 @@ impl Core {
     pub(crate) fn lately(&self, pool: &str, count: usize) -> Option<LatelyAt> {
         let served = self.pools.iter().find(|served| served.name == pool)?;
         let latest = served.pool.decisions().take(count);
-        let told = |decision: &Decision| (decision.at, decision.id, self.told(decision));
+        let told = |decision: &Decision| (decision.at, decision.id, self.told(served, decision));
         Some(latest.map(told).collect())
     }
 
     /// A decision in words.
-    fn told(&self, decision: &Decision) -> String {
+    fn told(&self, served: &ServedPool, decision: &Decision) -> String {
+        let name_at = |place: u32| match served.pool.name_at(place) {
+            Some(name) => name.to_owned(),
+            None => format!("{}/{place}", served.name),
+        };
+        let name = |worker: WorkerId| name_at(u32::try_from(worker.index()).unwrap_or(u32::MAX));
         let ago = self.now.saturating_duration_since(decision.at);
         let what = match decision.decided {
             Decided::Given(worker, choice) => {
-                format!("given to worker {} ({})", worker.index(), choice.word())
+                format!("given to worker {} ({})", name(worker), choice.word())
             }
             Decided::Refused(cause) => format!("refused: {}", cause.word()),
-            Decided::Returned => "did not reach its worker and waits again".to_owned(),
+            Decided::Returned(Retry { worker, why, times }) => {
+                let named = |worker| format!("worker {}", name(worker));
+                let worker = worker.map_or_else(|| "its worker".to_owned(), named);
+                let why = match why {
+                    Some(why) => format!("{worker} failed it ({}: {})", why.word(), why.meaning()),
+                    None => format!("it did not reach {worker}"),
+                };
+                format!("{why}, and it waits again (retry {times})")
+            }
             Decided::Rescheduled(why) => {
                 format!("the worker that its client is bound to is {why}: any other will do")
             }
         };
         let free: Vec<String> = (0..pool::PLACES_SEEN)
             .filter(|place| decision.free & (1 << place) != 0)
-            .map(|place| place.to_string())
+            .map(name_at)
             .collect();
         let free = if free.is_empty() { "nobody".to_owned() } else { free.join(" ") };
         let mut text = format!(
@@ -176,10 +188,17 @@ impl Core {
             text.push_str(&format!("; key {key:016x}"));
         }
         for out in decision.out() {
-            let name = out.name.clone().unwrap_or_else(|| out.place.to_string());
+            let name = out.name.clone().unwrap_or_else(|| name_at(out.place));
             text.push_str(&format!("; out: {name} {}", out.why));
         }
         text
+    }
+}
+
+impl BalancePlan {
+    /// Whether a reply speaks against its worker.
+    pub(crate) fn is_bad(&self, head: &Head) -> bool {
+        self.failing.is_some_and(|(from, to)| (from..=to).contains(&head.status))
     }
 }
 

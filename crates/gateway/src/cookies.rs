@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use exchange::{Slice, WorkerId};
 use pool::{CookieCodec, CookieFault, CookieMode, prefixed, split_prefixed};
-use wire::http1::keys;
+use wire::http1::{keys, object};
 
 use crate::plan::CookiePlan;
 use crate::upward::Head;
@@ -26,6 +26,8 @@ pub(crate) struct Cookies {
     known: VecDeque<u64>,
     /// Finds ours in a head.
     cookie: keys::Cookie,
+    /// Its workers are programs, which have no names.
+    is_nameless: bool,
 }
 
 /// What a request says of its server.
@@ -46,12 +48,16 @@ impl Cookies {
         let mut berths: Vec<_> = pairs.collect();
         berths.sort_unstable();
         let cookie = keys::Cookie::new(&plan.name);
-        Self { plan, berths, known: VecDeque::new(), cookie }
+        let is_nameless = plan.servers.is_empty();
+        Self { plan, berths, known: VecDeque::new(), cookie, is_nameless }
     }
 
-    /// A worker without a name serves, to which clients are bound by `berth`. The next one at its
-    /// place is another.
+    /// A worker serves, to which clients are bound by `berth`. Of those without names the next one at
+    /// its place is another.
     pub(crate) fn handle_started(&mut self, worker: WorkerId, berth: u64) {
+        if !self.is_nameless {
+            return;
+        }
         let servers = &mut self.plan.servers;
         if servers.len() <= worker.index() {
             servers.resize(worker.index() + 1, String::new());
@@ -68,6 +74,19 @@ impl Cookies {
         {
             self.berths.retain(|(name, _)| *name != oldest);
         }
+    }
+
+    /// What a request that was asked over HTTP and is an object now tells. Nothing is cut from it.
+    pub(crate) fn read_object(&self, object: &[u8], minute: u32) -> Told {
+        match object::head(object) {
+            Some(head) => self.read(&head, head.len(), minute).0,
+            None => Told::default(),
+        }
+    }
+
+    /// Whether requests that were asked over HTTP are objects.
+    pub(crate) const fn is_of_objects(&self) -> bool {
+        self.plan.of_objects
     }
 
     /// What a request tells, and the request as its server is to see it where that is another. `head`:

@@ -264,6 +264,7 @@ impl Core {
             knows: None,
             failed: Failed::default(),
             translation: None,
+            is_bad: false,
             state: State::Received,
         })
     }
@@ -334,7 +335,9 @@ impl Core {
         if let Some(trail) = exchange.trail.as_mut().filter(|_| !told.is_interim()) {
             trail.status = told.status;
         }
-        self.pools[place].bind_by(exchange, told, self.now);
+        let served = &mut self.pools[place];
+        exchange.is_bad = served.balance.is_bad(told);
+        served.bind_by(exchange, told, self.now);
         match exchange.client.streamed() {
             Some(client) => self.finished.push((client, Delivery::Head(head))),
             None => head.recycle(),

@@ -245,6 +245,8 @@ pub(crate) struct Exchange {
     pub(crate) failed: Failed,
     /// How what a worker answers becomes a reply, where it does not speak its client's protocol.
     pub(crate) translation: Option<Translation>,
+    /// What is being answered speaks against its worker.
+    pub(crate) is_bad: bool,
     pub(crate) state: State,
 }
 
@@ -271,6 +273,7 @@ impl Exchange {
             self.named = None;
             self.knows = None;
             self.failed = Failed::default();
+            self.is_bad = false;
         }
     }
 }

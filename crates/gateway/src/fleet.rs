@@ -91,8 +91,8 @@ impl Fleet {
             bodies: Arc::default(),
         });
         let shared = configuration.pools.iter().map(|pool| {
-            let (names, slots) = shared_servers(pool).filter(|_| count > 1)?;
-            Shares::default().with(&names, slots).map(Mutex::new)
+            let servers = shared_servers(pool).filter(|_| count > 1)?;
+            Shares::default().with(&servers).map(Mutex::new)
         });
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
         let pools = configuration.pools.iter().map(|pool| pool.name.clone());

@@ -304,13 +304,8 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Pla
         members,
         ..pool::Settings::default()
     };
-    let (servers, speaks_http) = (workers_plan.addresses(), workers_plan.speaks_http());
-    let whole = balance::Whole { name: &name, places, servers, speaks_http, drawn };
+    let (servers, takes_objects) = (workers_plan.addresses(), takes == Takes::Objects);
+    let whole = balance::Whole { name: &name, places, servers, takes_objects, drawn };
     let balance = balance::balance(whole, schedule, balance, &mut pool)?;
-    // Weights were given to be followed.
-    let weighs = pool.members.iter().any(|member| member.weight != 1);
-    if weighs && pool.schedule == pool::Schedule::RoundRobin {
-        pool.schedule = pool::Schedule::WeightedRoundRobin;
-    }
     Ok(PoolPlan { name, pool, then: then.transpose()?, balance, takes, own, workers: workers_plan })
 }

@@ -65,7 +65,7 @@ impl Reload {
         let shards = 0..u32::try_from(fleet.length()).unwrap_or(u32::MAX);
         let shares = new.pools.iter().enumerate().map(|(place, pool)| {
             let shared = fleet.shared(place).zip(plan::shared_servers(pool));
-            let renewed = shared.map(|(shares, (servers, slots))| shares.with(&servers, slots));
+            let renewed = shared.map(|(shares, servers)| shares.with(&servers));
             renewed.map(|shares| shares.ok_or_else(|| PlanError::Servers(pool.name.clone())))
         });
         let shares: Vec<Option<Shares>> =

@@ -361,7 +361,7 @@ impl Servers {
             // address that it has no more.
             let says_nothing = matches!(fault, Fault::Ended | Fault::Moved);
             let failed = reached == Reached::Server || !says_nothing;
-            let failed = failed.then_some(worker);
+            let failed = failed.then(|| (worker, fault.cause()));
             up.push(Upward::Again { id: flight.id, body: flight.body, form, failed });
         } else if !flight.abandoned {
             let speaks = reached == Reached::Reply || matches!(fault, Fault::Broken(_));

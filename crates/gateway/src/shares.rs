@@ -25,12 +25,12 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// The same pool with these servers, each with so many slots. Those that are new come behind, in
+    /// The same pool with these servers, each with its slots. Those that are new come behind, in
     /// their order, as in the pool itself. None when there have been too many.
-    pub(crate) fn with(&self, servers: &[String], slots: u32) -> Option<Self> {
+    pub(crate) fn with(&self, servers: &[(String, u32)]) -> Option<Self> {
         let mut shares = self.clone();
         shares.slots.fill(0);
-        for name in servers {
+        for &(ref name, slots) in servers {
             match shares.names.iter().position(|it| it == name) {
                 Some(place) => shares.slots[place] = slots,
                 None => {
@@ -51,20 +51,22 @@ mod tests {
 
     #[test]
     fn a_server_keeps_its_place_and_its_word() {
-        let names = |all: &[&str]| all.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        let first = Shares::default().with(&names(&["a", "b"]), 2).unwrap();
+        let names = |all: &[(&str, u32)]| {
+            all.iter().map(|&(name, slots)| (name.to_owned(), slots)).collect::<Vec<_>>()
+        };
+        let first = Shares::default().with(&names(&[("a", 2), ("b", 2)])).unwrap();
         assert!(first.tokens[1].take());
-        let next = first.with(&names(&["c", "b"]), 3).unwrap();
-        assert_eq!((next.names.len(), &next.slots[..]), (3, &[0, 3, 3][..]));
+        let next = first.with(&names(&[("c", 4), ("b", 3)])).unwrap();
+        assert_eq!((next.names.len(), &next.slots[..]), (3, &[0, 3, 4][..]));
         let left: Vec<u32> = next.tokens.iter().map(|word| word.look().1).collect();
         assert_eq!(
             left,
-            [2, 1, 3],
+            [2, 1, 4],
             "what is taken stays so; the home of the pool adds what is more"
         );
-        let back = next.with(&names(&["a"]), 1).unwrap();
+        let back = next.with(&names(&[("a", 1)])).unwrap();
         assert_eq!((back.names.len(), &back.slots[..]), (3, &[1, 0, 0][..]));
-        let many: Vec<String> = (0..=PLACES_MAX).map(|number| number.to_string()).collect();
-        assert!(back.with(&many, 1).is_none());
+        let many: Vec<_> = (0..=PLACES_MAX).map(|number| (number.to_string(), 1)).collect();
+        assert!(back.with(&many).is_none());
     }
 }

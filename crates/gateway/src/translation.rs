@@ -16,15 +16,21 @@ impl Translation {
         Self(method)
     }
 
-    /// The head and the body that an answer is. None: it is a text, and goes on as it is.
+    /// The head and the body that an answer is. None: it is a text, and goes on as it is, unless a head
+    /// is wanted of that too.
     ///
     /// # Errors
     /// When it says what a worker must not say.
-    pub(crate) fn reply(self, answer: &[u8]) -> Result<Option<(Carried, Slice)>, Refusal> {
-        if !object::is_object(answer) {
-            return Ok(None);
-        }
-        let (head, body) = object::read(answer, self.0)?;
+    pub(crate) fn reply(
+        self,
+        answer: &Slice,
+        wants_head: bool,
+    ) -> Result<Option<(Carried, Slice)>, Refusal> {
+        let (head, body) = match object::is_object(answer) {
+            true => object::read(answer, self.0)?,
+            false if wants_head => object::plain(answer, self.0)?,
+            false => return Ok(None),
+        };
         Ok(Some((Carried::new(head), body)))
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use event::StreamId;
-use exchange::{Outcome, RequestId, Slice, WorkerId};
+use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
 use wire::http1::{Asked, Found, Limits, Refusal};
 
 use crate::form::Form;
@@ -134,12 +134,12 @@ pub(crate) enum Upward {
         id: RequestId,
         body: Slice,
     },
-    /// It may be given to another worker; `failed`: the one that failed it.
+    /// It may be given to another worker; `failed`: the one that failed it, and why.
     Again {
         id: RequestId,
         body: Slice,
         form: Form,
-        failed: Option<WorkerId>,
+        failed: Option<(WorkerId, Cause)>,
     },
     Started {
         worker: WorkerId,

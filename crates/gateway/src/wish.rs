@@ -6,7 +6,7 @@ use std::ops::Range;
 use exchange::{Peer, RequestId};
 use pool::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 use settings::Key;
-use wire::http1::keys;
+use wire::http1::{keys, object};
 
 use crate::exchanges::SessionId;
 
@@ -28,13 +28,32 @@ pub(crate) struct Wishes {
     pub(crate) hash: Option<Key>,
     pub(crate) fair: Option<Key>,
     pub(crate) priority: Option<Key>,
+    /// What was asked over HTTP comes as an object, in which its head stands.
+    pub(crate) of_objects: bool,
+}
+
+/// A request, as keys are looked for in it.
+#[derive(Clone, Copy)]
+struct Sought<'a> {
+    from: Asker,
+    body: &'a [u8],
+    /// Its head, where that was asked over HTTP and is not how its body begins; of a frame that was not
+    /// asked over HTTP an empty one.
+    head: Option<&'a [u8]>,
 }
 
 impl Wishes {
     /// Whether nothing is looked for.
     pub(crate) const fn is_none(&self) -> bool {
-        let Self { sticky, hash, fair, priority } = self;
+        let Self { sticky, hash, fair, priority, of_objects: _ } = self;
         sticky.is_none() && hash.is_none() && fair.is_none() && priority.is_none()
+    }
+
+    /// Whether something is looked for in heads.
+    fn reads_heads(&self) -> bool {
+        let Self { sticky, hash, fair, priority, of_objects: _ } = self;
+        let keys = [sticky, hash, fair, priority];
+        keys.into_iter().flatten().any(|key| key.is_http() == Some(true))
     }
 }
 
@@ -57,9 +76,18 @@ pub(crate) struct Asker {
 }
 
 impl Wish {
-    /// What a request asks; `named`: the worker that it names itself.
-    pub(crate) fn of(wishes: &Wishes, from: Asker, body: &[u8], named: Option<u64>) -> Self {
-        let look = |key: &Option<Key>| find(key.as_ref()?, from, body);
+    /// What a request asks; `is_object`: it was asked over HTTP and is an object now; `named`: the worker
+    /// that it names itself.
+    pub(crate) fn of(
+        wishes: &Wishes,
+        from: Asker,
+        (body, is_object): (&[u8], bool),
+        named: Option<u64>,
+    ) -> Self {
+        let made = (is_object && wishes.reads_heads()).then(|| object::head(body)).flatten();
+        let head = wishes.of_objects.then(|| made.as_deref().unwrap_or_default());
+        let sought = Sought { from, body, head };
+        let look = |key: &Option<Key>| find(key.as_ref()?, sought);
         let hashed = |found: Found| pool::hash(found.bytes(body));
         let priority = look(&wishes.priority).and_then(|found| match found.bytes(body) {
             [digit @ b'0'..=b'9'] => Some((digit - b'0').min(PRIORITIES - 1)),
@@ -121,7 +149,12 @@ impl Found {
     }
 }
 
-fn find(key: &Key, from: Asker, body: &[u8]) -> Option<Found> {
+fn find(key: &Key, sought: Sought<'_>) -> Option<Found> {
+    let Sought { from, body, head } = sought;
+    let in_head = |find: &dyn Fn(&[u8]) -> Option<Range<usize>>| match head {
+        None => find(body).map(Found::Within),
+        Some(head) => find(head).map(|place| Found::Made(head[place].into())),
+    };
     match key {
         Key::Connection => from.session.map(Found::connection),
         Key::Source => match from.peer {
@@ -136,10 +169,11 @@ fn find(key: &Key, from: Asker, body: &[u8]) -> Option<Found> {
             let value = body[word.clone()].strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
             Some(Found::Within(word.end - value.len()..word.end))
         }),
-        Key::Header(name) => keys::field(body, name.as_bytes()).map(Found::Within),
-        Key::Cookie(name) => keys::cookie(body, name.as_bytes()).map(Found::Within),
-        Key::Path => keys::path(body).map(Found::Within),
-        Key::Query(name) => keys::parameter(body, name.as_bytes()).map(Found::Within),
+        Key::Header(name) => in_head(&|head| keys::field(head, name.as_bytes())),
+        Key::Cookie(name) => in_head(&|head| keys::cookie(head, name.as_bytes())),
+        Key::Path => in_head(&keys::path),
+        Key::Segment(number) => in_head(&|head| segment(head, *number)),
+        Key::Query(name) => in_head(&|head| keys::parameter(head, name.as_bytes())),
         Key::Member(name) => {
             let mut fields = fields::Fields::new();
             fields::json::decode(&mut fields, body).ok()?;
@@ -147,6 +181,19 @@ fn find(key: &Key, from: Asker, body: &[u8]) -> Option<Found> {
             Some(Found::Made(value.into()))
         }
     }
+}
+
+/// Where a part of the path stands, counted from 1; what is empty between two `/` is none.
+fn segment(head: &[u8], number: u32) -> Option<Range<usize>> {
+    let path = keys::path(head)?;
+    let mut end = path.start;
+    let parts = head[path].split(|byte| *byte == b'/').map(|part| {
+        let start = end;
+        end = start + part.len() + 1;
+        start..end - 1
+    });
+    let nth = usize::try_from(number).ok()?.checked_sub(1)?;
+    parts.filter(|part| !part.is_empty()).nth(nth)
 }
 
 /// Where the words of a request stand.
@@ -168,7 +215,8 @@ mod tests {
     fn found(key: Key, body: &str) -> Option<Vec<u8>> {
         let peer = Peer::Internet("[::ffff:10.0.0.7]:99".parse().unwrap());
         let from = Asker { peer, session: None };
-        find(&key, from, body.as_bytes()).map(|found| found.bytes(body.as_bytes()).to_vec())
+        let sought = Sought { from, body: body.as_bytes(), head: None };
+        find(&key, sought).map(|found| found.bytes(body.as_bytes()).to_vec())
     }
 
     #[test]
@@ -176,7 +224,8 @@ mod tests {
         let id = |shard, index, generation| SessionId { shard, index, generation };
         let of = |session| {
             let from = Asker { peer: Peer::Local, session };
-            find(&Key::Connection, from, b"x").map(|found| found.bytes(b"x").to_vec())
+            let sought = Sought { from, body: b"x", head: None };
+            find(&Key::Connection, sought).map(|found| found.bytes(b"x").to_vec())
         };
         let one = of(Some(id(1, 2, 3)));
         assert_eq!(one, of(Some(id(1, 2, 3))));
@@ -203,11 +252,16 @@ mod tests {
             (member("user"), r#"{"a":{"user":"no"},"user":"a\u006en"}"#, Some("ann")),
             (member("n"), r#"{"n":17}"#, Some("17")),
             (member("user"), "not json", None),
+            (Key::Segment(1), "GET /app//7/x?y HTTP/1.1\r\n\r\n", Some("app")),
+            (Key::Segment(2), "GET /app//7/x?y HTTP/1.1\r\n\r\n", Some("7")),
+            (Key::Segment(3), "GET /app//7/x?y HTTP/1.1\r\n\r\n", Some("x")),
+            (Key::Segment(4), "GET /app//7/x?y HTTP/1.1\r\n\r\n", None),
+            (Key::Segment(1), "GET / HTTP/1.1\r\n\r\n", None),
         ] {
             assert_eq!(found(key.clone(), body).as_deref(), due.map(str::as_bytes), "{key} {body}");
         }
-        let local = Asker { peer: Peer::Local, session: None };
-        assert_eq!(find(&Key::Source, local, b"x"), None);
+        let from = Asker { peer: Peer::Local, session: None };
+        assert_eq!(find(&Key::Source, Sought { from, body: b"x", head: None }), None);
     }
 
     #[test]
@@ -215,10 +269,33 @@ mod tests {
         let wishes = Wishes { priority: Some(Key::Word(1)), ..Wishes::default() };
         let priority = |body: &[u8]| {
             let from = Asker { peer: Peer::Inside, session: None };
-            Wish::of(&wishes, from, body, None).ask(RequestId::new(1, 0), body).priority
+            Wish::of(&wishes, from, (body, false), None).ask(RequestId::new(1, 0), body).priority
         };
         assert_eq!(priority(b"0 x"), 0);
         assert_eq!(priority(b"9"), 9);
         assert_eq!((priority(b"10"), priority(b"x"), priority(b"")), (5, 5, 5));
+    }
+
+    #[test]
+    fn keys_of_http_are_found_in_objects_and_never_in_frames() {
+        let wishes = Wishes {
+            sticky: Some(Key::Header("x-who".to_owned())),
+            fair: Some(Key::Path),
+            of_objects: true,
+            ..Wishes::default()
+        };
+        let object =
+            br#"{"method":"GET","path":"/a","query":"","headers":{"x-who":"ann"},"body":""}"#;
+        let wish = |body: &[u8], is_object| {
+            let from = Asker { peer: Peer::Inside, session: None };
+            let wish = Wish::of(&wishes, from, (body, is_object), None);
+            let ask = wish.ask(RequestId::new(1, 0), body);
+            (ask.key.map(<[u8]>::to_vec), ask.share)
+        };
+        assert_eq!(wish(object, true), (Some(b"ann".to_vec()), Some(pool::hash(b"/a"))));
+        let frame = b"GET /a HTTP/1.1\r\nx-who: ann\r\n\r\n";
+        for (body, is_object) in [(&object[..], false), (frame, false), (b"no object", true)] {
+            assert_eq!(wish(body, is_object), (None, None), "{is_object}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Which workers have failed a request: it is given to others first.
 
+use exchange::{Cause, WorkerId};
+
 /// Places that are remembered: as many as a request is given to while it may be repeated.
 const PLACES_MAX: usize = 3;
 
@@ -12,17 +14,39 @@ const PLACES_MAX: usize = 3;
 pub struct Failed {
     places: [u32; PLACES_MAX],
     count: u8,
+    /// How often the request came back.
+    times: u8,
+    /// Why it was failed last, until that was told.
+    why: Option<Cause>,
+}
+
+/// That a request came back from a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// From whom; none: that is not known.
+    pub worker: Option<WorkerId>,
+    /// Why, where that worker has failed it; none: it never reached its worker.
+    pub why: Option<Cause>,
+    /// How often it came back so far, at most 255.
+    pub times: u8,
 }
 
 impl Failed {
-    /// The worker at this place has failed it.
-    pub fn add(&mut self, place: u32) {
+    /// The worker at this place has failed it, and this is why.
+    pub fn add(&mut self, place: u32, why: Cause) {
+        self.why = Some(why);
         if self.places().len() == PLACES_MAX {
             self.places.rotate_left(1);
             self.count -= 1;
         }
         self.places[usize::from(self.count)] = place;
         self.count += 1;
+    }
+
+    /// The request comes back from this worker.
+    pub fn returned(&mut self, worker: Option<WorkerId>) -> Retry {
+        self.times = self.times.saturating_add(1);
+        Retry { worker, why: self.why.take(), times: self.times }
     }
 
     /// Whether nobody has failed it.
@@ -57,12 +81,15 @@ mod tests {
         let mut failed = Failed::default();
         assert!(failed.is_empty() && failed.each().next().is_none());
         for place in [0, 7, 0] {
-            failed.add(place);
+            failed.add(place, Cause::Died);
         }
         assert_eq!(failed.each().collect::<Vec<_>>(), [0, 7]);
         assert_eq!((failed.times(0), failed.times(7), failed.times(9)), (2, 1, 0));
-        failed.add(9);
-        failed.add(9);
+        failed.add(9, Cause::Died);
+        failed.add(9, Cause::Unreached);
         assert_eq!(failed.each().collect::<Vec<_>>(), [0, 9]);
+        let (why, worker) = (Some(Cause::Unreached), Some(WorkerId::new(9, 0)));
+        assert_eq!(failed.returned(worker), Retry { worker, why, times: 1 });
+        assert_eq!(failed.returned(None), Retry { worker: None, why: None, times: 2 });
     }
 }

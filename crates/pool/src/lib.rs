@@ -52,7 +52,7 @@ pub use affinity::AffinityLimits;
 pub use ask::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};
 pub use effect::{Effect, Refused};
-pub use failed::Failed;
+pub use failed::{Failed, Retry};
 pub use guard::{Guard, GuardSettings, Over, Place, Rate};
 pub use health::{HealthRecord, HealthSettings, HealthState};
 pub use queue::{Entry, Ticket};

@@ -25,6 +25,7 @@ use crate::Payload;
 use crate::affinity::Affinity;
 use crate::backoff::Backoff;
 use crate::effect::{Effect, Refused};
+use crate::failed::Retry;
 use crate::health::Ejected;
 use crate::queue::{Entry, Lane, Queue, Ticket};
 use crate::random::{Random, mix};
@@ -238,15 +239,21 @@ impl<P: Payload> Pool<P> {
     /// under which it waits.
     pub fn handle_returned(&mut self, now: Instant, payload: P) -> Ticket {
         let entry = Entry::of(&payload, now);
-        self.handle_returned_entry(now, payload, entry)
+        self.handle_returned_entry(now, payload, entry, Retry::default())
     }
 
-    /// The same for a payload whose wishes are known already: it is not asked.
-    pub fn handle_returned_entry(&mut self, now: Instant, payload: P, mut entry: Entry) -> Ticket {
+    /// The same for a payload whose wishes are known already: it is not asked. `retry` is for `why`.
+    pub fn handle_returned_entry(
+        &mut self,
+        now: Instant,
+        payload: P,
+        mut entry: Entry,
+        retry: Retry,
+    ) -> Ticket {
         self.begin(now);
         entry.facts.since = self.now;
         self.counts.returned += 1;
-        self.note_return(&entry.facts);
+        self.note_return(&entry.facts, retry);
         match self.lane_of_returned(&entry) {
             Ok(lane) => self.wait(payload, entry, lane, true),
             Err(cause) => {

@@ -125,6 +125,11 @@ impl Roster {
         self.named
     }
 
+    /// Whether somebody is to be given more than others.
+    pub(crate) fn weighs(&self) -> bool {
+        self.profiles.iter().any(|profile| profile.declared && profile.weight() > 1)
+    }
+
     /// The first declared place that is free.
     pub(crate) fn vacant(&self, vacant: impl Fn(u32) -> bool) -> Option<u32> {
         let places = (0..).zip(&self.profiles);

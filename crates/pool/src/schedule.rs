@@ -114,6 +114,11 @@ impl Free {
         }
     }
 
+    /// The schedule in force.
+    pub(crate) const fn schedule(&self) -> Schedule {
+        self.made_for.0
+    }
+
     /// The set in use: the backup workers only when no other takes work at all.
     const fn tier(&self) -> usize {
         if self.present[0] == 0 { 1 } else { 0 }

@@ -141,7 +141,8 @@ impl Default for QueueLimits {
 /// Which free worker is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Each in its turn.
+    /// Each in its turn; as often as its weight says once one is heavier than others or workers
+    /// start slowly.
     RoundRobin,
     /// Each in its turn, as often as its weight says, evenly spread.
     WeightedRoundRobin,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use exchange::{Cause, WorkerId};
 
+use crate::failed::Retry;
 use crate::schedule::Choice;
 use crate::settings::Schedule;
 
@@ -29,8 +30,8 @@ pub enum Decided {
     Given(WorkerId, Choice),
     /// It was refused.
     Refused(Cause),
-    /// It never reached its worker and waits again.
-    Returned,
+    /// It came back from a worker and waits again.
+    Returned(Retry),
     /// The worker that its client is bound to cannot be had, for this reason, and it may go to
     /// another.
     Rescheduled(&'static str),
@@ -158,7 +159,7 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "a point to start from; nothing is compared")]
     fn decision() -> Decision {
-        Decision::blank(0, Instant::now(), Decided::Returned, Schedule::RoundRobin)
+        Decision::blank(0, Instant::now(), Decided::Refused(Cause::Full), Schedule::RoundRobin)
     }
 
     fn push(decisions: &mut Decisions, id: u64) {

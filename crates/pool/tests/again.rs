@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use exchange::{Cause, WorkerId};
 use pool::{
     AffinityLimits, Ask, Control, Effect, Entry, Failed, Gone, Hand, Member, Payload, Pool,
-    QueueLimits, Schedule, Settings, Sticky,
+    QueueLimits, Retry, Schedule, Settings, Sticky,
 };
 use random::Random;
 
@@ -204,7 +204,7 @@ impl World {
         let known = self.known.get_mut(&id).unwrap();
         known.at = At::Queue { until, alone, lost };
         let mut failed = Failed::default();
-        known.failed.iter().for_each(|place| failed.add(*place));
+        known.failed.iter().for_each(|place| failed.add(*place, Cause::Died));
         Entry::new(self.now, &known.job.ask(), 1).failed_by(failed)
     }
 
@@ -254,7 +254,7 @@ impl World {
             let forgotten = known.failed.len().saturating_sub(3);
             known.failed.drain(..forgotten);
             let entry = self.entry(job.id);
-            self.pool.handle_returned_entry(self.now, job, entry);
+            self.pool.handle_returned_entry(self.now, job, entry, Retry::default());
             self.pool.handle_time(self.now);
         } else {
             self.known.remove(&job.id);
@@ -353,10 +353,10 @@ fn nobody_waits_behind_a_retry_and_it_does_not_wait_for_ever() {
     let [(1, a), (2, b)] = given(&mut pool)[..] else { panic!("one each") };
     assert_eq!((a.index(), b.index()), (0, 1));
     let mut failed = Failed::default();
-    failed.add(0);
+    failed.add(0, Cause::Died);
     pool.handle_released(now, a);
     let entry = Entry::new(now, &job(1).ask(), 1).failed_by(failed);
-    pool.handle_returned_entry(now, job(1), entry);
+    pool.handle_returned_entry(now, job(1), entry, Retry::default());
     pool.handle_time(now);
     assert_eq!(given(&mut pool), [], "it waits for the other");
     assert!(pool.handle_request(now, job(3)).is_ok());

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::WorkerId;
+use exchange::{Cause, WorkerId};
 use pool::{
-    Ask, Control, Effect, Entry, Failed, Hand, Member, News, Payload, Pool, QueueLimits, Schedule,
-    Settings, SorrySettings, Tokens,
+    Ask, Control, Effect, Entry, Failed, Hand, Member, News, Payload, Pool, QueueLimits, Retry,
+    Schedule, Settings, SorrySettings, Tokens,
 };
 use random::Random;
 
@@ -269,14 +269,15 @@ impl World {
     /// A server fails a request: it goes back to the queue at home.
     fn fail(&mut self) {
         let Some(InHand { shard, worker, mut job }) = self.take_out() else { return };
-        job.failed.add(u32::try_from(worker.index()).expect("a place has 32 bits"));
+        let place = u32::try_from(worker.index()).expect("a place has 32 bits");
+        job.failed.add(place, Cause::Died);
         self.free(shard, worker);
         self.given -= 1;
         self.at_branches -= u64::from(shard > 0);
         if shard > 0 {
             return self.up[shard].push_back(Mail::Request(job));
         }
-        self.pools[0].handle_returned_entry(self.now, job, job.entry(self.now));
+        self.pools[0].handle_returned_entry(self.now, job, job.entry(self.now), Retry::default());
         self.pools[0].handle_time(self.now);
         self.follow(0);
     }

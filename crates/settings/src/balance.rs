@@ -95,6 +95,8 @@ pub enum Key {
     Cookie(String),
     /// The path, of HTTP, without the query.
     Path,
+    /// A part of the path, of HTTP, from 1, as it is written; `/` stands between.
+    Segment(u32),
     /// A parameter of the query, of HTTP, as it is written.
     Query(String),
 }
@@ -106,7 +108,9 @@ impl Key {
         match self {
             Self::Source | Self::Connection => None,
             Self::Line | Self::Word(_) | Self::Field(_) | Self::Member(_) => Some(false),
-            Self::Header(_) | Self::Cookie(_) | Self::Path | Self::Query(_) => Some(true),
+            Self::Header(_) | Self::Cookie(_) | Self::Path | Self::Segment(_) | Self::Query(_) => {
+                Some(true)
+            }
         }
     }
 }
@@ -124,6 +128,7 @@ impl fmt::Display for Key {
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Cookie(name) => write!(f, "cookie:{name}"),
             Self::Path => f.write_str("path"),
+            Self::Segment(number) => write!(f, "segment:{number}"),
             Self::Query(name) => write!(f, "query:{name}"),
         }
     }
@@ -223,6 +228,8 @@ pub struct Health {
     pub errors: u32,
     /// A request that takes longer counts as failed.
     pub slow: Option<Duration>,
+    /// Statuses of replies that count as failed, both ends included.
+    pub failing: Option<(u16, u16)>,
     /// How long a worker is left out the first time.
     pub eject: Duration,
     /// How long at most.
@@ -306,6 +313,7 @@ impl Default for Health {
             check: None,
             errors: 0,
             slow: None,
+            failing: None,
             eject: Duration::from_secs(10),
             eject_max: Duration::from_secs(300),
         }

@@ -27,7 +27,8 @@ pub use routes::unreached;
 
 /// Adds a fault for every rule that is broken.
 pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
-    let pools: Vec<&Section> = sections.iter().filter(|s| s.kind.name == "pool").collect();
+    let of = |kind: &str| sections.iter().filter(|s| s.kind.name == kind).collect::<Vec<_>>();
+    let (pools, listeners) = (of("pool"), of("listener"));
     for pool in &pools {
         worker_kind(pool, faults);
         if pool.worker == Some(Of::Database) {
@@ -52,7 +53,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     }
     for pool in &pools {
         balance::check(pool, faults);
-        affinity::check(pool, faults);
+        affinity::check(pool, &listeners, &pools, faults);
         health::check(pool, faults);
         frames::feeds_a_session(pool, &pools, faults);
         http::serving(pool, &pools, faults);
@@ -69,7 +70,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
     for section in sections.iter().filter(|section| section.kind.name == "access_log") {
         access_log::check(section, faults);
     }
-    for listener in sections.iter().filter(|section| section.kind.name == "listener") {
+    for listener in listeners {
         frames::marks(listener, faults);
         addresses::check(listener, faults);
         http::speaks(listener, &pools, faults);

@@ -196,6 +196,7 @@ fn health(group: &Group) -> Health {
     Health {
         errors: count(group, "errors"),
         slow: group.find("slow").map(|_| time(group, "slow")),
+        failing: group.find("failing").map(|_| statuses(&text(group, "failing"))),
         eject: time(group, "eject"),
         eject_max: time(group, "eject_max"),
         check: check(group),
@@ -269,6 +270,7 @@ fn servers(group: &Group) -> Servers {
             .map(|one| Server {
                 address: address(one, "address"),
                 weight: count(one, "weight"),
+                slots: one.find("slots").map(|_| count(one, "slots")),
                 backup: switch(one, "backup"),
             })
             .collect(),

@@ -228,7 +228,12 @@ fn unix(path: &str) -> Result<Address, Bad> {
 
 /// `source`, `connection`, `line`, `word:2`, `field:NAME`, `member:NAME`.
 pub(crate) fn key(text: &str) -> Result<Key, Bad> {
-    const WORDS_MAX: u32 = 1000;
+    const NUMBER_MAX: u32 = 1000;
+    let numbered = |number: &str, kind: &str, key: fn(u32) -> Key| match number.parse() {
+        Ok(number @ 1..=NUMBER_MAX) => Ok(key(number)),
+        _ => Err(Bad::because(format!("has no number from 1 to {NUMBER_MAX} behind its colon"))
+            .mend(format!("write \"{kind}:1\" for the first"))),
+    };
     let named = |name: &str, key: fn(String) -> Key| match name {
         "" => Err(Bad::because("has no name behind its colon")),
         _ => Ok(key(name.to_owned())),
@@ -237,19 +242,17 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
         None if text == "source" => Ok(Key::Source),
         None if text == "connection" => Ok(Key::Connection),
         None if text == "line" => Ok(Key::Line),
-        Some(("word", number)) => match number.parse() {
-            Ok(number @ 1..=WORDS_MAX) => Ok(Key::Word(number)),
-            _ => Err(Bad::because(format!("has no number from 1 to {WORDS_MAX} behind its colon"))
-                .mend("write \"word:1\" for the first")),
-        },
+        Some(("word", number)) => numbered(number, "word", Key::Word),
+        Some(("segment", number)) => numbered(number, "segment", Key::Segment),
         Some(("field", name)) => named(name, Key::Field),
         Some(("member", name)) => named(name, Key::Member),
         None if text == "path" => Ok(Key::Path),
         Some(("header", name)) => named(name, Key::Header),
         Some(("cookie", name)) => named(name, Key::Cookie),
         Some(("query", name)) => named(name, Key::Query),
-        None if text == "word" => {
-            Err(Bad::because("does not say which").mend("write \"word:1\" for the first"))
+        None if ["word", "segment"].contains(&text) => {
+            Err(Bad::because("does not say which")
+                .mend(format!("write \"{text}:1\" for the first")))
         }
         None if ["field", "member", "header", "cookie", "query"].contains(&text) => {
             Err(Bad::because("does not say which").mend(format!("write \"{text}:NAME\"")))
@@ -265,6 +268,7 @@ pub(crate) fn key(text: &str) -> Result<Key, Bad> {
                 "header",
                 "cookie",
                 "path",
+                "segment",
                 "query",
             ];
             let kind = text.split(':').next().unwrap_or_default();

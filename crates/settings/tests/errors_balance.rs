@@ -32,6 +32,20 @@ fn in_web(line: &str) -> (Diagnostic, usize) {
     (only(&text), text.lines().count())
 }
 
+/// A program that is asked over HTTP.
+fn in_objects(line: &str) -> (Diagnostic, usize) {
+    let text = format!("{}{POOL}{line}\n", LISTENER.replace("pool", "protocol = \"http\"\npool"));
+    (only(&text), text.lines().count())
+}
+
+/// The same with a listener of lines beside it.
+fn in_both(line: &str) -> (Diagnostic, usize) {
+    let lines = LISTENER.replace("main", "lines").replace("7000", "7001");
+    let http = LISTENER.replace("pool", "protocol = \"http\"\npool");
+    let text = format!("{lines}{http}{POOL}{line}\n");
+    (only(&text), text.lines().count())
+}
+
 /// The error lies on the last line, at `word`, and says so.
 fn says((error, line): (Diagnostic, usize), column: usize, word: &str, message: &str, mend: &str) {
     assert_eq!((error.line, error.column), (line, column), "{error:?}");
@@ -90,6 +104,27 @@ fn a_check_says_what_belongs_to_it() {
         "slow",
         "`slow` is given, but failed requests do not count",
         "add `errors = 5`, or remove it",
+    );
+    says(
+        in_web("health = { failing = \"500\" }"),
+        12,
+        "failing",
+        "`failing` is given, but failed requests do not count",
+        "add `errors = 5`, or remove it",
+    );
+    says(
+        in_web("health = { errors = 3, failing = \"599..500\" }"),
+        34,
+        "\"599..500\"",
+        "`599..500` is no range of statuses",
+        "write \"200..399\", or \"200\" for that alone",
+    );
+    says(
+        in_pool("health = { errors = 3, failing = \"500\" }"),
+        24,
+        "failing",
+        "`failing` is for workers that speak HTTP",
+        "remove it",
     );
     let servers = |health: &str| in_web(&format!("health = {{ check = \"http\", {health} }}"));
     let range = "write \"200..399\", or \"200\" for that alone";
@@ -164,6 +199,13 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
         "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\", \"source\" or \"connection\"",
     );
     says(
+        in_web("sticky = { key = \"segment\" }"),
+        18,
+        "\"segment\"",
+        "`key` = \"segment\" does not say which",
+        "write \"segment:1\" for the first",
+    );
+    says(
         in_pool("sticky = { key = \"header:x\" }"),
         18,
         "\"header:x\"",
@@ -184,6 +226,28 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
         "`status` is for clients of HTTP",
         "remove it",
     );
+    let asked = "no listener of HTTP asks this pool";
+    for line in [
+        "sticky = { key = \"header:x\" }",
+        "sticky = { cookie = \"c\" }",
+        "sorry = { line = \"x\", status = 503 }",
+    ] {
+        assert_eq!(in_pool(line).0.expected.as_deref(), Some(asked), "{line}");
+    }
+    says(
+        in_objects("sticky = { cookie = \"c\", mode = \"prefix\" }"),
+        33,
+        "\"prefix\"",
+        "`prefix` is for workers that speak HTTP",
+        "write \"insert\" or \"rewrite\"",
+    );
+    says(
+        in_both("sorry = { redirect = \"/x\" }"),
+        11,
+        "redirect",
+        "`redirect` says nothing to clients that do not speak HTTP",
+        "write `line` or `file`, or make a pool of its own for them",
+    );
     says(
         in_web("sorry = { redirect = \"/x\", status = 503 }"),
         37,
@@ -198,6 +262,51 @@ fn keys_cookies_and_sorry_answers_of_http_stand_where_they_mean_something() {
         "`sorry` has two answers",
         "keep one of them",
     );
+}
+
+#[test]
+fn programs_that_are_asked_over_http_have_the_words_of_servers() {
+    for line in [
+        "sticky = { cookie = \"c\", secure = true }",
+        "sticky = { cookie = \"c\", mode = \"rewrite\" }",
+        "sticky = { key = \"header:x\" }",
+        "sticky = { key = \"member:path\" }",
+        "sticky = { key = \"segment:2\" }",
+        "queue = { fair = \"path\", priority = \"query:p\" }",
+        "sorry = { redirect = \"/x\", status = 302, retry_after = \"1s\" }",
+        "health = { check = \"program\", command = [\"true\"] }",
+    ] {
+        let http = LISTENER.replace("pool", "protocol = \"http\"\npool");
+        let text = format!("{http}{POOL}{line}\n");
+        let source = Source { name: "roadstead.toml".into(), text: text.clone() };
+        assert!(parse(&source, &|_| None).is_ok(), "{text}");
+    }
+    // By way of a pool that is sorry, too.
+    let text = format!(
+        "{WEB}sorry = {{ pool = \"echo\" }}\n{POOL}sorry = {{ line = \"x\", status = 500 }}\n"
+    );
+    let source = Source { name: "roadstead.toml".into(), text };
+    assert!(parse(&source, &|_| None).is_ok());
+}
+
+#[test]
+fn a_new_worker_is_not_given_less_where_the_schedule_has_no_weights() {
+    for schedule in ["hash", "first"] {
+        says(
+            in_web(&format!("schedule = \"{schedule}\"\nslow_start = \"9s\"")),
+            1,
+            "slow_start",
+            "`slow_start` cannot be kept to in this pool",
+            "remove it, or choose another `schedule`",
+        );
+    }
+}
+
+#[test]
+fn a_server_has_slots_of_its_own_within_their_range() {
+    let text = WEB.replace("\"127.0.0.1:1\"", "{ address = \"127.0.0.1:1\", slots = 0 }");
+    let error = only(&text);
+    assert_eq!((&*error.word, &*error.message), ("0", "`slots` = 0 is out of range"));
 }
 
 #[test]

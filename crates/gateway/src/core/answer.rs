@@ -9,12 +9,12 @@ impl Core {
     /// The last answer of a request.
     pub(super) fn answer(&mut self, place: usize, id: RequestId, outcome: Outcome) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        let served = &self.pools[place];
         let read = match (exchange.translation, &outcome) {
             // Another pool may have taken it over, whose answers are no objects.
-            (Some(translation), Outcome::Reply(body))
-                if self.pools[place].takes == Takes::Objects =>
-            {
-                translation.reply(body)
+            (Some(translation), Outcome::Reply(body)) if served.takes == Takes::Objects => {
+                // Its client may have to be told of its worker.
+                translation.reply(body, served.cookies.is_some())
             }
             _ => Ok(None),
         };

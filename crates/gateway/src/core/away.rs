@@ -110,6 +110,7 @@ impl Core {
             knows: passed.knows,
             failed: passed.failed,
             translation: None,
+            is_bad: false,
             trail,
             state: State::Received,
         });

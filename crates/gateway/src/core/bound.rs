@@ -6,7 +6,7 @@ use std::time::Instant;
 use exchange::Slice;
 
 use super::ServedPool;
-use crate::cookies::Cookies;
+use crate::cookies::{Cookies, Told};
 use crate::exchanges::{Exchange, State};
 use crate::form::Form;
 use crate::upward::Head;
@@ -19,7 +19,13 @@ fn minute(at_us: i64) -> u32 {
 impl Cookies {
     /// Notes which server a request names, and makes the request what that server is to see.
     pub(super) fn ask(&self, request: &mut Slice, form: &mut Form, exchange: &mut Exchange) {
-        let (told, without) = self.read(request, form.head as usize, minute(exchange.at_us));
+        let minute = minute(exchange.at_us);
+        let (told, without) = match (self.is_of_objects(), form.translation) {
+            (false, _) => self.read(request, form.head as usize, minute),
+            (true, Some(_)) => (self.read_object(request, minute), None),
+            // A frame has no cookies.
+            (true, None) => (Told::default(), None),
+        };
         if let Some(without) = without {
             // What is cut is cut from its head.
             let cut = u32::try_from(request.len() - without.len()).unwrap_or(form.head);

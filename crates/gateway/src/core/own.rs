@@ -223,6 +223,7 @@ impl Core {
             knows: None,
             failed: pool::Failed::default(),
             translation: None,
+            is_bad: false,
             client: Client::Nobody,
             peer,
             at_us,

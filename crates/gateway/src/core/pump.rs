@@ -2,12 +2,12 @@
 
 use event::Calls;
 use exchange::plant::{Plant, active};
-use exchange::{Outcome, RequestId, Slice, WorkerId};
+use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
 use pool::{Effect, Refused};
 
 use super::outcomes::lost;
 use super::{Core, Waiting};
-use crate::exchanges::{Delivery, Move};
+use crate::exchanges::{Delivery, Move, State};
 use crate::outside::Outside;
 use crate::upward::Upward;
 
@@ -126,9 +126,9 @@ impl Core {
     }
 
     /// A worker has failed a request, which may be given to another.
-    pub(super) fn note_failed(&mut self, id: RequestId, worker: Option<WorkerId>) {
-        if let (Some(worker), Some(exchange)) = (worker, self.exchanges.get_mut(id)) {
-            exchange.failed.add(u32::try_from(worker.index()).unwrap_or(u32::MAX));
+    pub(super) fn note_failed(&mut self, id: RequestId, failed: Option<(WorkerId, Cause)>) {
+        if let (Some((worker, why)), Some(exchange)) = (failed, self.exchanges.get_mut(id)) {
+            exchange.failed.add(u32::try_from(worker.index()).unwrap_or(u32::MAX), why);
         }
     }
 
@@ -139,7 +139,13 @@ impl Core {
         let (mut unowned, mut homeward) = (Vec::new(), Vec::new());
         for (place, id, body, form) in self.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
+            let from = match exchange.state {
+                State::Working(worker) => Some(worker),
+                State::Received | State::Waiting(_) | State::Away(_) => None,
+            };
+            let retry = exchange.failed.returned(from);
             if self.pools[place].branch.is_some() {
+                self.pools[place].pool.note_homeward(self.now, id.as_u64(), retry);
                 homeward.push((place, id, body, form));
                 continue;
             }
@@ -151,7 +157,7 @@ impl Core {
             let waiting = Waiting { id, peer, at_us, body, form };
             let served = &mut self.pools[place];
             let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
-            let ticket = served.pool.handle_returned_entry(self.now, waiting, entry);
+            let ticket = served.pool.handle_returned_entry(self.now, waiting, entry, retry);
             exchange.step(Move::GiveBack(ticket), self.now);
             if let Some(trail) = &mut exchange.trail {
                 trail.retries += 1;

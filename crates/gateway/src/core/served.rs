@@ -65,9 +65,7 @@ impl ServedPool {
             }
             checks.handle_started(now, worker);
         }
-        if let (Some(cookies), Some(_), Some(berth)) =
-            (&mut self.cookies, home, self.pool.berth(worker))
-        {
+        if let (Some(cookies), Some(berth)) = (&mut self.cookies, self.pool.berth(worker)) {
             cookies.handle_started(worker, berth);
         }
     }

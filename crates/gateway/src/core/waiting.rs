@@ -5,7 +5,7 @@ use std::time::Instant;
 use exchange::{Peer, RequestId, Slice};
 use pool::{Entry, Payload};
 
-use crate::exchanges::Exchange;
+use crate::exchanges::{Client, Exchange};
 use crate::form::Form;
 use crate::wish::{Asker, Wish, Wishes};
 
@@ -26,13 +26,19 @@ impl Waiting {
     /// What its pool is to know of it.
     pub(super) fn entry(&self, now: Instant, wishes: &Wishes, exchange: &Exchange) -> Entry {
         let &Exchange { named, failed, .. } = exchange;
+        // What is decided about it is found by the id that it has where its client is.
+        let id = match exchange.client {
+            Client::Elsewhere { request, .. } => request,
+            _ => self.id,
+        };
         if wishes.is_none() {
-            let ask = pool::Ask { id: self.id.as_u64(), named, ..pool::Ask::default() };
+            let ask = pool::Ask { id: id.as_u64(), named, ..pool::Ask::default() };
             return Entry::new(now, &ask, self.bytes()).failed_by(failed);
         }
         let from = Asker { peer: self.peer, session: exchange.client.session() };
-        let wish = Wish::of(wishes, from, &self.body, named);
-        Entry::new(now, &wish.ask(self.id, &self.body), self.bytes()).failed_by(failed)
+        let is_object = wishes.of_objects && self.form.translation.is_some();
+        let wish = Wish::of(wishes, from, (&self.body, is_object), named);
+        Entry::new(now, &wish.ask(id, &self.body), self.bytes()).failed_by(failed)
     }
 }
 

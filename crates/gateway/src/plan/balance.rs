@@ -14,6 +14,8 @@ pub(crate) struct BalancePlan {
     pub(crate) sorry: Option<SorryPlan>,
     /// Ends of requests say how fit their workers are.
     pub(crate) judges: bool,
+    /// Replies of these statuses, both ends included, are as bad as none.
+    pub(crate) failing: Option<(u16, u16)>,
     /// How workers are looked at while nobody asks them.
     pub(crate) check: Option<CheckPlan>,
     /// A cookie that tells clients' servers.
@@ -26,8 +28,8 @@ pub(super) struct Whole<'a> {
     pub(super) name: &'a str,
     pub(super) places: &'a BTreeMap<String, usize>,
     pub(super) servers: &'a [(event::Address, String)],
-    /// Its workers speak HTTP with its clients.
-    pub(super) speaks_http: bool,
+    /// What clients of HTTP ask comes to its workers as an object.
+    pub(super) takes_objects: bool,
     /// What cookies are made with where nobody gave a secret.
     pub(super) drawn: &'a [u8],
 }
@@ -39,7 +41,7 @@ pub(super) fn balance(
     balance: settings::Balance,
     to: &mut pool::Settings,
 ) -> Result<BalancePlan, PlanError> {
-    let Whole { name, places, servers, speaks_http, drawn } = whole;
+    let Whole { name, places, servers, takes_objects, drawn } = whole;
     let settings::Balance {
         slots_max,
         hash,
@@ -55,7 +57,7 @@ pub(super) fn balance(
         retries: _,
         decisions,
     } = balance;
-    let settings::Health { errors, slow, eject, eject_max, check } = health;
+    let settings::Health { errors, slow, failing, eject, eject_max, check } = health;
     to.schedule = order(schedule);
     to.slots_all = slots_max;
     to.slow_start = slow_start;
@@ -89,7 +91,9 @@ pub(super) fn balance(
     let sticky = sticky.flatten();
     let cookie = match cookie {
         Some((settings, lifetime)) => {
-            Some(cookie::cookie(name, settings, lifetime, servers, drawn)?)
+            let mut plan = cookie::cookie(name, settings, lifetime, servers, drawn)?;
+            plan.of_objects = takes_objects;
+            Some(plan)
         }
         None => None,
     };
@@ -97,13 +101,12 @@ pub(super) fn balance(
         None => None,
         Some(settings::Sorry { answer, until, steady, http }) => {
             to.sorry = Some(pool::SorrySettings { until, steady });
-            let plan = page::answer(name, answer, http, places)?;
-            Some(if speaks_http { plan } else { plan.without_head() })
+            Some(page::answer(name, answer, http, places)?)
         }
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);
-    let wishes = Wishes { sticky, hash, fair, priority };
-    Ok(BalancePlan { wishes, sorry, judges: errors > 0, check, cookie })
+    let wishes = Wishes { sticky, hash, fair, priority, of_objects: takes_objects };
+    Ok(BalancePlan { wishes, sorry, judges: errors > 0, failing, check, cookie })
 }
 
 const fn order(schedule: settings::Schedule) -> pool::Schedule {

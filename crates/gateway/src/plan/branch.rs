@@ -2,15 +2,18 @@
 
 use super::{BalancePlan, OwnPlan, PlanError, PoolPlan, Site, WorkersPlan, servers, workers};
 
-/// The servers of a pool that every shard serves, as they are called, with the slots of each; none for
-/// a pool that its home alone serves.
+/// The servers of a pool that every shard serves, as they are called, with their slots; none for a pool
+/// that its home alone serves.
 ///
 /// Servers are whoever connects to them, so each shard can have links of its own. What needs one
 /// place stays at home.
-pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<(Vec<String>, u32)> {
+pub(crate) fn shared_servers(pool: &settings::Pool) -> Option<Vec<(String, u32)>> {
     let all = pool.servers().filter(|_| !pool.needs_one_place())?;
-    let names = all.servers.iter().map(|server| servers::member(server).name);
-    Some((names.collect(), all.requests_max))
+    let slots = |server| {
+        let pool::Member { name, slots, .. } = servers::member(server);
+        (name, slots.unwrap_or(all.requests_max))
+    };
+    Some(all.servers.iter().map(slots).collect())
 }
 
 /// What is served here of a pool that is at home elsewhere and shared.
@@ -43,22 +46,23 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
 mod tests {
     use super::*;
 
-    fn slots(more: &str) -> Option<u32> {
+    fn slots(more: &str) -> Option<Vec<u32>> {
         let text = format!(
             "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"a\"\n\
-             [pool.a]\nservers = [\"10.0.0.1:80\", \"10.0.0.2:80\"]\nserver_requests_max = 7\n{more}"
+             [pool.a]\nservers = [\"10.0.0.1:80\", {{ address = \"10.0.0.2:80\", slots = 2 }}]\nserver_requests_max = 7\n{more}"
         );
         let source = settings::Source { name: "test".to_owned(), text };
         let configuration = settings::parse(&source, &|_| None).unwrap();
-        shared_servers(&configuration.pools[0]).map(|(_, slots)| slots)
+        let servers = shared_servers(&configuration.pools[0])?;
+        Some(servers.into_iter().map(|(_, slots)| slots).collect())
     }
 
     #[test]
     fn servers_are_shared_unless_something_needs_one_place() {
-        let both = Some(7);
-        assert_eq!(slots(""), both);
-        assert_eq!(slots("sticky = { cookie = \"berth\" }"), both);
-        assert_eq!(slots("schedule = \"hash\"\nsorry = { line = \"x\" }"), both);
+        let both = || Some(vec![7, 2]);
+        assert_eq!(slots(""), both());
+        assert_eq!(slots("sticky = { cookie = \"berth\" }"), both());
+        assert_eq!(slots("schedule = \"hash\"\nsorry = { line = \"x\" }"), both());
         assert_eq!(slots("slots_max = 3"), None);
         assert_eq!(slots("sticky = { key = \"source\" }"), None);
         assert_eq!(slots("sticky = { cookie = \"JSESSIONID\", mode = \"passive\" }"), None);

@@ -16,8 +16,10 @@ pub(crate) struct CookiePlan {
     pub(crate) lifetime_minutes: u32,
     /// What stands behind the value of one that is inserted.
     pub(crate) attributes: Vec<u8>,
-    /// The servers' names, by place.
+    /// The servers' names, by place; none: its workers are programs, without names.
     pub(crate) servers: Vec<String>,
+    /// What clients of HTTP ask comes to its workers as an object.
+    pub(crate) of_objects: bool,
 }
 
 pub(super) fn cookie(
@@ -71,6 +73,7 @@ pub(super) fn cookie(
         lifetime_minutes,
         attributes: attributes.into_bytes(),
         servers: servers.iter().map(|(_, name)| name.clone()).collect(),
+        of_objects: false,
     })
 }
 

@@ -12,8 +12,7 @@ use super::PlanError;
 /// What a pool answers with when it is sorry.
 #[derive(Clone, Debug)]
 pub(crate) enum SorryPlan {
-    Body(Slice),
-    /// The same with how it is told over HTTP.
+    /// The body alone to clients that read no head.
     Page(Arc<Page>),
     /// The place of another pool.
     Pool(usize),
@@ -27,16 +26,6 @@ pub(crate) struct Page {
     /// Further lines of the head, each with its end.
     lines: Vec<u8>,
     pub(crate) body: Slice,
-}
-
-impl SorryPlan {
-    /// For clients that read no head.
-    pub(super) fn without_head(self) -> Self {
-        match self {
-            Self::Page(page) => Self::Body(page.body.clone()),
-            other => other,
-        }
-    }
 }
 
 impl Page {

@@ -46,7 +46,7 @@ pub(super) fn plan(
         // It is for whoever looks names up.
         resolve: _,
     } = servers;
-    let address = |settings::Server { address, weight: _, backup: _ }| {
+    let address = |settings::Server { address, weight: _, slots: _, backup: _ }| {
         let shown = address.to_string();
         let to = match address {
             settings::Address::Internet(address) => event::Address::Internet(address),
@@ -83,7 +83,7 @@ pub(super) fn plan(
 
 /// What a server is to its pool.
 pub(super) fn member(server: &settings::Server) -> pool::Member {
-    let settings::Server { address, weight, backup } = server;
-    let (weight, backup) = (*weight, *backup);
-    pool::Member { weight, backup, ..pool::Member::new(&address.to_string()) }
+    let settings::Server { address, weight, slots, backup } = server;
+    let (weight, slots, backup) = (*weight, *slots, *backup);
+    pool::Member { weight, slots, backup, ..pool::Member::new(&address.to_string()) }
 }

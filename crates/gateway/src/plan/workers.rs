@@ -35,11 +35,6 @@ impl WorkersPlan {
         matches!(self, Self::Elsewhere)
     }
 
-    /// Whether they speak HTTP with clients of it.
-    pub(super) const fn speaks_http(&self) -> bool {
-        matches!(self, Self::Servers(_) | Self::Hosted(_))
-    }
-
     /// Where they listen, and how that is shown, if they do before they are started.
     pub(super) fn addresses(&self) -> &[(event::Address, String)] {
         match self {

@@ -11,6 +11,7 @@ use crate::health::HealthRecord;
 use crate::queue::{Entry, Facts, Ticket};
 use crate::roster::Hand;
 use crate::schedule::Choice;
+use crate::settings::Schedule;
 use crate::sorry::Load;
 use crate::workers::{Move, State};
 
@@ -35,8 +36,9 @@ impl<P: Payload> Pool<P> {
         let vacant = |place| !is_shared && self.workers.is_vacant(place);
         let undeclared = self.roster.declare(settings, vacant);
         self.tell_new_places();
+        let schedule = self.schedule();
         let settings = &self.settings;
-        self.free.handle_settings(settings.schedule, measure(settings));
+        self.free.handle_settings(schedule, measure(settings));
         self.sorry.handle_settings(settings.sorry);
         self.queue.handle_step(settings.priority_step);
         self.decisions.handle_max(settings.decisions);
@@ -68,6 +70,27 @@ impl<P: Payload> Pool<P> {
                 self.give_up_on(place);
             }
         }
+    }
+
+    /// The schedule in force: weights, once given, are followed, and a worker that is new has less of
+    /// its own.
+    fn schedule(&self) -> Schedule {
+        let weighs = !self.settings.slow_start.is_zero() || self.roster.weighs();
+        match self.settings.schedule {
+            Schedule::RoundRobin if weighs => Schedule::WeightedRoundRobin,
+            schedule => schedule,
+        }
+    }
+
+    /// A weight has changed, and with it perhaps the schedule in force.
+    pub(super) fn follow_weights(&mut self) {
+        let schedule = self.schedule();
+        if schedule == self.free.schedule() {
+            return;
+        }
+        self.free.handle_settings(schedule, measure(&self.settings));
+        let places: Vec<u32> = self.workers.all().map(|(place, _)| place).collect();
+        places.into_iter().for_each(|place| self.refresh(place));
     }
 
     /// A request that is to find out how this worker is: it goes to that one and no other, whatever is
@@ -177,6 +200,7 @@ impl<P: Payload> Pool<P> {
                 Control::Hand(hand) => profile.hand = hand,
             }
             self.decisions.out = None;
+            self.follow_weights();
             if !self.workers.is_vacant(place) {
                 self.refresh(place);
             }

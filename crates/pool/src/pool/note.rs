@@ -1,12 +1,15 @@
 //! Keeps the reason of every decision.
 
+use std::time::Instant;
+
 use exchange::{Cause, WorkerId};
 
 use super::Pool;
-use crate::Payload;
-use crate::queue::Facts;
+use crate::failed::Retry;
+use crate::queue::{Entry, Facts};
 use crate::schedule::Choice;
 use crate::why::{Decided, Decision, Out};
+use crate::{Ask, Payload};
 
 impl<P: Payload> Pool<P> {
     pub(super) fn note_given(
@@ -23,8 +26,14 @@ impl<P: Payload> Pool<P> {
         self.note(facts, Decided::Refused(cause), self.seats.free);
     }
 
-    pub(super) fn note_return(&mut self, facts: &Facts) {
-        self.note(facts, Decided::Returned, self.seats.free);
+    pub(super) fn note_return(&mut self, facts: &Facts, retry: Retry) {
+        self.note(facts, Decided::Returned(retry), self.seats.free);
+    }
+
+    /// A request of this number comes back to a branch: what becomes of it is for its home to decide.
+    pub fn note_homeward(&mut self, now: Instant, id: u64, retry: Retry) {
+        let entry = Entry::new(now, &Ask { id, ..Ask::default() }, 0);
+        self.note_return(&entry.facts, retry);
     }
 
     pub(super) fn note_rescheduled(&mut self, facts: &Facts, place: Option<u32>) {

@@ -416,6 +416,7 @@ impl<P: Payload> Pool<P> {
             for (place, told) in (0..).zip(&news.places) {
                 anew.extend(self.handle_place_news(place, *told));
             }
+            self.follow_weights();
             if let Some(shared) = &mut self.shared {
                 shared.news.clone_from(news);
             }

@@ -104,6 +104,13 @@ impl<P: Payload> Pool<P> {
         })
     }
 
+    /// What the worker at a place is called, where it has a name of its own.
+    #[must_use]
+    pub fn name_at(&self, place: u32) -> Option<&str> {
+        let place = self.roster.places().find(|it| *it == place)?;
+        self.roster.at(place).name.as_deref()
+    }
+
     /// What is held of a worker; none when it is gone.
     #[must_use]
     pub fn health_of(&self, worker: WorkerId) -> Option<HealthState> {

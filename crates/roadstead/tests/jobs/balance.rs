@@ -78,6 +78,49 @@ fn a_connection_keeps_its_program_on_a_port_and_on_a_unix_socket() {
     }
 }
 
+/// What was decided last about a request of the pool.
+fn last_decision(daemon: &Daemon) -> String {
+    let (_, why) = ctl(daemon, &["why", "main"]);
+    why.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn beyond_its_limit_the_table_of_clients_lets_go_of_who_rested_longest() {
+    let folder = folder();
+    let pool = format!("{TELLS_PID}sticky = {{ key = \"word:1\", entries = 2 }}\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    until("all run", || daemon.metric("roadstead_workers", &["state=\"idle\""]) == 3);
+    let mut client = daemon.connect();
+    let mut is_bound = |who: &str| {
+        client.ask(who);
+        last_decision(&daemon).contains("(bound)")
+    };
+    assert_eq!(["ann", "bob"].map(&mut is_bound), [false; 2]);
+    // Ann asked last: there is no room for Bob beside her and Cid.
+    assert_eq!(
+        ["ann", "cid", "ann", "cid", "bob"].map(&mut is_bound),
+        [true, false, true, true, false]
+    );
+    assert_eq!(["cid", "bob", "ann"].map(&mut is_bound), [true, true, false]);
+    until("there are two", || daemon.metric("roadstead_clients_bound", &[]) == 2);
+}
+
+#[test]
+fn a_client_that_did_not_ask_for_its_lifetime_is_no_longer_bound() {
+    let folder = folder();
+    let pool = format!("{TELLS_PID}sticky = {{ key = \"word:1\", lifetime = \"200ms\" }}\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    let mut client = daemon.connect();
+    client.ask("ann");
+    // The others' requests are what makes room.
+    until("she is forgotten", || {
+        client.ask("bob");
+        daemon.metric("roadstead_clients_bound", &[]) == 1
+    });
+    client.ask("ann");
+    assert!(last_decision(&daemon).contains("(scheduled)"), "{}", last_decision(&daemon));
+}
+
 #[test]
 fn sorry_by_hand_holds_for_connections_that_are_open_and_is_taken_back() {
     let folder = folder();

@@ -21,6 +21,7 @@ mod programs;
 mod reload;
 mod routes;
 mod rules;
+mod schedules;
 mod slots;
 mod slow;
 mod smuggling;

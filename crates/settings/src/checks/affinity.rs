@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
-use crate::{CookieMode, CookieValue, SameSite};
+use crate::{CookieMode, CookieValue, Protocol, SameSite};
 
 /// What belongs to a cookie.
 const OF_COOKIES: &[&str] =
@@ -15,51 +15,131 @@ const OF_INSERTED: &[&str] = &["path", "max_age", "http_only", "secure", "same_s
 /// What a pool says of being sorry to clients of HTTP alone.
 const OF_HTTP: &[&str] = &["redirect", "status", "type", "retry_after"];
 
-pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
+/// What the workers of a pool get of clients of HTTP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gets {
+    /// Their requests.
+    Messages,
+    /// An object of each, whose head stands in it; of other clients frames.
+    Objects,
+    /// Records that were made of them.
+    Records,
+    /// Nothing: none of them asks it.
+    Nothing,
+}
+
+pub(super) fn check(
+    pool: &Section,
+    listeners: &[&Section],
+    pools: &[&Section],
+    faults: &mut Vec<Fault>,
+) {
     let Some(worker) = pool.worker else { return };
-    let servers = worker == Of::Servers || super::http::serves(pool);
-    key(&pool.group, "hash", servers, faults);
+    let asked = |over_http| asked_by(pool, listeners, pools, over_http);
+    let gets = match worker {
+        _ if worker == Of::Servers || super::http::serves(pool) => Gets::Messages,
+        _ if !asked(true) => Gets::Nothing,
+        Of::Program => Gets::Objects,
+        _ => Gets::Records,
+    };
+    key(&pool.group, "hash", gets, faults);
     if let Some(Value::Group(queue)) = pool.group.value("queue") {
-        key(queue, "fair", servers, faults);
-        key(queue, "priority", servers, faults);
+        key(queue, "fair", gets, faults);
+        key(queue, "priority", gets, faults);
     }
     if let Some(Value::Group(sticky)) = pool.group.value("sticky") {
-        key(sticky, "key", servers, faults);
-        known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), servers, faults);
-        cookie(sticky, faults);
+        key(sticky, "key", gets, faults);
+        known_by(sticky, pool.group.key("sticky").unwrap_or(0..0), gets, faults);
+        cookie(sticky, gets, faults);
     }
     if let Some(Value::Group(sorry)) = pool.group.value("sorry") {
-        for name in OF_HTTP.iter().filter(|_| !servers) {
+        for name in OF_HTTP.iter().filter(|_| gets == Gets::Nothing) {
             if let Some(place) = sorry.key(name) {
                 faults.push(
                     Fault::at(place, format!("`{name}` is for clients of HTTP"))
-                        .expected("expected in a pool of servers, or of programs that serve HTTP")
+                        .expected(NOBODY_ASKS)
                         .mend("remove it"),
                 );
             }
+        }
+        if let (Some(place), true) = (sorry.key("redirect"), gets != Gets::Nothing && asked(false))
+        {
+            faults.push(
+                Fault::at(place, "`redirect` says nothing to clients that do not speak HTTP")
+                    .expected("a listener of another protocol asks this pool too")
+                    .mend("write `line` or `file`, or make a pool of its own for them"),
+            );
         }
         head(sorry, faults);
     }
 }
 
+const NOBODY_ASKS: &str = "no listener of HTTP asks this pool";
+
+/// Whether a listener asks this pool, of HTTP or of anything else: itself, or by way of a pool that is
+/// sorry or hands on what it answers.
+fn asked_by(pool: &Section, listeners: &[&Section], pools: &[&Section], over_http: bool) -> bool {
+    let http = Some(Choice::Protocol(Protocol::Http));
+    let speaks = |listener: &&&Section| match listener.group.value("protocol") {
+        Some(Value::Word(word)) => (Some(*word) == http) == over_http,
+        _ => false,
+    };
+    let named = |group: &Group, name: &str| match group.value(name) {
+        Some(Value::Text(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let of_listener = |listener: &&Section| {
+        let groups = super::routes::with_routes(listener);
+        groups.filter_map(|group| named(group, "pool")).collect::<Vec<_>>()
+    };
+    let mut reached: Vec<String> = listeners.iter().filter(speaks).flat_map(of_listener).collect();
+    let mut at = 0;
+    while let Some(name) = reached.get(at).cloned() {
+        at += 1;
+        let Some(next) = pools.iter().find(|pool| pool.name == name) else { continue };
+        let sorry = match next.group.value("sorry") {
+            Some(Value::Group(sorry)) => named(sorry, "pool"),
+            _ => None,
+        };
+        for more in [sorry, named(&next.group, "then")].into_iter().flatten() {
+            if !reached.contains(&more) {
+                reached.push(more);
+            }
+        }
+    }
+    reached.contains(&pool.name)
+}
+
 /// Keys are found in the requests that the pool gets.
-fn key(group: &Group, name: &str, servers: bool, faults: &mut Vec<Fault>) {
+fn key(group: &Group, name: &str, gets: Gets, faults: &mut Vec<Fault>) {
     let (Some(Value::Key(key)), Some(place)) = (group.value(name), group.place(name)) else {
         return;
     };
-    if key.is_http().is_none_or(|http| http == servers) {
+    let fits = match gets {
+        Gets::Messages => key.is_http() != Some(false),
+        Gets::Objects => true,
+        Gets::Records | Gets::Nothing => key.is_http() != Some(true),
+    };
+    if fits {
         return;
     }
-    let mend = if servers {
+    let mend = if gets == Gets::Messages {
         "write \"header:NAME\", \"cookie:NAME\", \"path\", \"query:NAME\", \"source\" or \"connection\""
     } else {
         "write \"word:N\", \"field:NAME\", \"member:NAME\", \"line\", \"source\" or \"connection\""
     };
     let message = format!("`{key}` is not found in the requests of this pool");
-    faults.push(Fault::at(place, message).mend(mend));
+    let fault = Fault::at(place, message);
+    faults.push(match gets {
+        Gets::Messages => fault.expected("they are messages of HTTP").mend(mend),
+        Gets::Nothing => fault.expected(NOBODY_ASKS).mend(mend),
+        Gets::Objects | Gets::Records => {
+            fault.expected("a request of HTTP becomes a record here").mend(mend)
+        }
+    });
 }
 
-fn known_by(sticky: &Group, place: Range<usize>, servers: bool, faults: &mut Vec<Fault>) {
+fn known_by(sticky: &Group, place: Range<usize>, gets: Gets, faults: &mut Vec<Fault>) {
     match (sticky.key("key"), sticky.key("cookie")) {
         (None, None) => faults.push(
             Fault::at(place, "`sticky` does not say what a client is known by")
@@ -71,9 +151,9 @@ fn known_by(sticky: &Group, place: Range<usize>, servers: bool, faults: &mut Vec
             let message = "`sticky` has both `key` and `cookie`";
             faults.push(Fault::at(second, message).mend("keep one of them"));
         }
-        (None, Some(cookie)) if !servers => faults.push(
+        (None, Some(cookie)) if gets == Gets::Nothing => faults.push(
             Fault::at(cookie, "`cookie` is for clients of HTTP")
-                .expected("expected in a pool of servers, or of programs that serve HTTP")
+                .expected(NOBODY_ASKS)
                 .mend("write a `key`"),
         ),
         (Some(_), None) => {
@@ -90,7 +170,7 @@ fn known_by(sticky: &Group, place: Range<usize>, servers: bool, faults: &mut Vec
     }
 }
 
-fn cookie(sticky: &Group, faults: &mut Vec<Fault>) {
+fn cookie(sticky: &Group, gets: Gets, faults: &mut Vec<Fault>) {
     let (Some(Value::Text(name)), Some(place)) = (sticky.value("cookie"), sticky.place("cookie"))
     else {
         return;
@@ -102,6 +182,16 @@ fn cookie(sticky: &Group, faults: &mut Vec<Fault>) {
     }
     let is =
         |name, choice| matches!(sticky.value(name), Some(Value::Word(found)) if *found == choice);
+    if gets == Gets::Objects
+        && is("mode", Choice::Mode(CookieMode::Prefix))
+        && let Some(place) = sticky.place("mode")
+    {
+        faults.push(
+            Fault::at(place, "`prefix` is for workers that speak HTTP")
+                .expected("these programs get an object, from which nothing of ours is cut")
+                .mend("write \"insert\" or \"rewrite\""),
+        );
+    }
     let inserts = is("mode", Choice::Mode(CookieMode::Insert));
     for name in OF_INSERTED.iter().filter(|_| !inserts) {
         if let Some(place) = sticky.key(name) {

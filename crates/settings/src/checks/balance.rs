@@ -19,6 +19,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
                 .mend("write `schedule = \"hash\"`, or remove it"),
         );
     }
+    slow_start(group, faults);
     if pool.worker == Some(Of::Database) {
         for (name, given) in [("sticky", group.key("sticky")), ("hash", group.key("hash"))] {
             let Some(place) = given else { continue };
@@ -28,6 +29,28 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
                     .mend("remove it"),
             );
         }
+    }
+}
+
+/// A worker that is new cannot be given less where the schedule does not ask for weights.
+fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
+    let (Some(place), Some(Value::Word(Choice::Schedule(schedule)))) =
+        (group.key("slow_start"), group.value("schedule"))
+    else {
+        return;
+    };
+    let why = match schedule {
+        Schedule::Hash => "with `schedule = \"hash\"` its keys would move at each step",
+        Schedule::First => "`schedule = \"first\"` knows no weights",
+        _ => return,
+    };
+    let zero = matches!(group.value("slow_start"), Some(Value::Time(time)) if time.is_zero());
+    if !zero {
+        faults.push(
+            Fault::at(place, "`slow_start` cannot be kept to in this pool")
+                .expected(why)
+                .mend("remove it, or choose another `schedule`"),
+        );
     }
 }
 

@@ -24,7 +24,8 @@ const EVERY: &[&str] =
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(Value::Group(health)) = pool.group.value("health") else { return };
-    slow_alone(health, faults);
+    of_errors(health, faults);
+    failing(pool, health, faults);
     let Some(Value::Word(Choice::Check(kind))) = health.value("check") else { return };
     let kind = *kind;
     without_a_check(health, kind, faults);
@@ -45,18 +46,34 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     }
     if kind == CheckKind::Http {
         head(health, faults);
-        statuses(health, faults);
+        statuses(health, "status", faults);
     }
 }
 
-/// A request that was slow counts as one that failed: where those do not count, it means nothing.
-fn slow_alone(health: &Group, faults: &mut Vec<Fault>) {
+/// What counts as a request that failed: where those do not count, it means nothing.
+fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
     let counted = matches!(health.value("errors"), Some(Value::Number(errors)) if *errors > 0);
-    if let (Some(place), false) = (health.key("slow"), counted) {
+    for name in ["slow", "failing"].into_iter().filter(|_| !counted) {
+        if let Some(place) = health.key(name) {
+            let message = format!("`{name}` is given, but failed requests do not count");
+            faults.push(
+                Fault::at(place, message)
+                    .expected("it belongs to `errors`, which is 0")
+                    .mend("add `errors = 5`, or remove it"),
+            );
+        }
+    }
+}
+
+/// Only who speaks HTTP says a status.
+fn failing(pool: &Section, health: &Group, faults: &mut Vec<Fault>) {
+    statuses(health, "failing", faults);
+    let speaks = pool.worker == Some(Of::Servers) || super::http::serves(pool);
+    if let (Some(place), false) = (health.key("failing"), speaks) {
         faults.push(
-            Fault::at(place, "`slow` is given, but failed requests do not count")
-                .expected("it belongs to `errors`, which is 0")
-                .mend("add `errors = 5`, or remove it"),
+            Fault::at(place, "`failing` is for workers that speak HTTP")
+                .expected("expected in a pool of servers, or of programs that serve HTTP")
+                .mend("remove it"),
         );
     }
 }
@@ -173,9 +190,8 @@ fn head(health: &Group, faults: &mut Vec<Fault>) {
     }
 }
 
-fn statuses(health: &Group, faults: &mut Vec<Fault>) {
-    let (Some(Value::Text(text)), Some(place)) = (health.value("status"), health.place("status"))
-    else {
+fn statuses(health: &Group, name: &str, faults: &mut Vec<Fault>) {
+    let (Some(Value::Text(text)), Some(place)) = (health.value(name), health.place(name)) else {
         return;
     };
     let good = |(from, to): (u64, u64)| from <= to && (100..=599).contains(&from) && to <= 599;

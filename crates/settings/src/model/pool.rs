@@ -106,6 +106,8 @@ pub struct Server {
     pub address: Address,
     /// How much it gets compared with the others, 0 to 256.
     pub weight: u32,
+    /// Requests that it has at once; none: as many as the others.
+    pub slots: Option<u32>,
     /// It serves only when no other can.
     pub backup: bool,
 }

@@ -136,6 +136,12 @@ pub(super) const HEALTH: &[Opt] = &[
     ),
     any("slow", time(), Nothing, "A request that takes longer counts as failed."),
     any(
+        "failing",
+        Kind::Text,
+        Nothing,
+        "Statuses of replies that count as failed, as a range or one, like `500..599`; without it none do.",
+    ),
+    any(
         "eject",
         time(),
         Is("10s"),

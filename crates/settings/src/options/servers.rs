@@ -61,5 +61,11 @@ const SERVER: &[Opt] = &[
         Is("1"),
         "How much it gets compared with the others; 0: nothing new.",
     ),
+    any(
+        "slots",
+        count(1, 65_535),
+        Nothing,
+        "Requests that it has at once; without it, as many as `server_requests_max` says.",
+    ),
     any("backup", Kind::Switch, Is("false"), "It serves only when no other can."),
 ];

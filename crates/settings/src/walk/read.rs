@@ -413,7 +413,7 @@ pub(crate) fn expectation(kind: &Kind) -> String {
         }
         Kind::Key => {
             "\"source\", \"line\", \"word:N\", \"field:NAME\", \"member:NAME\", or of HTTP \"header:NAME\", \
-             \"cookie:NAME\", \"path\", \"query:NAME\""
+             \"cookie:NAME\", \"path\", \"segment:N\", \"query:NAME\""
                 .to_owned()
         }
         Kind::Percent => "a part of a whole, like \"30%\"".to_owned(),

@@ -33,6 +33,8 @@ use super::grammar::{text_length, token_length};
 use super::status::reason;
 use super::{Asked, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead};
 
+/// What a text is.
+const TEXT: &str = "text/plain; charset=utf-8";
 /// Members of one object of an answer at most: looking for names that come twice costs the square.
 const MEMBERS_MAX: usize = 200;
 
@@ -91,6 +93,31 @@ pub fn close(body: &[u8], out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
+/// The head of the request that this object was made of, for whoever looks for something in it: what
+/// [`keys`](super::keys) finds there is what it found in the head that came. None of what is no such
+/// object.
+#[must_use]
+pub fn head(object: &[u8]) -> Option<Vec<u8>> {
+    let Members(members) = serde_json::from_slice(object).ok()?;
+    let member = |name: &str| members.iter().find(|(other, _)| other == name).map(|(_, it)| *it);
+    let text_of = |name: &str| text(member(name)?).ok();
+    let mut out = text_of("method")?.into_owned().into_bytes();
+    out.push(b' ');
+    out.extend_from_slice(text_of("path")?.as_bytes());
+    let query = text_of("query")?;
+    if !query.is_empty() {
+        out.push(b'?');
+        out.extend_from_slice(query.as_bytes());
+    }
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    let Members(headers) = parse(member("headers")?).ok()?;
+    for (name, value) in headers {
+        line(name.as_bytes(), text(value).ok()?.as_bytes(), &mut out);
+    }
+    out.extend_from_slice(b"\r\n");
+    Some(out)
+}
+
 /// Whether an answer is meant to be an object; one that is not is a text.
 #[must_use]
 pub fn is_object(answer: &[u8]) -> bool {
@@ -128,12 +155,31 @@ pub fn read(answer: &[u8], method: Method) -> Result<(ReplyHead, Slice), Refusal
     head.extend_from_slice(reason(status).as_bytes());
     head.extend_from_slice(b"\r\n");
     let typed = headers.map_or(Ok(false), |headers| write_headers(headers, &mut head))?;
+    if has_body && !typed && !body.is_empty() {
+        let kind = if is_base64 { "application/octet-stream" } else { TEXT };
+        line(b"Content-Type", kind.as_bytes(), &mut head);
+    }
+    finish(head, has_body, body, method)
+}
+
+/// What a program answered as a text, as a reply with a head.
+///
+/// # Errors
+/// None that a text can be the reason of.
+pub fn plain(answer: &Slice, method: Method) -> Result<(ReplyHead, Slice), Refusal> {
+    let mut head = b"HTTP/1.1 200 OK\r\n".to_vec();
+    line(b"Content-Type", TEXT.as_bytes(), &mut head);
+    finish(head, true, answer.clone(), method)
+}
+
+/// Ends a head, and reads it by the rules for servers.
+fn finish(
+    mut head: Vec<u8>,
+    has_body: bool,
+    body: Slice,
+    method: Method,
+) -> Result<(ReplyHead, Slice), Refusal> {
     if has_body {
-        if !typed && !body.is_empty() {
-            let kind: &[u8] =
-                if is_base64 { b"application/octet-stream" } else { b"text/plain; charset=utf-8" };
-            line(b"Content-Type", kind, &mut head);
-        }
         head.extend_from_slice(b"Content-Length: ");
         write_decimal(body.len() as u64, &mut head);
         head.extend_from_slice(b"\r\n");

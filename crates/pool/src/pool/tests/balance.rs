@@ -404,6 +404,27 @@ fn a_new_worker_is_given_little_at_first() {
 }
 
 #[test]
+fn turns_follow_a_weight_that_is_set_by_hand_and_no_longer_when_it_is_taken_back() {
+    let mut port = Port::new(servers(&["a", "b"], 1000));
+    let count = |port: &mut Port| {
+        let mut mine = 0;
+        for id in 0..40 {
+            port.plain(id).unwrap();
+            let (place, _) = port.given()[0];
+            port.release(place);
+            mine += u32::from(place == 0);
+        }
+        mine
+    };
+    assert_eq!(count(&mut port), 20);
+    for (weight, expected) in [(Some(3), 30), (Some(0), 0), (None, 20)] {
+        assert!(port.pool.handle_control(port.now, "a", Control::Weight(weight)));
+        port.follow();
+        assert_eq!(count(&mut port), expected, "{weight:?}");
+    }
+}
+
+#[test]
 fn backup_workers_serve_when_no_other_is_fit() {
     let mut settings = servers(&["a", "b"], 9);
     settings.members[1].backup = true;

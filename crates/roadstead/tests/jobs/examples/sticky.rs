@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{Python, example, perl_has, serve};
 use crate::client::Client;
 use crate::daemon::{Daemon, folder, stands_still, until};
-use crate::http::balance::named;
+use crate::http::balance::{ctl, named};
 use crate::http_server::Answer;
 
 #[test]
@@ -62,6 +62,66 @@ fn get(address: &str, target: &str, lines: &str) -> (String, String) {
     client.read_to_string(&mut said).unwrap();
     let (head, body) = said.split_once("\r\n\r\n").unwrap_or((&said, ""));
     (head.to_owned(), body.to_owned())
+}
+
+/// The first cookie that a reply sets, as its client sends it back.
+fn cookie(head: &str) -> String {
+    let set = head.lines().find_map(|line| line.strip_prefix("Set-Cookie: ")).unwrap();
+    format!("Cookie: {}\r\n", set.split(';').next().unwrap())
+}
+
+#[test]
+fn programs_that_know_nothing_of_http_have_the_cookie_the_checks_and_the_page_of_servers() {
+    assert!(perl_has("strict"), "this test needs perl: apt-get install perl");
+    let folder = folder();
+    for file in ["visits.pl", "sorry.html"] {
+        fs::copy(example("sticky").join(file), folder.path().join(file)).unwrap();
+    }
+    let daemon = Daemon::serve(folder.path(), &on_ports("visits.toml", &[]));
+    until("all serve", || daemon.metric("roadstead_workers", &["state=\"idle\""]) == 3);
+    let get = |lines: &str| get(daemon.address(), "/", lines);
+    let ask = |lines: &str| {
+        let (head, body) = get(lines);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}\n{body}");
+        let (process, count) = body.trim().split_once(' ').unwrap();
+        (head, process.parse::<u32>().unwrap(), count.parse::<u32>().unwrap())
+    };
+    let clients: Vec<_> = (0..3).map(|_| ask("")).collect();
+    let processes: BTreeSet<u32> = clients.iter().map(|client| client.1).collect();
+    assert_eq!(processes.len(), 3, "each in its turn");
+    for (head, process, count) in &clients {
+        for more in 1..4 {
+            let (again, same, now) = ask(&cookie(head));
+            assert_eq!((same, now), (*process, count + more));
+            assert!(!again.contains("Set-Cookie"), "it knows already: {again}");
+        }
+    }
+    // By hand the page is there at once, for those who have a cookie too, and goes at once.
+    ctl(&daemon, &["sorry", "visits", "on"]);
+    let (head, body) = get(&cookie(&clients[0].0));
+    assert!(head.starts_with("HTTP/1.1 503 ") && head.contains("Retry-After: 30"), "{head}");
+    assert!(head.contains("Content-Type: text/html"), "{head}");
+    assert_eq!(body, page());
+    ctl(&daemon, &["sorry", "visits", "off"]);
+    assert_eq!(ask(&cookie(&clients[0].0)).1, clients[0].1);
+    // One that is ill is replaced, and its clients get another; those of the others keep theirs.
+    fs::write(folder.path().join("ill-0"), "").unwrap();
+    let ill = *processes.iter().find(|process| **process == daemon.programs()[0]).unwrap();
+    until("it is gone", || !daemon.programs().contains(&ill));
+    fs::remove_file(folder.path().join("ill-0")).unwrap();
+    until("there are three again", || daemon.metric("roadstead_workers_serving", &[]) == 3);
+    for (head, process, _) in &clients {
+        let (moved, now, _) = ask(&cookie(head));
+        if *process == ill {
+            assert_ne!(now, ill);
+            assert_eq!(ask(&cookie(&moved)).1, now);
+        } else {
+            assert_eq!(now, *process);
+        }
+    }
+    let (head, _) = get("X-Priority: 0\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert!(daemon.stop().success());
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) fn who(daemon: &Daemon) -> String {
     said.rsplit("\r\n\r\n").next().unwrap_or_default().to_owned()
 }
 
-fn shares(daemon: &Daemon, requests: usize) -> BTreeMap<String, usize> {
+pub(super) fn shares(daemon: &Daemon, requests: usize) -> BTreeMap<String, usize> {
     let mut shares = BTreeMap::new();
     for _ in 0..requests {
         *shares.entry(who(daemon)).or_default() += 1;

@@ -154,3 +154,25 @@ fn health_can_be_off() {
     assert_eq!(held(&daemon, 0), ("up".to_owned(), String::new()));
     assert_eq!(daemon.metric("roadstead_checks_total", &[]), 0);
 }
+
+#[test]
+fn replies_of_a_failing_status_leave_their_server_out_where_that_is_wanted() {
+    let [a, b] = ["a", "b"].map(named);
+    a.answer("/", reply("500 Internal Server Error", "ill"));
+    for (failing, expected) in [("", "up"), (", failing = \"500..599\"", "ejected")] {
+        let pool = format!(
+            "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 3, eject = \"1h\"{failing} }}",
+            a.port, b.port
+        );
+        let (_folder, daemon) = serve_pool("", &pool);
+        let ask = || status(&talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"))).to_owned();
+        let said: Vec<String> = (0..20).map(|_| ask()).collect();
+        assert!(said.contains(&"500".to_owned()) && said.contains(&"200".to_owned()), "{said:?}");
+        until(expected, || daemon.status()["pools"][0]["places"][0]["health"] == expected);
+        if expected == "ejected" {
+            until("all know", || (0..8).all(|_| ask() == "200"));
+        } else {
+            assert!((0..8).any(|_| ask() == "500"), "a reply is a reply");
+        }
+    }
+}

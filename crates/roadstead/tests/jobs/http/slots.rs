@@ -139,6 +139,52 @@ fn slots_of_a_pool_change_by_a_reload_while_requests_run_and_are_never_more() {
     changes_while_requests_run(2, "slots_max");
 }
 
+/// Each of two servers has slots of its own, and both are full.
+fn each_server_has_its_own(shards: u32) {
+    const CLIENTS: usize = 24;
+    let [(one, first), (other, second)] = [Counter::start(), Counter::start()];
+    let text = format!(
+        "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\n\
+         listen = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
+         servers = [{{ address = \"127.0.0.1:{first}\", slots = 1 }}, \"127.0.0.1:{second}\"]\n\
+         server_requests_max = 5\nqueue = {{ wait = \"1h\" }}\ndeadline = \"1h\"\n"
+    );
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &text);
+    one.limit(1);
+    other.limit(5);
+    let mut clients: Vec<TcpStream> = (0..CLIENTS).map(|_| connect(&daemon)).collect();
+    for client in &mut clients {
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    }
+    let came = || (one.counts().came + other.counts().came) as usize;
+    let held = || (one.counts().held, other.counts().held);
+    for answered in 0..CLIENTS {
+        let expected = CLIENTS.min(answered + 6);
+        until("all slots are in use", || came() == expected);
+        let server = if answered % 2 == 0 && held().0 > 0 || held().1 == 0 { &one } else { &other };
+        let before = server.counts().held;
+        server.let_go();
+        // Another may have come already in its place.
+        until("one has ended", || server.counts().go == 0 && server.counts().held <= before);
+    }
+    for client in &mut clients {
+        assert!(read_until(client, "ok").starts_with("HTTP/1.1 200 OK\r\n"));
+    }
+    for server in [&one, &other] {
+        let counts = server.counts();
+        assert!(counts.over == 0 && counts.came > 0, "{shards} shards: {counts:?}");
+    }
+    drop(clients);
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn a_server_has_slots_of_its_own_that_are_never_exceeded_on_any_number_of_shards() {
+    each_server_has_its_own(1);
+    each_server_has_its_own(2);
+}
+
 #[test]
 fn slots_of_a_server_change_by_a_reload_while_requests_run_and_are_never_more() {
     changes_while_requests_run(1, "server_requests_max");
