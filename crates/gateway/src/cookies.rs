@@ -137,19 +137,17 @@ impl Cookies {
         }
     }
 
-    /// Makes a reply of the server at a place of the plan tell its client so. `known`: the client has
-    /// that from us already. Gives what is to be learnt of it in mode `passive`.
-    pub(crate) fn write(
-        &self,
-        head: &mut Head,
-        server: usize,
-        known: bool,
-        minute: u32,
-    ) -> Option<Vec<u8>> {
+    /// Whether nothing is to be done with a reply to a client that has its cookie from us already.
+    pub(crate) const fn is_told_once(&self) -> bool {
+        matches!(self.plan.mode, CookieMode::Insert)
+    }
+
+    /// Makes a reply of the server at a place of the plan tell its client so. Gives what is to be learnt
+    /// of it in mode `passive`.
+    pub(crate) fn write(&self, head: &mut Head, server: usize, minute: u32) -> Option<Vec<u8>> {
         let name = self.plan.servers.get(server)?;
         let ours = || self.plan.codec.as_ref().map(|codec| codec.write(name, minute));
         match self.plan.mode {
-            CookieMode::Insert if known => {}
             CookieMode::Insert => {
                 let ours = ours()?;
                 let line = [&self.plan.name, &b"="[..], ours.as_bytes(), &self.plan.attributes];

@@ -36,6 +36,7 @@ mod away;
 mod batch;
 mod bound;
 mod branch;
+mod calendar;
 mod check;
 mod ending;
 mod outcomes;
@@ -48,6 +49,8 @@ mod waiting;
 
 use account::Books;
 use branch::Branch;
+use calendar::Calendar;
+pub(crate) use calendar::Epoch;
 pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};
 use own::Own;
@@ -82,20 +85,6 @@ pub(crate) struct ServedPool {
     pub(crate) stopping: bool,
 }
 
-/// Relates the monotonic clock to the calendar.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Epoch {
-    pub(crate) instant: Instant,
-    pub(crate) unix_us: i64,
-}
-
-impl Epoch {
-    fn at_us(self, now: Instant) -> i64 {
-        let passed = now.saturating_duration_since(self.instant).as_micros();
-        self.unix_us.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX))
-    }
-}
-
 /// Exchanges and pools.
 pub(crate) struct Core {
     pub(crate) exchanges: Exchanges,
@@ -115,9 +104,7 @@ pub(crate) struct Core {
     pub(crate) announced: Vec<(usize, Slice)>,
     /// When the present turn began.
     pub(crate) now: Instant,
-    epoch: Epoch,
-    /// The last moment that was asked for on the calendar. One turn is one moment.
-    dated: (Instant, i64),
+    calendar: Calendar,
     upward: Vec<Upward>,
     /// Requests that never reached their worker, by pool, the oldest first. They go back when all
     /// that the pools had decided before is carried out, so that they keep their order.
@@ -184,8 +171,7 @@ impl Core {
             finished: Vec::new(),
             announced: Vec::new(),
             now,
-            epoch,
-            dated: (epoch.instant, epoch.unix_us),
+            calendar: Calendar::new(epoch),
             upward: Vec::new(),
             returned: Vec::new(),
             told: VecDeque::new(),
@@ -239,14 +225,6 @@ impl Core {
         let id = self.insert(client, peer, pool, None);
         self.admit(id, pool, body, form);
         id
-    }
-
-    /// Now on the calendar, in microseconds since the Unix epoch.
-    fn at_us(&mut self) -> i64 {
-        if self.dated.0 != self.now {
-            self.dated = (self.now, self.epoch.at_us(self.now));
-        }
-        self.dated.1
     }
 
     fn insert(&mut self, client: Client, peer: Peer, pool: usize, named: Option<u64>) -> RequestId {

@@ -72,9 +72,10 @@ impl Core {
         }
         if let Some(mut trail) = self.logbook.take_pending() {
             trail.end(outcome);
+            let at_us = self.at_us();
             self.logbook.write(&Line {
                 id: None,
-                at_us: self.epoch.at_us(self.now),
+                at_us,
                 peer,
                 pool: &self.pools[place].name,
                 worker: "",

@@ -46,7 +46,10 @@ impl ServedPool {
             return;
         };
         let knows = exchange.knows.is_some() && exchange.knows == self.pool.berth(worker);
-        let learnt = cookies.write(head, worker.index(), knows, minute(exchange.at_us));
+        if knows && cookies.is_told_once() {
+            return;
+        }
+        let learnt = cookies.write(head, worker.index(), minute(exchange.at_us));
         if let Some(key) = learnt {
             self.pool.handle_learnt(now, worker, &key);
         }

@@ -92,7 +92,7 @@ impl Link {
             }
         }
         let since = calls.now();
-        self.held.get_or_insert(Held { since, by: Holders::default() })
+        self.held.get_or_insert_with(|| Held { since, by: Holders::default() })
     }
 
     /// Its output is read again, if it was not because of this request alone.
