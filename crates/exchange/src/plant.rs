@@ -26,6 +26,8 @@ pub enum Plant {
     NotHeld,
     /// A tunnel that was cut ends like one that came to its end.
     QuietCut,
+    /// Of the bytes that went on without being looked at one is forgotten.
+    Miscount,
     /// What a program that serves HTTP said before it ended is not read.
     LastWords,
     /// A slot that another shard's waiter is to have is not given back.
@@ -45,6 +47,7 @@ impl Plant {
         Self::GaveUp,
         Self::NotHeld,
         Self::QuietCut,
+        Self::Miscount,
     ];
 
     /// All defects of what keeps programs that serve HTTP.
@@ -64,6 +67,7 @@ impl Plant {
             Self::GaveUp => "gave-up",
             Self::NotHeld => "not-held",
             Self::QuietCut => "quiet-cut",
+            Self::Miscount => "miscount",
             Self::LastWords => "last-words",
             Self::LostSlot => "lost-slot",
         }

@@ -68,7 +68,7 @@ pub use names::Lookup;
 pub use outside::{Runner, Threads};
 pub use plan::{PlanError, Workshop, unread};
 pub use reload::Reload;
-pub use session::status_of;
+pub use session::{session_moves, session_moves_made, status_of};
 pub use shard::{Admission, Parts, Shard};
 pub use status::{
     Lately, ListenerStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus,

@@ -27,7 +27,7 @@ use connect::Connect;
 use frames::Frames;
 use http::Http;
 pub(crate) use http::Spares as Dialogues;
-pub use http::status_of;
+pub use http::{session_moves, session_moves_made, status_of};
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -307,6 +307,13 @@ impl Session {
         match &self.front {
             Front::Frames(_) | Front::Connect(_) => false,
             Front::Http(_, http) => http.is_waited_for(calls),
+        }
+    }
+
+    /// Sweeps what must hold of it between two turns.
+    pub(crate) fn check(&self) {
+        if let Front::Http(_, http) = &self.front {
+            http.check();
         }
     }
 

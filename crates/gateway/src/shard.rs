@@ -232,6 +232,7 @@ impl Shard {
         self.core.check();
         let open: usize = self.listeners.iter().map(|listener| listener.open as usize).sum();
         assert_eq!(open, self.sessions.len(), "sessions are counted");
+        self.sessions.values().for_each(Session::check);
     }
 
     fn set_role(&mut self, stream: StreamId, role: Role) {

@@ -5,9 +5,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use event::{Fd, Loop, LoopSettings};
 use gateway::metrics::Metrics;
-use gateway::{Access, Fleet, Mail, Parts, Shard};
+use gateway::{Access, Fleet, LogSink, Mail, Parts, Shard};
 use settings::{Configuration, Source};
 
+use crate::http;
 use crate::kernel::Simulated;
 use crate::loops::{self, Next};
 use crate::programs::Cradle;
@@ -65,6 +66,11 @@ impl Crew {
         let fleet = Fleet::new(turning.iter().map(Loop::mailbox).collect(), &configuration);
         let sockets = sockets(shared, &configuration, &fleet);
         let (mut members, mut metrics) = (Vec::new(), Vec::new());
+        let sink = configuration.access_log.is_some().then(|| {
+            let (sink, source) = LogSink::new(http::log::BYTES_MAX);
+            shared.lock().http.log = Some(source);
+            sink
+        });
         for ((number, turning), sockets) in turning.into_iter().enumerate().zip(sockets) {
             let numbers = Arc::new(Metrics::new(&configuration));
             metrics.push(Arc::clone(&numbers));
@@ -81,7 +87,7 @@ impl Crew {
                 started: (shared.lock().origin, UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
                 seed: seed.wrapping_add((number as u64) << 32),
                 admission: None,
-                access_log: None,
+                access_log: sink.clone(),
             })
             .map_err(|error| error.to_string())?;
             members.push(Some(Member { turning, shard }));

@@ -9,6 +9,7 @@
 
 pub(crate) mod check;
 pub(crate) mod hosts;
+pub(crate) mod log;
 mod message;
 pub(crate) mod plan;
 mod servers;
@@ -50,8 +51,12 @@ pub(crate) struct Http {
     asked: BTreeMap<u64, usize>,
     /// Requests that were answered before they were whole.
     early: BTreeSet<u64>,
-    /// The system had no descriptor, or could not watch one more: nobody is to blame then.
-    starved: bool,
+    /// When the system had no descriptor, or could not watch one more: nobody is to blame then.
+    starved: Vec<Moment>,
+    /// Bytes that a body may have.
+    body_max: usize,
+    /// Lines of the access log.
+    pub(crate) log: Option<gateway::LogSource>,
     /// The servers are programs of the gateway's own, and what became of them.
     is_hosts: bool,
     lives: hosts::Lives,
@@ -180,7 +185,7 @@ impl World {
     /// The gateway begins to connect to a server.
     pub(crate) fn connect(&mut self, shard: usize, to: &Address) -> io::Result<Fd> {
         if self.fault(3) {
-            self.http.starved = true;
+            self.http.starved.push(self.now);
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let server = match to {
@@ -377,7 +382,9 @@ impl World {
 
     pub(crate) fn excuse_speaker(&mut self, number: usize) {
         self.http.speakers[number].excused = true;
-        self.http.starved = true;
+        if matches!(self.http.speakers[number].role, Role::Server(_)) {
+            self.http.starved.push(self.now);
+        }
     }
 
     /// A connection is cut in the middle, by chance.

@@ -7,6 +7,11 @@ use crate::crossing::Crossing;
 use crate::exchanges::{Delivery, Exchange, State};
 
 impl Core {
+    /// Whether it has not ended.
+    pub(crate) fn is_under_way(&mut self, id: RequestId) -> bool {
+        self.exchanges.get_mut(id).is_some()
+    }
+
     /// Its client takes this request back. It is told the end, and the worker as well.
     pub(crate) fn cancel(&mut self, id: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };

@@ -3,6 +3,7 @@
 use std::io;
 
 use event::{Calls, Data, StreamId};
+use exchange::plant::{Plant, active};
 use exchange::{Cause, Request, RequestId, Slice, WorkerId};
 use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal};
 
@@ -351,7 +352,7 @@ impl Link {
         if let Some(flight) = &mut self.flight
             && let Reply::Body(body) = &mut flight.reply
         {
-            body.passed(count);
+            body.passed(count.saturating_sub(u64::from(active(Plant::Miscount))));
             up.push(Upward::Relayed { id: flight.id, count, done });
         }
     }

@@ -1,7 +1,8 @@
 //! A client that speaks HTTP/1.
 //!
 //! One request of a connection is on its way at a time; what comes behind it waits unread. The
-//! moves of the two directions, which are all that the connection knows of time:
+//! moves of the two directions, which are all that the connection knows of time (`moves.rs` has them as a
+//! table):
 //!
 //! ```text
 //!   input    what happens               becomes     and
@@ -30,6 +31,7 @@ mod asking;
 mod client;
 mod delivering;
 mod ends;
+mod moves;
 mod objects;
 mod refusing;
 mod status;
@@ -53,6 +55,8 @@ use crate::transport::Transport;
 use asking::Asking;
 pub(super) use client::Http;
 pub(crate) use client::Spares;
+use moves::Move;
+pub use moves::{session_moves, session_moves_made};
 use objects::{Course, Gathering};
 use refusing::draining;
 pub use status::status_of;
@@ -228,7 +232,7 @@ impl Dialogue {
                     data.consume(run.drop);
                     if body.is_done() {
                         core.pass_end(asked.request);
-                        self.input = Input::Whole;
+                        self.step(Move::Complete, Input::Whole);
                         self.unwatch(transport, calls);
                     } else {
                         let came = run.pass + run.drop;
@@ -338,7 +342,11 @@ impl Dialogue {
         if let Err(refusal) = held {
             return self.refuse_on(route, transport, calls, refusal, core);
         }
-        self.input = if body.is_done() { Input::Whole } else { Input::Body(body) };
+        if body.is_done() {
+            self.step(Move::Ask, Input::Whole);
+        } else {
+            self.step(Move::AskPart, Input::Body(body));
+        }
         self.number = self.number.wrapping_add(1);
         let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
         let request = core.submit_message(client, transport.peer(), whole, form, pool);

@@ -4,16 +4,19 @@
 //! - A request that may have an effect is given to one server at most.
 //! - A request fails only when something went wrong with it that could not be mended by asking again,
 //!   or when there was a time in which no server could be asked.
+//! - A body that is too long, and a request that does not come to its end, is refused, and only that.
+//! - The access log says of each request what its visitor was told.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::message::{self, Manner};
+use super::message::{self, Manner, Reply};
 use super::servers::{Fault, Link};
 use super::visitors::{Ask, Visitor};
 use super::{Http, Role};
 use crate::check::Ends;
 use crate::clients::End;
-use crate::world::World;
+use crate::world::{Moment, World};
 
 /// Times that a request may be lost before it is not asked again, and in a world as a whole until the
 /// gateway may have none in hand: both as its own rules say.
@@ -22,6 +25,10 @@ const LOST_MAX: u32 = 15;
 
 /// Programs that must have ended too soon until a pool refuses what comes, as its rule says.
 const CLOSED_AFTER: u32 = 5;
+
+/// How long after a shortage of the system's workers may be missing: the pause after which a pool tries
+/// to have one again.
+const STARVED: Duration = Duration::from_secs(5);
 
 /// What went wrong with a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,12 +99,12 @@ impl Account {
     }
 
     /// Why a request may have failed.
-    fn excuses(&self, http: &Http, ask: Ask) -> bool {
+    fn excuses(&self, http: &Http, ask: Ask, time: (Moment, Moment)) -> bool {
         let wrong = self.requests.get(&ask.id).copied().unwrap_or_default();
         let nobody = !http.is_hosts && !http.servers.iter().any(|server| server.steady);
         let often = wrong.lost >= TRIES_MAX || self.lost > LOST_MAX;
         nobody
-            || http.starved
+            || http.starved.iter().any(|at| time.0 <= *at + STARVED && *at <= time.1)
             || self.unknown
             || wrong.spoilt
             // The rest of its body was asked for a server that then took nothing; of chunks at least
@@ -111,7 +118,9 @@ impl Account {
 /// Checks everything that can be seen from outside, and counts the answers by their status.
 pub(crate) fn check(world: &mut World) -> Ends {
     let (mut ends, mut found) = (Ends::new(), Vec::new());
+    let log = world.http.log.take();
     let http = &world.http;
+    http.check_log(log, world.scenario.shards, &mut found);
     let account = Account::of(http);
     for (number, speaker) in http.speakers.iter().enumerate() {
         let Role::Visitor(visitor) = &speaker.role else { continue };
@@ -144,6 +153,8 @@ fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<S
         let right = match (reply.status, reply.is_whole) {
             (101 | 200, true) => said.contains(&reply.body),
             (101 | 200, false) => said.iter().any(|body| body.starts_with(&reply.body)),
+            (408, true) => ask.stalls.is_some(),
+            (413, true) => ask.is_too_long(http.body_max),
             (status, _) => matches!(status, 502..=504),
         };
         if !right {
@@ -160,6 +171,19 @@ fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<S
     }
 }
 
+/// Whether that is the answer which was due.
+fn is_well(http: &Http, ask: Ask, reply: &Reply) -> bool {
+    // Whoever answers before all has come need not know what is wrong with it.
+    let early = http.early.contains(&ask.id);
+    let due = match reply.status {
+        101 | 200 => early || !(ask.is_too_long(http.body_max) || ask.stalls.is_some()),
+        408 => ask.stalls.is_some(),
+        413 => ask.is_too_long(http.body_max),
+        _ => false,
+    };
+    due && reply.is_whole
+}
+
 /// The first request of a visitor that failed without need.
 fn failure(
     http: &Http,
@@ -170,11 +194,14 @@ fn failure(
 ) -> Option<String> {
     for (place, ask) in visitor.asks.iter().enumerate() {
         let reply = visitor.answers.get(place);
-        let well = reply.is_some_and(|reply| matches!(reply.status, 101 | 200) && reply.is_whole);
+        let well = reply.is_some_and(|reply| is_well(http, *ask, reply));
+        let time = visitor.times.get(place).copied().unwrap_or((Moment::ZERO, Moment::MAX));
         let word = match reply {
             Some(reply) if !reply.is_whole => "cut off",
             Some(reply) if reply.status == 200 => "200",
             Some(reply) if reply.status == 101 => "101",
+            Some(reply) if reply.status == 408 => "408",
+            Some(reply) if reply.status == 413 => "413",
             Some(reply) if reply.status == 502 => "502",
             Some(reply) if reply.status == 503 => "503",
             Some(_) => "504",
@@ -189,13 +216,15 @@ fn failure(
         // A reset may destroy what was said before: here answers that it had not read.
         let after = visitor.asks.get(place + 1..visitor.begun).unwrap_or_default();
         let by_reset = |it: &Ask| it.manner.is_old() || it.manner.upgrades();
-        let cut_off = |it: &Ask| by_reset(it) && account.excuses(http, *it);
+        let cut_off = |it: &Ask| by_reset(it) && account.excuses(http, *it, time);
         let unread = reply.is_none_or(|reply| !reply.is_whole) && end == Some(End::Reset);
         // Or what was said too early for a tunnel that did not come to be.
         let asks = &visitor.asks[place..visitor.begun.max(place)];
         let eager = asks.iter().any(|it| it.manner == Manner::Upgrades { eager: true });
         let lost = unread && (eager || after.iter().any(cut_off));
-        if !well && !sorry && !lost && !account.excuses(http, *ask) {
+        // What was begun too early cannot be taken back when the rest is too much.
+        let over = ask.is_too_long(http.body_max) && http.early.contains(&ask.id);
+        if !well && !sorry && !lost && !over && !account.excuses(http, *ask, time) {
             let wrong = account.requests.get(&ask.id);
             return Some(format!("{ask:?} failed without need: {word}, {end:?}, {wrong:?}"));
         }

@@ -99,7 +99,7 @@ impl World {
     /// The gateway makes a place for a program to serve.
     pub(crate) fn make_home(&mut self, how: Serves) -> io::Result<Home> {
         if self.fault(5) {
-            self.http.starved = true;
+            self.http.starved.push(self.now);
             return Err(io::ErrorKind::QuotaExceeded.into());
         }
         let server = self.http.servers.len();

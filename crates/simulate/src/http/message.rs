@@ -48,6 +48,8 @@ pub(super) struct Request {
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
+    /// Bytes behind its head, with what frames them.
+    pub(super) raw: usize,
     /// Bytes of it.
     pub(super) used: usize,
     pub(super) is_whole: bool,
@@ -106,7 +108,8 @@ pub(super) fn reply(
             return Err("another protocol, which nobody asked for");
         }
         let (body, used) = (rest.to_vec(), bytes.len());
-        return Ok(Some(Reply { status, body, used, is_whole: ended, closes: true }));
+        let raw = rest.len();
+        return Ok(Some(Reply { status, body, raw, used, is_whole: ended, closes: true }));
     }
     if status / 100 == 1 {
         let next = reply(&bytes[length..], manner, ended)?;
@@ -126,8 +129,8 @@ pub(super) fn reply(
     };
     let says = |word| field(head, "connection").is_some_and(|it| it.eq_ignore_ascii_case(word));
     let closes = says("close") || (manner.is_old() && !says("keep-alive"));
-    let used = length + used;
-    Ok(Some(Reply { status, body, used, is_whole, closes }))
+    let (raw, used) = (used, length + used);
+    Ok(Some(Reply { status, body, raw, used, is_whole, closes }))
 }
 
 /// Whether the first final reply in these bytes changes the protocol.

@@ -93,11 +93,13 @@ impl World {
             (true, false) => SORRY,
             (false, _) => "",
         };
+        self.http.body_max = self.chance.pick(&[1 << 20, 1 << 20, 60_000, 5000]);
+        let (body_max, log) = (self.http.body_max, super::log::FORMAT);
         let spare = if has_spare { self.add_spare() } else { String::new() };
         self.scenario.text = format!(
             "[daemon]\ndrain = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
-             protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"60s\"\nwrite_stall = \"60s\"\n\
-             send_max = {}\n{aside}\n[pool.web]\n{workers}{sorry}\
+             protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"8s\"\nwrite_stall = \"60s\"\n\
+             body_max = {body_max}\nsend_max = {}\n{log}{aside}\n[pool.web]\n{workers}{sorry}\
              queue = {{ length = {queue}, wait = \"90s\" }}\nschedule = \"{}\"\n{spare}",
             self.chance.pick(&[64 << 10, 1 << 20]),
             self.chance.pick(&["round-robin", "least-outstanding"]),

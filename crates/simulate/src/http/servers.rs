@@ -272,6 +272,9 @@ impl World {
         if let Some((body, _)) = &request.whole {
             let sent = self.http.asked.get(&request.id).copied().unwrap_or_default();
             let sent = if request.upgrades { 0 } else { sent };
+            if body.len() > self.http.body_max {
+                self.violation(format!("a server got more of {} than a body may have", request.id));
+            }
             if *body != body_of(request.id, sent) && request.id != CHECK {
                 self.violation(format!("a server got another body of request {}", request.id));
             }
@@ -301,7 +304,14 @@ impl World {
         match deed {
             // Where its end is that of the connection, nobody could tell that it was cut off.
             Deed::Die if closes => reply.clear(),
-            Deed::Die => reply.truncate(self.chance.below(reply.len() + 1)),
+            Deed::Die => {
+                let length = self.chance.below(reply.len() + 1);
+                // Whole though its request is not: what is behind that is not read.
+                if length == reply.len() && request.whole.is_none() {
+                    self.http.early.insert(request.id);
+                }
+                reply.truncate(length);
+            }
             Deed::CloseUnanswered | Deed::ResetUnanswered => reply.clear(),
             Deed::Garbage => reply = self.chance.pick(&GARBAGE).to_vec(),
             Deed::Stall => reply.truncate(self.chance.below(reply.len())),
@@ -364,7 +374,17 @@ impl World {
     /// A whole reply, and whether its end is that of the connection.
     fn reply_to(&mut self, request: &Request) -> (Vec<u8>, bool) {
         let id = request.id;
-        let length = self.chance.pick(&[0, 7, 300, 300, 3000, 20_000]);
+        // Now and then so much that the gateway need not look at it.
+        let wide = self.scenario.socket_receive.min(self.scenario.socket_send) > 10_000;
+        let long = if wide { 4 } else { 0 };
+        let length = self.chance.weighted(&[
+            (10, 0),
+            (10, 7),
+            (20, 300),
+            (10, 3000),
+            (10, 20_000),
+            (long, 300_000),
+        ]);
         let body = body_of(id, length);
         let sent = if request.head_only { &[][..] } else { &body };
         let mut reply = Vec::new();
@@ -382,7 +402,8 @@ impl World {
             }
             9..17 => {
                 reply.extend(b"Transfer-Encoding: chunked\r\n\r\n");
-                let size = self.chance.pick(&[1000, 9, 100_000]);
+                let size =
+                    self.chance.pick(&[1000, if length > 100_000 { 1000 } else { 9 }, 200_000]);
                 let trailers = self.chance.in_1000(200);
                 if !request.head_only {
                     message::write_chunked(sent, size, trailers, &mut reply);

@@ -16,6 +16,15 @@ pub(super) struct Ask {
     pub(super) length: usize,
     pub(super) chunked: bool,
     pub(super) manner: Manner,
+    /// It says so much of it, in thousandths, and no more.
+    pub(super) stalls: Option<usize>,
+}
+
+impl Ask {
+    /// Whether its body is longer than one may be.
+    pub(super) const fn is_too_long(&self, body_max: usize) -> bool {
+        self.is_post && self.length > body_max
+    }
 }
 
 #[derive(Debug)]
@@ -25,6 +34,8 @@ pub(super) struct Visitor {
     pub(super) begun: usize,
     /// One for each that was answered, the last perhaps in part.
     pub(super) answers: Vec<Reply>,
+    /// When each was begun, and answered.
+    pub(super) times: Vec<(Moment, Moment)>,
     /// It asks that many before it wants an answer.
     window: usize,
     pace: Duration,
@@ -56,8 +67,11 @@ impl World {
             let length = if manner.upgrades() { self.talk_length() } else { length };
             self.http.asked.insert(id, length);
             let chunked = !manner.is_old() && self.chance.in_1000(400);
-            asks.push(Ask { id, is_post, length, chunked, manner });
-            if manner.upgrades() {
+            let may_stall = !tame && matches!(manner, Manner::Plain | Manner::Old { .. });
+            let stalls = may_stall && self.scenario.trouble > 0 && self.chance.in_1000(15);
+            let stalls = stalls.then(|| self.chance.below(1000));
+            asks.push(Ask { id, is_post, length, chunked, manner, stalls });
+            if manner.upgrades() || stalls.is_some() {
                 break;
             }
         }
@@ -67,6 +81,7 @@ impl World {
             asks,
             begun: 0,
             answers: Vec::new(),
+            times: Vec::new(),
             window: self.chance.pick(&[1, 1, 3, 100]),
             pace: self.chance.time(Duration::from_micros(50), Duration::from_millis(300)),
             pause_until: Moment::ZERO,
@@ -169,8 +184,9 @@ impl World {
             let at = visitor.pause_until;
             return self.call_speaker(number, at);
         }
-        let Ask { id, is_post, length, chunked, manner } = visitor.asks[visitor.begun];
+        let Ask { id, is_post, length, chunked, manner, stalls } = visitor.asks[visitor.begun];
         visitor.begun += 1;
+        visitor.times.push((now, Moment::MAX));
         let pace = visitor.pace;
         let method = match manner {
             Manner::HeadOnly => "HEAD",
@@ -205,6 +221,9 @@ impl World {
         } else {
             bytes.extend(body);
         }
+        if let Some(part) = stalls {
+            bytes.truncate(1 + (bytes.len() - 1) * part / 1000);
+        }
         self.note("asks: visitor, request", number, usize::try_from(id).unwrap_or(0));
         self.http.speakers[number].output.extend(bytes);
         let pause = self.chance.time(Duration::from_micros(1), pace);
@@ -216,6 +235,7 @@ impl World {
     pub(super) fn visitor_understands(&mut self, number: usize, ended: bool) {
         // An end by a reset ends no reply.
         let in_order = ended && self.http.speakers[number].end != Some(End::Reset);
+        let now = self.now;
         loop {
             let read = self.http.speakers[number].read;
             let visitor = self.visitor(number);
@@ -227,6 +247,9 @@ impl World {
                     let (is_whole, closes) = (reply.is_whole, reply.closes);
                     self.http.speakers[number].read += reply.used;
                     let visitor = self.visitor(number);
+                    if let Some((_, answered)) = visitor.times.get_mut(visitor.answers.len()) {
+                        *answered = now;
+                    }
                     visitor.answers.push(reply);
                     // Refused before its body was sent: nobody waits for that any more.
                     let refused = visitor.held.is_some() && visitor.answers.len() == visitor.begun;

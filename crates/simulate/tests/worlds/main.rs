@@ -137,7 +137,7 @@ fn an_echo_gives_everything_back_in_any_world() {
 }
 
 /// Every way in which a visitor can see a request end, and which some seed must reach.
-const ANSWERS: [&str; 6] = ["200", "101", "502", "503", "504", "cut off"];
+const ANSWERS: [&str; 8] = ["200", "101", "408", "413", "502", "503", "504", "cut off"];
 /// They take more time than the others, for their bodies are long.
 const HTTP_SEEDS: Range<u64> = 0..1500;
 
@@ -169,6 +169,7 @@ fn before_http(usual: &Range<u64>, job: Job) {
         let missing: Vec<_> = ANSWERS.iter().filter(|end| !ends.contains_key(*end)).collect();
         assert!(missing.is_empty(), "no world reaches {missing:?}");
         assert_made(&MOVES_HTTP);
+        assert_all_of_sessions();
     }
     assert!(failed.is_empty(), "{} worlds in which somebody is wronged: {failed:?}", failed.len());
 }
@@ -220,6 +221,16 @@ const MOVES: [(&str, &str); 4] =
 const MOVES_HTTP: [(&str, &str); 3] =
     [("received", "admit"), ("received", "pass on"), ("waiting", "pass on")];
 const MOVES_SHARDS: [(&str, &str); 2] = [("received", "cross"), ("working", "cross")];
+
+/// Every move of a connection of HTTP, but for those of bodies that are taken whole before anybody is
+/// asked: here nobody wants one so.
+fn assert_all_of_sessions() {
+    let made = gateway::session_moves_made();
+    let here = |(stage, step): &(&str, &str)| *stage != "gathering" && *step != "gather";
+    let missing: Vec<_> =
+        gateway::session_moves().into_iter().filter(here).filter(|it| !made.contains(it)).collect();
+    assert!(missing.is_empty(), "no world reaches {missing:?}");
+}
 
 fn assert_made(moves: &[(&str, &str)]) {
     let made = gateway::moves_made();

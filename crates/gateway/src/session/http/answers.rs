@@ -4,7 +4,7 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, RequestHead};
 
-use super::{Asker, Dialogue, Ending, Input, TEXT, tell};
+use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
 use crate::core::Core;
 use crate::routing::{RouteId, Scratch, Way};
 use crate::transport::Transport;
@@ -55,7 +55,7 @@ impl Dialogue {
         let asker = Asker { method: head.method(), version: head.version, route };
         tell(&answer, asker, transport, calls, core);
         if !keep_alive {
-            self.input = Input::Ended;
+            self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;
         }
     }

@@ -10,7 +10,7 @@ use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_open_answer};
 
 use super::told::{edits, open_lines};
-use super::{Asked, Dialogue, Ending, Input, Output, Sending, TEXT, Told, tell};
+use super::{Asked, Dialogue, Ending, Input, Move, Output, Sending, TEXT, Told, tell};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -73,7 +73,7 @@ impl Dialogue {
         };
         match read {
             Ok(()) => {
-                self.input = Input::Whole;
+                self.step(Move::Ask, Input::Whole);
                 let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
                 // Of a reply to HEAD nothing is sent but its length, which takes all of it.
                 let form = Form { streams: method == Method::Get, ..Form::default() };
@@ -107,7 +107,7 @@ impl Dialogue {
         };
         tell(&answer, asked.asker(), transport, calls, core);
         if !asked.keep {
-            self.input = Input::Ended;
+            self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;
         }
     }

@@ -100,6 +100,12 @@ impl Http {
         }
     }
 
+    pub(in crate::session) fn check(&self) {
+        if let Some(dialogue) = &self.dialogue {
+            dialogue.check();
+        }
+    }
+
     /// How long nobody may speak, where both sides speak freely.
     pub(in crate::session) fn tunnel_idle(
         &self,

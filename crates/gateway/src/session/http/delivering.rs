@@ -4,7 +4,7 @@ use event::Calls;
 use exchange::{Outcome, Slice};
 use wire::http1::{Body, BodyKind, Limits, Sending, Version};
 
-use super::{Dialogue, Ending, Input, Output, Said, tell};
+use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
 use crate::core::Core;
 use crate::exchanges::Delivery;
 use crate::plan::HttpPlan;
@@ -113,8 +113,8 @@ impl Dialogue {
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
         head.encode(sending, asked.version, asked.keep, &mut out);
-        if head.status == 101 {
-            self.input = Input::Switched;
+        let switches = head.status == 101;
+        if switches {
             asked.begin_to_talk();
             if self.half_closed {
                 core.pass_end(asked.request);
@@ -127,7 +127,8 @@ impl Dialogue {
         }
         transport.send_bytes(calls, &out);
         core.scratch = out;
-        if matches!(self.input, Input::Switched) {
+        if switches {
+            self.step(Move::Switch, Input::Switched);
             transport.arm_look(calls, self.tunnel_idle(plan, transport));
         }
     }
@@ -174,9 +175,9 @@ impl Dialogue {
         };
         self.asked = None;
         if keep {
-            self.input = Input::Head;
+            self.step(Move::Next, Input::Head);
         } else {
-            self.input = Input::Ended;
+            self.step(Move::End, Input::Ended);
             self.ending = ending;
             self.unwatch(transport, calls);
         }

@@ -8,7 +8,7 @@ use event::Calls;
 use exchange::Cause;
 use wire::http1::Refusal;
 
-use super::{Dialogue, Ending, Input, Output};
+use super::{Dialogue, Ending, Input, Move, Output};
 use crate::core::Core;
 use crate::transport::Transport;
 
@@ -42,7 +42,7 @@ impl Dialogue {
         if let Some(asked) = self.asked.take() {
             core.abandon(asked.request, Cause::Left);
         }
-        self.input = Input::Ended;
+        self.step(Move::End, Input::Ended);
         self.ending = Ending::Said;
         self.unwatch(transport, calls);
         false

@@ -8,7 +8,7 @@ use event::{Calls, Data};
 use exchange::{Cause, Outcome, Peer, Phase, Slice};
 use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 
-use super::{Asked, Dialogue, Input, Output, Told, via};
+use super::{Asked, Dialogue, Input, Move, Output, Told, via};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -172,7 +172,7 @@ impl Dialogue {
         if waits {
             transport.send_bytes(calls, CONTINUE);
         }
-        self.input = Input::Gathering(Box::new(gathering));
+        self.step(Move::Gather, Input::Gathering(Box::new(gathering)));
     }
 
     /// Takes more of the body, and submits the request once that is whole. False when nothing more can
@@ -190,7 +190,7 @@ impl Dialogue {
         match gathering.take(plan, data) {
             Ok(Taken::Whole) => {
                 self.unwatch(transport, calls);
-                if let Input::Gathering(whole) = std::mem::replace(&mut self.input, Input::Whole) {
+                if let Input::Gathering(whole) = self.step(Move::Complete, Input::Whole) {
                     self.submit_gathered(*whole, transport.peer(), core);
                 }
                 true

@@ -4,7 +4,7 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
-use super::{Asker, Dialogue, Ending, Input, Output, RETRY, Said, TEXT, Told, tell};
+use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell};
 use crate::core::Core;
 use crate::routing::RouteId;
 use crate::transport::Transport;
@@ -25,7 +25,7 @@ impl Dialogue {
         let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
         tell(&Said::of(outcome, Told::TEXT).answer(keep), asker, transport, calls, core);
         if !keep {
-            self.input = Input::Ended;
+            self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;
         }
     }
@@ -109,6 +109,10 @@ impl Dialogue {
         (cause, text): (Cause, &str),
         core: &mut Core,
     ) {
+        // Its end is decided, and comes in this turn: that is what it is told, and what is logged.
+        if self.asked.as_ref().is_some_and(|asked| !core.is_under_way(asked.request)) {
+            return;
+        }
         let asked = self.asked.take();
         let cut = asked.as_ref().is_some_and(|asked| asked.open_ended);
         let silent = asked.as_ref().is_some_and(|asked| asked.output != Output::None);
@@ -135,7 +139,7 @@ impl Dialogue {
             };
             tell(&answer, Asker { method, route, ..Asker::NOBODY }, transport, calls, core);
         }
-        self.input = Input::Ended;
+        self.step(Move::End, Input::Ended);
         self.ending = if cut { Ending::CutOff } else { Ending::Said };
         self.unwatch(transport, calls);
         transport.resume(calls);

@@ -7,7 +7,7 @@ use exchange::{Cause, Outcome, Phase};
 use wire::http1::{Answer, Method, RequestHead};
 
 use super::objects::Gathering;
-use super::{Asker, Dialogue, Ending, Input, TEXT, tell};
+use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
 use crate::core::Core;
 use crate::plan::HttpPlan;
 use crate::routing::RouteId;
@@ -58,7 +58,7 @@ impl Dialogue {
         let asker = Asker { method: head.method(), version: head.version, route };
         tell(&answer, asker, transport, calls, core);
         if !keep_alive {
-            self.input = Input::Ended;
+            self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;
         }
     }

@@ -1,0 +1,119 @@
+//! The access log, held against what visitors were told: one line a request, with its status, and with
+//! the bytes that came of its body.
+
+use std::collections::BTreeMap;
+
+use gateway::{LogBatch, LogSource};
+
+use super::visitors::{Ask, Visitor};
+use super::{Http, Role};
+
+/// What stands in a line, as [`FORMAT`] has it.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    status: u16,
+    out: usize,
+}
+
+/// The template of a line: a request line has blanks, so it is the last.
+pub(super) const FORMAT: &str =
+    "\n[access_log]\nto = \"stdout\"\nformat = \"{client} {status} {out} {request}\"\n";
+/// More than any world writes.
+pub(crate) const BYTES_MAX: usize = 1 << 30;
+/// The port of a visitor is this and its number.
+const PORTS: usize = 10_000;
+
+/// Lines by the visitor; those whose request is known by that, and the statuses of the others.
+#[derive(Debug, Default)]
+struct Lines {
+    known: BTreeMap<u64, Line>,
+    unknown: Vec<u16>,
+}
+
+impl Http {
+    /// Holds the log against what was told.
+    pub(super) fn check_log(
+        &self,
+        source: Option<LogSource>,
+        shards: usize,
+        found: &mut Vec<String>,
+    ) {
+        let Some(source) = source else { return };
+        let text = read(source);
+        let mut lines: BTreeMap<usize, Lines> = BTreeMap::new();
+        for line in text.lines() {
+            if let Err(why) = note(&mut lines, line) {
+                found.push(format!("the log has {why}: {line}"));
+            }
+        }
+        let nothing = Lines::default();
+        for (number, speaker) in self.speakers.iter().enumerate() {
+            let Role::Visitor(visitor) = &speaker.role else { continue };
+            let lines = lines.get(&number).unwrap_or(&nothing);
+            check_visitor(number, visitor, lines, shards, found);
+        }
+    }
+}
+
+/// All that was written, once nobody writes any more.
+fn read(mut source: LogSource) -> String {
+    let (mut batch, mut text) = (LogBatch::default(), String::new());
+    while source.next(&mut batch) {
+        text += &String::from_utf8_lossy(&batch.bytes);
+    }
+    text
+}
+
+fn note(lines: &mut BTreeMap<usize, Lines>, line: &str) -> Result<(), &'static str> {
+    let mut words = line.split(' ');
+    let port = words.next().and_then(|client| client.rsplit_once(':')?.1.parse::<usize>().ok());
+    let number = port.and_then(|port| port.checked_sub(PORTS)).ok_or("a client that nobody is")?;
+    let status = words.next().and_then(|word| word.parse().ok()).ok_or("no status")?;
+    let out = words.next().and_then(|word| word.parse().ok()).ok_or("no bytes")?;
+    let id = words.nth(1).and_then(|target| target.strip_prefix("/r/")?.parse().ok());
+    let of = lines.entry(number).or_default();
+    match id {
+        Some(id) if of.known.insert(id, Line { status, out }).is_some() => {
+            Err("two lines of a request")
+        }
+        Some(_) => Ok(()),
+        None => {
+            of.unknown.push(status);
+            Ok(())
+        }
+    }
+}
+
+fn check_visitor(
+    number: usize,
+    visitor: &Visitor,
+    lines: &Lines,
+    shards: usize,
+    found: &mut Vec<String>,
+) {
+    for (ask, reply) in visitor.asks.iter().zip(&visitor.answers) {
+        let right = match lines.known.get(&ask.id) {
+            Some(line) if line.status == reply.status => has_bytes(*ask, reply, *line),
+            // Two shards may each have found something wrong with it in the same moment.
+            Some(line) => shards > 1 && line.status >= 400 && reply.status >= 400,
+            // Of a head that did not come to its end the log knows what was told.
+            None => lines.unknown.contains(&reply.status),
+        };
+        if !right {
+            let line = lines.known.get(&ask.id);
+            let (status, raw, whole) = (reply.status, reply.raw, reply.is_whole);
+            found.push(format!(
+                "visitor {number} was told {status} with {raw} bytes (whole: {whole}) to {ask:?}, \
+                 and the log says {line:?}"
+            ));
+        }
+    }
+}
+
+/// Whether so many bytes are what a visitor has: as the server had them, or as they went to it.
+fn has_bytes(ask: Ask, reply: &super::message::Reply, line: Line) -> bool {
+    let is_ours = !matches!(reply.status, 101 | 200);
+    let same = line.out == reply.raw || line.out == reply.body.len();
+    // To HTTP/1.0 chunks go without what marks them.
+    is_ours || !reply.is_whole || same || (ask.manner.is_old() && line.out >= reply.raw)
+}
