@@ -80,9 +80,17 @@ pub(super) struct Owed {
     tells_ends: bool,
     /// Out of order: numbers of those with something to write, and [`ASIDE`].
     changed: VecDeque<u64>,
-    /// What belongs to no reply, each with the number of the reply that it goes before.
-    #[expect(clippy::box_collection, reason = "only clients with a program of their own have any")]
-    asides: Option<Box<VecDeque<(u64, Ready)>>>,
+    /// What belongs to no reply; most clients never have any.
+    asides: Option<Box<Asides>>,
+}
+
+/// What belongs to no reply. It takes none of the room for replies: whoever says it is told to wait.
+#[derive(Debug, Default)]
+struct Asides {
+    /// Each with the number of the reply that it goes before.
+    queue: VecDeque<(u64, Ready)>,
+    /// Bytes of it.
+    held: usize,
 }
 
 /// In the place of a number: the next aside.
@@ -214,26 +222,27 @@ impl Owed {
     pub(super) fn push_aside(&mut self, frame: Slice, limits: Limits) -> Option<Outcome> {
         let bytes = part_size(&frame);
         let is_over = frame.len() > limits.send_max
-            || self.held + bytes > limits.send_max.saturating_add(ASIDES_SLACK);
+            || self.asides.as_ref().map_or(0, |it| it.held) + bytes
+                > limits.send_max.saturating_add(ASIDES_SLACK);
         let told = is_over.then(|| over(false, limits));
         let asides = self.asides.get_or_insert_default();
         let ready = match &told {
             // That more is lost need not be said again.
-            Some(_) if matches!(asides.back(), Some((_, Ready::End(..)))) => return told,
+            Some(_) if matches!(asides.queue.back(), Some((_, Ready::End(..)))) => return told,
             Some(outcome) => Ready::End(Name::Unknown, outcome.clone()),
             None => Ready::Part(frame),
         };
-        self.held += ready.size();
+        asides.held += ready.size();
         let waiting = self.replies.iter().find(|reply| reply.outcome.is_none());
         let before = waiting.map_or(self.next, |reply| reply.number);
-        asides.push_back((before, ready));
+        asides.queue.push_back((before, ready));
         self.note(ASIDE);
         told
     }
 
     /// Whether this very frame waits among them.
     pub(super) fn has_aside(&self, frame: &[u8]) -> bool {
-        let mut asides = self.asides.iter().flat_map(|asides| asides.iter());
+        let mut asides = self.asides.iter().flat_map(|asides| asides.queue.iter());
         asides.any(|(_, ready)| matches!(ready, Ready::Part(part) if part[..] == *frame))
     }
 
@@ -246,16 +255,17 @@ impl Owed {
         let asides = self.asides.as_mut()?;
         let first = self.replies.front().map_or(self.next, |reply| reply.number);
         if self.in_order {
-            asides.front().filter(|(before, _)| *before <= first)?;
+            asides.queue.front().filter(|(before, _)| *before <= first)?;
         } else {
             self.changed.front().filter(|number| **number == ASIDE)?;
             self.changed.pop_front();
         }
-        let (_, ready) = asides.pop_front()?;
-        if asides.is_empty() {
+        let (_, ready) = asides.queue.pop_front()?;
+        asides.held -= ready.size();
+        if asides.queue.is_empty() {
+            debug_assert_eq!(asides.held, 0, "what was taken is not held");
             self.asides = None;
         }
-        self.held -= ready.size();
         Some(ready)
     }
 
@@ -465,15 +475,21 @@ mod tests {
         for in_order in [true, false] {
             let mut owed = asked(in_order, 0);
             let big = "x".repeat(1001);
+            owed.push(id(1), Name::Unknown);
+            owed.push(id(2), Name::Unknown);
             assert!(owed.push_aside(Slice::from(big.as_str()), LIMITS).is_some(), "one too long");
             assert_eq!(next(&mut owed).as_deref(), Some("!reply"));
             let line = "x".repeat(1000);
             let say = |_| owed.push_aside(Slice::from(line.as_str()), LIMITS);
             let told = (0..4000).filter_map(say).count();
             assert!(told > 1000, "{told}");
+            // They take no room from replies, which wait for their turn behind them.
+            assert!(owed.deliver(1, reply("b"), LIMITS).is_none());
+            assert!(owed.deliver(0, reply("a"), LIMITS).is_none());
             let said: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
             assert_eq!(said.iter().filter(|it| *it == "!reply").count(), 1, "it is said once");
-            assert!(owed.held == 0 && !owed.has_asides());
+            assert_eq!(said.iter().filter(|it| ["a", "b"].contains(&it.as_str())).count(), 2);
+            assert!(owed.held == 0 && !owed.has_asides() && owed.is_empty());
         }
     }
 
