@@ -5,7 +5,7 @@ use crate::requirements;
 use crate::runner::{self, Counts, PLANTS};
 use crate::shell::{self, Failure, Workspace};
 use crate::steps::Steps;
-use crate::{pages, proof, tidy, untested};
+use crate::{fuzz, pages, proof, tidy, untested};
 use clap::Args;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The steps of `test`, in their order.
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 13] = [
     "tools",
     "format",
     "tidy",
@@ -24,6 +24,7 @@ const STEPS: [&str; 12] = [
     "tests",
     "shards",
     "loom",
+    "fuzz",
     "docs",
     "reference",
     "examples",
@@ -79,6 +80,7 @@ pub(crate) fn test(workspace: &Workspace, arguments: &TestArguments) -> ExitCode
     });
     steps.step("loom", "cargo xtask test --only loom", || proof::bounded(workspace));
     steps.step("shards", "cargo xtask test --only shards", || runner::on_two_shards(workspace));
+    steps.step("fuzz", "cargo xtask test --only fuzz", || fuzz::check(workspace));
     steps.step("docs", "cargo xtask test --only docs", || documentation(workspace));
     steps.step("reference", pages::REPEAT, || pages::check(workspace));
     steps.step("examples", "cargo xtask test --only examples", || examples(workspace));

@@ -7,6 +7,7 @@
 
 mod bench;
 mod checks;
+mod fuzz;
 mod hang;
 mod pages;
 mod plot;
@@ -39,6 +40,8 @@ enum Chore {
     Faults(checks::FaultArguments),
     /// Measure against the peers, and write the pages with the results
     Bench(bench::BenchArguments),
+    /// Look for inputs that break a codec, with libFuzzer
+    Fuzz(fuzz::FuzzArguments),
     /// Draw the pictures of the documentation
     Plot(plot::PlotArguments),
     /// The house rules: arrows between rooms, runtimes, unsafe, headers, lengths, words
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => return checks::test(&workspace, &arguments),
         Chore::Faults(arguments) => return checks::faults(&workspace, &arguments),
         Chore::Bench(arguments) => bench::run(&workspace, &arguments),
+        Chore::Fuzz(arguments) => fuzz::run(&workspace, &arguments).map(|note| println!("{note}")),
         Chore::Plot(arguments) => plot::run(&workspace, &arguments).map(|note| println!("{note}")),
         Chore::Tidy => tidy::check(&workspace).map(|note| println!("{note}")),
         Chore::Fmt => shell::run(workspace.cargo(["fmt", "--all"])).map(drop),

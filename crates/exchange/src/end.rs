@@ -133,6 +133,8 @@ causes! {
     Left "left" Left,
     /// The client did not take its replies.
     Stalled "stalled" Left,
+    /// A tunnel stood as long as the pool's `total` allows.
+    Overtime "overtime" Left,
     /// Neither side of a tunnel said anything for the listener's `tunnel_idle`.
     Idle "idle" Left,
 }

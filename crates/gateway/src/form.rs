@@ -14,13 +14,25 @@ pub(crate) enum Expects {
     Switch,
 }
 
+/// What it does when it is made twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// The same as when it is made once.
+    Once,
+    /// Nothing.
+    None,
+}
+
 /// The form of a request. That of a frame is the default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Form {
     /// More of it comes behind what is there, in parts.
     pub(crate) more: bool,
-    /// It may be made again without harm.
-    pub(crate) repeatable: bool,
+    /// What it does when it is made twice.
+    pub(crate) effect: Effect,
     /// What its reply may be.
     pub(crate) expects: Expects,
     /// Parts of its reply may be sent on as they come.

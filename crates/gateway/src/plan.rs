@@ -275,6 +275,7 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Pla
         batch,
         then,
         deadline: _,
+        idempotent: _,
         balance,
     } = pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));

@@ -26,6 +26,7 @@ use exchange::{Request, RequestId, WorkerId};
 use spawn::{Pipes, StartError};
 
 use crate::core::Word;
+use crate::form::Form;
 use crate::outside::Outside;
 use crate::plan::ProgramPlan;
 use crate::status::WorkerStatus;
@@ -226,7 +227,7 @@ impl Programs {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        request: Request,
+        (request, form): (Request, Form),
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
@@ -234,15 +235,22 @@ impl Programs {
         let ready = [Phase::Serving, Phase::Empty];
         let ready = self.find(worker).filter(|program| ready.contains(&program.phase));
         let Some(program) = ready else {
-            return up.push(Upward::Returned { id: request.id, body: request.body });
+            return up.push(Upward::Again {
+                id: request.id,
+                body: request.body,
+                form,
+                failed: None,
+            });
         };
         if program.phase == Phase::Empty {
-            program.pending = Some(request);
+            program.pending = Some((request, form));
             return self.launch(calls, worker, Outfit::default(), outside);
         }
         match program.link.as_mut() {
-            Some(link) => link.send(calls, worker, request, deadline, up),
-            None => up.push(Upward::Returned { id: request.id, body: request.body }),
+            Some(link) => link.send(calls, worker, (request, form), deadline, up),
+            None => {
+                up.push(Upward::Again { id: request.id, body: request.body, form, failed: None });
+            }
         }
     }
 

@@ -33,7 +33,7 @@ mod time;
 mod tunnel;
 
 use link::{Fault, Link, Step};
-use retry::{Budget, Reached, Then};
+use retry::{Budget, Declared, Reached, Then};
 
 pub(crate) use room::Room;
 
@@ -342,11 +342,11 @@ impl Servers {
         up.extend(refusal.map(|refusal| Upward::Broken { refusal }));
         let Some(flight) = flight else { return };
         // What may not be made again takes none of what is in hand for those that may.
-        let tries = self.plan.retries.tries;
-        let may = retry::then(reached, flight.passed, flight.form, tries, true) == Then::Again;
+        let declared = Declared::of(&self.plan);
+        let may = retry::then(reached, flight.passed, flight.form, declared, true) == Then::Again;
         let costs = may && reached == Reached::Server && fault != Fault::Late;
         let budget = costs && self.budget.spend();
-        let mut again = retry::then(reached, flight.passed, flight.form, tries, budget);
+        let mut again = retry::then(reached, flight.passed, flight.form, declared, budget);
         if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
             again = Then::Again;
         }

@@ -272,7 +272,9 @@ impl Workers {
         up: &mut Vec<Upward>,
     ) {
         match self {
-            Self::Programs(programs) => programs.dispatch(calls, worker, request, outside, up),
+            Self::Programs(programs) => {
+                programs.dispatch(calls, worker, (request, form), outside, up);
+            }
             Self::Servers(servers) => servers.dispatch(calls, worker, request, form, outside, up),
             Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, form, outside, up),
             Self::Handlers(handlers) => {

@@ -167,7 +167,7 @@ fn secret(secret: &Secret) -> Result<database::Secret, WorkshopError> {
 
 /// The text of a file without the line end that editors put behind it.
 fn read_secret(path: &Path) -> Result<String, WorkshopError> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = settings::read_named_text(path).map_err(|error| {
         WorkshopError::Secret(format!("`password`: `{}`: {error}", path.display()))
     })?;
     Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))

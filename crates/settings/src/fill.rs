@@ -135,6 +135,7 @@ fn pool(section: &Section) -> Pool {
         },
         then: group.find("then").map(|_| text(group, "then")),
         deadline: time(group, "deadline"),
+        idempotent: choice!(group, "idempotent", Idempotent),
         balance: balance(group),
     }
 }

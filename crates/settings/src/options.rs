@@ -212,6 +212,7 @@ pub(crate) enum Choice {
     Tls(Tls),
     Preset(Preset),
     Gone(crate::Gone),
+    Idempotent(Idempotent),
     Check(crate::CheckKind),
     Mode(crate::CookieMode),
     Value(crate::CookieValue),

@@ -4,7 +4,8 @@
 //! What it must never know: how the rest is taken over.
 
 use crate::{
-    Configuration, Daemon, Listener, Pool, Program, Protocol, Remark, Shards, SorryAnswer, Worker,
+    Configuration, Daemon, Idempotent, Listener, Pool, Program, Protocol, Remark, Shards,
+    SorryAnswer, Worker,
 };
 
 /// What of `new` cannot be taken over by a daemon that serves `old`, each at its option of `new`.
@@ -42,10 +43,11 @@ pub fn fixed(old: &Configuration, new: &Configuration) -> Vec<Remark> {
 /// Whether the programs of a pool are to be replaced when its settings become others: what they
 /// were started with is not what they would be started with now.
 #[must_use]
-pub fn replaces(old: &Pool, new: &Pool) -> bool {
-    let (Worker::Program(old), Worker::Program(new)) = (&old.worker, &new.worker) else {
+pub fn replaces(before: &Pool, now: &Pool) -> bool {
+    let (Worker::Program(old), Worker::Program(new)) = (&before.worker, &now.worker) else {
         return false;
     };
+    let repeats = |pool: &Pool| pool.idempotent == Idempotent::All;
     let started = |program: &Program| Program {
         // What is looked at anew each time.
         grace: new.grace,
@@ -54,7 +56,7 @@ pub fn replaces(old: &Pool, new: &Pool) -> bool {
         start_timeout: new.start_timeout,
         ..program.clone()
     };
-    started(old) != started(new)
+    started(old) != started(new) || repeats(before) != repeats(now)
 }
 
 /// Puts listeners and pools into the order that they have in `old`. Both must have the same names.

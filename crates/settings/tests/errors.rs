@@ -157,6 +157,27 @@ fn balancing_names_its_mends() {
         "`sticky` stands in a database pool",
         "remove it",
     );
+    says(
+        in_store("idempotent = \"all\""),
+        1,
+        "idempotent",
+        "`idempotent` stands in a database pool",
+        "remove it",
+    );
+    says(
+        in_pool("idempotent = \"some\""),
+        14,
+        "\"some\"",
+        "`idempotent` = \"some\" is not a word that it knows",
+        "write one of `none`, `safe`, `methods`, `all`",
+    );
+    says(
+        in_pool("dispatch = \"session\"\nidempotent = \"all\""),
+        1,
+        "idempotent",
+        "a program that is a connection's own cannot be followed by another",
+        "remove it",
+    );
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn programs() -> Pool {
         batch: Batch { rows: 1, bytes: 1 << 20, wait: Duration::ZERO },
         then: Some("store".into()),
         deadline: Duration::from_secs(30),
+        idempotent: Idempotent::Methods,
         balance: Balance::default(),
     }
 }
@@ -187,6 +188,7 @@ fn database() -> Pool {
         batch: Batch { rows: 1000, bytes: 1 << 20, wait: Duration::from_millis(2) },
         then: None,
         deadline: Duration::from_secs(30),
+        idempotent: Idempotent::Methods,
         balance: Balance::default(),
     }
 }

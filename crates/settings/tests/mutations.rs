@@ -76,6 +76,7 @@ const FILE: &[Section] = &[
             ("queue", "{ length = 100, bytes = \"1MiB\", wait = \"2s\" }", Table),
             ("pipeline", "8", Count),
             ("schedule", "\"least-outstanding\"", Word),
+            ("idempotent", "\"all\"", Word),
             ("env", "{ LANG = \"C\", MODE = \"fast\" }", Variables),
             ("cwd", "\"scripts\"", Text),
             ("grace", "\"3s\"", Time),

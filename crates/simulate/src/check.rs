@@ -268,6 +268,7 @@ impl Judge<'_> {
                 | Cause::Cancelled
                 | Cause::Left
                 | Cause::Stalled
+                | Cause::Overtime
                 | Cause::Idle,
                 _,
             ) => {

@@ -1,4 +1,5 @@
-//! The fuzz targets over bytes from a fixed seed: valid messages, broken a little and much.
+//! The fuzz targets over what is kept in `fuzz/corpus`, and over bytes from a fixed seed: valid messages,
+//! and those that are kept, broken a little and much. `cargo xtask fuzz` goes on from there.
 
 #[path = "../../../fuzz/entries/http1.rs"]
 mod entries;
@@ -26,10 +27,24 @@ const SAMPLES: [&[u8]; 11] = [
 
 const LIKELY: &[u8] = b"\r\n\t :,;=/?#*0159afg\0[]HTPx\x7f\x80\xff";
 
-fn input(random: &mut Random) -> Vec<u8> {
+/// Inputs that are kept for a target: each breaks a rule in a way of its own, or keeps to it barely.
+#[expect(clippy::disallowed_methods, reason = "what is kept is in files")]
+fn kept(target: &str) -> Vec<Vec<u8>> {
+    let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+    let entries = std::fs::read_dir(&folder).expect("the corpus is there");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("it can be read").path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 10, "{folder} has {} inputs", paths.len());
+    paths.iter().map(|path| std::fs::read(path).expect("it can be read")).collect()
+}
+
+fn input(random: &mut Random, kept: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..=random.below(3) {
-        bytes.extend_from_slice(SAMPLES[random.below(SAMPLES.len())]);
+        bytes.extend_from_slice(match random.below(2) {
+            0 => SAMPLES[random.below(SAMPLES.len())],
+            _ => &kept[random.below(kept.len())],
+        });
     }
     for _ in 0..random.below(4) {
         let place = random.below(bytes.len() + 1);
@@ -45,10 +60,11 @@ fn input(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-fn smoke(seed: u64, entry: fn(&[u8])) {
-    let mut random = Random(seed);
+fn smoke(seed: u64, target: &str, entry: fn(&[u8])) {
+    let (mut random, kept) = (Random(seed), kept(target));
+    kept.iter().for_each(|input| entry(input));
     for round in 0..ROUNDS {
-        let input = input(&mut random);
+        let input = input(&mut random, &kept);
         let run = || entry(&input);
         if let Err(fault) = std::panic::catch_unwind(run) {
             eprintln!("seed {seed}, round {round}: {}", input.escape_ascii());
@@ -60,12 +76,12 @@ fn smoke(seed: u64, entry: fn(&[u8])) {
 
 #[test]
 fn requests() {
-    smoke(1, entries::requests);
+    smoke(1, "http1_requests", entries::requests);
 }
 
 #[test]
 fn objects() {
-    smoke(3, entries::objects);
+    smoke(3, "http1_objects", entries::objects);
     // Answers stand alone; most of what the loop makes is none.
     let mut random = Random(4);
     for sample in SAMPLES.iter().filter(|sample| sample.starts_with(b"{")) {
@@ -82,5 +98,5 @@ fn objects() {
 
 #[test]
 fn replies() {
-    smoke(2, entries::replies);
+    smoke(2, "http1_replies", entries::replies);
 }

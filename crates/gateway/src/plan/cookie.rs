@@ -91,7 +91,7 @@ pub(super) fn secret_of(
             .map_err(|error| fault(format!("`secret`: `{name}`: {error}")))?
             .into_bytes(),
         Some(settings::Secret::File(path)) => {
-            let bytes = std::fs::read(path)
+            let bytes = settings::read_named(path)
                 .map_err(|error| fault(format!("`secret`: `{}`: {error}", path.display())))?;
             bytes.trim_ascii_end().to_vec()
         }

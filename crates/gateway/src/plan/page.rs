@@ -1,6 +1,7 @@
 //! What a pool answers with when it is sorry.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ pub(super) fn answer(
 
 /// What is in the file that a pool answers with.
 pub(super) fn read(pool: &str, path: &str) -> Result<Vec<u8>, PlanError> {
-    std::fs::read(path).map_err(|error| PlanError::Sorry {
+    settings::read_named(Path::new(path)).map_err(|error| PlanError::Sorry {
         pool: pool.to_owned(),
         why: format!("its answer `{path}` cannot be read: {error}"),
     })

@@ -5,7 +5,7 @@ use std::time::Duration;
 use std::sync::Arc;
 
 use event::StreamLimits;
-use settings::{HttpSocket, LastWords};
+use settings::{HttpSocket, Idempotent, LastWords};
 
 use super::workers::{Said, WorkersPlan};
 use super::{OwnPlan, ServersPlan, Terms, terms, unless_zero};
@@ -30,6 +30,8 @@ pub(crate) struct ProgramPlan {
     pub(crate) is_shared: bool,
     /// Each is one connection's own: what either side says is for the other.
     pub(crate) is_own: bool,
+    /// Times that what it had when it ended may be given to a program; 1: never again.
+    pub(crate) tries: u8,
     /// Its memory is looked at after replies.
     pub(crate) watches_memory: bool,
     pub(crate) times: TimesPlan,
@@ -73,11 +75,8 @@ pub(crate) struct HostedPlan {
 }
 
 /// The programs of a pool, each of whose requests is answered within `deadline`.
-pub(super) fn program(
-    program: settings::Program,
-    deadline: Duration,
-    retries: settings::Retries,
-) -> (WorkersPlan, Said) {
+pub(super) fn program(program: settings::Program, pool: &settings::Pool) -> (WorkersPlan, Said) {
+    let deadline = pool.deadline;
     let settings::Program {
         command,
         framing,
@@ -132,6 +131,10 @@ pub(super) fn program(
         greets: handshake == settings::Handshake::Mcp,
         is_shared: pipeline > 1,
         is_own: own.is_some(),
+        tries: match pool.idempotent {
+            Idempotent::All if own.is_none() => pool.balance.retries.tries,
+            _ => 1,
+        },
         watches_memory: recycle.memory.is_some(),
         times: TimesPlan {
             start: start_timeout,
@@ -148,7 +151,7 @@ pub(super) fn program(
     let recycle = terms::recycling(recycle);
     let program = Arc::new(plan);
     let workers = if is_hosted {
-        let servers = asked(deadline, retries);
+        let servers = asked(pool);
         WorkersPlan::Hosted(Box::new(HostedPlan { program, servers, socket }))
     } else {
         WorkersPlan::Programs(program)
@@ -157,7 +160,8 @@ pub(super) fn program(
 }
 
 /// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.
-fn asked(deadline: Duration, retries: settings::Retries) -> ServersPlan {
+fn asked(pool: &settings::Pool) -> ServersPlan {
+    let deadline = pool.deadline;
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
     ServersPlan {
         addresses: Vec::new(),
@@ -168,7 +172,8 @@ fn asked(deadline: Duration, retries: settings::Retries) -> ServersPlan {
         between: deadline,
         total: None,
         idle: HOSTED_IDLE,
-        retries,
+        retries: pool.balance.retries,
+        idempotent: pool.idempotent,
         checked: false,
         is_hosted: true,
         is_branch: false,

@@ -1,6 +1,7 @@
 //! Routes made ready: names resolved to places, secrets and files read.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use exchange::Slice;
@@ -201,7 +202,7 @@ fn fixed(path: &str) -> Result<Vec<u8>, Lack> {
     let lack = |error| {
         Lack::at(&["fixed", "file"], format!("the answer `{path}` cannot be read: {error}"))
     };
-    std::fs::read(path).map_err(lack)
+    settings::read_named(Path::new(path)).map_err(lack)
 }
 
 /// Reads the secrets. What is wrong with one is said without it.
@@ -260,7 +261,7 @@ fn read(secret: &Secret) -> Result<(String, String), String> {
     let place = format!("`{}`", called(secret));
     let text = match secret {
         Secret::Environment(name) => std::env::var(name).map_err(|error| error.to_string()),
-        Secret::File(path) => std::fs::read_to_string(path).map_err(|error| error.to_string()),
+        Secret::File(path) => settings::read_named_text(path).map_err(|error| error.to_string()),
     };
     match text {
         Ok(text) => Ok((text, place)),

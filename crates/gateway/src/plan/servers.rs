@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use event::StreamLimits;
+use settings::Idempotent;
 
 use super::{PlanError, unless_zero};
 use crate::names::Names;
@@ -22,6 +23,8 @@ pub(crate) struct ServersPlan {
     pub(crate) idle: Duration,
     /// How often a request is given to another when one failed it.
     pub(crate) retries: settings::Retries,
+    /// Which requests may be made again though a server had them.
+    pub(crate) idempotent: Idempotent,
     /// Checks say when a server is down; without them it retires when it cannot be connected to.
     pub(crate) checked: bool,
     /// They are programs of ours.
@@ -74,6 +77,7 @@ pub(super) fn plan(
         total: unless_zero(total),
         idle: keep,
         retries: pool.balance.retries,
+        idempotent: pool.idempotent,
         // Something looks at them.
         checked: pool.balance.health.check.is_some(),
         is_hosted: false,

@@ -18,6 +18,7 @@ use wire::{Decoder, Over, Unframable, envelope};
 
 use super::fault::Epitaph;
 use super::{ANSWER, FIRST, Fault, Pipe, SLOW, STALL, answer_by};
+use crate::form::Form;
 use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
@@ -70,6 +71,8 @@ pub(super) struct Link {
     /// Replies given in all.
     pub(super) answers: u64,
     times: TimesPlan,
+    /// Times that what it had when it ended may be given to a program.
+    tries: u8,
     /// Its next frame says that it is ready, and is no reply.
     says_ready: bool,
     /// A part of a reply has come.
@@ -100,6 +103,7 @@ impl Link {
             accepted_at_close: 0,
             answers: 0,
             times: plan.times,
+            tries: plan.tries,
             says_ready: plan.says_ready,
             is_begun: false,
             completed: None,
@@ -126,7 +130,7 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        request: Request,
+        (request, form): (Request, Form),
         deadline: Duration,
         up: &mut Vec<Upward>,
     ) {
@@ -154,7 +158,7 @@ impl Link {
                 // Nothing is answered to it, and so nothing is waited for.
                 Ok(_) if outgoing == Outgoing::Notification => None,
                 Ok(range) => {
-                    self.fly(calls, id, body, range, deadline);
+                    self.fly(calls, id, (body, form), range, deadline);
                     self.scratch = rewritten;
                     return;
                 }
@@ -173,7 +177,7 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         id: RequestId,
-        body: Slice,
+        (body, form): (Slice, Form),
         range: std::ops::Range<u64>,
         deadline: Duration,
     ) {
@@ -181,6 +185,7 @@ impl Link {
         self.flights.push(Flight {
             id,
             body,
+            form,
             start: range.start,
             end: range.end,
             dispatched: calls.now(),
@@ -319,7 +324,7 @@ impl Link {
         let accepted = self.accepted(calls);
         let first = up.len();
         while let Some(flight) = self.flights.pop_unsent(accepted) {
-            up.push(Upward::Returned { id: flight.id, body: flight.body });
+            up.push(flight.unsent());
         }
         up[first..].reverse();
     }
@@ -334,14 +339,24 @@ impl Link {
         epitaph: &Epitaph,
         up: &mut Vec<Upward>,
     ) {
+        let first = up.len();
         self.give_back(calls, up);
         self.flights.forget_cancelled();
         let mut fault = fault;
+        // Parts of the oldest reply may have gone on.
+        let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun;
+        let mut again = Vec::new();
         while let Some(flight) = self.flights.pop() {
-            up.push(Upward::Answered { id: flight.id, outcome: fault.outcome(name, epitaph) });
+            if fault == Fault::Ended && !is_told && flight.may_be_tried(self.tries) {
+                again.push(flight.again());
+            } else {
+                up.push(Upward::Answered { id: flight.id, outcome: fault.outcome(name, epitaph) });
+            }
             // Only the oldest is to blame for what was said or not said; the others go with it.
-            fault = Fault::Ended;
+            (fault, is_told) = (Fault::Ended, false);
         }
+        // They are older than those that never left our buffer.
+        up.splice(first..first, again);
     }
 
     pub(super) fn is_owing(&self) -> bool {

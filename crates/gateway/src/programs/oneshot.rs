@@ -8,8 +8,9 @@ use crate::upward::Upward;
 impl Program {
     /// What its process was started for and never got.
     pub(super) fn give_back(&mut self, up: &mut Vec<Upward>) {
-        if let Some(request) = self.pending.take() {
-            up.push(Upward::Returned { id: request.id, body: request.body });
+        if let Some((request, form)) = self.pending.take() {
+            let (id, body) = (request.id, request.body);
+            up.push(Upward::Again { id, body, form, failed: None });
         }
     }
 

@@ -11,6 +11,7 @@ use super::fault::{Epitaph, Fault};
 use super::link::Link;
 use super::stderr::Stderr;
 use super::{GRACE_MIN, Pipe};
+use crate::form::Form;
 use crate::outside::Outside;
 use crate::upward::Upward;
 use crate::workers::Purpose;
@@ -41,7 +42,7 @@ pub(super) struct Program {
     /// A slot for processes of one request each.
     pub(super) is_slot: bool,
     /// What the process is started for.
-    pub(super) pending: Option<Request>,
+    pub(super) pending: Option<(Request, Form)>,
     pub(super) token: u64,
     pub(super) name: String,
     pub(super) pid: Option<u32>,

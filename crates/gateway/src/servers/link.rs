@@ -28,6 +28,8 @@ pub(super) enum Fault {
     Ended,
     /// The reply, or more of it, did not come in time.
     Late,
+    /// The request took too long in all, and its server owed nothing.
+    Overtime(Cause),
     /// What came is no reply.
     Broken(Refusal),
 }
@@ -39,6 +41,7 @@ impl Fault {
             Self::Connect(_) | Self::ConnectLate | Self::Moved => Cause::Unreached,
             Self::Ended => Cause::Died,
             Self::Late => Cause::Deadline,
+            Self::Overtime(cause) => *cause,
             Self::Broken(_) => Cause::Garbled,
         }
     }
@@ -50,6 +53,9 @@ impl Fault {
             Self::Moved => format!("{address} has moved before it took the connection"),
             Self::Ended => format!("{address} ended the connection before its reply was whole"),
             Self::Late => format!("{address} did not answer in time"),
+            Self::Overtime(_) => {
+                format!("`total` has passed, and what {address} waited for was its client")
+            }
             Self::Broken(refusal) => format!("{address} answers against the rules: {refusal}"),
         }
     }
@@ -143,13 +149,22 @@ impl Link {
     /// Whether the server owes nothing at the moment: its client has not said all and what it said has
     /// left us, or does not take what came.
     pub(super) fn waits_for_client(&self, calls: &Calls<'_>) -> bool {
-        let Some(flight) = &self.flight else { return false };
+        self.owed_by_client(calls).is_some()
+    }
+
+    /// What the client is to blame for when a time passes in which the server owes nothing.
+    pub(super) fn owed_by_client(&self, calls: &Calls<'_>) -> Option<Cause> {
+        let flight = self.flight.as_ref()?;
         let is_untaken = flight.held || calls.relay_waits(self.stream);
         let is_unsaid = flight.form.more
             && !flight.form.waits
             && !self.connecting
             && calls.queued(self.stream) == 0;
-        is_untaken || is_unsaid || self.is_tunnel() && !self.both_have_ended()
+        match flight.reply {
+            _ if is_untaken => Some(Cause::Stalled),
+            _ if self.is_tunnel() => (!self.both_have_ended()).then_some(Cause::Overtime),
+            _ => is_unsaid.then_some(Cause::Incomplete),
+        }
     }
 
     /// Whether the body of its reply is not whole.

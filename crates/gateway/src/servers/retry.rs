@@ -1,8 +1,9 @@
 //! Whether a request that a server did not answer may be given to a server again. Pure: a table.
 
-use settings::Retries;
+use settings::{Idempotent, Retries};
 
-use crate::form::Form;
+use crate::form::{Effect, Expects, Form};
+use crate::plan::ServersPlan;
 
 /// How far a request had come when its link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +25,45 @@ pub(super) enum Then {
     End,
 }
 
-/// The rule. `passed`: parts of its body went on, which are gone from here; `tries`: times that it may be given
-/// to a server.
-pub(super) fn then(reached: Reached, passed: bool, form: Form, tries: u8, budget: bool) -> Then {
+/// What a pool declares of requests that a server had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Declared {
+    pub(super) idempotent: Idempotent,
+    /// Times that one of them may be given to a server.
+    pub(super) tries: u8,
+}
+
+impl Declared {
+    pub(super) const fn of(plan: &ServersPlan) -> Self {
+        Self { idempotent: plan.idempotent, tries: plan.retries.tries }
+    }
+
+    /// Whether a request of this form may be made again. One that asks for another protocol never may: both
+    /// sides may have spoken.
+    const fn allows(self, form: Form) -> bool {
+        let declared = match self.idempotent {
+            Idempotent::None => false,
+            Idempotent::Safe => matches!(form.effect, Effect::None),
+            Idempotent::Methods => matches!(form.effect, Effect::None | Effect::Once),
+            Idempotent::All => true,
+        };
+        let left = form.tries.saturating_add(1) < self.tries;
+        declared && left && !matches!(form.expects, Expects::Switch)
+    }
+}
+
+/// The rule. `passed`: parts of its body went on, which are gone from here.
+pub(super) fn then(
+    reached: Reached,
+    passed: bool,
+    form: Form,
+    declared: Declared,
+    budget: bool,
+) -> Then {
     let safe = match reached {
         // How long it goes on asking is for its queue to say.
         Reached::Nobody => true,
-        Reached::Server => form.repeatable && budget && form.tries.saturating_add(1) < tries,
+        Reached::Server => declared.allows(form) && budget,
         Reached::Reply => false,
     };
     if safe && !passed { Then::Again } else { Then::End }
@@ -68,24 +101,31 @@ impl Budget {
 mod tests {
     use super::*;
 
+    fn word(
+        reached: Reached,
+        passed: bool,
+        form: Form,
+        declared: Declared,
+        budget: bool,
+    ) -> &'static str {
+        if then(reached, passed, form, declared, budget) == Then::Again { "again " } else { "end " }
+    }
+
     #[test]
     fn the_whole_table() {
         let Retries { tries, .. } = Retries::default();
+        let declared = Declared { idempotent: Idempotent::Methods, tries };
         let mut table = String::new();
         for reached in [Reached::Nobody, Reached::Server, Reached::Reply] {
-            for (repeatable, passed, before, budget) in [
-                (true, false, 0, true),
-                (false, false, 0, true),
-                (true, true, 0, true),
-                (true, false, tries - 1, true),
-                (true, false, 0, false),
+            for (effect, passed, before, budget) in [
+                (Effect::Once, false, 0, true),
+                (Effect::Unknown, false, 0, true),
+                (Effect::Once, true, 0, true),
+                (Effect::Once, false, tries - 1, true),
+                (Effect::Once, false, 0, false),
             ] {
-                let form = Form { repeatable, tries: before, ..Form::default() };
-                table += if then(reached, passed, form, tries, budget) == Then::Again {
-                    "again "
-                } else {
-                    "end "
-                };
+                let form = Form { effect, tries: before, ..Form::default() };
+                table += word(reached, passed, form, declared, budget);
             }
             table += "\n";
         }
@@ -95,12 +135,38 @@ mod tests {
     }
 
     #[test]
+    fn what_a_pool_declares_is_what_is_made_again() {
+        let mut table = String::new();
+        for idempotent in [Idempotent::None, Idempotent::Safe, Idempotent::Methods, Idempotent::All]
+        {
+            for (effect, expects) in [
+                (Effect::None, Expects::Reply),
+                (Effect::None, Expects::HeadOnly),
+                (Effect::Once, Expects::Reply),
+                (Effect::Unknown, Expects::Reply),
+                (Effect::None, Expects::Switch),
+            ] {
+                let form = Form { effect, expects, ..Form::default() };
+                let declared = Declared { idempotent, tries: 3 };
+                table += word(Reached::Server, false, form, declared, true);
+                // What reached nobody may always be asked again.
+                assert_eq!(word(Reached::Nobody, false, form, declared, true), "again ");
+            }
+            table += "\n";
+        }
+        let expected = "end end end end end \nagain again end end end \n\
+                        again again again end end \nagain again again again end \n";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
     fn a_request_that_may_be_tried_once_is_never_tried_again() {
-        let form = Form { repeatable: true, ..Form::default() };
-        assert_eq!(then(Reached::Server, false, form, 1, true), Then::End);
-        assert_eq!(then(Reached::Nobody, false, form, 1, true), Then::Again);
+        let form = Form::default();
+        let declared = |tries| Declared { idempotent: Idempotent::All, tries };
+        assert_eq!(then(Reached::Server, false, form, declared(1), true), Then::End);
+        assert_eq!(then(Reached::Nobody, false, form, declared(1), true), Then::Again);
         let last = Form { tries: 254, ..form };
-        assert_eq!(then(Reached::Server, false, last, 255, true), Then::End);
+        assert_eq!(then(Reached::Server, false, last, declared(255), true), Then::End);
     }
 
     #[test]

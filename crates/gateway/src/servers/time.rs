@@ -31,7 +31,11 @@ impl Servers {
         if name == LINK && link.waits_for_client(calls) {
             return self.owes_from_now(calls, id);
         }
-        let fault = if link.is_connecting() { Fault::ConnectLate } else { Fault::Late };
+        let fault = match link.owed_by_client(calls) {
+            _ if link.is_connecting() => Fault::ConnectLate,
+            Some(cause) => Fault::Overtime(cause),
+            None => Fault::Late,
+        };
         self.lose(calls, id, fault, up);
     }
 }

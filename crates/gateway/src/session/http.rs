@@ -48,7 +48,7 @@ use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestHead, Sending,
 
 use crate::core::Core;
 use crate::exchanges::{Client, SessionId};
-use crate::form::{Expects, Form};
+use crate::form::{Effect, Expects, Form};
 use crate::plan::{HttpPlan, Page, Takes};
 use crate::routing::{RouteId, Way};
 use crate::transport::Transport;
@@ -320,12 +320,11 @@ impl Dialogue {
         let head_length = out.len();
         core.ways = ways;
         let mut body = Body::new(head.body, &plan.limits);
-        let repeatable = method.is_idempotent() && !upgrade;
         let held = take_held(&mut body, &plan.limits, data, &mut out);
         let form = Form {
             head: u32::try_from(head_length).unwrap_or(0),
             more: !body.is_done(),
-            repeatable,
+            effect: effect_of(method),
             waits,
             expects: match method {
                 _ if upgrade => Expects::Switch,
@@ -388,6 +387,15 @@ impl Dialogue {
         } else if matches!(self.input, Input::Head) && !transport.is_clogged(calls) {
             transport.resume(calls);
         }
+    }
+}
+
+/// What it does when a request of this method is made twice.
+const fn effect_of(method: Method) -> Effect {
+    match method {
+        method if method.is_safe() => Effect::None,
+        method if method.is_idempotent() => Effect::Once,
+        _ => Effect::Unknown,
     }
 }
 

@@ -37,6 +37,7 @@ mod proxy;
 mod questions;
 mod records;
 mod reload;
+mod repeats;
 mod rows;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/server.rs"]

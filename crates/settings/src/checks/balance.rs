@@ -1,9 +1,9 @@
 //! What only holds between options of balancing.
 
-use crate::Schedule;
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
+use crate::{Dispatch, Idempotent, Schedule};
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let group = &pool.group;
@@ -20,6 +20,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
         );
     }
     slow_start(group, faults);
+    repeats(pool, faults);
     if pool.worker == Some(Of::Database) {
         for (name, given) in [("sticky", group.key("sticky")), ("hash", group.key("hash"))] {
             let Some(place) = given else { continue };
@@ -52,6 +53,31 @@ fn slow_start(group: &Group, faults: &mut Vec<Fault>) {
                 .mend("remove it, or choose another `schedule`"),
         );
     }
+}
+
+/// Who has no requests that could be made again says nothing of them.
+fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
+    let group = &pool.group;
+    let Some(place) = group.key("idempotent") else { return };
+    let session =
+        matches!(group.value("dispatch"), Some(Value::Word(Choice::Dispatch(Dispatch::Session))));
+    let all =
+        matches!(group.value("idempotent"), Some(Value::Word(Choice::Idempotent(Idempotent::All))));
+    let (message, expected) = match pool.worker {
+        Some(Of::Database) => (
+            "`idempotent` stands in a database pool",
+            "a batch is made again where a key of its table makes that safe",
+        ),
+        Some(Of::Handler) => {
+            ("`idempotent` stands in a handler pool", "what a handler had is never made again")
+        }
+        _ if session && all => (
+            "a program that is a connection's own cannot be followed by another",
+            "`idempotent = \"all\"` goes with another `dispatch`",
+        ),
+        _ => return,
+    };
+    faults.push(Fault::at(place, message).expected(expected).mend("remove it"));
 }
 
 /// A pool is sorry in one way.

@@ -24,6 +24,8 @@ pub struct Pool {
     pub then: Option<String>,
     /// How long a worker may take for one request before it is ended.
     pub deadline: Duration,
+    /// Which requests may be made again though a worker had them.
+    pub idempotent: Idempotent,
     /// Who is bound, who is fit, who waits how, and what it says when it is sorry.
     pub balance: Balance,
 }
@@ -65,6 +67,19 @@ impl Pool {
         let batches = self.batch.rows > 1 || !self.batch.wait.is_zero();
         has_table || batches || self.balance.slots_max.is_some() || self.then.is_some()
     }
+}
+
+/// Which requests may be made again though a worker may have done what they ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idempotent {
+    /// None.
+    None,
+    /// Those whose methods ask for no change.
+    Safe,
+    /// Those whose methods mean the same when they are made twice.
+    Methods,
+    /// All.
+    All,
 }
 
 /// What the workers of a pool are.

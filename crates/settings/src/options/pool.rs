@@ -85,6 +85,13 @@ pub(super) const COMMON: &[Opt] = &[
         "How long a worker may take for one request before it is ended; of servers, until the first byte \
          of the reply.",
     ),
+    any(
+        "idempotent",
+        Kind::Word(IDEMPOTENT),
+        Is("methods"),
+        "Which requests may be made again, by another worker, though one of servers or programs had them and \
+         ended, or answered with what is no reply. `retries` says how often.",
+    ),
     any("reply_max", size(GIB), Is("1MiB"), "Bytes of one reply of a program or a query."),
 ];
 
@@ -103,6 +110,25 @@ const RETRIES: &[Opt] = &[
          twice as much.",
     ),
     any("reserve", count(1, 1_000_000), Is("20"), "Repeats that may be made at once beyond that."),
+];
+
+const IDEMPOTENT: &[Word] = &[
+    word("none", Choice::Idempotent(Idempotent::None), "None of which a byte reached a worker."),
+    word(
+        "safe",
+        Choice::Idempotent(Idempotent::Safe),
+        "Requests of HTTP that ask for no change: GET, HEAD, OPTIONS and TRACE.",
+    ),
+    word(
+        "methods",
+        Choice::Idempotent(Idempotent::Methods),
+        "Those, and PUT and DELETE, which mean the same when they are made twice.",
+    ),
+    word(
+        "all",
+        Choice::Idempotent(Idempotent::All),
+        "Every request, whatever its method, and everything that programs on pipes are given.",
+    ),
 ];
 
 const WORKERS: &[Opt] = &[

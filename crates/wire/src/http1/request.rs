@@ -50,6 +50,12 @@ impl Method {
         }
     }
 
+    /// Whether it asks for no change (RFC 9110 §9.2.1).
+    #[must_use]
+    pub const fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
+    }
+
     /// Whether the request may be made again without harm (RFC 9110 §9.2.2).
     #[must_use]
     pub const fn is_idempotent(self) -> bool {

@@ -13,6 +13,9 @@ use std::time::Instant;
 
 use exchange::{RequestId, Slice};
 
+use crate::form::Form;
+use crate::upward::Upward;
+
 /// Holes that are left in the queue before it is put together.
 const HOLES_MIN: usize = 16;
 
@@ -21,12 +24,31 @@ pub(super) struct Flight {
     pub(super) id: RequestId,
     /// As it was asked, to be given back if it never leaves us.
     pub(super) body: Slice,
+    pub(super) form: Form,
     /// Bytes offered before this request, and when all of it was.
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) dispatched: Instant,
     /// That it is slow was said.
     pub(super) slow: bool,
+}
+
+impl Flight {
+    /// Whether it may be given to a program again, which may be done so often in all.
+    pub(super) const fn may_be_tried(&self, tries: u8) -> bool {
+        self.form.tries.saturating_add(1) < tries
+    }
+
+    /// It goes to another, though this program had it.
+    pub(super) fn again(self) -> Upward {
+        let form = Form { tries: self.form.tries.saturating_add(1), ..self.form };
+        Self { form, ..self }.unsent()
+    }
+
+    /// It goes to another, for it never reached this program.
+    pub(super) fn unsent(self) -> Upward {
+        Upward::Again { id: self.id, body: self.body, form: self.form, failed: None }
+    }
 }
 
 #[derive(Debug)]
@@ -204,7 +226,8 @@ mod tests {
     fn flight(number: u32) -> Flight {
         let (start, end) = (u64::from(number) * 10, u64::from(number) * 10 + 10);
         let dispatched = Instant::now();
-        Flight { id: id(number), body: Slice::default(), start, end, dispatched, slow: false }
+        let (body, form) = (Slice::default(), Form::default());
+        Flight { id: id(number), body, form, start, end, dispatched, slow: false }
     }
 
     fn of(count: u32) -> Flights {

@@ -15,7 +15,7 @@ pub const fn status_of(cause: Cause) -> u16 {
         Cause::Incomplete => 408,
         Cause::TooLong => 413,
         Cause::Crowded | Cause::Rate => 429,
-        Cause::Cancelled | Cause::Left | Cause::Stalled | Cause::Idle => 499,
+        Cause::Cancelled | Cause::Left | Cause::Stalled | Cause::Overtime | Cause::Idle => 499,
         Cause::Worker
         | Cause::Unreached
         | Cause::Garbled

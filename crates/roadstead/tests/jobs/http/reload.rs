@@ -136,6 +136,38 @@ fn what_cannot_be_taken_over_is_named_at_its_line_and_nothing_of_the_file_is() {
 }
 
 #[test]
+fn a_pipe_in_place_of_a_page_or_a_secret_is_refused_and_stops_nobody() {
+    let [a, b] = ["a", "b"].map(named);
+    let folder = folder();
+    let text = configuration("", &servers(&[(&a, 1), (&b, 1)]));
+    let daemon = Daemon::serve(folder.path(), &text);
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let listener = "[listener.main]\n";
+    for other in [
+        text.clone() + "sorry = { file = \"pipe\" }\n",
+        text.clone() + "sticky = { cookie = \"c\", secret = \"file:pipe\" }\n",
+        text.replace(listener, &format!("{listener}authenticate = {{ basic = \"file:pipe\" }}\n")),
+    ] {
+        // Nobody writes into it: whoever opened it to read would wait for ever.
+        Daemon::rewrite(folder.path(), &other);
+        let said = daemon.reload().unwrap_err();
+        assert!(said.contains("it is not a regular file"), "{said}");
+        let checked = std::process::Command::new(crate::daemon::BINARY)
+            .arg("check")
+            .arg("roadstead.toml")
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(!checked.status.success() && said.contains("it is not a regular file"), "{said}");
+        assert_ne!(who(&daemon), "");
+    }
+    assert!(daemon.stop().success());
+}
+
+#[test]
 fn what_is_known_of_workers_and_clients_stays_known() {
     let [a, b, c] = ["a", "b", "c"].map(named);
     let folder = folder();

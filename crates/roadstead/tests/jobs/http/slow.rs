@@ -90,3 +90,45 @@ fn a_tunnel_in_which_nobody_speaks_is_ended_and_one_in_which_somebody_does_is_no
         until("its server is free", || daemon.metric("roadstead_workers", &["\"busy\""]) == 0);
     }
 }
+
+const ONE_MINUTE: &str = "read = \"60s\"\nwrite_stall = \"60s\"";
+const TOTAL: &str = "total = \"1s\"";
+
+fn ends(daemon: &Daemon, cause: &str) -> u64 {
+    daemon.metric("roadstead_ends_total", &[&format!("cause=\"{cause}\"")])
+}
+
+#[test]
+fn a_request_that_takes_too_long_in_all_is_blamed_on_who_had_the_next_word() {
+    let long =
+        [&b"HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n"[..], &vec![b'x'; 50_000_000]];
+    let server = Server::start(&[
+        ("/silence", Answer::Silence),
+        ("/ws", Answer::Switch),
+        ("/long", Answer::Bytes(long.concat())),
+    ]);
+    let (_folder, daemon) = serve(&server, ONE_MINUTE, TOTAL);
+    // A client that does not say all.
+    let mut client = connect(&daemon);
+    write!(client, "POST /a HTTP/1.1\r\nContent-Length: 5\r\n{CLOSE}ab").unwrap();
+    assert_eq!(status(&rest(&mut client)), "408");
+    assert_eq!((ends(&daemon, "incomplete"), ends(&daemon, "deadline")), (1, 0));
+    // One that does not take what it is told.
+    let mut client = connect(&daemon);
+    write!(client, "GET /long HTTP/1.1\r\n{CLOSE}").unwrap();
+    until("it is cut", || ends(&daemon, "stalled") == 1);
+    assert_eq!(ends(&daemon, "deadline"), 0);
+    drop(client);
+    // A tunnel, in which nobody owes anything.
+    let mut client = connect(&daemon);
+    write!(client, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+        .unwrap();
+    read_until(&mut client, "\r\n\r\n");
+    assert_eq!(rest(&mut client), "");
+    assert_eq!((ends(&daemon, "overtime"), ends(&daemon, "deadline")), (1, 0));
+    // And a server that says nothing.
+    let mut client = connect(&daemon);
+    write!(client, "POST /silence HTTP/1.1\r\nContent-Length: 0\r\n{CLOSE}").unwrap();
+    assert_eq!(status(&rest(&mut client)), "504");
+    assert_eq!(ends(&daemon, "deadline"), 1);
+}

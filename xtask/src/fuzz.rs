@@ -1,0 +1,109 @@
+//! The fuzz targets: that they build, and a run that looks for inputs that no test has thought of.
+//!
+//! They stand in a workspace of their own, for libFuzzer is compiled for them. What they call is called by the
+//! tests of each room too (`fuzz_smoke`), over the inputs that are kept in `fuzz/corpus` and thousands that are
+//! made of them; a run here follows the coverage of the code and keeps what reaches more of it. Both need
+//! no nightly compiler.
+
+use crate::shell::{self, Failure, Workspace};
+use clap::Args;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What libFuzzer follows, in the words of the compiler.
+const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions --cfg fuzzing";
+
+#[derive(Args, Debug)]
+pub(crate) struct FuzzArguments {
+    /// Only this target
+    #[arg(value_name = "TARGET")]
+    target: Option<String>,
+    /// How long each target runs
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    seconds: u32,
+}
+
+/// Every target compiles. Its own libFuzzer is not made for that.
+pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
+    let targets = targets(workspace)?;
+    let mut command = cargo(workspace, "check");
+    command.arg("--quiet").env("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a");
+    shell::run(command)?;
+    Ok(format!("{} targets", targets.len()))
+}
+
+/// Runs the targets one after the other, from the inputs that are kept. What reaches more is put below `target`;
+/// what makes one fail belongs into its corpus, where it stays when it is mended.
+pub(crate) fn run(workspace: &Workspace, arguments: &FuzzArguments) -> Result<String, Failure> {
+    let all = targets(workspace)?;
+    let wanted: Vec<&String> =
+        all.iter().filter(|it| arguments.target.as_ref().is_none_or(|one| one == *it)).collect();
+    if wanted.is_empty() {
+        return Err(Failure::new(format!("the targets are {}", all.join(", "))));
+    }
+    let host = host(workspace)?;
+    for target in &wanted {
+        let corpus = workspace.root.join("fuzz/corpus").join(target);
+        let found = workspace.target.join("fuzz/found").join(target);
+        fs::create_dir_all(&found)
+            .map_err(|error| Failure::new(format!("{}: {error}", found.display())))?;
+        let mut command = cargo(workspace, "run");
+        // With a target of its own, so that programs of the build are not followed.
+        command.args(["--release", "--target", &host, "--bin", target, "--"]).arg(&found);
+        if corpus.is_dir() {
+            command.arg(&corpus);
+        }
+        command.arg(format!("-artifact_prefix={}/", found.display()));
+        command.arg(format!("-max_total_time={}", arguments.seconds)).arg("-max_len=8192");
+        command.env("RUSTFLAGS", COVERAGE);
+        shell::run(command)?;
+        println!("{target:<16} {} s, {} inputs found", arguments.seconds, count(&found));
+    }
+    Ok(format!("{} targets", wanted.len()))
+}
+
+fn count(folder: &Path) -> usize {
+    fs::read_dir(folder).map_or(0, |entries| entries.flatten().count())
+}
+
+fn cargo(workspace: &Workspace, what: &str) -> Command {
+    let manifest = workspace.root.join("fuzz/Cargo.toml");
+    let mut command = workspace.cargo([what, "--locked", "--manifest-path"]);
+    command.arg(manifest).arg("--target-dir").arg(workspace.target.join("fuzz"));
+    command
+}
+
+/// The target of this compiler.
+fn host(workspace: &Workspace) -> Result<String, Failure> {
+    let mut command = Command::new("rustc");
+    command.arg("-vV").current_dir(&workspace.root);
+    let said = shell::run(command)?;
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| Failure::new("rustc names no host"))
+}
+
+/// The targets, each of which is declared under its name.
+fn targets(workspace: &Workspace) -> Result<Vec<String>, Failure> {
+    let folder = workspace.root.join("fuzz");
+    let failed = |error| Failure::new(format!("{}: {error}", folder.display()));
+    let declared = fs::read_to_string(folder.join("Cargo.toml")).map_err(failed)?;
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder.join("fuzz_targets")).map_err(failed)?.flatten() {
+        let path = entry.path();
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+        names.extend(name);
+    }
+    names.sort();
+    for name in &names {
+        if !declared.contains(&format!("name = \"{name}\"\n")) {
+            return Err(Failure::new(format!("fuzz/Cargo.toml does not declare {name}")));
+        }
+    }
+    if names.is_empty() {
+        return Err(Failure::new("there is no fuzz target"));
+    }
+    Ok(names)
+}
