@@ -282,9 +282,9 @@ fn programs_that_are_asked_over_http_have_the_words_of_servers() {
         assert!(parse(&source, &|_| None).is_ok(), "{text}");
     }
     // By way of a pool that is sorry, too.
-    let text = format!(
-        "{WEB}sorry = {{ pool = \"echo\" }}\n{POOL}sorry = {{ line = \"x\", status = 500 }}\n"
-    );
+    let http = LISTENER.replace("pool", "protocol = \"http\"\npool");
+    let other = "[pool.other]\nprogram = [\"cat\"]\nsorry = { line = \"x\", status = 500 }\n";
+    let text = format!("{http}{POOL}sorry = {{ pool = \"other\" }}\n{other}");
     let source = Source { name: "roadstead.toml".into(), text };
     assert!(parse(&source, &|_| None).is_ok());
 }
