@@ -18,9 +18,11 @@ use crate::{FieldError, Fields, Limits, Lookup};
 
 /// Fields that belong to one connection, or say where a message ends: they are written anew for each
 /// message, and nobody else may set them.
-pub const WRITTEN_ANEW: [&str; 9] = [
+pub const WRITTEN_ANEW: [&str; 10] = [
     "connection",
     "content-length",
+    // Who waits to be told that its body may come waits for that on this connection.
+    "expect",
     "http2-settings",
     "keep-alive",
     "proxy-connection",

@@ -110,8 +110,12 @@ impl Routing {
                 Way::Pool { pool: *place, route, plan }
             }
             Action::Redirect { status, to } => {
+                let start = lines.len();
                 lines.extend_from_slice(b"Location: ");
-                to.write(&filling, lines);
+                if let Err(fault) = to.write(&filling, lines) {
+                    lines.truncate(start);
+                    return Way::Unclear(fault, route);
+                }
                 lines.extend_from_slice(b"\r\n");
                 Way::Answer { status: *status, content_type: "", body: b"", route }
             }

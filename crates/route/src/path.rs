@@ -51,7 +51,7 @@ faults! {
     Parameters "path-parameters"
         "Parameters do not stand behind a segment that is empty or of dots.",
     Host "path-host"
-        "A host that becomes part of a path is a name.",
+        "A host that becomes part of a path, or of where a client is sent, is a name.",
 }
 
 /// A path in its one spelling.

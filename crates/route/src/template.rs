@@ -122,7 +122,14 @@ impl Template {
 
     /// Appends what it makes of a request. Where a slash stands before a path there is one and not
     /// two: `//` at the beginning of a target would name a host, and the client would choose it.
-    pub fn write(&self, filling: &Filling<'_>, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// When the host that it names leads elsewhere, or is none: of `https://{host}{path}` the first segment of
+    /// the path would become the host, and the client would choose it. `out` is then as it was.
+    pub fn write(&self, filling: &Filling<'_>, out: &mut Vec<u8>) -> Result<(), PathFault> {
+        if self.names_host() && !is_clear(filling.host) {
+            return Err(PathFault::Host);
+        }
         for part in &self.parts {
             match part {
                 Part::Text(text) => out.extend_from_slice(text),
@@ -132,6 +139,7 @@ impl Template {
                 Part::Query => write_query(filling.query, out),
             }
         }
+        Ok(())
     }
 }
 
@@ -181,10 +189,7 @@ impl Rewrite {
                 out.extend_from_slice(path.behind(segments));
             }
             Self::Prefix { .. } => out.extend_from_slice(path.bytes()),
-            Self::To(template) if template.names_host() && !is_clear(filling.host) => {
-                return Err(PathFault::Host);
-            }
-            Self::To(template) => template.write(filling, out),
+            Self::To(template) => template.write(filling, out)?,
         }
         if out.len() == start {
             out.push(b'/');
@@ -264,8 +269,16 @@ mod tests {
             let path = path.as_bytes();
             let filling = Filling { host: b"a", path, rest: path, query: None };
             let mut out = b"Location: ".to_vec();
-            template.write(&filling, &mut out);
+            template.write(&filling, &mut out).unwrap();
             assert_eq!(out, b"Location: /evil.org/x", "{text}");
+        }
+        let template = Template::parse("https://{host}{path}").unwrap();
+        let path = b"/evil.org/x";
+        for host in [&b""[..], b".", b"a;b"] {
+            let filling = Filling { host, path, rest: path, query: None };
+            let mut out = b"Location: ".to_vec();
+            assert_eq!(template.write(&filling, &mut out), Err(PathFault::Host));
+            assert_eq!(out, b"Location: ");
         }
     }
 

@@ -114,6 +114,8 @@ struct Asked {
     open_ended: bool,
     /// The worker takes parts of the body.
     wanted: bool,
+    /// The client says nothing of its body before the worker has said that it may.
+    waits: bool,
     /// The worker was asked to wait with parts of the reply.
     holding: bool,
     /// The server has ended its direction of a tunnel.
@@ -358,6 +360,7 @@ impl Dialogue {
             keep,
             open_ended: false,
             wanted: false,
+            waits: form.waits && form.more,
             holding: false,
             said_all: false,
             relayed_from: None,

@@ -85,8 +85,8 @@ pub(super) fn connection(fields: &Fields, version: Version) -> Result<Connection
 
 /// Fields that no `Connection` may name: without them the message means something else.
 fn is_essential(name: &[u8]) -> bool {
-    let essential: [&[u8]; 5] =
-        [b"host", b"content-length", b"transfer-encoding", b"cookie", b"authorization"];
+    let essential: [&[u8]; 6] =
+        [b"host", b"content-length", b"transfer-encoding", b"cookie", b"authorization", b"expect"];
     essential.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 

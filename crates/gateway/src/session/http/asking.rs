@@ -64,6 +64,7 @@ impl Dialogue {
             keep,
             open_ended: false,
             wanted: false,
+            waits: false,
             holding: false,
             said_all: false,
             relayed_from: None,

@@ -110,6 +110,9 @@ impl Dialogue {
                 asked.chunks = Some(Box::new(Body::new(head.body, &Limits::REPLY)));
             }
         }
+        let told_to_send =
+            asked.waits && head.status == 100 && matches!(self.input, Input::Body(_));
+        asked.waits &= head.is_interim() && head.status != 100;
         let mut out = std::mem::take(&mut core.scratch);
         out.clear();
         head.encode(sending, asked.version, asked.keep, &mut out);
@@ -127,6 +130,9 @@ impl Dialogue {
         }
         transport.send_bytes(calls, &out);
         core.scratch = out;
+        if told_to_send {
+            self.watch_anew(plan, transport, calls);
+        }
         if switches {
             self.step(Move::Switch, Input::Switched);
             transport.arm_look(calls, self.tunnel_idle(plan, transport));

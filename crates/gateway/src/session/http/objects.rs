@@ -273,6 +273,7 @@ impl Dialogue {
             keep: keep && !self.refusing,
             open_ended: false,
             wanted: false,
+            waits: false,
             holding: false,
             said_all: false,
             relayed_from: None,

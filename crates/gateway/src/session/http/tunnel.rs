@@ -82,6 +82,8 @@ impl Dialogue {
         }
         transport.resume(calls);
         match self.input {
+            // Until it is told that its body may come it is the worker that is waited for.
+            Input::Body(_) if asked.waits => {}
             Input::Body(_) => self.watch_anew(plan, transport, calls),
             // That it was taken is a sign of life.
             Input::Switched => transport.rest(calls),

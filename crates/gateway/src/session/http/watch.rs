@@ -41,6 +41,9 @@ impl Dialogue {
         calls: &mut Calls<'_>,
         came: usize,
     ) {
+        if let Some(asked) = &mut self.asked {
+            asked.waits = false;
+        }
         if !self.watched {
             self.watch_anew(plan, transport, calls);
         }

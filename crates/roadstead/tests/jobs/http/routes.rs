@@ -163,6 +163,9 @@ fn redirects_and_fixed_answers_ask_nobody_and_keep_the_connection() {
         prefix = "/old"
         redirect = { to = "https://{host}/new{rest}{query}", status = 301 }
         [[listener.main.route]]
+        prefix = "/safe"
+        redirect = { to = "https://{host}{rest}" }
+        [[listener.main.route]]
         path = "/robots.txt"
         fixed = { body = "none", type = "text/x" }
         [[listener.main.route]]
@@ -182,6 +185,15 @@ fn redirects_and_fixed_answers_ask_nobody_and_keep_the_connection() {
     assert!(said.starts_with(&expected), "{said}");
     assert!(said[expected.len()..].starts_with("HTTP/1.1 200 OK\r\n"), "{said}");
     assert_eq!(targets(&a), ["/x"]);
+    // Where no host is named the first segment would be one, and whoever wrote the link chose it.
+    for asked in [
+        "GET /safe/evil.example/ HTTP/1.0\r\n\r\n",
+        "GET /safe/evil.example/ HTTP/1.1\r\nHost: ...\r\n\r\n",
+    ] {
+        let said = talk(&daemon, asked);
+        assert!(status(&said) == "400" && said.contains("path-host"), "{said}");
+        assert!(!said.contains("Location"), "{said}");
+    }
     // A body that nobody reads is not taken for a request.
     let post = "POST /robots.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\nGET /canary HTTP/1.1\r\n\r\n";
     let said = talk(&daemon, post);

@@ -2,9 +2,10 @@
 //! next word.
 
 use std::io::Write;
+use std::net::TcpListener;
 use std::time::Duration;
 
-use super::{CLOSE, connect, read_until, rest, serve, status};
+use super::{CLOSE, connect, read_until, rest, serve, serve_pool, status};
 use crate::daemon::{Daemon, becomes, until};
 use crate::http_server::{Answer, Server};
 
@@ -37,12 +38,28 @@ fn a_slow_client_is_not_taken_for_a_slow_server() {
 #[test]
 fn a_server_that_does_not_say_that_a_body_may_come_is_late_and_not_its_client() {
     let server = Server::start(&[]);
-    let (_folder, daemon) = serve(&server, "read = \"60s\"", DEADLINE);
+    // The client owes nothing before it is told to send: its own time does not run.
+    let (_folder, daemon) = serve(&server, "read = \"300ms\"", DEADLINE);
     let mut client = connect(&daemon);
     let head = "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n";
     write!(client, "{head}{CLOSE}").unwrap();
     // This server reads a body before it says anything.
     assert_eq!(status(&rest(&mut client)), "504");
+}
+
+#[test]
+fn a_client_that_was_told_to_send_and_does_not_is_late() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pool = format!("servers = [\"{}\"]\ndeadline = \"60s\"", server.local_addr().unwrap());
+    let (_folder, daemon) = serve_pool("read = \"300ms\"", &pool);
+    let mut client = connect(&daemon);
+    let head = "POST /a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n";
+    write!(client, "{head}{CLOSE}").unwrap();
+    let (mut server, _) = server.accept().unwrap();
+    read_until(&mut server, "\r\n\r\n");
+    server.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+    assert_eq!(read_until(&mut client, "\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(status(&rest(&mut client)), "408");
 }
 
 #[test]

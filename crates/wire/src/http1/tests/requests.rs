@@ -106,6 +106,11 @@ const BROKEN: &[(Refusal, &str)] = &[
     ),
     (Refusal::Connection, "GET / HTTP/1.1\nHost: a\nConnection: close, Host\n\n"),
     (Refusal::Connection, "GET / HTTP/1.1\nHost: a\nConnection: content-length\n\n"),
+    // A server that is not asked for it never says that a body may come, for which a client waits.
+    (
+        Refusal::Connection,
+        "POST / HTTP/1.1\nHost: a\nConnection: expect\nExpect: 100-continue\nContent-Length: 5\n\n",
+    ),
     (Refusal::BodyTooLong, "POST / HTTP/1.1\nHost: a\nContent-Length: 1048577\n\n"),
     (Refusal::Truncated, "POST / HTTP/1.1\nHost: a\nContent-Length: 5\n\nabcd"),
 ];
