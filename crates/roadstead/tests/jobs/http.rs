@@ -27,6 +27,7 @@ mod slow;
 mod smuggling;
 mod sticky;
 mod tunnels;
+mod who_asked;
 
 fn serve(server: &Server, listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {
     let servers = format!("servers = [\"127.0.0.1:{}\"]\n{pool}", server.port);
@@ -64,7 +65,7 @@ fn rest(client: &mut TcpStream) -> String {
 }
 
 /// Reads until this has come.
-fn read_until(client: &mut TcpStream, end: &str) -> String {
+fn read_until(client: &mut impl Read, end: &str) -> String {
     let (mut said, mut bytes) = (Vec::new(), [0; 4096]);
     while !said.ends_with(end.as_bytes()) {
         match client.read(&mut bytes) {

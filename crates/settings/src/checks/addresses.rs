@@ -1,9 +1,10 @@
 //! What holds between the options of a listener that go by a client's address.
 
-use crate::Address;
 use crate::diagnostics::Fault;
+use crate::options::Choice;
 use crate::values;
 use crate::walk::{Group, Section, Value};
+use crate::{Address, Forwarded};
 
 /// Adds a fault for every rule that is broken.
 pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
@@ -20,6 +21,16 @@ pub(super) fn check(listener: &Section, faults: &mut Vec<Fault>) {
                     .mend("remove it"),
             );
         }
+    }
+    let forwarded = group.value("forwarded");
+    if let (Some(Value::Word(Choice::Forwarded(Forwarded::Nothing))), Some(place)) =
+        (forwarded, group.key("trusted"))
+    {
+        faults.push(
+            Fault::at(place, "`trusted` is given, but servers are told nothing of who asked")
+                .expected("it goes with `forwarded = \"x-forwarded\"` or `\"standard\"`")
+                .mend("remove it, or choose one of these"),
+        );
     }
     if let Some(Value::Group(limits)) = group.value("per_address") {
         per_address(limits, group, faults);

@@ -115,7 +115,8 @@ pub(super) const LISTENER: &[Opt] = &[
         "trusted",
         Kind::Names,
         Nothing,
-        "With `http`: addresses or networks of clients that are proxies, whose own such fields are kept.",
+        "With `http`: addresses or networks of clients that are proxies, whose own such fields are kept. Those of a \
+         Unix socket are kept always: its file says who may connect.",
     ),
     any(
         "allow",

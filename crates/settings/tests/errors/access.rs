@@ -24,6 +24,13 @@ fn limits_by_address_are_networks_and_numbers_that_fit_together() {
         "100 addresses do not hold those of 10000 connections",
         "write `entries = 10000` in `per_address`",
     );
+    says(
+        in_listener("protocol = \"http\"\nforwarded = \"nothing\"\ntrusted = [\"::1\"]"),
+        1,
+        "trusted",
+        "`trusted` is given, but servers are told nothing of who asked",
+        "remove it, or choose one of these",
+    );
     let unix = LISTENER.replace(":7000", "unix:a.sock");
     let error = only(&format!("{POOL}{unix}deny = [\"::1\"]\n"));
     assert_eq!(error.message, "clients of a Unix socket have no address");

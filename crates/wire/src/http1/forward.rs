@@ -184,6 +184,7 @@ impl ReplyHead {
         let upgrade = self.status == 101;
         strip(&mut self.fields, self.connection, upgrade);
         if self.describes_body() {
+            described(&mut self.fields, client);
             return Sending::Verbatim;
         }
         canonical(&mut self.fields, self.body, self.length_is_plain);
@@ -293,6 +294,23 @@ fn canonical(fields: &mut Fields, body: BodyKind, is_plain: bool) {
         // The limits hold: what stood there was at least as long.
         let _ = fields.try_insert(&CONTENT_LENGTH, &digits[start..]);
     }
+}
+
+/// What tells of a body that does not come: one length, and no chunks where the client knows none.
+fn described(fields: &mut Fields, client: Version) {
+    if !fields.may_have_any(semantics::OF_BODY) {
+        return;
+    }
+    if client == Version::Http10 {
+        drop_field(fields, &known::TRANSFER_ENCODING);
+    }
+    let mut lengths = fields.get_all(&known::CONTENT_LENGTH).filter_map(Value::bytes);
+    let first = lengths.next().map(<[u8]>::to_vec);
+    let again = lengths.next().is_some();
+    drop(lengths);
+    // All of them were found to say the same.
+    let (Some(length), true) = (first, again) else { return };
+    let _ = fields.try_insert(&CONTENT_LENGTH, &length);
 }
 
 /// A node of RFC 7239 §6: an IPv6 address in brackets and quotes.

@@ -132,6 +132,12 @@ fn a_reply_without_a_body_says_what_it_may() {
     assert_eq!(answered(text, head, Version::Http11).0, text);
     let not_modified = "HTTP/1.1 304 Not Modified\nContent-Length: 5\n\n";
     assert_eq!(answered(not_modified, GET, Version::Http11).0, not_modified);
+    // One length is told once, and chunks are told to nobody who knows none.
+    let twice = "HTTP/1.1 200 OK\nContent-Length: 5\nContent-Length: 5\n\n";
+    assert_eq!(answered(twice, head, Version::Http11).0, text);
+    let chunked = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n";
+    assert_eq!(answered(chunked, head, Version::Http11).0, chunked);
+    assert!(!answered(chunked, head, Version::Http10).0.contains("Transfer"));
     let none = answered("HTTP/1.1 204 No\nContent-Length: 0\n\n", GET, Version::Http11).0;
     assert_eq!(none, "HTTP/1.1 204 No\n\n");
     let early = "HTTP/1.1 103 Early Hints\nLink: a\n\n";
