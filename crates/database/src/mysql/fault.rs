@@ -63,6 +63,8 @@ fn of_code(code: u16, state: &str, text: &str) -> Fault {
         1021 | 1028 | 1030 | 1037 | 1038 | 1041 | 1114 | 1135 | 1197 | 1206 | 1461 => {
             fault(Blame::Full).again()
         }
+        // Of what stands between us and the server (ProxySQL), and of others that speak alike (TiDB).
+        2000..=2999 | 8000..=9999 => fault(Blame::Broken),
         // Files, tables and engines that are broken or not there.
         1004..=1019
         | 1023..=1027
@@ -123,6 +125,7 @@ mod tests {
             (1615, "HY000", Blame::Lost, true),
             (1206, "HY000", Blame::Full, true),
             (1194, "HY000", Blame::Broken, false),
+            (9001, "HY000", Blame::Broken, false),
             (1399, "XAE07", Blame::Broken, false),
             (1146, "42S02", Blame::Statement, false),
             (1054, "42S22", Blame::Statement, false),
