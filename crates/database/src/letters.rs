@@ -12,6 +12,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
 use exchange::{Batch, Outcome, Peer, Request, RequestId, Slice, Stop};
 
 use crate::fault::{Blame, Fault};
@@ -58,6 +60,15 @@ pub struct StoredLetter {
     pub code: String,
     /// What was wrong, in the words of the database.
     pub message: String,
+}
+
+impl StoredLetter {
+    /// The request in base64 (RFC 4648, section 4), where it is no text.
+    #[must_use]
+    pub fn in_base64(&self) -> Option<String> {
+        let is_text = std::str::from_utf8(&self.row).is_ok();
+        (!is_text).then(|| Base64Display::new(&self.row, &STANDARD).to_string())
+    }
 }
 
 /// What became of a letter that was tried again.

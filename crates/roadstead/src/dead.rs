@@ -18,7 +18,7 @@ use crate::workshop::database_of;
 #[derive(clap::Subcommand, Clone, Debug)]
 pub enum DeadCommand {
     /// Show them, a line of JSON each: its number, when it came (microseconds since 1970), why it was
-    /// refused, and the request
+    /// refused, and the request, as `row` or, where it is no text, as `row_base64`
     List(Which),
     /// Try to store them again; those that are stored are gone from the list
     Retry(Which),
@@ -117,12 +117,16 @@ fn treat(
 }
 
 fn shown(letter: &StoredLetter) -> String {
+    let (name, row) = match letter.in_base64() {
+        Some(row) => ("row_base64", row),
+        None => ("row", String::from_utf8_lossy(&letter.row).into_owned()),
+    };
     json!({
         "number": letter.number,
         "at": letter.at_us,
         "code": letter.code,
         "message": letter.message,
-        "row": String::from_utf8_lossy(&letter.row),
+        name: row,
     })
     .to_string()
 }
@@ -153,4 +157,27 @@ fn open(file: &Path, name: Option<&str>) -> Result<Letters, String> {
     };
     let database = database_of(pool).map_err(|error| format!("roadstead: {error}"))?;
     database.letters().map_err(|error| format!("roadstead: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_keeps_its_bytes_also_where_they_are_no_text() {
+        let letter = |row: &[u8]| StoredLetter {
+            number: 7,
+            at_us: 1,
+            row: row.to_vec(),
+            code: "22021".to_owned(),
+            message: "no".to_owned(),
+        };
+        let text = r#"{"at":1,"code":"22021","message":"no","number":7,"row":"a\t\u00e9"}"#;
+        let same: serde_json::Value = serde_json::from_str(text).unwrap();
+        let shown = |row| serde_json::from_str::<serde_json::Value>(&shown(&letter(row))).unwrap();
+        assert_eq!(shown("a\té".as_bytes()), same);
+        let bytes = shown(b"a\t\xff");
+        assert_eq!(bytes["row_base64"], "YQn/");
+        assert!(bytes.get("row").is_none());
+    }
 }
