@@ -17,7 +17,7 @@ pub struct Database(Arc<dyn Kind>);
 
 /// What does not depend on the driver.
 trait Kind: Send + Sync {
-    fn check(&self) -> Result<(), DatabaseError>;
+    fn check(&self) -> Result<Vec<String>, DatabaseError>;
     fn handler(self: Arc<Self>) -> Result<Box<dyn Handler>, DatabaseError>;
     fn letters(&self) -> Result<Letters, DatabaseError>;
     fn reader(&self) -> Result<Reader, DatabaseError>;
@@ -41,6 +41,15 @@ impl Database {
     /// # Errors
     /// What an operator has to mend: a missing table or column is named, with those that exist.
     pub fn check(&self) -> Result<(), DatabaseError> {
+        self.0.check().map(drop)
+    }
+
+    /// The same, and says what in the settings of the server lets a power failure take rows that were
+    /// acknowledged, though [`Job::sync`](crate::Job) asks that it takes none: a sentence for each.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn doubts(&self) -> Result<Vec<String>, DatabaseError> {
         self.0.check()
     }
 
@@ -62,7 +71,7 @@ impl Database {
 }
 
 impl<D: Driver> Kind for Setup<D> {
-    fn check(&self) -> Result<(), DatabaseError> {
+    fn check(&self) -> Result<Vec<String>, DatabaseError> {
         self.driver.check()
     }
 

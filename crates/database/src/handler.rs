@@ -68,7 +68,7 @@ impl<L: Link> Line<L> {
     ) -> Result<&mut L, DatabaseError> {
         let anew = self.link.is_none();
         while self.link.is_none() {
-            match setup.driver.connect() {
+            match setup.connect() {
                 Ok(link) => self.link = Some(link),
                 Err(error) if error.is_for_now() && patience.wait(stop) => {}
                 Err(error) => {
@@ -102,7 +102,7 @@ impl<L: Link> Line<L> {
 
 impl<D: Driver> RowsHandler<D> {
     pub(crate) fn open(setup: Arc<Setup<D>>) -> Result<Self, DatabaseError> {
-        let line = Line::new(setup.driver.connect()?);
+        let line = Line::new(setup.connect()?);
         Ok(Self { setup, line, rows: Rows::default() })
     }
 

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use exchange::{Batch, Stop};
 
@@ -22,12 +23,13 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     /// What an operator has to mend, or that the server cannot be reached now.
     fn connect(&self) -> Result<Self::Link, DatabaseError>;
 
-    /// Proves as far as that is possible that the database can be used as it was set up.
+    /// Proves as far as that is possible that the database can be used as it was set up, and gives the
+    /// [doubts](Link::doubts).
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    fn check(&self) -> Result<(), DatabaseError> {
-        self.connect().map(drop)
+    fn check(&self) -> Result<Vec<String>, DatabaseError> {
+        self.connect().map(|link| link.doubts().to_vec())
     }
 
     /// Which database it is, for the log.
@@ -90,6 +92,12 @@ pub(crate) trait Link: Send {
     /// be sent again when nobody knows whether it is stored.
     fn is_idempotent(&self) -> bool;
 
+    /// What, in the settings of the server, lets a power failure take rows that are committed, though
+    /// [`Job::sync`](crate::Job) asks that it takes none: a sentence for each.
+    fn doubts(&self) -> &[String] {
+        &[]
+    }
+
     /// Starts a transaction that may write. Waits for locks as the settings and `stop` allow.
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault>;
 
@@ -151,6 +159,26 @@ pub(crate) trait Link: Send {
 pub(crate) struct Setup<D> {
     pub(crate) driver: D,
     pub(crate) job: Arc<crate::Job>,
+    /// The doubts that the last connection raised are logged.
+    doubted: AtomicBool,
+}
+
+impl<D: Driver> Setup<D> {
+    pub(crate) fn new(driver: D, job: Arc<crate::Job>) -> Self {
+        Self { driver, job, doubted: AtomicBool::default() }
+    }
+
+    /// A connection as [`Driver::connect`] opens it. What it raises doubts about is logged, once for
+    /// all connections.
+    pub(crate) fn connect(&self) -> Result<D::Link, DatabaseError> {
+        let link = self.driver.connect()?;
+        let doubts = link.doubts();
+        if !self.doubted.swap(!doubts.is_empty(), Ordering::Relaxed) {
+            let database = self.driver.name();
+            doubts.iter().for_each(|doubt| tracing::warn!(database, "{doubt}"));
+        }
+        Ok(link)
+    }
 }
 
 #[cfg(test)]

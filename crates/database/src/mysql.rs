@@ -11,11 +11,13 @@
 //!
 //! What a query gives of a binary type leaves in base64 where the reply is JSON, bits as a number.
 //!
-//! What a commit waits for is a matter of the whole server
-//! (`innodb_flush_log_at_trx_commit`), whatever [`Sync`](crate::Sync) says.
+//! What a commit waits for is a matter of the whole server (`innodb_flush_log_at_trx_commit`), which no
+//! session can choose. Under [`Sync::Full`](crate::Sync) it is asked for, and said where it is not
+//! enough; [`Sync::Normal`](crate::Sync) asks for nothing.
 
 mod bind;
 mod connect;
+mod durability;
 mod fault;
 mod letters;
 mod link;
@@ -71,7 +73,7 @@ pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
     let sources = sources.collect::<Result<_, _>>()?;
     let job = Arc::new(job);
     let driver = MysqlDriver { server, job: Arc::clone(&job), sql, sources, members, ack };
-    Ok(Database::new(Arc::new(Setup { driver, job })))
+    Ok(Database::new(Arc::new(Setup::new(driver, job))))
 }
 
 /// What every connection of a pool has in common.

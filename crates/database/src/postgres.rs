@@ -20,6 +20,7 @@
 mod array;
 mod connect;
 mod decode;
+mod durability;
 mod fault;
 mod letters;
 mod link;
@@ -70,7 +71,7 @@ pub fn factory(options: PostgresOptions) -> Result<Database, DatabaseError> {
     };
     let job = Arc::new(job);
     let driver = PostgresDriver { server, job: Arc::clone(&job), text, members, ack };
-    Ok(Database::new(Arc::new(Setup { driver, job })))
+    Ok(Database::new(Arc::new(Setup::new(driver, job))))
 }
 
 /// The statement as the server takes it.

@@ -91,6 +91,15 @@ impl fmt::Display for Server {
     }
 }
 
+/// What is said of a setting of a server that lets a power failure take rows.
+pub(crate) fn doubt(setting: &str, value: impl fmt::Display, safe: &str) -> String {
+    format!(
+        "the server has `{setting} = {value}`: rows that were acknowledged may be lost when it crashes \
+         or its machine loses power; set it to {safe} there, or say `sync = \"normal\"` here if that \
+         may be"
+    )
+}
+
 /// A runtime for one connection, on the thread that uses it.
 pub(crate) fn runtime(server: &str) -> Result<Runtime, DatabaseError> {
     Builder::new_current_thread()

@@ -57,7 +57,7 @@ fn setup(options: SqliteOptions) -> Result<Arc<Setup<SqliteDriver>>, DatabaseErr
     }
     let job = Arc::new(job);
     let driver = SqliteDriver { path, job: Arc::clone(&job), sql, members, ack };
-    Ok(Arc::new(Setup { driver, job }))
+    Ok(Arc::new(Setup::new(driver, job)))
 }
 
 /// What every connection of a pool has in common.
@@ -79,12 +79,14 @@ impl Driver for SqliteDriver {
     }
 
     /// Also that the file can be written.
-    fn check(&self) -> Result<(), DatabaseError> {
+    fn check(&self) -> Result<Vec<String>, DatabaseError> {
         let mut link = self.connect()?;
         if matches!(self.job.action, crate::Action::Query(_)) {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        link.try_lock().map_err(|fault| DatabaseError::Open(self.path.clone(), fault.text.into()))
+        link.try_lock()
+            .map_err(|fault| DatabaseError::Open(self.path.clone(), fault.text.into()))?;
+        Ok(Vec::new())
     }
 
     fn name(&self) -> String {

@@ -8,16 +8,24 @@ use settings::{Action, Configuration, Diagnostics, Remark, Source};
 use crate::workshop::{WorkshopError, database_of};
 
 /// Connects to the database of every pool that has one, makes what `create` says, and prepares its
-/// statement there.
+/// statement there. Returns what is not as safe there as the settings ask.
 ///
 /// # Errors
 /// What does not fit, each at the place in the file that names it.
-pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnostics> {
-    let mut remarks = Vec::new();
+pub fn check(file: &Path, configuration: &Configuration) -> Result<Vec<Remark>, Diagnostics> {
+    let (mut remarks, mut doubts) = (Vec::new(), Vec::new());
     for pool in &configuration.pools {
         let Some(database) = pool.database() else { continue };
-        let checked = database_of(pool).and_then(|it| it.check().map_err(WorkshopError::from));
-        let Err(error) = checked else { continue };
+        let checked = database_of(pool).and_then(|it| it.doubts().map_err(WorkshopError::from));
+        let error = match checked {
+            Ok(found) => {
+                let path = ["pool", &pool.name, "database"].map(str::to_owned).to_vec();
+                let doubt = |message| Remark { path: path.clone(), message };
+                doubts.extend(found.into_iter().map(doubt));
+                continue;
+            }
+            Err(error) => error,
+        };
         let (option, byte) = match &error {
             WorkshopError::NoDatabase => continue,
             WorkshopError::Secret(_) => (vec!["password"], None),
@@ -28,7 +36,7 @@ pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnosti
         remarks.push(Remark { path, message: error.to_string() });
     }
     if remarks.is_empty() {
-        return Ok(());
+        return Ok(doubts);
     }
     let name = file.display().to_string();
     // It was read a moment ago; what cannot be read now has no places to show.

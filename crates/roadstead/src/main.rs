@@ -69,14 +69,12 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
 fn check(file: &Path, connected: bool) -> ExitCode {
     let checked = settings::load(file).and_then(|configuration| {
         files::check(file, &configuration)?;
-        if connected {
-            connect::check(file, &configuration)?;
-        }
-        Ok(configuration)
+        let doubts = if connected { connect::check(file, &configuration)? } else { Vec::new() };
+        Ok((configuration, doubts))
     });
     match checked {
-        Ok(configuration) => {
-            warn(file, &settings::unreached(&configuration));
+        Ok((configuration, doubts)) => {
+            warn(file, &[settings::unreached(&configuration), doubts].concat());
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             print(&format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display()))
         }

@@ -5,12 +5,12 @@ use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts};
 use tokio::time::timeout;
 
 use super::link::{MysqlLink, Ready, Run};
-use super::{MysqlDriver, fault, letters, place, schema};
+use super::{MysqlDriver, durability, fault, letters, place, schema};
 use crate::fault::Blame;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
 use crate::server::{KEEPALIVE, crypto, roots, runtime};
-use crate::{Action, DatabaseError, Host, Server, Tls};
+use crate::{Action, DatabaseError, Host, Server, Sync, Tls};
 
 /// Opens a connection and prepares what a handler needs.
 pub(super) fn connect(driver: &MysqlDriver) -> Result<MysqlLink, DatabaseError> {
@@ -62,9 +62,13 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
             }
         }
     };
+    let doubts = match (&job.action, job.sync) {
+        (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
+        (_, Sync::Full) => durability::doubts(&mut connection, name).await?,
+    };
     let (members, sources) = (driver.members.clone(), driver.sources.clone());
     let shape = Shape::new(job, members, sources, driver.ack.clone())?;
-    Ok(Ready { connection, options, run, shape, idempotent })
+    Ok(Ready { connection, options, run, shape, idempotent, doubts })
 }
 
 /// Which byte of the statement of the settings an error is about.

@@ -40,6 +40,7 @@ pub(super) struct Ready {
     pub(super) run: Run,
     pub(super) shape: Shape,
     pub(super) idempotent: bool,
+    pub(super) doubts: Vec<String>,
 }
 
 /// An open connection with its statement.
@@ -50,6 +51,7 @@ pub(super) struct MysqlLink {
     run: Run,
     shape: Arc<Shape>,
     idempotent: bool,
+    doubts: Vec<String>,
     open: bool,
 }
 
@@ -61,9 +63,9 @@ impl fmt::Debug for MysqlLink {
 
 impl MysqlLink {
     pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
-        let Ready { connection, options, run, shape, idempotent } = ready;
+        let Ready { connection, options, run, shape, idempotent, doubts } = ready;
         let shape = Arc::new(shape);
-        Self { runtime, connection, options, run, shape, idempotent, open: false }
+        Self { runtime, connection, options, run, shape, idempotent, doubts, open: false }
     }
 
     /// Runs a statement of our own. Its errors are never a row's.
@@ -121,6 +123,10 @@ impl Link for MysqlLink {
 
     fn is_idempotent(&self) -> bool {
         self.idempotent
+    }
+
+    fn doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     /// The first statement begins it.

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Config, Error, NoTls, Statement};
 use super::decode::Decode;
 use super::link::{PostgresLink, Run};
 use super::tls::Rustls;
-use super::{PostgresDriver, fault, letters, schema};
+use super::{PostgresDriver, durability, fault, letters, schema};
 use crate::fault::Blame;
 use crate::rows::Shape;
 use crate::server::{KEEPALIVE, roots, runtime};
@@ -41,12 +41,13 @@ struct Ready {
     run: Run,
     shape: Shape,
     idempotent: bool,
+    doubts: Vec<String>,
 }
 
 impl Ready {
     fn link(self, runtime: Runtime) -> PostgresLink {
-        let Self { client, tls, run, shape, idempotent } = self;
-        PostgresLink::new(runtime, client, tls, run, shape, idempotent)
+        let Self { client, tls, run, shape, idempotent, doubts } = self;
+        PostgresLink::new(runtime, (client, tls), run, shape, idempotent, doubts)
     }
 }
 
@@ -96,8 +97,15 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
             (query(&client, &driver.text.sql, prepared).await.map_err(statement)?, sources)
         }
     };
+    let doubts = match (&job.action, job.sync) {
+        (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
+        (Action::Insert { table, .. }, Sync::Full) => {
+            durability::doubts(&client, name, Some(table)).await?
+        }
+        (Action::Statement(_), Sync::Full) => durability::doubts(&client, name, None).await?,
+    };
     let shape = Shape::new(job, members, sources, driver.ack.clone())?;
-    Ok(Ready { client, tls, run, shape, idempotent })
+    Ok(Ready { client, tls, run, shape, idempotent, doubts })
 }
 
 /// A query whose columns all come in a form that we read.

@@ -57,6 +57,7 @@ pub(super) struct PostgresLink {
     run: Run,
     shape: Arc<Shape>,
     idempotent: bool,
+    doubts: Vec<String>,
     /// What the server has to do before the next statement; sent in one go with it.
     ahead: String,
     /// A transaction is open, or will be by what is ahead.
@@ -68,15 +69,15 @@ pub(super) struct PostgresLink {
 impl PostgresLink {
     pub(super) fn new(
         runtime: Runtime,
-        client: Client,
-        tls: Option<Rustls>,
+        (client, tls): (Client, Option<Rustls>),
         run: Run,
         shape: Shape,
         idempotent: bool,
+        doubts: Vec<String>,
     ) -> Self {
         let shape = Arc::new(shape);
         let (ahead, arrays) = (String::new(), Vec::new());
-        Self { runtime, client, tls, run, shape, idempotent, ahead, open: false, arrays }
+        Self { runtime, client, tls, run, shape, idempotent, doubts, ahead, open: false, arrays }
     }
 }
 
@@ -206,6 +207,10 @@ impl Link for PostgresLink {
 
     fn is_idempotent(&self) -> bool {
         self.idempotent
+    }
+
+    fn doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     fn begin(&mut self, _: &Stop) -> Result<(), Fault> {

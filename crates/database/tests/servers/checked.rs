@@ -1,6 +1,6 @@
 //! What an operator is told at start.
 
-use database::{About, Action, DatabaseError, Job, Query};
+use database::{About, Action, DatabaseError, Job, Query, Sync};
 
 use crate::place::Place;
 
@@ -9,6 +9,7 @@ crate::suite!(
     a_statement_is_checked_against_the_real_tables,
     a_create_that_fails_is_told_in_the_words_of_the_database,
     what_a_column_does_not_take_is_told_before_the_first_row,
+    what_a_power_failure_could_take_is_told,
 );
 
 fn told(place: &Place, job: Job) -> DatabaseError {
@@ -74,4 +75,29 @@ fn what_a_column_does_not_take_is_told_before_the_first_row(place: &Place) {
         let error = told(place, Job::new(Action::Statement(sql)));
         assert!(error.to_string().contains("is of type smallint"), "{error}");
     }
+}
+
+fn what_a_power_failure_could_take_is_told(place: &Place) {
+    place.with_hits();
+    let told = |job: Job| place.options(job).unwrap().doubts().unwrap();
+    let insert = || Job::new(Action::insert("hits", ["id", "path"]));
+    let update = || Job::new(Action::Statement("update hits set path = :path".to_owned()));
+    assert_eq!(told(insert()), [""; 0]);
+    assert_eq!(told(update()), [""; 0]);
+    let (doubt, of_server) = if place.is_postgres() {
+        place.run("alter table hits set unlogged");
+        ("the table `hits` is unlogged: ", false)
+    } else if place.is_mariadb() {
+        // Nobody else asks this server for it.
+        place.run("set global innodb_flush_log_at_trx_commit = 2");
+        ("the server has `innodb_flush_log_at_trx_commit = 2`: ", true)
+    } else {
+        return;
+    };
+    let doubts = told(insert());
+    assert!(doubts.len() == 1 && doubts[0].starts_with(doubt), "{doubts:?}");
+    assert_eq!(told(update()).len(), usize::from(of_server));
+    assert_eq!(told(Job { sync: Sync::Normal, ..insert() }), [""; 0]);
+    let query = Action::Query(Query::new("select path from hits"));
+    assert_eq!(told(Job::new(query)), [""; 0], "what reads stores nothing");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::daemon::{BINARY, Daemon, folder, main_job, one_pool, until, worker_program};
+use crate::daemon::{BINARY, Daemon, folder, main_job, one_pool, read_log, until, worker_program};
 use crate::server::{Kind, Server};
 
 const KINDS: [Kind; 2] = [Kind::Postgres, Kind::Mariadb];
@@ -108,6 +108,38 @@ fn check_names_what_is_missing_in_the_database_at_its_place_in_the_file() {
         );
         let (fine, said) = with("statement = \"insert into hit values (:id)\"");
         assert!(!fine && said.contains("hit") && said.contains("x.toml:10:"), "{said}");
+    }
+}
+
+#[test]
+fn a_server_whose_commits_do_not_wait_for_its_disk_is_named_by_check_and_in_the_log() {
+    for (kind, setting, doubt) in [
+        (Kind::Postgres, "fsync=off", "the server has `fsync = off`"),
+        (
+            Kind::Mariadb,
+            "innodb_flush_log_at_trx_commit=2",
+            "the server has `innodb_flush_log_at_trx_commit = 2`",
+        ),
+    ] {
+        let server = Server::start(kind, &[setting]);
+        let target = server.database("hits");
+        server.run("hits", "create table hits (id bigint)");
+        let folder = folder();
+        let with = |sync: &str| {
+            let insert = "insert = { table = \"hits\", columns = [\"id\"] }";
+            one_pool("", &format!("database = \"{target}\"\n{insert}\n{sync}"))
+        };
+        let check = |sync: &str| {
+            std::fs::write(folder.path().join("x.toml"), with(sync)).unwrap();
+            run(folder.path(), &["check", "--connect", "x.toml"])
+        };
+        let (fine, said) = check("");
+        assert!(fine && said.contains(&format!("warning: x.toml:9: {doubt}: ")), "{said}");
+        let (fine, said) = check("sync = \"normal\"");
+        assert!(fine && !said.contains("warning"), "{said}");
+        let daemon = Daemon::serve(folder.path(), &with(""));
+        until("the log has it", || read_log(folder.path()).contains(doubt));
+        assert!(daemon.stop().success());
     }
 }
 

@@ -154,12 +154,14 @@ const SYNC: &[Word] = &[
     word(
         "full",
         Choice::Sync(Sync::Full),
-        "The disk has it: nothing acknowledged is lost when power fails.",
+        "The disk has it: nothing acknowledged is lost when power fails. A server whose own settings do not see to \
+         that is named by a warning in the log and by `check --connect`; on MySQL and MariaDB, which choose it for the whole server, no more can be done from here.",
     ),
     word(
         "normal",
         Choice::Sync(Sync::Normal),
-        "The operating system has it: nothing acknowledged is lost when the daemon dies.",
+        "SQLite: the operating system has it; PostgreSQL: the server has it. Nothing acknowledged is lost when the daemon dies, the last of it may be when power fails. \
+         On MySQL and MariaDB whatever the server is set to.",
     ),
 ];
 
