@@ -17,13 +17,16 @@ pub(super) struct Own {
     reset: Option<Slice>,
     /// What a program says unasked can be told from its answers.
     tells_apart: bool,
+    /// One has said things that could not: another may at any moment, and then its words would be
+    /// taken for the answer to the order to forget, and that answer for a reply to the next client.
+    has_spoken: bool,
 }
 
 impl Own {
     pub(super) fn new(plan: OwnPlan) -> Self {
         let OwnPlan { reset, tells_apart } = plan;
         let reset = reset.as_deref().map(Slice::from);
-        Self { bindings: Bindings::default(), reset, tells_apart }
+        Self { bindings: Bindings::default(), reset, tells_apart, has_spoken: false }
     }
 }
 
@@ -137,6 +140,7 @@ impl Core {
         let Some(own) = own else { return };
         if !own.tells_apart {
             own.bindings.spoke(worker);
+            own.has_spoken = true;
         }
         match own.bindings.client(worker) {
             Some(session) => {
@@ -215,7 +219,8 @@ impl Core {
 
     /// A connection's own program is returned: it is told to forget, or replaced.
     pub(super) fn give_up(&mut self, place: usize, worker: WorkerId) {
-        let reset = self.pools[place].own.as_ref().and_then(|own| own.reset.clone());
+        let own = self.pools[place].own.as_ref().filter(|own| !own.has_spoken);
+        let reset = own.and_then(|own| own.reset.clone());
         let Some(body) = reset else { return self.used_up.push_back((place, worker)) };
         let (at_us, peer) = (self.at_us(), Peer::Inside);
         let id = self.exchanges.insert(Exchange {

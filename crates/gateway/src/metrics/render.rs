@@ -83,7 +83,7 @@ const POOL: &[Family<PoolMetrics>] = &[
     counter(
         "roadstead_replies_discarded_total",
         |it| &it.discarded,
-        "Replies to requests that had ended, and replies nobody asked for.",
+        "Replies to requests that had ended, and what programs said to nobody.",
     ),
     counter(
         "roadstead_replies_undelivered_total",

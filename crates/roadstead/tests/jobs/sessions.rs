@@ -117,13 +117,13 @@ fn a_connections_own_program_may_answer_in_any_order() {
     }
 }
 
-/// Four lines for one, the last of them when it is told to by a signal.
+/// Four lines for one unless that is `quiet`, and another when it is told to by a signal.
 const CHATTY: &str = r#"
 $| = 1; my $last; $SIG{USR1} = sub { print "late $last\n" };
 while (1) {
     my $line = <STDIN>;
     if (!defined $line) { next if $!{EINTR}; last }
-    chomp($last = $line); print "$$ $last\n"; print "and $_ $last\n" for 1 .. 3;
+    chomp($last = $line); print "$$ $last\n"; next if $last eq 'quiet'; print "and $_ $last\n" for 1 .. 3;
 }
 "#;
 
@@ -152,6 +152,9 @@ fn what_a_program_of_lines_says_unasked_is_its_clients_and_not_the_next_ones() {
     assert!(pids[0] == pids[1] && pids[2] == pids[3], "{pids:?}");
     // Its answer to the order to forget could not be told from its other words.
     assert_ne!(pids[1], pids[2], "one that speaks unasked is replaced after its client");
+    // Nor are others of the pool asked that, who may speak at any moment.
+    let quiet: Vec<String> = (0..2).map(|_| daemon.connect().ask("quiet")).collect();
+    assert!(quiet.iter().all(|said| said.ends_with(" quiet")) && quiet[0] != quiet[1], "{quiet:?}");
     assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0, "as one that is used up");
 }
 

@@ -35,8 +35,9 @@ pub(super) const PROGRAM: &[Opt] = &[
         Kind::Text,
         Nothing,
         "With `dispatch = \"session\"`: a request that makes a program forget the connection that \
-         has ended; its reply is discarded. Without it the program is replaced, as is one that spoke \
-         unasked where that cannot be told from a reply (every framing but those of JSON-RPC).",
+         has ended; its reply is discarded. Without it the program is replaced, as all of \
+         the pool are once one spoke unasked where that cannot be told from a reply (every framing \
+         but those of JSON-RPC).",
     ),
     program(
         "handshake",
