@@ -120,6 +120,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_accepted_asks_as_its_listener_was_told_to() {
+        let address = Address::Internet(([127, 0, 0, 1], 0).into());
+        let (listener, bound) = bind(&address, &BindSettings::default()).unwrap();
+        for (after, idle, between) in [(120, 120, 30), (2, 2, 1), (0, 1, 1), (86_400, 32_767, 8192)]
+        {
+            crate::keep_alive(&listener, std::time::Duration::from_secs(after));
+            let Address::Internet(bound) = bound else { panic!("{bound:?}") };
+            let _client = std::net::TcpStream::connect(bound).unwrap();
+            // The client was there before it is asked for.
+            let accepted = loop {
+                match crate::system::accept(&listener) {
+                    Ok((accepted, _)) => break accepted,
+                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+                }
+            };
+            assert!(sockopt::socket_keepalive(&accepted).unwrap());
+            assert_eq!(sockopt::tcp_keepidle(&accepted).unwrap().as_secs(), idle);
+            assert_eq!(sockopt::tcp_keepintvl(&accepted).unwrap().as_secs(), between);
+            assert_eq!(sockopt::tcp_keepcnt(&accepted).unwrap(), 4);
+        }
+    }
+
+    #[test]
     fn a_unix_socket_that_nobody_answers_is_replaced_and_no_other_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

@@ -123,6 +123,13 @@ impl Calls<'_> {
         id
     }
 
+    /// Has the kernel ask a peer on the network that has said nothing for `after` whether it is still
+    /// there; one that does not answer within as long again has reset the connection. See
+    /// [`crate::keep_alive`].
+    pub fn keep_alive(&mut self, stream: StreamId, after: Duration) {
+        self.state.work.opening.push((stream, Opening::KeepAlive(after)));
+    }
+
     /// Takes over a pipe, a socket or a terminal, and makes it non-blocking. Regular files cannot
     /// be waited for and end with `Closed(Failed)`.
     pub fn adopt(&mut self, fd: Fd, direction: Direction, limits: StreamLimits) -> StreamId {

@@ -138,6 +138,10 @@ impl Kernel for Epoll {
         system::reset_on_close(fd);
     }
 
+    fn keep_alive(&mut self, fd: &Fd, after: Duration) {
+        system::keep_alive(fd, after);
+    }
+
     fn conduit(&mut self) -> io::Result<Conduit> {
         self.conduits.take()
     }

@@ -109,6 +109,12 @@ pub trait Kernel {
     /// was may be. Of anything else the close stays as it is.
     fn reset_on_close(&mut self, fd: &Fd);
 
+    /// Has the peer of a socket be asked, after so long without a word, whether it is still there. A
+    /// kernel whose peers never vanish does nothing.
+    fn keep_alive(&mut self, fd: &Fd, after: Duration) {
+        let _ = (fd, after);
+    }
+
     /// Gives a descriptor back.
     fn close(&mut self, fd: Fd) {
         drop(fd);

@@ -288,6 +288,10 @@ impl<S: LevelSet> Kernel for Level<S> {
         system::reset_on_close(fd);
     }
 
+    fn keep_alive(&mut self, fd: &Fd, after: Duration) {
+        system::keep_alive(fd, after);
+    }
+
     fn conduit(&mut self) -> io::Result<Conduit> {
         self.conduits.take()
     }

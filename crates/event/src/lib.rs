@@ -44,4 +44,5 @@ pub use mail::Mailbox;
 pub use poll::{Poll, PollSet};
 pub use select::{Select, SelectSet};
 pub use state::Counts;
+pub use system::keep_alive;
 pub use turn::Loop;

@@ -86,6 +86,7 @@ pub(crate) struct Doomed {
 pub(crate) enum Opening {
     Adopt,
     Connect(Address),
+    KeepAlive(Duration),
 }
 
 /// What a loop has done, in plain counts since its start.

@@ -225,6 +225,23 @@ pub(crate) fn reset_on_close(fd: &Fd) {
     let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
 }
 
+/// Probes that a peer may leave unanswered, and the longest time before the first that the kernel takes.
+const PROBES: u32 = 4;
+const KEEP_ALIVE_MAX: Duration = Duration::from_secs(32_767);
+
+/// Has the kernel ask a peer on the network that has said nothing for `after` (from one second on)
+/// whether it is still there. Where four questions in as long again bring no answer, the connection ends
+/// as if it were reset. Connections that a listening socket accepts from then on have it as well.
+/// Sockets of the machine itself know when their peer goes, and are left as they are.
+pub fn keep_alive(fd: &Fd, after: Duration) {
+    let after = after.clamp(Duration::from_secs(1), KEEP_ALIVE_MAX);
+    let between = (after / PROBES).max(Duration::from_secs(1));
+    let _ = sockopt::set_tcp_keepidle(fd, after)
+        .and_then(|()| sockopt::set_tcp_keepintvl(fd, between))
+        .and_then(|()| sockopt::set_tcp_keepcnt(fd, PROBES))
+        .and_then(|()| sockopt::set_socket_keepalive(fd, true));
+}
+
 /// Calls until no signal interrupts.
 #[inline]
 fn again<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {

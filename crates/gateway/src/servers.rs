@@ -181,6 +181,9 @@ impl Servers {
         }
         let stream = calls.connect(&self.plan.addresses[place].0, self.plan.limits);
         calls.deadline_in(stream, LINK, self.plan.connect);
+        if let Some(after) = self.plan.keepalive {
+            calls.keep_alive(stream, after);
+        }
         let (index, generation) = self.links.insert(Link::new(stream, worker));
         let id = LinkId { index, generation };
         outside.opened.push((stream, self.place, Purpose::Link(id)));

@@ -76,6 +76,9 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
             let address = listener.listen.clone();
             BindError::Address { listener: listener.name.clone(), address, error }
         })?;
+        if !listener.tcp_keepalive.is_zero() && listener.protocol != Protocol::Datagrams {
+            event::keep_alive(&socket, listener.tcp_keepalive);
+        }
         addresses.push((listener.name.clone(), bound.to_string()));
         sockets.push((listener.name.clone(), socket));
     }

@@ -87,6 +87,7 @@ fn listener(section: &Section) -> Listener {
         read: time(group, "read"),
         write_stall: time(group, "write_stall"),
         backlog: count(group, "backlog"),
+        tcp_keepalive: time(group, "tcp_keepalive"),
         access_log: switch(group, "access_log"),
         addresses: addresses(group),
         http: HttpListener {
@@ -278,6 +279,7 @@ fn servers(group: &Group) -> Servers {
         requests_max: count(group, "server_requests_max"),
         connect: time(group, "connect"),
         between: time(group, "between"),
+        tcp_keepalive: time(group, "tcp_keepalive"),
         total: time(group, "total"),
         keep: time(group, "keep"),
         resolve: time(group, "resolve"),

@@ -110,6 +110,7 @@ impl Fixed {
         self.option(at("listen"), old.listen == new.listen);
         self.option(at("protocol"), old.protocol == new.protocol);
         self.option(at("backlog"), old.backlog == new.backlog);
+        self.option(at("tcp_keepalive"), old.tcp_keepalive == new.tcp_keepalive);
         self.option(at("reuse_address"), old.reuse_address == new.reuse_address);
         if old.protocol == Protocol::Datagrams {
             self.option(at("frame_max"), old.frame_max == new.frame_max);

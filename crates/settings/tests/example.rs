@@ -61,6 +61,7 @@ fn example() -> Configuration {
             read: Duration::from_secs(10),
             write_stall: Duration::from_secs(30),
             backlog: 4096,
+            tcp_keepalive: Duration::from_secs(120),
             access_log: true,
             addresses: Addresses::default(),
             http: HttpListener {

@@ -73,6 +73,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             return;
         }
         let opened = match opening {
+            Opening::KeepAlive(after) => return self.keep_alive(id, after),
             Opening::Adopt => self.adopt(id),
             Opening::Connect(address) => self.kernel.connect(&address).map(|fd| {
                 if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
@@ -87,6 +88,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             _ => reason_of(&error),
         };
         self.state.end(id, reason);
+    }
+
+    fn keep_alive(&mut self, id: StreamId, after: Duration) {
+        let stream = self.state.streams.get(id.index, id.generation);
+        if let Some(fd) = stream.and_then(|stream| stream.fd.as_ref()) {
+            self.kernel.keep_alive(fd, after);
+        }
     }
 
     fn adopt(&mut self, id: StreamId) -> io::Result<()> {

@@ -30,6 +30,7 @@ pub(crate) fn listener(
         name,
         listen: _,  // bound by whoever starts the shard
         backlog: _, // the same
+        tcp_keepalive: _,
         reuse_address: _,
         protocol,
         pool,

@@ -172,6 +172,8 @@ fn asked(pool: &settings::Pool) -> ServersPlan {
         between: deadline,
         total: None,
         idle: HOSTED_IDLE,
+        // It ends with its sockets, here.
+        keepalive: None,
         retries: pool.balance.retries,
         idempotent: pool.idempotent,
         checked: false,

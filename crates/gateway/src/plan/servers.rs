@@ -21,6 +21,8 @@ pub(crate) struct ServersPlan {
     pub(crate) between: Duration,
     pub(crate) total: Option<Duration>,
     pub(crate) idle: Duration,
+    /// After so long without a word the kernel asks whether a server is there.
+    pub(crate) keepalive: Option<Duration>,
     /// How often a request is given to another when one failed it.
     pub(crate) retries: settings::Retries,
     /// Which requests may be made again though a server had them.
@@ -46,6 +48,7 @@ pub(super) fn plan(
         between,
         total,
         keep,
+        tcp_keepalive,
         // It is for whoever looks names up.
         resolve: _,
     } = servers;
@@ -76,6 +79,7 @@ pub(super) fn plan(
         between,
         total: unless_zero(total),
         idle: keep,
+        keepalive: unless_zero(tcp_keepalive),
         retries: pool.balance.retries,
         idempotent: pool.idempotent,
         // Something looks at them.

@@ -42,6 +42,8 @@ pub struct Listener {
     pub write_stall: Duration,
     /// Connections that the kernel holds until they are accepted.
     pub backlog: u32,
+    /// After so long without a word the kernel asks whether a client is there; zero: never.
+    pub tcp_keepalive: Duration,
     /// Whether to bind an address whose former connections the kernel still remembers.
     pub reuse_address: bool,
     /// Its requests are in the access log, if there is one.

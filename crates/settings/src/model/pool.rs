@@ -110,6 +110,8 @@ pub struct Servers {
     pub total: Duration,
     /// How long a connection is kept for the next request.
     pub keep: Duration,
+    /// After so long without a word the kernel asks whether a server is there; zero: never.
+    pub tcp_keepalive: Duration,
     /// How often the addresses of those that have a name are looked up.
     pub resolve: Duration,
 }

@@ -173,6 +173,13 @@ pub(super) const LISTENER: &[Opt] = &[
         "Connections that the kernel holds until they are accepted.",
     ),
     any(
+        "tcp_keepalive",
+        time_or_zero(),
+        Is("2m"),
+        "A client that says nothing for so long is asked by the kernel whether it is there, and is gone if it \
+         does not answer in as long again; `0s`: never.",
+    ),
+    any(
         "reuse_address",
         Kind::Switch,
         Is("true"),

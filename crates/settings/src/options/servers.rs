@@ -41,6 +41,13 @@ pub(super) const SERVERS: &[Opt] = &[
         "How long a connection to a server is kept for the next request.",
     ),
     servers(
+        "tcp_keepalive",
+        time_or_zero(),
+        Is("2m"),
+        "A server that says nothing for so long is asked by the kernel whether it is there, and has reset the \
+         connection if it does not answer in as long again; `0s`: never.",
+    ),
+    servers(
         "resolve",
         Kind::Time { min: Duration::from_secs(1), max: DAY },
         Is("30s"),
