@@ -8,6 +8,7 @@
 //! pieces, and the ways to end a connection.
 
 pub(crate) mod check;
+mod dues;
 pub(crate) mod hosts;
 pub(crate) mod log;
 mod message;
@@ -45,6 +46,12 @@ pub(crate) struct Http {
     may_be_out: bool,
     /// Its pool may be over its limits, and then says that it is sorry.
     may_be_sorry: bool,
+    /// No server ends a connection.
+    is_gentle: bool,
+    /// Who is to be given what.
+    dues: dues::Dues,
+    /// The gateway has one loop: each loop takes its own turns.
+    is_alone: bool,
     /// Bodies of whole replies of servers, by the request.
     said: BTreeMap<u64, Vec<Vec<u8>>>,
     /// Lengths of the bodies that visitors sent, by the request.

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::dues;
 use super::message::{self, Manner, Reply};
 use super::servers::{Fault, Link};
 use super::visitors::{Ask, Visitor};
@@ -141,6 +142,8 @@ pub(crate) fn check(world: &mut World) -> Ends {
             found.push(format!("visitor {number}: {text}"));
         }
     }
+    let well = world.scenario.trouble == 0 && account.lost_links == 0 && http.starved.is_empty();
+    found.extend(dues::check(http, well));
     for text in found {
         world.violation(text);
     }
@@ -212,7 +215,9 @@ fn failure(
         // A pool whose programs end again and again says so at once.
         let closed = http.lives.cut_short >= CLOSED_AFTER;
         let refusal = reply.is_some_and(|reply| reply.status == 503);
-        let sorry = refusal && (http.may_be_sorry || out || closed);
+        // Where another pool answers when it is sorry, nobody is told so.
+        let may_be_sorry = http.may_be_sorry && http.dues.spare.is_none();
+        let sorry = refusal && (may_be_sorry || out || closed);
         // A reset may destroy what was said before: here answers that it had not read.
         let after = visitor.asks.get(place + 1..visitor.begun).unwrap_or_default();
         let by_reset = |it: &Ask| it.manner.is_old() || it.manner.upgrades();

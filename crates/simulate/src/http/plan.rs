@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::dues::Dues;
 use super::hosts::{Lives, START_MAX};
 use super::servers::{Mode, Server};
 use super::{FIRST_PORT, Role, State};
@@ -30,16 +31,24 @@ impl World {
             let steady = self.scenario.trouble == 0 || (steady && place == 0);
             self.http.servers.push(Server { mode: Mode::Serves, steady, host: None });
         }
+        self.http.dues = Dues::draw(&mut self.chance, servers);
+        self.http.is_gentle = self.scenario.trouble == 0 && self.chance.in_1000(700);
+        self.http.is_alone = self.scenario.shards == 1;
+        let dues = &self.http.dues;
         let addresses: Vec<String> = (0..servers)
-            .map(|place| format!("\"127.0.0.1:{}\"", usize::from(FIRST_PORT) + place))
+            .map(|place| {
+                let (port, weight) = (usize::from(FIRST_PORT) + place, dues.weight(place));
+                format!("{{ address = \"127.0.0.1:{port}\", weight = {weight} }}")
+            })
             .collect();
+        let options = dues.options();
         self.http.slots = self.chance.pick(&[1, 2, 5, 1000]);
         let health = self.chance.pick(&HEALTH);
         self.http.is_checked = health.contains("check");
         self.http.may_be_out = self.http.is_checked || health.contains("errors");
         let pool = format!(
             "servers = [{}]\nconnect = \"2s\"\ndeadline = \"20s\"\nbetween = \"20s\"\nkeep = \"{}\"\n\
-             server_requests_max = {}\n{health}",
+             server_requests_max = {}\n{health}{options}",
             addresses.join(", "),
             self.chance.pick(&["30ms", "60s"]),
             self.http.slots,
@@ -76,7 +85,8 @@ impl World {
             self.chance.pick(&[1, 10, 100]),
             self.chance.pick(&[4, 20]),
         );
-        self.stand_before(&pool);
+        let schedule = self.chance.pick(&["round-robin", "least-outstanding"]);
+        self.stand_before(&format!("{pool}schedule = \"{schedule}\"\n"));
         self.http.is_hosts = true;
     }
 
@@ -100,9 +110,8 @@ impl World {
             "[daemon]\ndrain = \"60s\"\n\n[listener.l0]\nlisten = \"127.0.0.1:8000\"\n\
              protocol = \"http\"\npool = \"web\"\nidle = \"300s\"\nread = \"8s\"\nwrite_stall = \"60s\"\n\
              body_max = {body_max}\nsend_max = {}\n{log}{aside}\n[pool.web]\n{workers}{sorry}\
-             queue = {{ length = {queue}, wait = \"90s\" }}\nschedule = \"{}\"\n{spare}",
+             queue = {{ length = {queue}, wait = \"90s\" }}\n{spare}",
             self.chance.pick(&[64 << 10, 1 << 20]),
-            self.chance.pick(&["round-robin", "least-outstanding"]),
         );
         self.scenario.finish = Finish::Calm;
         self.scenario.drain = Duration::from_secs(60);
@@ -123,6 +132,7 @@ impl World {
     fn add_spare(&mut self) -> String {
         let port = usize::from(FIRST_PORT) + self.http.servers.len();
         let steady = self.scenario.trouble == 0;
+        self.http.dues.spare = steady.then_some(self.http.servers.len());
         self.http.servers.push(Server { mode: Mode::Serves, steady, host: None });
         format!(
             "\n[pool.spare]\nservers = [\"127.0.0.1:{port}\"]\nconnect = \"2s\"\ndeadline = \"20s\"\n\

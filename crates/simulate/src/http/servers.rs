@@ -337,7 +337,8 @@ impl World {
         self.link(number).until_close = until_close;
         let is_whole = request.whole.is_some();
         let dies = then == Then::Die;
-        let closes = !dies && (until_close || (is_whole && self.chance.in_1000(100)));
+        let tires = is_whole && !self.http.is_gentle && self.chance.in_1000(100);
+        let closes = !dies && (until_close || tires);
         if !is_whole {
             self.http.early.insert(request.id);
         }
@@ -391,7 +392,8 @@ impl World {
         if self.chance.in_1000(100) {
             reply.extend(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
         }
-        let way = self.chance.below(20);
+        // The last ones end the connection.
+        let way = self.chance.below(if self.http.is_gentle { 17 } else { 20 });
         let version = if way >= 18 { "1.0" } else { "1.1" };
         reply.extend(format!("HTTP/{version} 200 OK\r\nServer: a\r\n").into_bytes());
         let until_close = match way {

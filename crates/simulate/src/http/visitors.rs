@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::dues::{FIRST_ID, OF_ONE};
 use super::message::{self, Manner, Reply};
 use super::tunnels::Parting;
 use super::{Role, State, body_of};
@@ -55,7 +56,8 @@ impl World {
         let number = self.http.speakers.len();
         let mut asks = Vec::new();
         for place in 0..count {
-            let id = u64::try_from(number * 1000 + place).expect("few visitors") + 1_000_000;
+            let of = |number: usize| u64::try_from(number).expect("few visitors");
+            let id = FIRST_ID + of(number) * OF_ONE + of(place);
             let is_post = !tame && self.chance.in_1000(400);
             let length = if is_post {
                 self.chance.weighted(&[(3, 0), (3, 5), (3, 900), (3, 6000), (1, 70_000)])
@@ -200,8 +202,9 @@ impl World {
             Manner::Upgrades { .. } => "Connection: upgrade\r\nUpgrade: x\r\n",
             _ => "",
         };
+        let who = self.http.dues.line(number);
         let mut bytes =
-            format!("{method} /r/{id} HTTP/{version}\r\nHost: a\r\n{more}").into_bytes();
+            format!("{method} /r/{id} HTTP/{version}\r\nHost: a\r\n{who}{more}").into_bytes();
         let late = manner == Manner::Upgrades { eager: false };
         let mut body = if late { Vec::new() } else { body_of(id, length) };
         if is_post && chunked {
