@@ -42,7 +42,7 @@ mod stderr;
 
 pub(crate) use fault::Epitaph;
 use fault::Fault;
-use link::{Link, Said};
+use link::{Link, Said, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
 
@@ -194,9 +194,15 @@ impl Programs {
         }
         let hold_max = plan.framing.hold_max(plan.reply_max).saturating_add(HOLD_SLACK);
         let limits = StreamLimits { hold_max, ..StreamLimits::default() };
-        // What waits for a program is bounded already, by its pipeline and the longest line.
-        let unbounded = StreamLimits { send_max: usize::MAX, ..limits };
-        let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, unbounded);
+        // What waits for a program is bounded already, by its slots (for one that is a connection's own:
+        // by what that may ask at once) and the longest frame. What has none counts while it is little.
+        let by_slots = StreamLimits {
+            send_high: UNREAD_MAX,
+            send_low: UNREAD_MAX / 2,
+            send_max: usize::MAX,
+            ..limits
+        };
+        let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, by_slots);
         let output = calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
         let error = calls.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
         program.claim(input, Pipe::Input, outside);
@@ -423,10 +429,10 @@ impl Programs {
         let Some(link) = program.link.as_mut() else { return };
         let fault = match (pipe, name) {
             (Pipe::Input, STALL) => {
-                if !link.is_stalled(calls) {
+                if !link.is_stalled(calls, deadline) {
                     return;
                 }
-                Fault::Stalled(times.write_stall.unwrap_or_default())
+                Fault::Stalled(link.reading_limit(deadline).unwrap_or_default())
             }
             (Pipe::Output, GAP) => {
                 link.handle_gap(calls, worker, up);
@@ -441,7 +447,9 @@ impl Programs {
             (Pipe::Output, FIRST) => Fault::Mute(times.first_byte.unwrap_or_default()),
             _ => Fault::Late(deadline),
         };
-        if link.is_owing() {
+        // Where nothing is owed, one that does not read would stand in the way of what comes.
+        let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;
+        if is_deaf || link.is_owing() {
             tracing::warn!(worker = name_of, "{}, and is killed", fault.text());
             program.distrust(calls, outside, fault, up);
         }

@@ -22,8 +22,13 @@ impl Programs {
             Heard::Data(data) => self.handle_data(calls, worker, pipe, data, outside, up),
             Heard::Deadline(name) => self.handle_deadline(calls, worker, pipe, name, outside, up),
             Heard::Closed(_) => self.handle_closed(calls, worker, pipe, outside, up),
+            Heard::Drained => {
+                if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
+                    link.handle_drained(worker, up);
+                }
+            }
             // The end of a pipe is its closing.
-            Heard::Connected | Heard::Eof | Heard::Drained | Heard::Relayed(..) => {}
+            Heard::Connected | Heard::Eof | Heard::Relayed(..) => {}
         }
     }
 

@@ -23,11 +23,13 @@ use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
 mod flights;
+mod notices;
 mod replies;
 mod tags;
 mod words;
 
 use flights::{Flight, Flights};
+use notices::Notice;
 use tags::{Outgoing, Tags};
 use words::Held;
 
@@ -51,6 +53,8 @@ pub(super) struct Link {
     output: Option<StreamId>,
     decoder: Decoder,
     flights: Flights,
+    /// Notifications that wait with their slots until it has read on, in the order in which they were sent.
+    notices: Vec<Notice>,
     /// It may have requests of several clients in its hands.
     is_shared: bool,
     /// It is one connection's own, which it may ask things too.
@@ -91,6 +95,7 @@ impl Link {
             output: Some(output),
             decoder: Decoder::new(plan.framing, plan.reply_max, Over::End),
             flights: Flights::new(plan.tagged || plan.is_own && plan.framing.is_json()),
+            notices: Vec::new(),
             is_shared: plan.is_shared,
             is_own: plan.is_own,
             is_heard: false,
@@ -155,8 +160,11 @@ impl Link {
                     }
                     Some(Outcome::ended(Cause::Record, Phase::Work, unframable.text()))
                 }
-                // Nothing is answered to it, and so nothing is waited for.
-                Ok(_) if outgoing == Outgoing::Notification => None,
+                Ok(range) if outgoing == Outgoing::Notification => {
+                    self.notify(calls, worker, (id, body, form, range.start), deadline, up);
+                    self.scratch = rewritten;
+                    return;
+                }
                 Ok(range) => {
                     self.fly(calls, id, (body, form), range, deadline);
                     self.scratch = rewritten;
@@ -225,22 +233,6 @@ impl Link {
         let oldest = self.flights.oldest_mut().filter(|flight| !flight.slow)?;
         oldest.slow = true;
         Some(calls.now().saturating_duration_since(oldest.dispatched))
-    }
-
-    /// Whether it has read nothing since its reading was last looked at. If it has, and more waits,
-    /// it is looked at again later.
-    pub(super) fn is_stalled(&mut self, calls: &mut Calls<'_>) -> bool {
-        let (Some(input), Some(limit)) = (self.input, self.times.write_stall) else { return false };
-        let accepted = self.accepted(calls);
-        if calls.queued(input) == 0 || self.held.is_some() {
-            return false;
-        }
-        if accepted == self.stalled_at {
-            return true;
-        }
-        self.stalled_at = accepted;
-        calls.deadline_in(input, STALL, limit);
-        false
     }
 
     /// Puts a frame into the input and returns its place in all that was offered.
@@ -322,11 +314,13 @@ impl Link {
             return;
         }
         let accepted = self.accepted(calls);
-        let first = up.len();
+        let mut unsent = Vec::new();
         while let Some(flight) = self.flights.pop_unsent(accepted) {
-            up.push(flight.unsent());
+            unsent.push((flight.start, flight.unsent()));
         }
-        up[first..].reverse();
+        unsent.extend(self.unsent_notices(accepted));
+        unsent.sort_unstable_by_key(|(start, ..)| *start);
+        up.extend(unsent.into_iter().map(|(_, back)| back));
     }
 
     /// Ends what is in the program's hands. What never left our buffer is given back; so the input
@@ -342,6 +336,7 @@ impl Link {
         let first = up.len();
         self.give_back(calls, up);
         self.flights.forget_cancelled();
+        up.extend(self.notices.drain(..).map(|it| Upward::Unanswered { id: it.id }));
         let mut fault = fault;
         // Parts of the oldest reply may have gone on.
         let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun;
@@ -363,6 +358,11 @@ impl Link {
         self.in_flight() > 0
     }
 
+    /// Whether it has nothing that anybody counts as with it.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.is_owing() && self.notices.is_empty()
+    }
+
     pub(super) fn in_flight(&self) -> usize {
         self.flights.len()
     }
@@ -374,4 +374,4 @@ impl Link {
 }
 
 /// Bytes that may wait for a program when something is added that no slot bounds.
-const UNREAD_MAX: usize = 64 << 10;
+pub(super) const UNREAD_MAX: usize = 64 << 10;

@@ -146,7 +146,7 @@ impl Program {
         fault: Fault,
         up: &mut Vec<Upward>,
     ) {
-        if !self.link.as_ref().is_some_and(Link::is_owing) {
+        if self.link.as_ref().is_none_or(Link::is_idle) {
             return;
         }
         let epitaph = self.epitaph();

@@ -50,5 +50,6 @@ mod terms;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/tmpfs.rs"]
 mod tmpfs;
+mod unawaited;
 #[path = "../../../database/tests/support/untested.rs"]
 mod untested;

@@ -123,12 +123,7 @@ impl Link {
         for flight in self.flights.iter_mut() {
             flight.dispatched = (flight.dispatched + now.duration_since(since)).min(now);
         }
-        if let (Some(input), Some(limit)) = (self.input, self.times.write_stall)
-            && calls.queued(input) > 0
-        {
-            self.stalled_at = self.accepted(calls);
-            calls.deadline_in(input, STALL, limit);
-        }
+        self.watch_reading(calls, deadline);
         if let Some(output) = self.output {
             calls.resume(output);
             self.arm(calls, deadline);

@@ -1,0 +1,102 @@
+//! Programs while nobody waits for an answer: what only tells them something has limits as requests
+//! have.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use crate::daemon::{Daemon, folder, until};
+use crate::framings::{parse, serve};
+
+/// A message that only tells something, of so many bytes and a few.
+fn notice(bytes: usize) -> String {
+    format!("{{\"method\":\"note\",\"params\":\"{}\"}}\n", "x".repeat(bytes))
+}
+
+/// The most that a process ever had in memory, in bytes.
+fn resident_max(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// A program of which the first process does what is said, and each after it answers requests with how
+/// many messages it was told before.
+fn first(folder: &Path, does: &str) -> String {
+    let mark = folder.join("first");
+    format!(
+        r#"
+import json, os, sys, time
+if not os.path.exists({mark:?}):
+    open({mark:?}, "w").close()
+    {does}
+told = 0
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "note": told += 1
+    if "id" in asked: print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "result": told}}), flush=True)
+"#
+    )
+}
+
+fn deaths(daemon: &Daemon) -> u64 {
+    daemon.metric("roadstead_worker_deaths_total", &[])
+}
+
+#[test]
+fn what_only_tells_something_is_limited_where_nobody_reads_it() {
+    for dispatch in ["tagged", "in-order", "session"] {
+        let folder = folder();
+        let pool = format!(
+            "framing = \"jsonrpc\"\ndispatch = \"{dispatch}\"\nworkers = 1\ndeadline = \"1s\"\nsettle = \"0s\"\n\
+             queue = {{ length = 8 }}\n"
+        );
+        let daemon = serve(folder.path(), "jsonrpc", &["sleep", "1000"], &pool);
+        let client = daemon.connect();
+        let message = notice(60 << 10);
+        // It may be made to wait until the program is found out.
+        let mut stream = client.stream();
+        for _ in 0..1600 {
+            stream.write_all(message.as_bytes()).unwrap();
+        }
+        until("one that reads nothing is replaced", || deaths(&daemon) > 0);
+        let most = resident_max(daemon.pid());
+        assert!(most < 48 << 20, "{dispatch}: {most} bytes of 96 MB");
+    }
+}
+
+#[test]
+fn a_program_that_reads_nothing_is_replaced_though_it_owes_nothing() {
+    let folder = folder();
+    let program = first(folder.path(), "time.sleep(1000)");
+    let pool = "framing = \"jsonrpc\"\npipeline = 8\nworkers = 1\nwrite_stall = \"300ms\"\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
+    let mut client = daemon.connect();
+    // A pipe takes the first of them, and some of the next.
+    client.send(notice(60 << 10).repeat(6));
+    until("it is found out", || deaths(&daemon) == 1);
+    client.send("{\"id\":1,\"method\":\"count\"}\n");
+    let told = parse(&client.line())["result"].as_u64().unwrap();
+    assert!((4..6).contains(&told), "what never left us goes to the next: {told}");
+}
+
+#[test]
+fn what_only_tells_something_reaches_a_program_that_reads_late() {
+    for dispatch in ["tagged", "in-order", "session"] {
+        let folder = folder();
+        let go = folder.path().join("go");
+        let waits = format!("while not os.path.exists({go:?}): time.sleep(0.01)");
+        let program = first(folder.path(), &waits);
+        let pool = format!(
+            "framing = \"jsonrpc\"\ndispatch = \"{dispatch}\"\nworkers = 1\ndeadline = \"60s\"\n"
+        );
+        let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], &pool);
+        let mut client = daemon.connect();
+        client.send(notice(60 << 10).repeat(10));
+        until("it came", || daemon.metric("roadstead_requests_total", &["main"]) == 10);
+        fs::write(go, "").unwrap();
+        client.send("{\"id\":1,\"method\":\"count\"}\n");
+        assert_eq!(parse(&client.line())["result"], 10, "{dispatch}");
+        assert_eq!(deaths(&daemon), 0);
+    }
+}
