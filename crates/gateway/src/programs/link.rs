@@ -10,6 +10,7 @@
 //!
 //! Without tags the next reply is the oldest flight's; with tags ([`tags`]) each reply names its own.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use event::{Calls, StreamId};
@@ -142,12 +143,12 @@ impl Link {
         let Request { id, body, .. } = request;
         let mut rewritten = std::mem::take(&mut self.scratch);
         rewritten.clear();
-        let (outgoing, frame) = match &mut self.tags {
-            Some(tags) => (tags.outgoing(id, &body, &mut rewritten), &rewritten[..]),
+        let ((outgoing, named), frame) = match &mut self.tags {
+            Some(tags) => ((tags.outgoing(id, &body, &mut rewritten), 0..0), &rewritten[..]),
             None if self.decoder.framing().is_json() => {
                 (tags::unchanged(&body, self.is_own), &body[..])
             }
-            None => (Outgoing::Request, &body[..]),
+            None => ((Outgoing::Request, 0..0), &body[..]),
         };
         let ended = match outgoing {
             Outgoing::Refused(text) => Some(Outcome::ended(Cause::Record, Phase::Work, text)),
@@ -166,7 +167,7 @@ impl Link {
                     return;
                 }
                 Ok(range) => {
-                    self.fly(calls, id, (body, form), range, deadline);
+                    self.fly(calls, id, (body, form, named), range, deadline);
                     self.scratch = rewritten;
                     return;
                 }
@@ -185,8 +186,8 @@ impl Link {
         &mut self,
         calls: &mut Calls<'_>,
         id: RequestId,
-        (body, form): (Slice, Form),
-        range: std::ops::Range<u64>,
+        (body, form, named): (Slice, Form, Range<usize>),
+        range: Range<u64>,
         deadline: Duration,
     ) {
         let first = !self.is_owing();
@@ -194,6 +195,7 @@ impl Link {
             id,
             body,
             form,
+            named,
             start: range.start,
             end: range.end,
             dispatched: calls.now(),
@@ -236,11 +238,7 @@ impl Link {
     }
 
     /// Puts a frame into the input and returns its place in all that was offered.
-    fn write(
-        &mut self,
-        calls: &mut Calls<'_>,
-        frame: &[u8],
-    ) -> Result<std::ops::Range<u64>, Unframable> {
+    fn write(&mut self, calls: &mut Calls<'_>, frame: &[u8]) -> Result<Range<u64>, Unframable> {
         let envelope = envelope(self.decoder.framing(), frame)?;
         let start = self.offered;
         if let Some(input) = self.input {

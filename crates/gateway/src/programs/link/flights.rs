@@ -9,6 +9,7 @@
 //! what is there, so looking one up takes the logarithm of those in flight, and memory follows them.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::time::Instant;
 
 use exchange::{RequestId, Slice};
@@ -24,6 +25,8 @@ pub(super) struct Flight {
     pub(super) id: RequestId,
     /// As it was asked, to be given back if it never leaves us.
     pub(super) body: Slice,
+    /// Where its id stands in that, where replies are found by it; empty elsewhere.
+    pub(super) named: Range<usize>,
     pub(super) form: Form,
     /// Bytes offered before this request, and when all of it was.
     pub(super) start: u64,
@@ -116,10 +119,11 @@ impl Flights {
         self.queue.iter_mut().filter_map(|place| place.flight.as_mut())
     }
 
-    /// The oldest that is wanted and whose request is this one.
-    pub(super) fn named(&self, is: impl Fn(&Slice) -> bool) -> Option<RequestId> {
-        let flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
-        flights.filter(|flight| is(&flight.body)).map(|flight| flight.id).next()
+    /// The oldest that is wanted and bears this id.
+    pub(super) fn named(&self, id: &[u8]) -> Option<RequestId> {
+        let mut flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
+        let is = |flight: &&Flight| flight.body.get(flight.named.clone()) == Some(id);
+        flights.find(is).filter(|_| !id.is_empty()).map(|flight| flight.id)
     }
 
     /// Ends the one of this id, if all of it has left us: `accepted` bytes have.
@@ -227,7 +231,7 @@ mod tests {
         let (start, end) = (u64::from(number) * 10, u64::from(number) * 10 + 10);
         let dispatched = Instant::now();
         let (body, form) = (Slice::default(), Form::default());
-        Flight { id: id(number), body, form, start, end, dispatched, slow: false }
+        Flight { id: id(number), body, named: 0..0, form, start, end, dispatched, slow: false }
     }
 
     fn of(count: u32) -> Flights {
@@ -255,6 +259,21 @@ mod tests {
         assert!(flights.cancel(id(2)));
         assert!(flights.land(id(2), 25).is_none());
         assert_eq!(flights.land(id(2), 30), Some(Landed::Cancelled));
+    }
+
+    #[test]
+    fn a_reply_is_the_oldests_that_bears_its_id() {
+        let mut flights = Flights::new(true);
+        for (number, body) in ["{7}", "{77}", "{7}", "{}"].into_iter().enumerate() {
+            let named = 1..body.len() - 1;
+            let body = Slice::from(body);
+            flights.push(Flight { body, named, ..flight(u32::try_from(number).unwrap()) });
+        }
+        assert_eq!(flights.named(b"77"), Some(id(1)));
+        assert_eq!(flights.named(b"7"), Some(id(0)));
+        flights.land(id(0), 1000).unwrap();
+        assert_eq!(flights.named(b"7"), Some(id(2)));
+        assert_eq!((flights.named(b"8"), flights.named(b"")), (None, None));
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Link {
         up: &mut Vec<Upward>,
     ) -> Said {
         let accepted = self.accepted(calls);
-        let of = self.flights.named(|body| tags::id_of(body).is_some_and(|id| body[id] == *named));
+        let of = self.flights.named(named);
         let Some(id) = of.filter(|id| self.flights.land(*id, accepted).is_some()) else {
             return self.handle_unasked(worker, frame, up);
         };

@@ -114,11 +114,6 @@ pub(super) enum Spoken {
     Broken(&'static str),
 }
 
-/// Where the id of a message stands.
-pub(super) fn id_of(frame: &[u8]) -> Option<Range<usize>> {
-    scan(frame).ok()?.id
-}
-
 /// Answers a request of a program.
 fn answer(message: &jsonrpc::Message, frame: &[u8], id: &[u8], out: &mut Vec<u8>) {
     if message.is_method(frame, "ping") {
@@ -128,15 +123,20 @@ fn answer(message: &jsonrpc::Message, frame: &[u8], id: &[u8], out: &mut Vec<u8>
     }
 }
 
-/// What becomes of a message that keeps its id. A program that `asks` its client is told the answer.
-pub(super) fn unchanged(frame: &[u8], asks: bool) -> Outgoing {
-    match scan(frame).map(|message| message.kind()) {
-        Ok(Kind::Request) => Outgoing::Request,
-        Ok(Kind::Notification) => Outgoing::Notification,
-        Ok(Kind::Response) if asks => Outgoing::Notification,
-        Ok(Kind::Response) => Outgoing::Refused(RESPONSE),
-        Err(fault) => Outgoing::Refused(fault.text()),
-    }
+/// What becomes of a message that keeps its id, and where that stands. A program that `asks` its client
+/// is told the answer.
+pub(super) fn unchanged(frame: &[u8], asks: bool) -> (Outgoing, Range<usize>) {
+    let message = match scan(frame) {
+        Ok(message) => message,
+        Err(fault) => return (Outgoing::Refused(fault.text()), 0..0),
+    };
+    let outgoing = match message.kind() {
+        Kind::Request => Outgoing::Request,
+        Kind::Notification => Outgoing::Notification,
+        Kind::Response if asks => Outgoing::Notification,
+        Kind::Response => Outgoing::Refused(RESPONSE),
+    };
+    (outgoing, message.id.unwrap_or_default())
 }
 
 const RESPONSE: &str = "it answers what nobody asked";
@@ -503,9 +503,10 @@ mod tests {
         let mut tags = Tags::new(Framing::JsonRpc);
         assert!(matches!(out(&mut tags, 1, "hello").0, Outgoing::Refused(_)));
         assert!(matches!(back(&mut tags, "hello").0, Message::Broken(_)));
-        assert_eq!(unchanged(br#"{"method":"m"}"#, false), Outgoing::Notification);
+        assert_eq!(unchanged(br#"{"method":"m"}"#, false).0, Outgoing::Notification);
+        assert_eq!(unchanged(br#"{"id":12,"method":"m"}"#, false), (Outgoing::Request, 6..8));
         let answer = br#"{"id":1,"result":1}"#;
-        assert!(matches!(unchanged(answer, false), Outgoing::Refused(_)));
-        assert_eq!(unchanged(answer, true), Outgoing::Notification);
+        assert!(matches!(unchanged(answer, false).0, Outgoing::Refused(_)));
+        assert_eq!(unchanged(answer, true).0, Outgoing::Notification);
     }
 }
