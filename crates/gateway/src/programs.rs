@@ -445,7 +445,7 @@ impl Programs {
                 return link.arm(calls, deadline);
             }
             (Pipe::Output, FIRST) => Fault::Mute(times.first_byte.unwrap_or_default()),
-            _ => Fault::Late(deadline),
+            _ => link.handle_late(calls, deadline),
         };
         // Where nothing is owed, one that does not read would stand in the way of what comes.
         let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;

@@ -13,6 +13,8 @@ pub(super) enum Fault {
     /// It does not keep to its framing.
     Broken(&'static str),
     Late(Duration),
+    /// It said nothing at all while it was asked, by clients that took back what they asked or not.
+    Silent(Duration),
     /// No byte of its reply came.
     Mute(Duration),
     /// It reads nothing of what waits for it.
@@ -27,6 +29,7 @@ impl Fault {
             Self::TooLong => "gave a reply longer than reply_max".to_owned(),
             Self::Broken(text) => format!("does not keep to its framing: {text}"),
             Self::Late(limit) => format!("did not answer within {limit:?}"),
+            Self::Silent(limit) => format!("said nothing for {limit:?} while it was asked"),
             Self::Mute(limit) => format!("did not begin to answer within {limit:?}"),
             Self::Stalled(limit) => format!("read nothing of its input for {limit:?}"),
         }
@@ -40,7 +43,7 @@ impl Fault {
                 (Cause::Reply, format!("the reply of worker {name} is longer than reply_max"))
             }
             Self::Broken(_) => (Cause::Reply, format!("worker {name} {}", self.text())),
-            Self::Late(_) | Self::Mute(_) | Self::Stalled(_) => {
+            Self::Late(_) | Self::Silent(_) | Self::Mute(_) | Self::Stalled(_) => {
                 (Cause::Deadline, format!("worker {name} {}", self.text()))
             }
         };

@@ -26,11 +26,13 @@ use crate::upward::Upward;
 mod flights;
 mod notices;
 mod replies;
+mod silence;
 mod tags;
 mod words;
 
 use flights::{Flight, Flights};
 use notices::Notice;
+use silence::Silence;
 use tags::{Outgoing, Tags};
 use words::Held;
 
@@ -63,6 +65,8 @@ pub(super) struct Link {
     /// That connection is there, and hears what it says unasked.
     is_heard: bool,
     tags: Option<Tags>,
+    /// Only looked at where what was taken back is forgotten: with tags.
+    silence: Silence,
     stream: Option<StreamPlan>,
     /// The oldest reply has begun, and more frames of it come.
     is_streaming: bool,
@@ -101,6 +105,7 @@ impl Link {
             is_own: plan.is_own,
             is_heard: false,
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
+            silence: Silence::default(),
             stream: plan.stream.clone(),
             is_streaming: false,
             held: None,
@@ -206,15 +211,18 @@ impl Link {
             calls.finish(input, Some(deadline));
         }
         if first {
+            self.silence.begin(calls.now());
             self.arm(calls, deadline);
         }
     }
 
-    /// Sets the deadline of the oldest request. What a client's slowness takes does not count.
+    /// Sets the deadline of the oldest request, and that of a program which says nothing at all. What
+    /// a client's slowness takes does not count.
     pub(super) fn arm(&self, calls: &mut Calls<'_>, deadline: Duration) {
         if let (Some(output), None) = (self.output, self.held) {
             let oldest = self.flights.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
+            let at = at.into_iter().chain(self.silent_until(deadline)).min();
             calls.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
                 // A reply behind another cannot begin before that has ended.
@@ -227,6 +235,21 @@ impl Link {
                 let at = oldest.filter(|it| !it.slow).map(|it| it.dispatched + limit);
                 calls.deadline(output, SLOW, at);
             }
+        }
+    }
+
+    fn silent_until(&self, deadline: Duration) -> Option<Instant> {
+        self.tags.as_ref().filter(|_| !deadline.is_zero())?;
+        self.silence.until(deadline)
+    }
+
+    /// The deadline of an answer has passed: that of the oldest request, or that of a word at all.
+    pub(super) fn handle_late(&self, calls: &Calls<'_>, deadline: Duration) -> Fault {
+        let oldest = self.flights.oldest();
+        let by = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
+        match by {
+            Some(by) if by > calls.now() => Fault::Silent(deadline),
+            _ => Fault::Late(deadline),
         }
     }
 

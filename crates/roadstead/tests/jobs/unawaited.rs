@@ -1,10 +1,12 @@
 //! Programs while nobody waits for an answer: what only tells them something has limits as requests
-//! have.
+//! have, and one that hangs is found out though each client takes its request back.
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use crate::client::Client;
 use crate::daemon::{Daemon, folder, until};
 use crate::framings::{parse, serve};
 
@@ -99,4 +101,54 @@ fn what_only_tells_something_reaches_a_program_that_reads_late() {
         assert_eq!(parse(&client.line())["result"], 10, "{dispatch}");
         assert_eq!(deaths(&daemon), 0);
     }
+}
+
+/// Asks something and takes it back as soon as the program has it.
+fn takes_back(daemon: &Daemon, client: &mut Client, id: u32) {
+    client.send(format!("{{\"id\":{id},\"method\":\"m\"}}\n"));
+    let has_it = || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1;
+    until("the program has it, or has had its time", || has_it() || deaths(daemon) > 0);
+    client.send(format!(
+        "{{\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
+    ));
+    assert_eq!(parse(&client.line())["id"], id);
+}
+
+#[test]
+fn a_program_that_hangs_is_replaced_though_each_client_gives_up_before_its_deadline() {
+    let folder = folder();
+    let program = first(folder.path(), "sys.stdin.read()");
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\ndeadline = \"1s\"\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
+    let mut client = daemon.connect();
+    let mut id = 0;
+    while deaths(&daemon) == 0 {
+        takes_back(&daemon, &mut client, id);
+        id += 1;
+    }
+    let served = || {
+        let mut client = daemon.connect();
+        client.send("{\"id\":\"last\",\"method\":\"m\"}\n");
+        parse(&client.line())["result"] == 0
+    };
+    until("another serves", served);
+}
+
+#[test]
+fn a_program_may_leave_unanswered_what_was_taken_back() {
+    let folder = folder();
+    let program = first(
+        folder.path(),
+        "\n    for line in sys.stdin:\n        asked = json.loads(line)\n        if asked.get(\"id\") and asked[\"method\"] == \"last\": \
+         print(json.dumps({\"id\": asked[\"id\"], \"result\": 1}), flush=True)\n",
+    );
+    let pool = "framing = \"jsonrpc\"\nworkers = 1\ndeadline = \"2s\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", &program], pool);
+    let mut client = daemon.connect();
+    takes_back(&daemon, &mut client, 1);
+    let begun = Instant::now();
+    until("longer than the deadline passes", || begun.elapsed() > Duration::from_millis(2500));
+    client.send("{\"id\":7,\"method\":\"last\"}\n");
+    assert_eq!(parse(&client.line())["id"], 7);
+    assert_eq!(deaths(&daemon), 0);
 }

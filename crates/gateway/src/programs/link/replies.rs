@@ -47,6 +47,7 @@ impl Link {
         }
         let consumed = if data.is_last() { shown } else { self.decoder.consume(shown, from) };
         self.is_begun = self.is_streaming || consumed < shown;
+        self.silence.end(calls.now(), self.is_owing());
         data.consume(consumed);
         said
     }

@@ -48,6 +48,9 @@ impl Link {
             debug_assert!(written.is_ok(), "it has no line feed");
             up.push(Upward::Released { worker });
             self.drop_old_cancelled();
+            if !self.is_owing() {
+                self.silence.pause(calls.now());
+            }
         }
         self.scratch = out;
     }
@@ -90,6 +93,7 @@ impl Link {
             if let Some(input) = self.input {
                 calls.deadline(input, STALL, None);
             }
+            self.silence.pause(calls.now());
         }
         let since = calls.now();
         self.held.get_or_insert_with(|| Held { since, by: Holders::default() })
@@ -124,6 +128,9 @@ impl Link {
             flight.dispatched = (flight.dispatched + now.duration_since(since)).min(now);
         }
         self.watch_reading(calls, deadline);
+        if self.is_owing() {
+            self.silence.begin(now);
+        }
         if let Some(output) = self.output {
             calls.resume(output);
             self.arm(calls, deadline);
