@@ -28,6 +28,7 @@ mod links;
 mod lives;
 mod order;
 mod parameters;
+mod partial;
 #[cfg(feature = "plants")]
 mod plants;
 mod programs;
