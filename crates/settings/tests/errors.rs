@@ -151,6 +151,13 @@ fn balancing_names_its_mends() {
         "write `schedule = \"hash\"`, or remove it",
     );
     says(
+        in_pool("sticky = { key = \"source\" }\nqueue = { hold = \"2s\" }"),
+        11,
+        "hold",
+        "`hold` waits for a bound client's worker to come back",
+        "remove it; `gone` in `sticky` says what becomes of the client",
+    );
+    says(
         in_store("sticky = { key = \"source\" }"),
         1,
         "sticky",

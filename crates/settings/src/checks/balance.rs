@@ -21,6 +21,7 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     }
     slow_start(group, faults);
     repeats(pool, faults);
+    holds_for_nobody(pool, faults);
     if pool.worker == Some(Of::Database) {
         for (name, given) in [("sticky", group.key("sticky")), ("hash", group.key("hash"))] {
             let Some(place) = given else { continue };
@@ -78,6 +79,25 @@ fn repeats(pool: &Section, faults: &mut Vec<Fault>) {
         _ => return,
     };
     faults.push(Fault::at(place, message).expected(expected).mend("remove it"));
+}
+
+/// A program that has ended does not come back, nor what it knew of its clients: the next one at its
+/// place is another. Only servers are who they were.
+fn holds_for_nobody(pool: &Section, faults: &mut Vec<Fault>) {
+    let others = pool.worker.is_some_and(|worker| worker != Of::Servers);
+    let Some(Value::Group(queue)) = pool.group.value("queue") else { return };
+    let held = matches!(queue.value("hold"), Some(Value::Time(hold)) if !hold.is_zero());
+    if let (Some(place), true, true) =
+        (queue.key("hold"), held && others, pool.group.key("sticky").is_some())
+    {
+        faults.push(
+            Fault::at(place, "`hold` waits for a bound client's worker to come back")
+                .expected(
+                    "one that is no server does not: another starts in its place, and knows nobody",
+                )
+                .mend("remove it; `gone` in `sticky` says what becomes of the client"),
+        );
+    }
 }
 
 /// A pool is sorry in one way.

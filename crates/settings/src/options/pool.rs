@@ -204,7 +204,7 @@ const QUEUE: &[Opt] = &[
         "hold",
         time_or_zero(),
         Is("0s"),
-        "How long requests wait while workers run but none is fit.",
+        "How long requests wait while workers run but none is fit, and bound clients for their server.",
     ),
     any(
         "fair",
