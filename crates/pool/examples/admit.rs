@@ -28,8 +28,11 @@ impl Payload for Request {
 
 /// A pool whose members run, with four slots each.
 fn pool(schedule: Schedule, workers: u32, sticky: Option<Sticky>) -> (Pool<Request>, Instant) {
+    // With weights round robin is another schedule: the weighted one.
+    let plain = schedule == Schedule::RoundRobin;
+    let weight = |number: u32| if plain { 1 } else { 1 + number % 3 };
     let member =
-        |number: u32| Member { weight: 1 + number % 3, ..Member::new(&number.to_string()) };
+        |number: u32| Member { weight: weight(number), ..Member::new(&number.to_string()) };
     let members = (0..workers).map(member).collect();
     let settings =
         Settings { slots: 4, schedule, members, sticky, decisions: 0, ..Settings::default() };

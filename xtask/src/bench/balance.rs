@@ -147,7 +147,8 @@ fn section(lines: &[Line], bytes: f64) -> String {
     let mut text = String::from(
         "## In a pool alone\n\nInstructions of one request in `pool`, by callgrind: it is taken in, a worker is chosen \
          and given it, and a slot is released. What so many more requests add to a run, so that the start cancels. The \
-         workers have four slots each, half of all are in use, weights are 1, 2 and 3, `decisions` is 0; with `hash` \
+         workers have four slots each, half of all are in use, weights are 1, 2 and 3 (with `round-robin` all \
+         are 1, for with others it is the weighted one), `decisions` is 0; with `hash` \
          each request has a key. No sockets, no protocol.\n\n| schedule |",
     );
     WORKERS.iter().for_each(|workers| text.push_str(&format!(" {workers} workers |")));
