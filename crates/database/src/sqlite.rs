@@ -13,6 +13,7 @@
 mod bind;
 mod connect;
 mod fault;
+mod identity;
 mod letters;
 mod link;
 mod statement;
@@ -27,6 +28,7 @@ use crate::ack::{self, Piece};
 use crate::link::{Driver, Setup};
 use crate::source::Members;
 use crate::{Database, DatabaseError, Job};
+use identity::StaleLog;
 use link::SqliteLink;
 
 /// An SQLite file and what is done with a request.
@@ -56,7 +58,8 @@ fn setup(options: SqliteOptions) -> Result<Arc<Setup<SqliteDriver>>, DatabaseErr
         return Err(DatabaseError::NotAFile(path));
     }
     let job = Arc::new(job);
-    let driver = SqliteDriver { path, job: Arc::clone(&job), sql, members, ack };
+    let stale = StaleLog::default();
+    let driver = SqliteDriver { path, job: Arc::clone(&job), sql, members, ack, stale };
     Ok(Arc::new(Setup::new(driver, job)))
 }
 
@@ -69,6 +72,7 @@ struct SqliteDriver {
     /// The names that the acknowledgement needs.
     members: Members,
     ack: Vec<Piece>,
+    stale: StaleLog,
 }
 
 impl Driver for SqliteDriver {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use super::fault::{code_of, text_of};
+use super::identity::{Identity, OpenFiles};
 use super::letters;
 use super::link::SqliteLink;
 use super::{SqliteDriver, statement, types};
@@ -14,6 +15,14 @@ use crate::{Action, DatabaseError, OnConflict, Sync};
 /// Opens the file and prepares what a handler needs. Waits for locks up to `lock_wait`.
 pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError> {
     let (path, job) = (&driver.path, &driver.job);
+    let before = Identity::of(path);
+    if let Some(log) = driver.stale.path() {
+        let text = format!(
+            "`{}` belongs to a file that was replaced; move it away together with that file",
+            log.display()
+        );
+        return Err(DatabaseError::Open(path.clone(), text.into()));
+    }
     let connection = open_file(driver)?;
     let failed = |error| open_error(path, &error);
     let mode = configure(&connection, job.sync).map_err(failed)?;
@@ -41,7 +50,11 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
     if matches!(job.action, Action::Query(_)) {
         connection.pragma_update(None, "query_only", true).map_err(failed)?;
     }
-    SqliteLink::new(connection, driver.sql.clone(), shape, job.lock_wait, idempotent)
+    // The first read opens the log.
+    names(&connection, "select name from sqlite_schema limit 1", []).map_err(failed)?;
+    let files = OpenFiles::note(path, before, &driver.stale)
+        .map_err(|error| DatabaseError::Open(path.clone(), error.to_string().into()))?;
+    SqliteLink::new(connection, files, driver.sql.clone(), shape, job.lock_wait, idempotent)
         .map_err(failed)
 }
 

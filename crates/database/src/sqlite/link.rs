@@ -11,6 +11,7 @@ use rusqlite::{CachedStatement, Connection, Error, Statement};
 
 use super::bind::bound;
 use super::fault::{is_ambiguous, proves_rollback};
+use super::identity::OpenFiles;
 use super::letters;
 use crate::digits::Digits;
 use crate::fault::{Blame, Fault};
@@ -29,6 +30,7 @@ const STOP_STEPS: std::ffi::c_int = 10_000;
 #[derive(Debug)]
 pub(super) struct SqliteLink {
     connection: Connection,
+    files: OpenFiles,
     sql: String,
     shape: Arc<Shape>,
     lock_wait: Duration,
@@ -38,13 +40,14 @@ pub(super) struct SqliteLink {
 impl SqliteLink {
     pub(super) fn new(
         connection: Connection,
+        files: OpenFiles,
         sql: String,
         shape: Shape,
         lock_wait: Duration,
         idempotent: bool,
     ) -> Result<Self, Error> {
         connection.busy_timeout(lock_wait.min(LOCK_SLICE))?;
-        Ok(Self { connection, sql, shape: Arc::new(shape), lock_wait, idempotent })
+        Ok(Self { connection, files, sql, shape: Arc::new(shape), lock_wait, idempotent })
     }
 
     /// Lets `stop` interrupt a statement that runs long, from now until the next call.
@@ -198,11 +201,20 @@ impl Link for SqliteLink {
         self.release(stop)
     }
 
-    /// Under another lock it waits like [`Self::begin`].
+    /// Under another lock it waits like [`Self::begin`]. In files that are no longer at their paths
+    /// nothing is committed; rows that were committed while the files went are unknown.
     fn commit(&mut self, stop: &Stop) -> Commit {
+        if let Err(fault) = self.files.check() {
+            return match self.rollback(stop) {
+                Ok(()) => Commit::RolledBack(fault),
+                Err(_) => Commit::Unknown(fault),
+            };
+        }
         let since = Instant::now();
         loop {
-            let Err(fault) = self.execute("commit") else { return Commit::Done };
+            let Err(fault) = self.execute("commit") else {
+                return self.files.check().map_or_else(Commit::Unknown, |()| Commit::Done);
+            };
             let open = self.is_open();
             let fault = match self.may_wait(since, stop, fault) {
                 Ok(()) if open => continue,
@@ -231,6 +243,7 @@ impl Link for SqliteLink {
         stop: &Stop,
     ) -> Result<(), Fault> {
         self.heed(stop)?;
+        self.files.check().map_err(Fault::again)?;
         let mut statement = self.statement()?;
         let Sink { rows: into, each, in_base64 } = sink;
         into.reshape(Schema::new(statement.column_names(), Case::Exact));
@@ -291,7 +304,7 @@ impl Link for SqliteLink {
 #[cfg(test)]
 impl SqliteLink {
     /// For tests that need a database in a state that no file gives.
-    pub(super) const fn connection(&self) -> &Connection {
-        &self.connection
+    pub(super) const fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
     }
 }

@@ -135,6 +135,7 @@ fn serve<T: AsRef<[u8]>>(
 }
 
 mod failed;
+mod moved;
 mod records;
 mod refused;
 mod stored;

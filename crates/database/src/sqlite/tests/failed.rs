@@ -102,7 +102,7 @@ fn a_statement_without_end_can_be_stopped() {
 }
 
 fn pragma(handler: &mut SqliteHandler, sql: &str) {
-    let link = handler.line().link().as_ref().expect("the connection is open");
+    let link = handler.line().link().as_mut().expect("the connection is open");
     let mut statement = link.connection().prepare(sql).unwrap();
     let mut rows = statement.query([]).unwrap();
     while rows.next().unwrap().is_some() {}

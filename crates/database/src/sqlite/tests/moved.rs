@@ -1,0 +1,235 @@
+//! The file is removed, replaced or truncated while a connection holds it open.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+
+/// A table that nothing but the test makes, so that a missing file stays missing.
+fn without_create() -> Place {
+    let mut place = Place::new();
+    let made = Connection::open(place.path()).unwrap();
+    made.execute_batch(CREATE).unwrap();
+    place.options.job.create = None;
+    place
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn remove(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(beside(path, suffix));
+    }
+}
+
+/// Another database with the same table, moved to `path`, beside the log of the old one.
+fn replace_without_log(path: &Path) {
+    let new = beside(path, ".new");
+    let made = Connection::open(&new).unwrap();
+    made.execute_batch(CREATE).unwrap();
+    drop(made);
+    fs::rename(new, path).unwrap();
+}
+
+/// The same, and the old log is removed.
+fn replace(path: &Path) {
+    replace_without_log(path);
+    fs::remove_file(beside(path, "-wal")).unwrap();
+    fs::remove_file(beside(path, "-shm")).unwrap();
+}
+
+fn folder_replaced(path: &Path) {
+    let folder = path.parent().unwrap();
+    fs::rename(folder, beside(folder, ".old")).unwrap();
+    fs::create_dir(folder).unwrap();
+}
+
+fn truncated(path: &Path) {
+    fs::OpenOptions::new().write(true).open(path).unwrap().set_len(0).unwrap();
+}
+
+/// What happens to the file between two batches.
+type Change = fn(&Path);
+
+const CHANGES: [(&str, Change); 8] = [
+    ("removed", remove),
+    ("only the file removed", |path| fs::remove_file(path).unwrap()),
+    ("replaced", replace),
+    ("replaced without its log", replace_without_log),
+    ("truncated", truncated),
+    ("its folder replaced", folder_replaced),
+    ("its log removed", |path| fs::remove_file(beside(path, "-wal")).unwrap()),
+    ("its index removed", |path| fs::remove_file(beside(path, "-shm")).unwrap()),
+];
+
+/// The file in a folder of its own below the one of the test.
+fn in_a_folder(mut place: Place) -> Place {
+    let folder = place.path().with_file_name("folder");
+    fs::create_dir(&folder).unwrap();
+    let path = folder.join("hits.db");
+    if place.options.job.create.is_none() {
+        fs::rename(place.path(), &path).unwrap();
+    }
+    place.options.path = path;
+    place
+}
+
+#[test]
+fn no_row_is_acknowledged_in_a_file_that_is_no_longer_at_its_path() {
+    for (what, change) in CHANGES {
+        let place = in_a_folder(without_create());
+        let mut handler = place.handler();
+        assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"], "{what}");
+        change(&place.path());
+        for answer in serve(&mut handler, [hit(2), hit(3)]) {
+            assert!(answer.starts_with("!database "), "{what}: {answer}");
+        }
+        assert!(handler.line().is_spoiled(), "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_is_replaced_within_a_commit_leaves_its_rows_unknown() {
+    for (what, change) in CHANGES {
+        let place = in_a_folder(without_create());
+        let mut handler = place.handler();
+        let link = handler.line().link().as_mut().expect("the connection is open");
+        let path = Arc::new(place.path());
+        link.connection()
+            .commit_hook(Some(move || {
+                change(&path);
+                false
+            }))
+            .unwrap();
+        for answer in serve(&mut handler, [hit(2), hit(3)]) {
+            assert!(answer.starts_with("!commit "), "{what}: {answer}");
+        }
+        assert!(handler.line().is_spoiled(), "{what}");
+    }
+}
+
+#[test]
+fn a_replaced_file_is_opened_and_gets_the_next_rows() {
+    let place = without_create();
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    replace(&place.path());
+    let gone = "!database the database file was replaced by another file";
+    assert_eq!(serve(&mut handler, [hit(2)]), [gone]);
+    assert_eq!(serve(&mut handler, [hit(3)]), ["ok 3"]);
+    assert_eq!(place.rows(), ["3 /3 200"]);
+}
+
+#[test]
+fn the_log_of_a_replaced_file_is_not_applied_to_the_new_one() {
+    let place = without_create();
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    replace_without_log(&place.path());
+    for id in 2..=4 {
+        assert!(serve(&mut handler, [hit(id)])[0].starts_with("!database "), "{id}");
+    }
+    for suffix in ["-wal", "-shm"] {
+        fs::rename(beside(&place.path(), suffix), beside(&place.path(), ".old")).unwrap();
+    }
+    assert_eq!(serve(&mut handler, [hit(5)]), ["ok 5"]);
+    assert_eq!(place.rows(), ["5 /5 200"]);
+}
+
+#[test]
+fn a_symbolic_link_to_another_file_counts_as_a_replacement() {
+    let mut place = without_create();
+    let (link, other) = (beside(&place.path(), ".link"), beside(&place.path(), ".other"));
+    Connection::open(&other).unwrap().execute_batch(CREATE).unwrap();
+    std::os::unix::fs::symlink(place.path(), &link).unwrap();
+    place.options.path = link.clone();
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    assert!(serve(&mut handler, [hit(2)])[0].starts_with("!database "));
+    assert_eq!(serve(&mut handler, [hit(3)]), ["ok 3"]);
+    assert_eq!(rows(&other), ["3 /3 200"]);
+}
+
+#[test]
+fn a_removed_file_is_made_again_only_where_create_is_set() {
+    let place = without_create();
+    let mut handler = place.handler();
+    remove(&place.path());
+    for id in 1..=2 {
+        assert!(serve(&mut handler, [hit(id)])[0].starts_with("!database "));
+        assert!(!place.path().exists(), "nothing makes it");
+    }
+    let place = Place::new();
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    remove(&place.path());
+    assert!(serve(&mut handler, [hit(2)])[0].starts_with("!database "));
+    assert_eq!(serve(&mut handler, [hit(3)]), ["ok 3"]);
+    assert_eq!(place.rows(), ["3 /3 200"]);
+}
+
+#[test]
+fn closing_a_replaced_file_leaves_the_log_of_the_new_one() {
+    let place = without_create();
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    remove(&place.path());
+    let other = Connection::open(place.path()).unwrap();
+    other.pragma_update(None, "journal_mode", "wal").unwrap();
+    other.execute_batch(CREATE).unwrap();
+    other.execute_batch("insert into hits values (7, '/7', 200)").unwrap();
+    assert!(serve(&mut handler, [hit(2)])[0].starts_with("!database "));
+    assert_eq!(serve(&mut handler, [hit(3)]), ["ok 3"]);
+    assert!(beside(&place.path(), "-wal").exists());
+    assert_eq!(place.rows(), ["3 /3 200", "7 /7 200"]);
+}
+
+#[test]
+fn a_row_with_a_key_is_stored_in_the_new_file_after_an_unknown_commit() {
+    let mut place = Place::new();
+    place.options.job.retry = Duration::from_secs(3600);
+    let Action::Insert { on_conflict, .. } = &mut place.options.job.action else { unreachable!() };
+    *on_conflict = OnConflict::Nothing;
+    let mut handler = place.handler();
+    let link = handler.line().link().as_mut().expect("the connection is open");
+    let path = Arc::new(place.path());
+    link.connection()
+        .commit_hook(Some(move || {
+            remove(&path);
+            false
+        }))
+        .unwrap();
+    assert_eq!(serve(&mut handler, [hit(1), hit(2)]), ["ok 1", "ok 2"]);
+    assert_eq!(place.rows(), ["1 /1 200", "2 /2 200"]);
+}
+
+#[test]
+fn a_query_reads_the_file_that_is_there() {
+    let place = without_create();
+    let mut options = place.options.clone();
+    options.job.action = Action::Query(crate::Query::new("select id from hits order by id"));
+    let mut handler = crate::reading::QueryHandler::open(
+        setup(options).unwrap(),
+        crate::Query::new("select id from hits order by id"),
+    )
+    .unwrap();
+    let mut ask = || {
+        let mut answers = Answers::default();
+        handler.serve(&batch(["{}"]), &mut answers, &Stop::default());
+        shown(answers.0[0].as_ref().unwrap())
+    };
+    assert_eq!(ask(), "[]");
+    remove(&place.path());
+    let other = Connection::open(place.path()).unwrap();
+    other.execute_batch(CREATE).unwrap();
+    other.execute_batch("insert into hits values (7, '/7', 200)").unwrap();
+    drop(other);
+    assert_eq!(ask(), r#"[{"id":7}]"#);
+}
