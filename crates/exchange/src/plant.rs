@@ -32,6 +32,8 @@ pub enum Plant {
     LastWords,
     /// A slot that another shard's waiter is to have is not given back.
     LostSlot,
+    /// What one client of HTTP left in an object that is reused is there for the next client.
+    NotReset,
 }
 
 impl Plant {
@@ -48,6 +50,7 @@ impl Plant {
         Self::NotHeld,
         Self::QuietCut,
         Self::Miscount,
+        Self::NotReset,
     ];
 
     /// All defects of what keeps programs that serve HTTP.
@@ -70,6 +73,7 @@ impl Plant {
             Self::Miscount => "miscount",
             Self::LastWords => "last-words",
             Self::LostSlot => "lost-slot",
+            Self::NotReset => "not-reset",
         }
     }
 }

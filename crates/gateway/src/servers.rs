@@ -317,7 +317,7 @@ impl Servers {
         let Some(link) = self.link(id) else { return };
         let (worker, leaves) = (link.worker, link.leaves);
         let (reached, is_cut) = (link.reached(calls), link.owes_body());
-        if link.is_tunnel() {
+        if link.ends_by_reset() {
             calls.reset(link.stream);
         }
         let flight = link.flight.take();

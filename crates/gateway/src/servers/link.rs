@@ -87,7 +87,8 @@ impl Step {
 /// How far the reply has come.
 #[derive(Debug)]
 enum Reply {
-    Head,
+    /// The scan is of this reply alone: each request begins with a new one.
+    Head(HeadScan),
     Body(Body),
     /// Both sides speak freely.
     Switched,
@@ -123,8 +124,16 @@ impl Flight {
     pub(super) const fn is_tunnel(&self) -> bool {
         matches!(self.reply, Reply::Switched)
     }
+
+    /// Whether the server may have changed the protocol, though its 101 has not come yet.
+    const fn may_be_tunnel(&self) -> bool {
+        let is_open = matches!(self.reply, Reply::Head(_));
+        self.is_tunnel() || is_open && matches!(self.form.expects, Expects::Switch)
+    }
 }
 
+/// A connection. What belongs to one request is in its [`Flight`], which is made for each request; only
+/// what belongs to the connection itself is kept from one request to the next.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) stream: StreamId,
@@ -132,14 +141,12 @@ pub(super) struct Link {
     pub(super) flight: Option<Flight>,
     /// Its server has another address by now: it is not kept.
     pub(super) leaves: bool,
-    scan: HeadScan,
     connecting: bool,
 }
 
 impl Link {
     pub(super) fn new(stream: StreamId, worker: WorkerId) -> Self {
-        let scan = HeadScan::default();
-        Self { stream, worker, flight: None, leaves: false, scan, connecting: true }
+        Self { stream, worker, flight: None, leaves: false, connecting: true }
     }
 
     pub(super) const fn is_connecting(&self) -> bool {
@@ -175,12 +182,17 @@ impl Link {
 
     /// Whether the head of its reply has come.
     pub(super) fn has_answered(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| !matches!(flight.reply, Reply::Head))
+        self.flight.as_ref().is_some_and(|flight| !matches!(flight.reply, Reply::Head(_)))
     }
 
     /// Whether both sides speak freely.
     pub(super) fn is_tunnel(&self) -> bool {
         self.flight.as_ref().is_some_and(Flight::is_tunnel)
+    }
+
+    /// Whether its server could take an orderly end for the end of what a client says in a tunnel.
+    pub(super) fn ends_by_reset(&self) -> bool {
+        self.flight.as_ref().is_some_and(Flight::may_be_tunnel)
     }
 
     pub(super) fn serves(&self, worker: WorkerId, request: RequestId) -> bool {
@@ -205,7 +217,7 @@ impl Link {
             held: false,
             begun: false,
             long: false,
-            reply: Reply::Head,
+            reply: Reply::Head(HeadScan::default()),
             interim: 0,
             keep: true,
             said_all: false,
@@ -289,7 +301,7 @@ impl Link {
         };
         loop {
             match &mut flight.reply {
-                Reply::Head => match read_head(&mut self.scan, data, flight.form, limits) {
+                Reply::Head(scan) => match read_head(scan, data, flight.form, limits) {
                     Ok(None) => return Step::More,
                     Err(refusal) => return Step::Fault(Fault::Broken(refusal)),
                     Ok(Some(mut carried)) => {
@@ -376,7 +388,7 @@ impl Link {
     pub(super) fn ended(&mut self) -> Step {
         let Some(flight) = &mut self.flight else { return Step::More };
         match &mut flight.reply {
-            Reply::Head => Step::Fault(Fault::Ended),
+            Reply::Head(_) => Step::Fault(Fault::Ended),
             Reply::Body(body) => match body.end() {
                 Ok(()) => Step::whole(false),
                 Err(_) => Step::Fault(Fault::Ended),

@@ -29,10 +29,10 @@ impl Servers {
         self.owes_from_now(calls, id);
     }
 
-    /// As [`Self::close`]. A tunnel ends by a reset: its server must not take what came for all that
-    /// was to come.
+    /// As [`Self::close`]. A tunnel ends by a reset, also one whose 101 is still on its way: its server
+    /// must not take what came for all that was to come.
     pub(super) fn cut(&mut self, calls: &mut Calls<'_>, id: LinkId) {
-        if let Some(link) = self.link(id).filter(|link| link.is_tunnel()) {
+        if let Some(link) = self.link(id).filter(|link| link.ends_by_reset()) {
             calls.reset(link.stream);
         }
         self.close(calls, id);

@@ -182,7 +182,8 @@ impl Dialogue {
         }
     }
 
-    /// Whether nothing is begun or to be said.
+    /// Whether nothing is begun or to be said. It may be behind an empty line, which is not consumed:
+    /// whoever reads the next head reads that line again.
     fn is_over(&self) -> bool {
         let open = matches!(self.input, Input::Head) && !self.scan.is_begun() && !self.refusing;
         open && self.asked.is_none() && self.ending == Ending::No && !self.watched
@@ -206,7 +207,7 @@ impl Dialogue {
                 Input::Head => {
                     let found = match self.scan.next(bytes, &plan.limits) {
                         Ok(Some(found)) => found,
-                        Ok(None) => return self.watch(plan, transport, calls),
+                        Ok(None) => return self.watch_head(plan, transport, calls),
                         Err(refusal) => return self.refuse(transport, calls, refusal, core),
                     };
                     let mut head = core.head.take().unwrap_or_default();

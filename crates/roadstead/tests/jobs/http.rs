@@ -14,6 +14,7 @@ mod ends;
 mod faulty;
 mod hosted;
 mod idle;
+mod isolation;
 mod long;
 mod names;
 mod orders;

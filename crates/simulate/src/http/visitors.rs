@@ -118,6 +118,12 @@ impl World {
     pub(super) fn visitor_comes(&mut self, number: usize) {
         self.note("comes: visitor", number, 0);
         self.http.speakers[number].state = State::There;
+        // An empty line may come before a request, and long before it.
+        if self.chance.in_1000(200) {
+            let pause = self.chance.time(Duration::from_micros(1), Duration::from_secs(3));
+            self.visitor(number).pause_until = self.now + pause;
+            self.http.speakers[number].output.extend(b"\r\n");
+        }
         let delay = self.latency();
         self.after(delay, Happening::Knock(self.http.speakers[number].connection));
         if let Some(at) = self.visitor(number).resets_at {

@@ -13,6 +13,7 @@
 //! | `not-held` | who speaks faster than the other listens waits |
 //! | `quiet-cut` | a tunnel that was cut does not look ended |
 //! | `miscount` | what nobody looks at arrives whole |
+//! | `not-reset` | nothing of one client's request is in another's |
 //! | `last-words` | what a program said before it ended is read |
 //! | `lost-slot` | who waits at home has the slot that another shard frees |
 //! | `lost-edge` | what arrived is read, also when the kernel tells it once |

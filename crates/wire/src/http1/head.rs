@@ -28,6 +28,10 @@ pub(super) const KEPT_BYTES: usize = 4096;
 
 /// How far the bytes at the front were looked at.
 ///
+/// A scan only caches what the bytes themselves say. So a scan may be dropped at any time, and a new
+/// one over all bytes that are not consumed finds the same; but a scan must never be used for the
+/// bytes of another stream.
+///
 /// ```text
 ///   0 ≤ start ≤ line ≤ scanned ≤ shown;  first = 0 until the first line has ended
 ///   |- CR LF -|= first =|…|- the line that has not ended -|
@@ -42,7 +46,8 @@ pub struct HeadScan {
 }
 
 impl HeadScan {
-    /// Whether bytes of a head were seen that has not ended.
+    /// Whether bytes of a head were seen that has not ended. An empty line before it is none, though
+    /// the scan is behind it.
     #[must_use]
     pub const fn is_begun(&self) -> bool {
         self.scanned > self.start
@@ -50,11 +55,15 @@ impl HeadScan {
 
     /// The head at the front, once it is whole; the scan then begins anew. `bytes` begins with
     /// what was shown before. One empty line before a head is passed over, as RFC 9112 §2.2 asks
-    /// for of those who read requests.
+    /// for of those who read requests. If `bytes` is shorter than what was shown, it is something
+    /// else, and the scan begins anew.
     ///
     /// # Errors
     /// When a line ends with LF alone, or a limit is passed.
     pub fn next(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<Found>, Refusal> {
+        if bytes.len() < self.scanned {
+            *self = Self::default();
+        }
         let mut at = self.scanned;
         let (words, rest) = bytes.get(at..).unwrap_or_default().as_chunks::<8>();
         for word in words {
@@ -161,6 +170,31 @@ const fn line_feeds(word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scan_that_was_shown_more_than_there_is_begins_anew() {
+        for shown in [&b"\r\n"[..], b"\r\nGE", b"GET / HTTP/1.1\r\nHost: abc\r\n"] {
+            let mut scan = HeadScan::default();
+            assert_eq!(scan.next(shown, &Limits::REQUEST), Ok(None));
+            let head = b"GET /x HTTP/1.1\r\n\r\n";
+            assert_eq!(scan.next(&head[..1], &Limits::REQUEST), Ok(None), "{shown:?}");
+            let found = scan.next(head, &Limits::REQUEST).unwrap().expect("the head is whole");
+            assert_eq!(found, Found { head: 0..head.len(), line: 15 }, "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_scan_that_is_kept_finds_what_a_new_one_finds() {
+        for bytes in [&b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"\r\n\r\n", b"\r\nA\n"] {
+            let whole = HeadScan::default().next(bytes, &Limits::REQUEST);
+            for shown in 0..bytes.len() {
+                let mut kept = HeadScan::default();
+                if kept.next(&bytes[..shown], &Limits::REQUEST) == Ok(None) {
+                    assert_eq!(kept.next(bytes, &Limits::REQUEST), whole, "{shown}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn line_feeds_are_seen_wherever_they_stand_and_nothing_else() {

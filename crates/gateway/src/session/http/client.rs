@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, Data};
+use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
 use super::{Dialogue, Ending, Input};
@@ -17,7 +18,8 @@ use crate::upward::Carried;
 /// Dialogues that are kept for the next who asks: of as many clients as are busy in one turn.
 const SPARES_MAX: usize = 256;
 
-/// Dialogues that are over.
+/// Dialogues that are over. Only their memory is reused: [`Self::take`] makes each anew, so no field
+/// of one client's dialogue can reach the next client.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "the boxes move between here and the clients")]
 pub(crate) struct Spares(Vec<Box<Dialogue>>);
@@ -25,8 +27,11 @@ pub(crate) struct Spares(Vec<Box<Dialogue>>);
 impl Spares {
     fn take(&mut self, client: &Http) -> Box<Dialogue> {
         let Some(mut dialogue) = self.0.pop() else { return client.begin() };
-        dialogue.id = client.id;
-        dialogue.number = client.number;
+        if active(Plant::NotReset) {
+            (dialogue.id, dialogue.number) = (client.id, client.number);
+        } else {
+            *dialogue = Dialogue::new(client.id, client.number);
+        }
         dialogue
     }
 

@@ -12,9 +12,16 @@ use crate::plan::HttpPlan;
 use crate::transport::Transport;
 
 impl Dialogue {
-    /// Something was begun that must come to its end in time.
-    pub(super) fn watch(&mut self, plan: &HttpPlan, transport: &Transport, calls: &mut Calls<'_>) {
-        if !self.watched && self.scan.is_begun() {
+    /// A head that was begun must come to its end in time; an empty line before it is not begun.
+    pub(super) fn watch_head(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+    ) {
+        if !self.scan.is_begun() {
+            self.unwatch(transport, calls);
+        } else if !self.watched {
             self.watch_anew(plan, transport, calls);
         }
     }
