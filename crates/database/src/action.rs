@@ -24,6 +24,9 @@ pub struct Job {
     /// The table that keeps the rows which the database does not accept. It is made where it is
     /// missing.
     pub dead: Option<String>,
+    /// Whether the log gets the details of errors, which may show values of other rows. Clients never
+    /// get them.
+    pub log_error_details: bool,
 }
 
 impl Job {
@@ -39,6 +42,7 @@ impl Job {
             lock_wait: Duration::from_secs(5),
             retry: Duration::from_secs(10),
             dead: None,
+            log_error_details: false,
         }
     }
 }

@@ -115,6 +115,19 @@ impl DatabaseError {
         matches!(self, Self::Unreachable(..))
     }
 
+    /// What a client gets: no paths, servers or users. The log has the rest.
+    #[must_use]
+    pub(crate) const fn for_clients(&self) -> &'static str {
+        match self {
+            Self::Unreachable(..) => "the database cannot be reached",
+            Self::Denied(..) => "the database denies access",
+            Self::NotAFile(_) | Self::NoFile(_) | Self::Open(..) | Self::ReadOnly(_) => {
+                "the database cannot be opened"
+            }
+            _ => "the database cannot be used as it is configured",
+        }
+    }
+
     /// An error of the statement, about that byte of it where it is known.
     pub(crate) fn statement(text: &str, at: Option<usize>) -> Self {
         match at {

@@ -3,7 +3,10 @@
 //! Each driver sorts the errors of its database into these; what follows from them is decided once,
 //! in [`crate::handler`].
 
-use crate::text::one_line;
+use crate::text::{one_line, shortened};
+
+/// Bytes of the details of an error that are kept at most.
+const DETAIL_BYTES_MAX: usize = 2000;
 
 /// Whose an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +38,8 @@ impl Blame {
     }
 }
 
-/// An error with a text for a person, on one line.
+/// An error with a text for a person, on one line. The text may go to a client: it has no values but
+/// those that the client may have sent, as far as the database tells them apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) blame: Blame,
@@ -45,13 +49,33 @@ pub(crate) struct Fault {
     /// What the database calls it; empty where we do.
     pub(crate) code: Box<str>,
     pub(crate) text: String,
+    /// What else the database says: values of other columns and rows, statements, functions. For the
+    /// operator alone. Empty where there is no more.
+    pub(crate) detail: Box<str>,
     /// Which row it was, where the driver knows.
     pub(crate) row: Option<usize>,
 }
 
 impl Fault {
     pub(crate) fn new(blame: Blame, text: &str) -> Self {
-        Self { blame, again: false, code: Box::default(), text: one_line(text), row: None }
+        let (code, detail) = (Box::default(), Box::default());
+        Self { blame, again: false, code, text: one_line(text), detail, row: None }
+    }
+
+    /// What else the database says, for the operator alone.
+    pub(crate) fn detailed(mut self, detail: &str) -> Self {
+        self.detail = shortened(detail, DETAIL_BYTES_MAX).into();
+        self
+    }
+
+    /// What a client gets: the text, and the code of the database where there is one.
+    pub(crate) fn for_clients(&self) -> String {
+        for_clients(&self.text, &self.code)
+    }
+
+    /// What an operator gets: all that the database said.
+    pub(crate) fn for_operators(&self) -> String {
+        for_operators(&self.text, &self.detail)
     }
 
     /// To try again may help.
@@ -75,5 +99,30 @@ impl Fault {
     /// Stopped between two steps of ours.
     pub(crate) fn stopped() -> Self {
         Self::new(Blame::Stopped, "stopped before the commit")
+    }
+}
+
+/// What a client gets of an error with this text and code.
+pub(crate) fn for_clients(text: &str, code: &str) -> String {
+    if code.is_empty() { text.to_owned() } else { format!("{text} ({code})") }
+}
+
+/// What an operator gets of an error with this text and these details.
+pub(crate) fn for_operators(text: &str, detail: &str) -> String {
+    if detail.is_empty() { text.to_owned() } else { format!("{text} ({detail})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_get_the_code_and_operators_the_details() {
+        let fault = Fault::new(Blame::Row, "twice").coded("23505").detailed("Key (a)=(secret)\nx");
+        assert_eq!(fault.for_clients(), "twice (23505)");
+        assert_eq!(fault.for_operators(), "twice (Key (a)=(secret) x)");
+        let own = Fault::stopped();
+        assert_eq!(own.for_clients(), own.text);
+        assert_eq!(own.for_operators(), own.text);
     }
 }

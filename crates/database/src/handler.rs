@@ -25,7 +25,8 @@ use exchange::plant::{Plant, active};
 use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Stop};
 
 use crate::DatabaseError;
-use crate::fault::{Blame, Fault};
+use crate::details::DetailLog;
+use crate::fault::{Blame, Fault, for_operators};
 use crate::letters::{self, Letter};
 use crate::link::{Commit, Driver, Link, Setup};
 use crate::patience::Patience;
@@ -38,6 +39,7 @@ pub(crate) struct RowsHandler<D: Driver> {
     setup: Arc<Setup<D>>,
     line: Line<D::Link>,
     rows: Rows,
+    details: DetailLog,
 }
 
 /// The connection of a handler.
@@ -103,7 +105,8 @@ impl<L: Link> Line<L> {
 impl<D: Driver> RowsHandler<D> {
     pub(crate) fn open(setup: Arc<Setup<D>>) -> Result<Self, DatabaseError> {
         let line = Line::new(setup.connect()?);
-        Ok(Self { setup, line, rows: Rows::default() })
+        let details = DetailLog::new(setup.job.log_error_details);
+        Ok(Self { setup, line, rows: Rows::default(), details })
     }
 
     #[cfg(test)]
@@ -126,7 +129,7 @@ impl<D: Driver> Handler for RowsHandler<D> {
         let shape = match self.line.open(&self.setup, &mut patience, stop) {
             Ok(link) => Arc::clone(link.shape()),
             Err(error) => {
-                let outcome = failed(&error.to_string());
+                let outcome = failed(error.for_clients());
                 return (0..batch.requests.len()).for_each(|i| outbox.answer(i, outcome.clone()));
             }
         };
@@ -136,8 +139,9 @@ impl<D: Driver> Handler for RowsHandler<D> {
                 outbox.answer(index, outcome);
             }
         }
-        let Self { setup, line, rows } = self;
-        Work { setup, line, rows, batch, outbox, stop, patience, unsure: None }.store_all();
+        let Self { setup, line, rows, details } = self;
+        Work { setup, line, rows, details, batch, outbox, stop, patience, unsure: None }
+            .store_all();
     }
 }
 
@@ -168,6 +172,7 @@ struct Work<'a, D: Driver> {
     setup: &'a Setup<D>,
     line: &'a mut Line<D::Link>,
     rows: &'a mut Rows,
+    details: &'a mut DetailLog,
     batch: &'a Batch,
     outbox: &'a mut dyn Outbox,
     stop: &'a Stop,
@@ -212,6 +217,7 @@ impl<D: Driver> Work<'_, D> {
                         ranges.push(range);
                         continue;
                     }
+                    self.write_details(&fault);
                     self.end(range, &unknown(&fault));
                 }
             }
@@ -220,17 +226,18 @@ impl<D: Driver> Work<'_, D> {
 
     /// Ends rows that are not stored, as far as that is known.
     fn end_failed(&mut self, rows: Range<usize>, fault: &Fault) {
+        self.write_details(fault);
         let mut known = rows.start;
         if let Some((end, fault)) = self.unsure.take() {
             known = end.clamp(rows.start, rows.end);
             self.end(rows.start..known, &unknown(&fault));
         }
-        self.end(known..rows.end, &failed(&fault.text));
+        self.end(known..rows.end, &failed(&fault.for_clients()));
     }
 
     fn store(&mut self, range: Range<usize>) -> Stored {
         if let Err(error) = self.line.open(self.setup, &mut self.patience, self.stop) {
-            return Stored::Failed(Fault::new(Blame::Lost, &error.to_string()));
+            return Stored::Failed(Fault::new(Blame::Lost, error.for_clients()));
         }
         self.rows.forgive(range.clone());
         let mut parts = vec![range.clone()];
@@ -343,7 +350,12 @@ impl<D: Driver> Work<'_, D> {
             Err(fault) if !link.is_open() || fault.blame.spoils_connection() => Err(fault),
             Err(fault) => {
                 let count = letters.len();
-                tracing::error!(table, count, error = fault.text, "dead letters are not kept");
+                tracing::error!(
+                    table,
+                    count,
+                    error = fault.for_operators(),
+                    "dead letters are not kept"
+                );
                 link.undo(self.stop)
             }
         }
@@ -361,7 +373,7 @@ impl<D: Driver> Work<'_, D> {
             Commit::RolledBack(fault) | Commit::Unknown(fault) => Err(fault),
         });
         let Err(fault) = kept else { return };
-        tracing::error!(error = fault.text, "a dead letter is not kept");
+        tracing::error!(error = fault.for_operators(), "a dead letter is not kept");
         // The next batch must not begin within what is left of this transaction.
         if let Stored::Failed(fault) = self.give_up(fault) {
             self.line.spoil(&fault);
@@ -370,7 +382,19 @@ impl<D: Driver> Work<'_, D> {
 
     /// Answers rows whose transaction is committed.
     fn answer(&mut self, range: Range<usize>) {
+        if self.setup.job.log_error_details {
+            let name = self.setup.driver.name();
+            for refusal in range.clone().filter_map(|row| self.rows.refusal(row)) {
+                self.details.write(&name, &refusal.code, &refusal.text, &refusal.detail);
+            }
+        }
         self.rows.answers(range, |request, outcome| self.outbox.answer(request, outcome));
+    }
+
+    /// Writes what the database said of a whole batch into the log, where that is asked for.
+    fn write_details(&mut self, fault: &Fault) {
+        let name = self.setup.driver.name();
+        self.details.write(&name, &fault.code, &fault.text, &fault.detail);
     }
 
     fn end(&mut self, range: Range<usize>, outcome: &Outcome) {
@@ -385,7 +409,8 @@ fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) 
     let letter = |row: usize| {
         let refusal = rows.refusal(row)?;
         let request = &batch.requests[rows.request(row)];
-        let (code, text) = (&*refusal.code, &*refusal.text);
+        let code = &*refusal.code;
+        let text = for_operators(&refusal.text, &refusal.detail).into();
         Some(Letter { at_us: request.at_us, row: &request.body, code, text, count: None })
     };
     if !again {
@@ -424,5 +449,5 @@ pub(crate) fn failed(text: &str) -> Outcome {
 }
 
 fn unknown(fault: &Fault) -> Outcome {
-    Outcome::ended(Cause::Commit, Phase::Work, &fault.text)
+    Outcome::ended(Cause::Commit, Phase::Work, &fault.for_clients())
 }

@@ -3,12 +3,15 @@
 //! A letter is written in the same transaction as the rows beside it, so it is there exactly when
 //! its client was told that the row was refused. The table has these columns: `id`, a number that
 //! grows; `at`, when the request was received, in microseconds since the Unix epoch; `row`, the
-//! request as it came, in bytes; `code` and `message`, what the database said.
+//! request as it came, in bytes; `code` and `message`, all that the database said. Unlike the answer to
+//! the client, the message has the details of the error, which may show values of other rows: the
+//! table is the operator's, as the rows themselves are.
 //!
 //! A batch that is sent again because nobody knows whether it is stored may have left its letters. They
 //! have no key that would say so, and need none: a letter is written where the table has fewer of the
 //! same bytes and time than the batch has.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,12 +28,12 @@ use crate::{Action, DatabaseError};
 const PAGE: usize = 1000;
 
 /// A refused row on its way into the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Letter<'a> {
     pub(crate) at_us: i64,
     pub(crate) row: &'a [u8],
     pub(crate) code: &'a str,
-    pub(crate) text: &'a str,
+    pub(crate) text: Cow<'a, str>,
     /// The batch is sent again, and its letters may be in the table: so many of this request there
     /// must be in the end. None where it is new.
     pub(crate) count: Option<i64>,
@@ -139,7 +142,7 @@ impl Letters {
 }
 
 fn told(fault: Fault) -> DatabaseError {
-    DatabaseError::Letters(fault.text.into())
+    DatabaseError::Letters(fault.for_operators().into())
 }
 
 struct Open<L> {
@@ -195,7 +198,11 @@ impl<L: Link> Letterbox for Open<L> {
             Err(fault) => fault,
         };
         self.link.rollback(&stop)?;
-        if fault.blame == Blame::Row { Ok(Retried::Refused(fault.text)) } else { Err(fault) }
+        if fault.blame == Blame::Row {
+            Ok(Retried::Refused(fault.for_operators()))
+        } else {
+            Err(fault)
+        }
     }
 
     fn unbury(&mut self, number: i64) -> Result<bool, Fault> {

@@ -23,6 +23,7 @@
 mod ack;
 mod action;
 mod database;
+mod details;
 mod digits;
 mod error;
 mod fault;

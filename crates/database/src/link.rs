@@ -62,7 +62,10 @@ impl Commit {
                 Ok(()) => Self::RolledBack(fault),
                 Err(_) => Self::RolledBack(Fault { blame: Blame::Lost, ..fault }),
             },
-            Some(Err((fault, false))) => lost(&format!("{} during COMMIT", fault.text)),
+            Some(Err((fault, false))) => {
+                let text = format!("{} during COMMIT", fault.text);
+                Self::Unknown(Fault { blame: Blame::Lost, again: false, text, ..fault })
+            }
         }
     }
 }
@@ -197,7 +200,8 @@ mod tests {
         assert_eq!(stuck, Commit::RolledBack(Fault { blame: Blame::Lost, ..fault() }));
         let unknown = |text| Commit::Unknown(Fault::new(Blame::Lost, text));
         let cut = Commit::of_server(Some(Err((fault(), false))), never);
-        assert_eq!(cut, unknown("twice during COMMIT"));
+        let during = Fault::new(Blame::Lost, "twice during COMMIT").coded("23505");
+        assert_eq!(cut, Commit::Unknown(during));
         assert_eq!(Commit::of_server(None, never), unknown("the server did not answer a COMMIT"));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Slice, Stop};
 
+use crate::details::DetailLog;
 use crate::fault::{Blame, Fault};
 use crate::handler::{Line, failed};
 use crate::link::{Driver, Link, Setup, Sink};
@@ -28,13 +29,15 @@ pub(crate) struct QueryHandler<D: Driver> {
     rows: Rows,
     /// What came and is not written yet.
     cells: fields::Rows,
+    details: DetailLog,
 }
 
 impl<D: Driver> QueryHandler<D> {
     pub(crate) fn open(setup: Arc<Setup<D>>, query: Query) -> Result<Self, DatabaseError> {
         let line = Line::new(setup.driver.connect()?);
         let (rows, cells) = (Rows::default(), fields::Rows::default());
-        Ok(Self { setup, query, line, rows, cells })
+        let details = DetailLog::new(setup.job.log_error_details);
+        Ok(Self { setup, query, line, rows, cells, details })
     }
 
     /// The reply to request `index` of `batch`.
@@ -52,7 +55,7 @@ impl<D: Driver> QueryHandler<D> {
                 Ok(outcome) => return outcome,
                 // What only reads may be run again, until somebody has a part of it.
                 Err(fault) if fault.again && !begun && patience.wait(stop) => {}
-                Err(fault) => return failed(&fault.text),
+                Err(fault) => return failed(&fault.for_clients()),
             }
         }
     }
@@ -67,7 +70,7 @@ impl<D: Driver> QueryHandler<D> {
     ) -> Result<Outcome, Fault> {
         let link = match self.line.open(&self.setup, patience, stop) {
             Ok(link) => link,
-            Err(error) => return Ok(failed(&error.to_string())),
+            Err(error) => return Ok(failed(error.for_clients())),
         };
         let shape: Arc<Shape> = Arc::clone(link.shape());
         self.rows.begin(&shape);
@@ -90,13 +93,15 @@ impl<D: Driver> QueryHandler<D> {
         let run = link.query(&self.rows, 0, batch, &mut sink, stop);
         *begun = writer.is_begun();
         if let Err(fault) = &run {
+            let name = self.setup.driver.name();
+            self.details.write(&name, &fault.code, &fault.text, &fault.detail);
             self.line.spoil(fault);
         }
         match (run, writer.over()) {
             (_, Some(over)) => Ok(Outcome::ended(Cause::Rows, Phase::Work, over)),
             (Ok(()), None) => Ok(Outcome::Reply(Slice::from(&*writer.finish()))),
             (Err(fault), None) if fault.blame == Blame::Row => {
-                Ok(Outcome::ended(Cause::Row, Phase::Work, &fault.text))
+                Ok(Outcome::ended(Cause::Row, Phase::Work, &fault.for_clients()))
             }
             (Err(fault), None) => Err(fault),
         }
@@ -171,6 +176,6 @@ impl<L: Link> Read for Reading<L> {
         let mut sink = Sink { rows: &mut *rows, each: &mut |_| Ok(()), in_base64: false };
         let run = self.link.query(&self.rows, 0, &batch, &mut sink, &Stop::default());
         rows.shrink_to(0, 0);
-        run.map_err(|fault| told(&fault.text))
+        run.map_err(|fault| told(&fault.for_operators()))
     }
 }

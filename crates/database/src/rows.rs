@@ -14,7 +14,7 @@ use fields::json::{self, Plain};
 use fields::{Case, Fields, RowError, Rows as Cells, Schema, Value, logfmt, tsv};
 
 use crate::ack::Piece;
-use crate::fault::Fault;
+use crate::fault::{Fault, for_clients};
 use crate::source::{Members, Source};
 use crate::text::one_line;
 use crate::{DatabaseError, Job, Record};
@@ -111,6 +111,8 @@ pub(crate) struct Refusal {
     /// What the database calls it.
     pub(crate) code: Box<str>,
     pub(crate) text: Box<str>,
+    /// For the operator alone.
+    pub(crate) detail: Box<str>,
 }
 
 /// The rows of one batch, each known by its number here.
@@ -240,8 +242,8 @@ impl Rows {
 
     /// Notes that the database does not accept that row.
     pub(crate) fn refuse(&mut self, row: usize, fault: Fault) {
-        let Fault { code, text, .. } = fault;
-        self.rows[row].refusal = Some(Refusal { code, text: text.into() });
+        let Fault { code, text, detail, .. } = fault;
+        self.rows[row].refusal = Some(Refusal { code, text: text.into(), detail });
     }
 
     /// Forgets why rows were not accepted: they are tried anew.
@@ -262,7 +264,9 @@ impl Rows {
             let block = Slice::copy_of(&self.acks[start..end]);
             for row in together {
                 let outcome = match &row.refusal {
-                    Some(refusal) => refused(Cause::Row, &refusal.text),
+                    Some(Refusal { code, text, .. }) => {
+                        Outcome::ended(Cause::Row, Phase::Work, &for_clients(text, code))
+                    }
                     None => Outcome::Reply(block.slice(row.ack.start - start..row.ack.end - start)),
                 };
                 answer(row.request, outcome);

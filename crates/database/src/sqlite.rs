@@ -88,8 +88,9 @@ impl Driver for SqliteDriver {
         if matches!(self.job.action, crate::Action::Query(_)) {
             return Ok(Vec::new());
         }
-        link.try_lock()
-            .map_err(|fault| DatabaseError::Open(self.path.clone(), fault.text.into()))?;
+        link.try_lock().map_err(|fault| {
+            DatabaseError::Open(self.path.clone(), fault.for_operators().into())
+        })?;
         Ok(Vec::new())
     }
 

@@ -5,10 +5,15 @@ pub(crate) const TEXT_BYTES_MAX: usize = 240;
 
 /// `text` on one line and of bounded length.
 pub(crate) fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len().min(TEXT_BYTES_MAX));
+    shortened(text, TEXT_BYTES_MAX)
+}
+
+/// `text` on one line and of at most `bytes_max`, besides the mark where it was cut.
+pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(bytes_max));
     for letter in text.chars() {
         let letter = if letter.is_control() { ' ' } else { letter };
-        if line.len() + letter.len_utf8() > TEXT_BYTES_MAX {
+        if line.len() + letter.len_utf8() > bytes_max {
             line.push('…');
             break;
         }

@@ -78,6 +78,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         lock_wait,
         retry,
         dead,
+        log_error_details,
         password,
         tls,
         tls_ca,
@@ -99,6 +100,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         lock_wait,
         retry,
         dead,
+        log_error_details,
     };
     let server = |target: ServerTarget| -> Result<Server, WorkshopError> {
         let ServerTarget { host, user, database } = target;

@@ -409,6 +409,7 @@ fn database(group: &Group) -> Database {
         lock_wait: time(group, "lock_wait"),
         retry: time(group, "retry"),
         dead: group.find("dead").map(|_| text(group, "dead")),
+        log_error_details: switch(group, "log_error_details"),
         password: group.find("password").map(|_| secret(group, "password")),
         tls: choice!(group, "tls", Tls),
         tls_ca: group.find("tls_ca").map(|_| PathBuf::from(text(group, "tls_ca"))),

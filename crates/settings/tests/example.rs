@@ -171,6 +171,7 @@ fn database() -> Pool {
             lock_wait: Duration::from_secs(5),
             retry: Duration::from_secs(10),
             dead: None,
+            log_error_details: false,
             password: None,
             tls: Tls::Auto,
             tls_ca: None,

@@ -116,6 +116,7 @@ const FILE: &[Section] = &[
             ("lock_wait", "\"5s\"", Time),
             ("retry", "\"10s\"", Time),
             ("dead", "\"refused\"", Text),
+            ("log_error_details", "true", Switch),
             ("order", "\"any\"", Word),
         ],
     ),

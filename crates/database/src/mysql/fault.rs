@@ -1,5 +1,7 @@
 //! Errors of MySQL and MariaDB by whose they are.
 
+use std::borrow::Cow;
+
 use mysql_async::{DriverError, Error};
 
 use crate::fault::{Blame, Fault};
@@ -26,7 +28,9 @@ pub(super) fn proves_rollback(error: &Error) -> bool {
 }
 
 fn of_code(code: u16, state: &str, text: &str) -> Fault {
-    let fault = |blame| Fault::new(blame, text).coded(&code.to_string());
+    let message = without_values(code, text);
+    let detail = if message == text { "" } else { text };
+    let fault = |blame| Fault::new(blame, &message).coded(&code.to_string()).detailed(detail);
     match code {
         // A trigger raises its own state, which may look like any other; larger than the server takes.
         1153 | 1643 | 1644 => fault(Blame::Row),
@@ -100,9 +104,62 @@ fn of_code(code: u16, state: &str, text: &str) -> Fault {
     }
 }
 
+/// The message of an error without the values that it cites: of a key or a function they need not be
+/// what the client sent. What a trigger signals (1644) is the operator's choice of words.
+fn without_values(code: u16, text: &str) -> Cow<'_, str> {
+    let cut = |mark: &str| text.split_once(mark).map_or(text, |(before, _)| before);
+    match code {
+        // `Duplicate entry 'VALUE' for key 'KEY'`, `Incorrect integer value: 'VALUE' for column …`,
+        // `Truncated incorrect DOUBLE value: 'VALUE'`.
+        1062 | 1292 | 1366 | 1367 | 1411 | 1525 | 1586 => {
+            let before = cut("'").trim_end_matches([' ', ':']);
+            let behind = text.rfind("' for ").map_or("", |at| &text[at + 1..]);
+            Cow::Owned(format!("{before}{behind}"))
+        }
+        // `… value is out of range in 'EXPRESSION'`, with the values in it.
+        1690 => Cow::Borrowed(cut(" in '")),
+        // `Table has no partition for value VALUE`.
+        1526 => Cow::Borrowed(cut(" for value ")),
+        // `… a foreign key constraint fails (DEFINITION)`, which names other tables.
+        1216 | 1217 | 1451 | 1452 => Cow::Borrowed(cut(" (")),
+        _ => Cow::Borrowed(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_for_clients_cites_no_values() {
+        for (code, text, expected) in [
+            (
+                1062,
+                "Duplicate entry '1-it's' for key 'PRIMARY'",
+                "Duplicate entry for key 'PRIMARY'",
+            ),
+            (
+                1366,
+                "Incorrect integer value: 'a' for b' for column `d`.`t`.`c` at row 1",
+                "Incorrect integer value for column `d`.`t`.`c` at row 1",
+            ),
+            (1292, "Truncated incorrect DOUBLE value: 'a'", "Truncated incorrect DOUBLE value"),
+            (1690, "BIGINT value is out of range in '(1 - 2)'", "BIGINT value is out of range"),
+            (1526, "Table has no partition for value 7", "Table has no partition"),
+            (
+                1452,
+                "Cannot add or update a child row: a foreign key constraint fails (`d`.`t`, …)",
+                "Cannot add or update a child row: a foreign key constraint fails",
+            ),
+            (1644, "not 'this' for you", "not 'this' for you"),
+            (1048, "Column 'path' cannot be null", "Column 'path' cannot be null"),
+            (1062, "", ""),
+        ] {
+            let fault = of_code(code, "23000", text);
+            assert_eq!(fault.text, expected);
+            assert_eq!(&*fault.detail, if text == expected { "" } else { text });
+        }
+    }
 
     #[test]
     fn each_code_has_its_blame() {

@@ -44,7 +44,7 @@ pub(super) async fn bury(
 ) -> Result<(), Error> {
     for Letter { at_us, row, code, text, count } in letters {
         let at = Value::Int(*at_us);
-        let mut values = vec![at.clone(), (*row).into(), (*code).into(), (*text).into()];
+        let mut values = vec![at.clone(), (*row).into(), (*code).into(), (&**text).into()];
         // Prepared once, and found again by its text.
         let statement = match count {
             None => connection.prep(insert(table)).await?,

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use tokio_postgres::Error;
-use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::error::{DbError, ErrorPosition, Severity};
 
 use crate::fault::{Blame, Fault};
 
@@ -11,12 +11,14 @@ use crate::fault::{Blame, Fault};
 pub(super) fn of(error: &Error) -> Fault {
     match error.as_db_error() {
         Some(said) if is_of_the_plan(said) => {
-            Fault::new(Blame::Lost, &text_of(said)).coded(said.code().code()).again()
+            Fault::new(Blame::Lost, said.message()).coded(said.code().code()).again()
         }
         Some(said) => {
             // Whatever ends more than the statement is no row's.
             let severity = said.parsed_severity().unwrap_or(Severity::Error);
-            of_state(said.code().code(), severity == Severity::Error, &text_of(said))
+            let text = primary(said);
+            of_state(said.code().code(), severity == Severity::Error, &text)
+                .detailed(&detail(said, &text))
         }
         None => of_connection(error),
     }
@@ -35,11 +37,49 @@ fn of_connection(error: &Error) -> Fault {
     Fault::new(Blame::Lost, &format!("the connection was lost: {text}")).again()
 }
 
-/// What is said to people.
+/// What is said to an operator who sets a database up.
 pub(super) fn text_of(said: &DbError) -> String {
     match said.detail() {
         Some(detail) => format!("{} ({detail})", said.message()),
         None => said.message().to_owned(),
+    }
+}
+
+/// What is said to clients: the primary message, and the column where that does not name it. A
+/// data exception (class 22) within a function cites a value that the client need not have sent, so
+/// there the message is ours. What a function raises by itself is the operator's choice of words.
+fn primary(said: &DbError) -> String {
+    let within_function = said.where_().is_some_and(|it| !it.contains("parameter $"));
+    let raised = said.routine() == Some("exec_stmt_raise");
+    if said.code().code().starts_with("22") && within_function && !raised {
+        return "invalid data within a function of the database".to_owned();
+    }
+    let message = said.message();
+    match said.column() {
+        Some(column) if !message.contains(column) => format!("{message}, column \"{column}\""),
+        _ => message.to_owned(),
+    }
+}
+
+/// What is said to the operator besides: the fields that may show other columns and other rows.
+fn detail(said: &DbError, primary: &str) -> String {
+    let message = Some(said.message()).filter(|message| !primary.starts_with(message));
+    let fields = [
+        ("", message),
+        ("", said.detail()),
+        ("hint: ", said.hint()),
+        ("query: ", internal(said)),
+        ("where: ", said.where_()),
+    ];
+    let fields = fields.iter().filter_map(|(name, text)| text.map(|text| format!("{name}{text}")));
+    fields.collect::<Vec<_>>().join("; ")
+}
+
+/// The statement of a function that failed.
+fn internal(said: &DbError) -> Option<&str> {
+    match said.position() {
+        Some(ErrorPosition::Internal { query, .. }) => Some(query),
+        _ => None,
     }
 }
 

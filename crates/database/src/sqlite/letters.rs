@@ -33,11 +33,11 @@ pub(super) fn bury(
         match count {
             None => {
                 let mut statement = connection.prepare_cached(&insert(table))?;
-                statement.execute((at_us, row, code, text))?;
+                statement.execute((at_us, row, code, &**text))?;
             }
             Some(count) => {
                 let mut statement = connection.prepare_cached(&insert_up_to(table))?;
-                statement.execute((at_us, row, code, text, count))?;
+                statement.execute((at_us, row, code, &**text, count))?;
             }
         }
     }

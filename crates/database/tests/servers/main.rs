@@ -17,6 +17,7 @@ mod proxy;
 
 mod checked;
 mod cut;
+mod details;
 mod failed;
 mod letters;
 mod mysql8;

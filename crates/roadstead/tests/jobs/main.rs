@@ -16,6 +16,7 @@ mod addresses;
 mod balance;
 mod commands;
 mod datagrams;
+mod details;
 mod doctor;
 mod drain;
 mod examples;

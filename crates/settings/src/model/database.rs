@@ -25,6 +25,8 @@ pub struct Database {
     pub retry: Duration,
     /// The table that keeps the rows which the database does not accept, if there is one.
     pub dead: Option<String>,
+    /// Whether the log gets the details of errors, which may show values of other rows.
+    pub log_error_details: bool,
     /// What proves to a server who we are.
     pub password: Option<Secret>,
     /// Whether the way to a server is encrypted.

@@ -105,6 +105,13 @@ pub(super) const DATABASE: &[Opt] = &[
         "A table that keeps the rows which the database does not accept; it is made where it is missing.",
     ),
     database(
+        "log_error_details",
+        Kind::Switch,
+        Is("false"),
+        "Whether the log gets the details of errors (PostgreSQL's DETAIL, HINT and CONTEXT, the whole message of MySQL): they may show \
+         values of other columns and rows. Clients get the primary message and the code in any case; the table of `dead` always has them.",
+    ),
+    database(
         "batch",
         Kind::Group(BATCH, Short::None),
         Inner,

@@ -66,7 +66,7 @@ fn poison_rows_are_refused_wherever_they_stand_and_the_others_are_stored() {
     poisoned_everywhere(
         Place::new,
         r#"{"id":1,"path":null,"status":1}"#,
-        "!row NOT NULL constraint failed: hits.path",
+        "!row NOT NULL constraint failed: hits.path (1299)",
     );
 }
 
@@ -76,7 +76,7 @@ fn a_wrong_type_is_refused_by_a_strict_table() {
         &Place::new(),
         &[3],
         r#"{"id":1,"path":"/","status":"twelve"}"#,
-        "!row cannot store TEXT value in INTEGER column hits.status",
+        "!row cannot store TEXT value in INTEGER column hits.status (3091)",
     );
 }
 
@@ -84,7 +84,7 @@ fn a_wrong_type_is_refused_by_a_strict_table() {
 fn a_row_that_another_of_its_batch_has_is_refused() {
     let place = Place::new();
     let answers = serve(&mut place.handler(), [hit(1), hit(1), hit(2)]);
-    assert_eq!(answers, ["ok 1", "!row UNIQUE constraint failed: hits.id", "ok 2"]);
+    assert_eq!(answers, ["ok 1", "!row UNIQUE constraint failed: hits.id (1555)", "ok 2"]);
     assert_eq!(place.rows().len(), 2);
 }
 
@@ -93,7 +93,7 @@ fn a_row_that_undoes_the_whole_transaction_costs_its_neighbours_nothing() {
     poisoned_everywhere(
         || Place::statement("insert or rollback into hits values (:id, :path, :status)"),
         r#"{"id":1,"path":null,"status":1}"#,
-        "!row NOT NULL constraint failed: hits.path",
+        "!row NOT NULL constraint failed: hits.path (1299)",
     );
 }
 
@@ -109,7 +109,7 @@ fn nothing_stays_of_a_row_that_failed_half_way() {
     place.options.job.create = Some(format!("{CREATE}; {two}"));
     let bad = r#"{"id":10,"path":"/","status":404}"#.to_owned();
     let answers = serve(&mut place.handler(), [hit(20), bad, hit(30)]);
-    assert_eq!(answers, ["ok 20", "!row NOT NULL constraint failed: hits.path", "ok 30"]);
+    assert_eq!(answers, ["ok 20", "!row NOT NULL constraint failed: hits.path (1299)", "ok 30"]);
     assert_eq!(place.rows(), ["20 /20 200", "21 /20 200", "30 /30 200", "31 /30 200"]);
 }
 
@@ -119,7 +119,7 @@ fn a_text_of_the_database_comes_on_one_line() {
         "{CREATE}; create trigger if not exists no before insert on hits when new.id < 100
          begin select raise(rollback, 'not\nthis'); end"
     ));
-    poisoned(&place, &[2, 5], &hit(1), "!row not this");
+    poisoned(&place, &[2, 5], &hit(1), "!row not this (1811)");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn an_error_of_a_function_is_the_rows() {
     let good = r#"{"id":1,"path":{"a":"/"}}"#;
     let bad = r#"{"id":2,"path":"{"}"#;
     let answers = serve(&mut place.handler(), [good, bad]);
-    assert_eq!(answers, ["ok 1", "!row malformed JSON"]);
+    assert_eq!(answers, ["ok 1", "!row malformed JSON (1)"]);
     assert_eq!(place.rows(), ["1 / 200"]);
 }
 
@@ -141,7 +141,7 @@ fn rows_that_only_the_commit_finds_wrong_are_found_by_halving() {
     let place = || Place::with_create(create);
     let bad = r#"{"id":1,"path":"/","status":404}"#;
     for first in 0..8 {
-        poisoned(&place(), &[first], bad, "!row FOREIGN KEY constraint failed");
+        poisoned(&place(), &[first], bad, "!row FOREIGN KEY constraint failed (787)");
     }
-    poisoned(&place(), &[0, 7], bad, "!row FOREIGN KEY constraint failed");
+    poisoned(&place(), &[0, 7], bad, "!row FOREIGN KEY constraint failed (787)");
 }
