@@ -27,6 +27,7 @@ mod growth;
 mod http;
 mod lines;
 mod load;
+mod order;
 mod page;
 mod process;
 mod programs;

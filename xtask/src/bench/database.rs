@@ -133,9 +133,10 @@ fn write_page(workspace: &Workspace, ground: &Ground) -> Result<(), Failure> {
     let mut text = format!(
         "# Databases, measured\n\nMade by `cargo xtask bench database`, whose parts are run by `--only`, on {date}: {cores} cores, \
          Linux {kernel}, loopback, PostgreSQL 15 and MariaDB 10.11 of Debian with their defaults: each commit waits\n\
-         for the disk. The servers and the load share the cores with what is measured. Absolute numbers are\n\
-         worth ±30 %; the ratios are taken between runs a few seconds apart and are what counts. Shown are\n\
-         medians [lower–upper quartile].\n"
+         for the disk. The servers and the load share the cores with what is measured. Figures are medians\n\
+         [lower–upper quartile]. Absolute figures depend on the machine and can differ by a factor of two between\n\
+         runs; compare the ratios, which are formed between runs a few seconds apart. CPU is that of the daemon and\n\
+         its supervisor, or of the bare client.\n"
     );
     for part in PARTS {
         let path = ground.folder.join(format!("{part}.md"));
@@ -228,9 +229,10 @@ fn commits(server: &Database) -> f64 {
     server.run("hits", sql).concat().parse().unwrap_or(0.0)
 }
 
-/// CPU time of a process, in microseconds.
+/// CPU time of all processes of a server, in microseconds: a daemon has a supervisor.
 fn cpu_of(server: &Server) -> Result<f64, Failure> {
-    let cpu = process::cpu_ns(server.process());
+    let own = server.own(&[]);
+    let cpu = own.iter().map(|one| process::cpu_ns(*one)).sum::<std::io::Result<u64>>();
     cpu.map(|ns| ns as f64 / 1e3).map_err(|error| Failure::new(error.to_string()))
 }
 

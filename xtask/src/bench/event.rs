@@ -13,6 +13,7 @@ mod page;
 mod part;
 mod release;
 
+use super::order;
 use super::page::machine;
 use super::section;
 use crate::requirements;
@@ -34,8 +35,11 @@ pub(super) struct LoopArguments {
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Milliseconds that are measured in each round
-    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(20..))]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(20..))]
     milliseconds: u64,
+    /// Seed of the order of the servers within the rounds; random by default
+    #[arg(long)]
+    seed: Option<u64>,
     /// Only this part, or those whose name begins so; the page keeps the others as they were
     #[arg(long)]
     only: Option<String>,
@@ -53,6 +57,8 @@ struct Bench {
     folder: PathBuf,
     rounds: u32,
     window: Duration,
+    /// Of the order of the servers within the rounds.
+    seed: u64,
 }
 
 impl Bench {
@@ -65,16 +71,20 @@ pub(super) fn run(workspace: &Workspace, arguments: &LoopArguments) -> Result<()
     super::raise_descriptors();
     requirements::provide(requirements::BENCH_LOOP)?;
     requirements::provide(requirements::COUNTING)?;
-    let LoopArguments { rounds, milliseconds, only, dry } = arguments;
+    let LoopArguments { rounds, milliseconds, seed, only, dry } = arguments;
     let bench = Bench {
         examples: workspace.built("release", "examples"),
         folder: workspace.target.join("bench"),
         rounds: *rounds,
         window: Duration::from_millis(*milliseconds),
+        seed: seed.unwrap_or_else(order::seed),
     };
     let script = workspace.root.join("xtask/peers/echo_multiplex.pl");
     let peers = echo::peers(&bench, &script);
-    let command = format!("cargo xtask bench loop --rounds {rounds} --milliseconds {milliseconds}");
+    let command = format!(
+        "cargo xtask bench loop --rounds {rounds} --milliseconds {milliseconds} --seed {}",
+        bench.seed
+    );
     let kept = bench.folder.join("loop");
     let wanted = |name: &str| only.as_deref().is_none_or(|only| name.starts_with(only));
     build(workspace, &bench, names().iter().any(|name| wanted(name) && needs_peers(name)))?;

@@ -2,6 +2,7 @@
 //! pool of them against a bare loop.
 
 use super::lines::{self, PoolShape};
+use super::order;
 use super::page::Machine;
 use super::statistics::Quartiles;
 use super::trial::{self, Subject, shown};
@@ -22,6 +23,9 @@ pub(super) struct ProgramsArguments {
     /// One-byte writes of the measurement of access times
     #[arg(long, default_value_t = 10_000_000)]
     writes: u32,
+    /// Seed of the order of the subjects within the rounds; random by default
+    #[arg(long)]
+    seed: Option<u64>,
     /// Only this part; nothing is written then
     #[arg(long, value_parser = ["flights", "opening", "atime", "pools"])]
     only: Option<String>,
@@ -39,7 +43,8 @@ struct Part {
 pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH)?;
     super::raise_descriptors();
-    let ProgramsArguments { rounds, seconds, writes, only, dry } = arguments;
+    let ProgramsArguments { rounds, seconds, writes, seed, only, dry } = arguments;
+    let seed = seed.unwrap_or_else(order::seed);
     shell::run(workspace.cargo(["build", "--release", "-p", "roadstead-gateway", "--examples"]))?;
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let program = workspace.built("release", "examples/programs");
@@ -50,13 +55,13 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
     };
     let mut parts = Vec::new();
     if wanted("flights") {
-        parts.push(flights(&subject, *rounds)?);
+        parts.push(flights(&subject, *rounds, seed)?);
     }
     if wanted("opening") {
-        parts.push(opening(&subject, *rounds)?);
+        parts.push(opening(&subject, *rounds, seed)?);
     }
     if wanted("atime") {
-        parts.push(atime(&subject, *writes)?);
+        parts.push(atime(&subject, *writes, seed)?);
     }
     if wanted("pools") {
         let settings = MainArguments { rounds: *rounds, seconds: *seconds, only: None, dry: true };
@@ -68,7 +73,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
     }
     if only.is_none() && !dry {
         let command = format!(
-            "cargo xtask bench programs --rounds {rounds} --seconds {seconds} --writes {writes}"
+            "cargo xtask bench programs --rounds {rounds} --seconds {seconds} --writes {writes} --seed {seed}"
         );
         fs::write(workspace.root.join("docs/bench-programs.md"), page(&command, &parts))
             .map_err(|error| Failure::new(format!("docs/bench-programs.md: {error}")))?;
@@ -81,7 +86,11 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
 }
 
 /// Where the program runs, and what it is connected by, with one message and with 64 on their way.
-fn flights(subject: &dyn Fn(&str, &[&str]) -> Subject, rounds: u32) -> Result<Part, Failure> {
+fn flights(
+    subject: &dyn Fn(&str, &[&str]) -> Subject,
+    rounds: u32,
+    seed: u64,
+) -> Result<Part, Failure> {
     let mut text = "## Where a program runs, and by what it is connected\n\nMicroseconds for a message of 16 \
                     bytes through one `cat`. `near`: on the loop's own processor; `other`: on any but that; `any`: where \
                     the kernel puts it.\n\n| In flight | Placed | Pipe | Socket | Socket × pipe |\n\
@@ -91,7 +100,7 @@ fn flights(subject: &dyn Fn(&str, &[&str]) -> Subject, rounds: u32) -> Result<Pa
         for cpu in ["near", "other", "any"] {
             let both = ["pipe", "socket"]
                 .map(|io| subject(io, &["flights", cpu, io, in_flight, messages]));
-            let samples = trial::rounds(&both, rounds)?;
+            let samples = trial::rounds(&both, rounds, seed)?;
             let [pipe, socket] = [&samples[0], &samples[1]].map(|own| shown(Quartiles::of(own)));
             let ratio = shown(trial::ratio(&samples[1], &samples[0]));
             text += &format!("| {in_flight} | {cpu} | {pipe} | {socket} | {ratio} |\n");
@@ -103,7 +112,11 @@ fn flights(subject: &dyn Fn(&str, &[&str]) -> Subject, rounds: u32) -> Result<Pa
 }
 
 /// From asking for a program to knowing that it runs.
-fn opening(subject: &dyn Fn(&str, &[&str]) -> Subject, rounds: u32) -> Result<Part, Failure> {
+fn opening(
+    subject: &dyn Fn(&str, &[&str]) -> Subject,
+    rounds: u32,
+    seed: u64,
+) -> Result<Part, Failure> {
     let mut text = "## Opening a program\n\nMicroseconds from asking for a `cat` with three pipes to knowing that it \
                     runs, the median of 50 in each round, by the spawner and its keeper, and by `posix_spawn` \
                     in the process itself, which waits until the program is executed and puts it into no session.\n\n\
@@ -114,7 +127,7 @@ fn opening(subject: &dyn Fn(&str, &[&str]) -> Subject, rounds: u32) -> Result<Pa
     let mut medians = Vec::new();
     for (held, limit) in [("10", "1024"), ("10", "20000"), ("10000", "20000")] {
         let both = ["keeper", "posix"].map(|how| subject(how, &["open", how, held, limit, "50"]));
-        let samples = trial::rounds(&both, rounds)?;
+        let samples = trial::rounds(&both, rounds, seed)?;
         let [keeper, posix] = [&samples[0], &samples[1]].map(|own| Quartiles::of(own));
         let ratio = trial::ratio(&samples[0], &samples[1]);
         text += &format!(
@@ -143,11 +156,15 @@ fn opening(subject: &dyn Fn(&str, &[&str]) -> Subject, rounds: u32) -> Result<Pa
 }
 
 /// Access times of pipes, as the ring's author measured them.
-fn atime(subject: &dyn Fn(&str, &[&str]) -> Subject, writes: u32) -> Result<Part, Failure> {
+fn atime(
+    subject: &dyn Fn(&str, &[&str]) -> Subject,
+    writes: u32,
+    seed: u64,
+) -> Result<Part, Failure> {
     let count = writes.to_string();
     let both = ["yes", "no"].map(|kept| subject(kept, &["atime", kept, &count]));
     // Each run is ten million writes: three of them are a measurement.
-    let samples = trial::rounds(&both, 3)?;
+    let samples = trial::rounds(&both, 3, seed)?;
     let [yes, no] = [&samples[0], &samples[1]].map(|own| shown(Quartiles::of(own)));
     let ratio = shown(trial::ratio(&samples[1], &samples[0]));
     let text = format!(
@@ -186,7 +203,7 @@ fn page(command: &str, parts: &[Part]) -> String {
     let Machine { cores, kernel, date, .. } = super::page::machine();
     let mut text = format!(
         "# Programs, measured\n\nMade by `{command}` on {date}: {cores} cores, Linux {kernel}. Do not edit it by hand. \
-         Both sides of a comparison run in turn in every round; shown are medians with quartiles over the rounds, \
+         Both sides of a comparison run in every round, in random order (pools: which side is first alternates); shown are medians with quartiles over the rounds, \
          ratios within a round.\n\n"
     );
     for part in parts {

@@ -1,5 +1,6 @@
 //! `bench ring`: a token through rings of `cat`s, over several loops.
 
+use super::order;
 use super::page::Machine;
 use super::statistics::Quartiles;
 use super::trial::{self, Subject, shown};
@@ -23,6 +24,9 @@ pub(super) struct RingArguments {
     /// Rings at once
     #[arg(long, default_value_t = 8)]
     rings: u32,
+    /// Seed of the order of the subjects within the rounds; random by default
+    #[arg(long)]
+    seed: Option<u64>,
     /// Show the tables without writing the page
     #[arg(long)]
     dry: bool,
@@ -52,7 +56,8 @@ pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<()
     compile.arg("-o").arg(&folder).arg(workspace.root.join("xtask/peers/ring.erl"));
     shell::run(compile)?;
     let ring = workspace.built("release", "examples/ring");
-    let RingArguments { rounds, programs, hops, rings, dry } = arguments;
+    let RingArguments { rounds, programs, hops, rings, seed, dry } = arguments;
+    let seed = seed.unwrap_or_else(order::seed);
     let shape = [programs, hops, rings].map(ToString::to_string);
     let shape: Vec<&str> = shape.iter().map(String::as_str).collect();
     let ours = |mode: &str| trial::words(&ring, &[&[mode], &shape[..]].concat());
@@ -79,7 +84,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<()
                 read: microseconds,
             })
             .collect();
-        let samples = trial::rounds(&subjects, *rounds)?;
+        let samples = trial::rounds(&subjects, *rounds, seed)?;
         let cells: Vec<Cell> = subjects
             .iter()
             .zip(&samples)
@@ -95,7 +100,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &RingArguments) -> Result<()
         tables.push((place, cells));
     }
     let command = format!(
-        "cargo xtask bench ring --rounds {rounds} --programs {programs} --hops {hops} --rings {rings}"
+        "cargo xtask bench ring --rounds {rounds} --programs {programs} --hops {hops} --rings {rings} --seed {seed}"
     );
     if !dry {
         fs::write(workspace.root.join("docs/bench-ring.md"), page(&command, &tables))
@@ -166,7 +171,7 @@ fn page(command: &str, tables: &[(&str, Vec<Cell>)]) -> String {
          hand.\n\n\
          Rings of `cat`s: a line with a number goes from program to program, one less at each, until it is 0, \
          which tears the ring down. All rings run at once; timed is from the first token to the last 0, without \
-         the setting up. Each subject runs once a round, in turn; shown are medians with quartiles, ratios within \
+         the setting up. Each subject runs once per round, in a random order that `--seed` repeats; shown are medians with quartiles, ratios within \
          a round. Switches and calls are those of the whole family, programs included, of one further run by \
          `perf stat`, setting up included.\n\n\
          The bare loop is `crates/gateway/examples/ring/bare.rs`: epoll, read, write. `event + spawn` is the loop \

@@ -8,6 +8,7 @@
 mod clients;
 mod page;
 
+use super::order::{self, Order};
 use super::server::Server;
 use super::statistics::Quartiles;
 use super::system_calls::Counting;
@@ -29,8 +30,11 @@ pub(super) struct ThreadsArguments {
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Milliseconds that are measured in each round
-    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(50..))]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..))]
     milliseconds: u64,
+    /// Seed of the order of the servers within the rounds; random by default
+    #[arg(long)]
+    seed: Option<u64>,
     /// Only this part; the page is made from what is stored of the others
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
@@ -65,6 +69,7 @@ struct Ground {
     folder: PathBuf,
     rounds: u32,
     window: Duration,
+    seed: u64,
 }
 
 pub(super) fn run(workspace: &Workspace, arguments: &ThreadsArguments) -> Result<(), Failure> {
@@ -136,6 +141,7 @@ fn prepare(workspace: &Workspace, arguments: &ThreadsArguments) -> Result<Ground
         folder,
         rounds: arguments.rounds,
         window: Duration::from_millis(arguments.milliseconds),
+        seed: arguments.seed.unwrap_or_else(order::seed),
     })
 }
 
@@ -145,7 +151,7 @@ fn measure(ground: &Ground, part: &str) -> Result<Value, Failure> {
         "large" => sizes(ground, LARGE),
         "submit" => submit(ground),
         "idle" => idle(ground),
-        _ => ticks(ground),
+        _ => delayed(ground),
     }
 }
 
@@ -162,13 +168,13 @@ impl Ground {
         let failed = |error| Failure::new(format!("clients: {error}"));
         let mut clients = Clients::new(&server.address, CLIENTS, size)?;
         clients.serve_for(self.window / 4).map_err(failed)?;
-        let ticks = process::user_and_system(server.process()).map_err(failed)?;
+        let own = server.own(&[]);
+        let ticks = ticks(&own).map_err(failed)?;
         let begun = Instant::now();
         let replies = clients.serve_for(self.window).map_err(failed)?;
         let seconds = begun.elapsed().as_secs_f64();
-        let (user, system) = process::user_and_system(server.process()).map_err(failed)?;
         // Threads that have ended count in `stat`, and nowhere else.
-        let cpu_us = (user + system - ticks.0 - ticks.1) as f64 * 10_000.0;
+        let cpu_us = (self::ticks(&own).map_err(failed)? - ticks) as f64 * 10_000.0;
         if replies == 0 {
             return Err(Failure::new("there was no reply in a whole window"));
         }
@@ -176,8 +182,15 @@ impl Ground {
     }
 }
 
-/// All servers at each size: in every round each of them once, in an order that goes on by one.
+/// CPU time of these processes so far, in ticks of 10 ms.
+fn ticks(processes: &[u32]) -> std::io::Result<u64> {
+    let each = processes.iter().map(|one| process::user_and_system(*one));
+    each.map(|both| both.map(|(user, system)| user + system)).sum()
+}
+
+/// All servers at each size: in every round each of them once, in random order.
 fn sizes(ground: &Ground, sizes: &[usize]) -> Result<Value, Failure> {
+    let mut order = Order::new(ground.seed);
     let mut all = Map::new();
     for size in sizes {
         let more = [size.to_string()];
@@ -189,8 +202,7 @@ fn sizes(ground: &Ground, sizes: &[usize]) -> Result<Value, Failure> {
         let mut samples: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); servers.len()];
         for round in 0..ground.rounds as usize {
             eprintln!("{size} bytes: round {} of {}", round + 1, ground.rounds);
-            for step in 0..servers.len() {
-                let place = (round + step) % servers.len();
+            for place in order.round(servers.len()) {
                 let (rate, cpu) = ground.window(&servers[place], *size)?;
                 samples[place].0.push(rate);
                 samples[place].1.push(cpu);
@@ -249,7 +261,7 @@ fn idle(ground: &Ground) -> Result<Value, Failure> {
 }
 
 /// The mix-in with a sleep to the next tick behind each start of a thread.
-fn ticks(ground: &Ground) -> Result<Value, Failure> {
+fn delayed(ground: &Ground) -> Result<Value, Failure> {
     let words = ["python3", &ground.script, "mixin", "0"].map(str::to_owned);
     let mut all = Map::new();
     for tick in ["0", "2", "4"] {
@@ -280,8 +292,10 @@ fn write_page(
         measured.insert(part.to_owned(), value);
     }
     let ThreadsArguments { rounds, milliseconds, .. } = arguments;
-    let command =
-        format!("cargo xtask bench threads --rounds {rounds} --milliseconds {milliseconds}");
+    let command = format!(
+        "cargo xtask bench threads --rounds {rounds} --milliseconds {milliseconds} --seed {}",
+        ground.seed
+    );
     let names: Vec<&str> = ground.peers.iter().map(|peer| peer.name).collect();
     let measured = page::Measured::read(&Value::Object(measured), &names);
     let text = page::page(&command, &pages::machine(), &measured);

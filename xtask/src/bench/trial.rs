@@ -1,5 +1,6 @@
-//! Programs that print one number, run in turn, round after round.
+//! Programs that print one number, run round after round, in each round in another random order.
 
+use super::order::Order;
 use super::statistics::{Pairs, Quartiles};
 use crate::shell::{self, Failure};
 use std::path::Path;
@@ -41,12 +42,15 @@ impl Subject {
 }
 
 /// All rounds: the samples of each subject, in the order of the subjects.
-pub(super) fn rounds(subjects: &[Subject], rounds: u32) -> Result<Vec<Vec<f64>>, Failure> {
+pub(super) fn rounds(
+    subjects: &[Subject],
+    rounds: u32,
+    seed: u64,
+) -> Result<Vec<Vec<f64>>, Failure> {
+    let mut order = Order::new(seed);
     let mut samples = vec![Vec::new(); subjects.len()];
     for round in 0..rounds as usize {
-        // Who is first changes, so that what one leaves behind does not always meet the same.
-        for turn in 0..subjects.len() {
-            let at = (turn + round) % subjects.len();
+        for at in order.round(subjects.len()) {
             samples[at].push(subjects[at].once()?);
         }
         eprintln!("round {} of {rounds}", round + 1);
@@ -96,7 +100,7 @@ mod tests {
             words: vec!["echo".to_owned(), number.to_owned()],
             read: self::number,
         };
-        let samples = rounds(&[subject("a", "2"), subject("b", "8")], 3).unwrap();
+        let samples = rounds(&[subject("a", "2"), subject("b", "8")], 3, 1).unwrap();
         assert_eq!(samples, [vec![2.0; 3], vec![8.0; 3]]);
         assert_eq!(ratio(&samples[1], &samples[0]).median, 4.0);
     }

@@ -43,13 +43,16 @@ struct Measured {
     parts: Vec<f64>,
 }
 
-/// Runs all subjects of a task in turn, round after round.
+/// Runs all subjects of a task round after round, in each round in another random order.
 fn alternate(task: &str, threads: usize, rounds: usize, subjects: Vec<(&'static str, Run)>) {
     let new = |subject| Measured { subject, ns: Vec::new(), parts: Vec::new() };
     let mut all: Vec<_> = subjects.iter().map(|(subject, _)| new(*subject)).collect();
+    let (mut order, mut state): (Vec<usize>, u64) = ((0..subjects.len()).collect(), SEED);
     for round in 0..=rounds {
-        for (measured, (_, run)) in all.iter_mut().zip(&subjects) {
-            let Round { ns, parts } = run();
+        shuffle(&mut order, &mut state);
+        for &at in &order {
+            let measured = &mut all[at];
+            let Round { ns, parts } = (subjects[at].1)();
             // The first round warms caches and pools up.
             if round > 0 {
                 measured.ns.push(ns);
@@ -64,6 +67,19 @@ fn alternate(task: &str, threads: usize, rounds: usize, subjects: Vec<(&'static 
         let slow = parts.get(parts.len() * 99 / 100);
         let slow = slow.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.1}"));
         println!("{task}\t{subject}\t{threads}\t{:.1}\t{:.1}\t{:.1}\t{slow}", at(1), at(2), at(3));
+    }
+}
+
+/// Of the order of the subjects; the same in every run, so that a run can be repeated.
+const SEED: u64 = 0x5eed;
+
+/// Shuffles by a linear congruential generator, whose high bits are good enough for an order.
+fn shuffle(order: &mut [usize], state: &mut u64) {
+    for last in (1..order.len()).rev() {
+        *state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let other = usize::try_from((*state >> 33) % (last as u64 + 1)).expect("it is an index");
+        order.swap(last, other);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The parts, each a section of the page.
 
+use super::super::order::{self, Order};
 use super::super::trial::shown;
 use super::*;
 
@@ -201,12 +202,12 @@ pub(super) fn read(ground: &Ground) -> Result<String, Failure> {
          | threads | ms, Rows | a string a value | the driver's rows | Rows × strings | Rows × driver |\n|---|---|---|---|---|---|\n"
         .to_owned();
     let ways = ["rows", "strings", "driver"];
+    let mut order = Order::new(order::seed());
     let mut last = [(0.0, 0.0, 0.0); 3];
     for threads in ["1", "5", "10", "20", "30"] {
         let mut seconds = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..ground.rounds as usize {
-            for turn in 0..ways.len() {
-                let at = (turn + round) % ways.len();
+            for at in order.round(ways.len()) {
                 let mut command = Command::new(&ground.read_rows);
                 command.args([&target, threads, "100", ways[at]]);
                 let said = shell::output(command)?;

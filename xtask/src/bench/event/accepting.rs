@@ -5,6 +5,7 @@
 
 use super::Bench;
 use super::part::Part;
+use crate::bench::order::Order;
 use crate::bench::process;
 use crate::bench::server::Server;
 use crate::bench::statistics::Quartiles;
@@ -52,11 +53,10 @@ struct Done {
 
 pub(super) fn measure(bench: &Bench) -> Result<Part, Failure> {
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); WAYS.len()];
+    let mut order = Order::new(bench.seed);
     for round in 0..bench.rounds {
         eprintln!("accepting: round {} of {}", round + 1, bench.rounds);
-        for turn in 0..WAYS.len() {
-            // Who is first changes.
-            let at = (turn + round as usize) % WAYS.len();
+        for at in order.round(WAYS.len()) {
             samples[at].push(sample(bench, WAYS[at].0)?);
         }
     }

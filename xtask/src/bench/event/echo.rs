@@ -5,6 +5,7 @@
 
 use super::Bench;
 use super::part::Part;
+use crate::bench::order::Order;
 use crate::bench::process;
 use crate::bench::server::{Server, wait_until};
 use crate::bench::statistics::Quartiles;
@@ -79,6 +80,13 @@ pub(super) struct Shape {
     pub(super) cells: Vec<Cell>,
 }
 
+/// What is counted once, in the last round.
+struct Counted {
+    calls: f64,
+    calls_by_name: String,
+    memory: f64,
+}
+
 /// All servers.
 pub(super) fn peers(bench: &Bench, script: &Path) -> Vec<Peer> {
     let peer = |name, path: PathBuf, argument: &str, connections_max| {
@@ -128,27 +136,28 @@ pub(super) fn triggers(bench: &Bench, connections: usize) -> Result<Part, Failur
     Ok(super::page::triggers(&shape))
 }
 
-/// Measures all servers in one shape, in turn, so many rounds.
+/// Measures all servers in one shape, so many rounds, in each of them in another random order.
 pub(super) fn measure(
     bench: &Bench,
     peers: &[Peer],
     (connections, active): (usize, usize),
 ) -> Result<Shape, Failure> {
-    let Bench { rounds, window, folder, .. } = bench;
+    let Bench { rounds, window, folder, seed, .. } = bench;
+    let mut order = Order::new(*seed);
     let rounds = *rounds;
     let peers: Vec<&Peer> =
         peers.iter().filter(|peer| connections <= peer.connections_max).collect();
     let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); peers.len()];
-    let mut cells = Vec::new();
+    let mut counted: Vec<Option<Counted>> = peers.iter().map(|_| None).collect();
     for round in 0..rounds {
         eprintln!("{connections} connections, {active} active: round {} of {rounds}", round + 1);
-        for (peer, samples) in peers.iter().zip(&mut samples) {
-            let mut run = Run::start(peer, connections, active, folder)?;
-            samples.push(run.window(*window)?);
+        for at in order.round(peers.len()) {
+            let mut run = Run::start(peers[at], connections, active, folder)?;
+            samples[at].push(run.window(*window)?);
             if round + 1 == rounds {
                 let memory = run.memory;
                 let (calls_by_name, calls) = run.count(folder)?;
-                cells.push((peer.name, calls, calls_by_name, memory));
+                counted[at] = Some(Counted { calls, calls_by_name, memory });
             }
             run.server.stop()?;
         }
@@ -157,12 +166,13 @@ pub(super) fn measure(
         Quartiles::of(&samples.iter().map(what).collect::<Vec<_>>())
     };
     let bare: Vec<f64> = samples[0].iter().map(|sample| sample.cpu_us).collect();
-    let cells =
-        cells.into_iter().zip(&samples).map(|((name, calls, calls_by_name, memory), one)| {
+    let counted = counted.into_iter().flatten();
+    let cells = peers.iter().zip(counted).zip(&samples).map(
+        |((peer, Counted { calls, calls_by_name, memory }), one)| {
             let ratios: Vec<f64> =
                 one.iter().zip(&bare).map(|(sample, bare)| sample.cpu_us / bare).collect();
             Cell {
-                name,
+                name: peer.name,
                 cpu_us: of(one, |sample| sample.cpu_us),
                 user_part: of(one, |sample| sample.user_part),
                 by_bare: Quartiles::of(&ratios),
@@ -170,7 +180,8 @@ pub(super) fn measure(
                 calls_by_name,
                 memory,
             }
-        });
+        },
+    );
     Ok(Shape { connections, active, cells: cells.collect() })
 }
 

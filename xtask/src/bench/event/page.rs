@@ -119,8 +119,8 @@ Each part is measured by itself (`--only PART`) and kept; this page is made of t
 An echo of 64 bytes over TCP on one machine. Server and clients share one core, so that no part of the figures is the
 luck of which core's cache a connection is in; a client that shares no core with the server makes the kernel's part of
 each figure larger and the ratios smaller. Active connections all write, then all read. In each round every server is
-started anew, connected, warmed up and measured once, in turn; shown are medians with quartiles over the rounds, ratios
-within a round. CPU is that of the server alone (`schedstat`; the split by `stat`, in ticks of 10 ms, is coarse), system
+started anew, connected, warmed up and measured once, in a random order that `--seed` repeats; shown are medians with
+quartiles over the rounds, ratios within a round. CPU is that of the server alone (`schedstat`; the split by `stat`, in ticks of 10 ms, is coarse), system
 calls are counted by strace in a window of their own, memory is anonymous resident memory after all connections have
 spoken once, less that before the first.
 
