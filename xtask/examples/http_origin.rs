@@ -1,7 +1,8 @@
 //! The server behind the proxies of `xtask bench http`: cheap, so that their work is what shows.
 //!
-//! `GET /SIZE` is answered with so many bytes. One thread, epoll, level-triggered; what the kernel
-//! does not take is sent when there is room.
+//! `GET /SIZE` is answered with so many bytes. `GET /accepted` is answered with the number of connections
+//! accepted so far, without those that ask for it: this shows whether a proxy keeps its connections.
+//! One thread, epoll, level-triggered; what the kernel does not take is sent when there is room.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -11,6 +12,9 @@ use std::rc::Rc;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+/// Replies by the size of their body.
+type Replies = BTreeMap<usize, Rc<[u8]>>;
 
 struct Connection {
     socket: TcpStream,
@@ -33,8 +37,9 @@ fn main() -> io::Result<()> {
     let data = |fd: i32| EventData::new_u64(fd.unsigned_abs().into());
     epoll::add(&poll, &listener, data(listener.as_raw_fd()), EventFlags::IN)?;
     let mut connections: BTreeMap<u64, Connection> = BTreeMap::new();
-    let mut replies: BTreeMap<usize, Rc<[u8]>> = BTreeMap::new();
+    let mut replies = Replies::new();
     let (mut reports, mut room) = (Vec::with_capacity(1024), vec![0; 64 << 10]);
+    let mut accepted = 0;
     loop {
         reports.clear();
         match epoll::wait(&poll, spare_capacity(&mut reports), None) {
@@ -45,6 +50,7 @@ fn main() -> io::Result<()> {
             let id = report.data.u64();
             if id == u64::from(listener.as_raw_fd().unsigned_abs()) {
                 while let Ok((socket, _)) = listener.accept() {
+                    accepted += 1;
                     socket.set_nonblocking(true)?;
                     let id = u64::from(socket.as_raw_fd().unsigned_abs());
                     epoll::add(&poll, &socket, data(socket.as_raw_fd()), EventFlags::IN)?;
@@ -60,7 +66,7 @@ fn main() -> io::Result<()> {
                 continue;
             }
             let Some(connection) = connections.get_mut(&id) else { continue };
-            let alive = connection.step(&mut room, &mut replies);
+            let alive = connection.step(&mut room, &mut replies, &mut accepted);
             let wants = !connection.waiting.is_empty();
             if !alive {
                 connections.remove(&id);
@@ -74,18 +80,18 @@ fn main() -> io::Result<()> {
 }
 
 impl Connection {
-    fn step(&mut self, room: &mut [u8], replies: &mut BTreeMap<usize, Rc<[u8]>>) -> bool {
+    fn step(&mut self, room: &mut [u8], replies: &mut Replies, accepted: &mut u64) -> bool {
         if self.armed && !self.flush() {
             return false;
         }
         match self.socket.read(room) {
             Ok(0) => false,
-            Ok(count) => self.take(&room[..count], replies) && self.flush(),
+            Ok(count) => self.take(&room[..count], replies, accepted) && self.flush(),
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         }
     }
 
-    fn take(&mut self, bytes: &[u8], replies: &mut BTreeMap<usize, Rc<[u8]>>) -> bool {
+    fn take(&mut self, bytes: &[u8], replies: &mut Replies, accepted: &mut u64) -> bool {
         let whole;
         let mut bytes = if self.rest.is_empty() {
             bytes
@@ -96,10 +102,17 @@ impl Connection {
         };
         while let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
             let digits = bytes.get(5..).unwrap_or_default();
-            let length = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(0);
-            let Ok(size) = String::from_utf8_lossy(&digits[..length]).parse() else { return false };
-            let reply = replies.entry(size).or_insert_with(|| reply(size));
-            self.waiting.push(Rc::clone(reply));
+            if digits.starts_with(b"accepted ") {
+                *accepted -= 1;
+                self.waiting.push(reply(accepted.to_string().as_bytes()));
+            } else {
+                let length = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(0);
+                let Ok(size) = String::from_utf8_lossy(&digits[..length]).parse() else {
+                    return false;
+                };
+                let reply = replies.entry(size).or_insert_with(|| reply(&letters(size)));
+                self.waiting.push(Rc::clone(reply));
+            }
             bytes = &bytes[end + 4..];
         }
         self.rest.extend_from_slice(bytes);
@@ -121,11 +134,14 @@ impl Connection {
     }
 }
 
-fn reply(size: usize) -> Rc<[u8]> {
+fn reply(body: &[u8]) -> Rc<[u8]> {
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {size}\r\n\r\n"
+        "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
+        body.len()
     );
-    let mut bytes = head.into_bytes();
-    bytes.extend((0..size).map(|place| b'a' + u8::try_from(place % 26).unwrap_or(0)));
-    bytes.into()
+    [head.as_bytes(), body].concat().into()
+}
+
+fn letters(size: usize) -> Vec<u8> {
+    (0..size).map(|place| b'a' + u8::try_from(place % 26).unwrap_or(0)).collect()
 }

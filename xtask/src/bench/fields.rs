@@ -202,8 +202,8 @@ fn page(machine: &Machine, parts: &str) -> Result<String, Failure> {
          Made by `cargo xtask bench fields` on {date}: {cores} cores, Linux {kernel}. Nanoseconds of one unit of wall\n\
          time (with several threads: over all units of all of them), medians (lower to upper quartile); p99 is\n\
          that of parts of ten sets or a hundred units within the rounds, where one thread works. Absolute numbers\n\
-         are worth ±30 % on a shared machine; within a task the subjects ran in turn, round after round, so\n\
-         their ratios count. {cores} cores cannot show all of the contention in malloc that the authors of the\n\
+         depend on the machine and can differ by a factor of two between runs; compare the ratios: within a\n\
+         task all subjects ran in every round, in random order. {cores} cores cannot show all of the contention in malloc that the authors of the\n\
          original saw on 32.\n\n\
          Parts: {}; the load is that of the minute before.\n",
         runs.trim_end_matches("; ")

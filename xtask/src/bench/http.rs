@@ -1,8 +1,8 @@
 //! HTTP/1 through proxies: CPU time, system calls, instructions, allocations, latency and memory,
-//! against HAProxy and nginx as their own people tune them, and a bare relay, which is the limit.
+//! against HAProxy and nginx as an expert would configure them, and against a bare relay.
 //!
-//! Each part stores what it measured, and the page is made from all that is stored; so the parts
-//! can be measured one by one.
+//! Each part stores its results, and the page is made from all stored parts, so that parts can be
+//! measured one by one.
 
 mod goals;
 mod instructions;
@@ -11,13 +11,14 @@ mod page;
 mod subject;
 mod windows;
 
-use super::{page as pages, process, raise_descriptors};
+use super::{order, page as pages, process, raise_descriptors};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use subject::Subject;
 
@@ -29,8 +30,11 @@ pub(super) struct HttpArguments {
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Milliseconds that are measured in each round
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(50..))]
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..))]
     milliseconds: u64,
+    /// Seed of the order of the subjects within the rounds; random by default
+    #[arg(long)]
+    seed: Option<u64>,
     /// Only this part; the page is made from what is stored of the others
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
@@ -68,10 +72,22 @@ struct Ground {
     programs: PathBuf,
     folder: PathBuf,
     subjects: Vec<Subject>,
+    /// HAProxy without splicing, where large bodies are measured.
+    copying: Option<Subject>,
     /// Ours on one shard, and on two.
     shards: Vec<Subject>,
     rounds: u32,
     window: Duration,
+    seed: u64,
+}
+
+impl Ground {
+    /// How a part was measured, for the page.
+    fn made(&self, window: Duration) -> Value {
+        let Self { rounds, seed, .. } = self;
+        let date = pages::machine().date;
+        json!({ "rounds": rounds, "window_ms": window.as_millis(), "seed": seed, "date": date })
+    }
 }
 
 pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<(), Failure> {
@@ -93,16 +109,28 @@ pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<()
     }
     let stored: Vec<(&str, Value)> =
         PARTS.into_iter().filter_map(|part| Some((part, stored(&ground.folder, part)?))).collect();
-    let text = page::page(&pages::machine(), &stored);
+    let text = page::page(&pages::machine(), &versions(), &stored);
     let file = "docs/bench-http.md";
     fs::write(workspace.root.join(file), text)
         .map_err(|error| Failure::new(format!("{file}: {error}")))?;
     println!("wrote {file}");
-    let missed: Vec<String> = goals::all(&stored)
-        .into_iter()
-        .filter_map(|goal| (!goal.met).then(|| format!("missed: {}", goal.text)))
-        .collect();
+    let missed = goals::all(&stored).into_iter().filter(|goal| !goal.met);
+    let missed = missed.map(|goal| format!("missed: {}: {}", goal.text, goal.measured));
+    let missed: Vec<String> = missed.chain(page::reconnecting(&stored)).collect();
     if missed.is_empty() { Ok(()) } else { Err(Failure::new(missed.join("\n"))) }
+}
+
+/// What the peers say of themselves.
+fn versions() -> page::Versions {
+    let said = |program: &str| {
+        let output = Command::new(program).arg("-v").output();
+        // nginx writes its version to standard error.
+        let text = output.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
+        String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_owned()
+    };
+    let haproxy: String = said("haproxy").split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+    let nginx = said("nginx").replace("nginx version: ", "").replace('/', " ");
+    page::Versions { haproxy: haproxy.replace(" version", ""), nginx }
 }
 
 fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, Failure> {
@@ -120,15 +148,19 @@ fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, F
     }
     let shards = subject::on_shards(workspace, &folder)?;
     let wanted = &arguments.subjects;
-    subjects.retain(|subject| wanted.is_empty() || wanted.contains(&subject.name));
+    let is_wanted = |subject: &Subject| wanted.is_empty() || wanted.contains(&subject.name);
+    subjects.retain(is_wanted);
+    let copying = Some(subject::copying(workspace, &folder)?).filter(is_wanted);
     Ok(Ground {
         root: workspace.root.clone(),
         programs: workspace.built("release", "examples"),
         folder,
         subjects,
+        copying,
         shards,
         rounds: arguments.rounds,
         window: Duration::from_millis(arguments.milliseconds),
+        seed: arguments.seed.unwrap_or_else(order::seed),
     })
 }
 
@@ -138,7 +170,11 @@ fn measure(ground: &Ground, part: &str) -> Result<Value, Failure> {
         "few" => windows::shapes(ground, &ground.subjects, FEW),
         "9000" => windows::shapes(ground, &ground.subjects, MANY),
         "16k" => windows::shapes(ground, &ground.subjects, MIDDLE),
-        "1m" => windows::shapes(ground, &ground.subjects, LARGE),
+        "1m" => {
+            let subjects: Vec<Subject> =
+                ground.subjects.iter().chain(&ground.copying).cloned().collect();
+            windows::shapes(ground, &subjects, LARGE)
+        }
         "shards" => windows::shapes(ground, &ground.shards, SHARDS),
         "paced" => windows::paced(ground),
         "memory" => windows::memory(ground),

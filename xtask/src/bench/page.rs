@@ -1,6 +1,7 @@
 //! How results are shown: a table for the terminal and a page for the documentation. Pure, but for
 //! the summary of the machine.
 
+use super::process;
 use super::statistics::Quartiles;
 use crate::shell;
 use std::fs;
@@ -58,17 +59,11 @@ pub(super) fn machine() -> Machine {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let version = "printf '%vd, IO::Multiplex %s', $^V, IO::Multiplex->VERSION";
     Machine {
-        cores: processors(),
+        cores: process::processors(),
         kernel: kernel.split('-').next().unwrap_or_default().trim().to_owned(),
         date: said("date", &["-u", "+%F"]),
         perl: said("perl", &["-MIO::Multiplex", "-e", version]),
     }
-}
-
-/// Those of the machine: a bench that has put itself on one of them still runs beside the others.
-fn processors() -> usize {
-    let listed = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    listed.lines().filter(|line| line.starts_with("processor")).count()
 }
 
 fn said(program: &str, args: &[&str]) -> String {
@@ -119,8 +114,8 @@ pub(super) fn page(command: &str, machine: &Machine, rows: &[Row]) -> String {
     let mut text = format!(
         "# The main job, measured\n\n\
          Made by `{command}` on {date}: {cores} cores, Linux {kernel}, loopback, Perl {perl}.\n\
-         Absolute numbers are worth ±30 % on a shared machine; the ratios are taken between runs a\n\
-         few seconds apart and are what counts. Shown are medians (lower to upper quartile).\n\n"
+         Figures are medians (lower to upper quartile). Absolute figures depend on the machine and can differ by a\n\
+         factor of two between runs; compare the ratios, which are formed between runs a few seconds apart.\n\n"
     );
     text.push_str(&self::rows(rows));
     let counted: Vec<_> = rows.iter().filter_map(|row| Some((row, row.calls.as_ref()?))).collect();

@@ -18,6 +18,12 @@ pub(super) fn cpu_ns(process: u32) -> io::Result<u64> {
     Ok(sum)
 }
 
+/// The processors of the machine: also for a bench that runs on one of them only.
+pub(super) fn processors() -> usize {
+    let listed = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    listed.lines().filter(|line| line.starts_with("processor")).count()
+}
+
 /// Bytes of anonymous memory that a process has resident.
 pub(super) fn memory(process: u32) -> io::Result<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/status"))?;
@@ -35,6 +41,21 @@ pub(super) fn user_and_system(process: u32) -> io::Result<(u64, u64)> {
         (Some(user), Some(system)) => Ok((user, system)),
         _ => Err(io::Error::other("no times in /proc/PID/stat")),
     }
+}
+
+/// CPU time that all processors together have spent on anything, in nanoseconds, to a tick of 10 ms.
+pub(super) fn busy_ns() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/stat")?;
+    let ticks = busy_ticks(&text).ok_or_else(|| io::Error::other("no times in /proc/stat"))?;
+    Ok(ticks * 10_000_000)
+}
+
+/// user, nice, system, idle, iowait, irq, softirq, steal: all but the two in which nothing runs.
+fn busy_ticks(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let busy = [0, 1, 2, 5, 6, 7].map(|place| ticks.get(place).copied());
+    busy.into_iter().sum()
 }
 
 /// How often the threads of a process that live now went to sleep, or were made to wait.
@@ -128,6 +149,15 @@ mod tests {
         assert!(descriptors(me).unwrap() >= 3);
         assert!(written(me).is_ok());
         assert!(!words(me).is_empty());
+    }
+
+    #[test]
+    fn idle_time_is_not_busy_time() {
+        let text =
+            "cpu  1 20 300 4000 50000 600000 7000000 80000000 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(busy_ticks(text), Some(87_600_321));
+        assert_eq!(busy_ticks("cpu  1 2 3\n"), None);
+        assert!(busy_ns().unwrap() > 0);
     }
 
     #[test]

@@ -1,88 +1,234 @@
-//! What was asked for, held against what is stored. Pure.
+//! The goals as they were set before the first measurement, compared with what is stored. Pure.
+//!
+//! A goal is never moved to a weaker peer, a weaker configuration of a peer, or a smaller number of
+//! shapes: a goal that is missed is shown as missed.
 
 use super::page::{median_of, ratio_of, row};
 use serde_json::Value;
 
 pub(super) const OURS: &str = "Roadstead";
+const RELAY: &str = "bare relay";
+const PEERS: [&str; 2] = ["HAProxy", "nginx"];
 
 pub(super) struct Goal {
     pub(super) text: String,
+    /// What was measured, in words.
+    pub(super) measured: String,
     pub(super) met: bool,
 }
 
-/// All goals of the parts that are stored; one whose numbers are not there is not told.
+/// At most so many times the CPU time of the cheapest of these peers, or of the bare relay.
+struct CpuGoal {
+    part: &'static str,
+    shape: &'static str,
+    connections: u64,
+    peers: &'static [&'static str],
+    of_peer_max: f64,
+    of_relay_max: Option<f64>,
+}
+
+const CPU: [CpuGoal; 4] = [
+    CpuGoal {
+        part: "128",
+        shape: "128 bytes, 64 connections",
+        connections: 64,
+        peers: &PEERS,
+        of_peer_max: 0.8,
+        of_relay_max: Some(1.1),
+    },
+    CpuGoal {
+        part: "128",
+        shape: "128 bytes, 1000 connections",
+        connections: 1000,
+        peers: &PEERS,
+        of_peer_max: 0.65,
+        of_relay_max: Some(1.1),
+    },
+    CpuGoal {
+        part: "16k",
+        shape: "16 KiB, 64 connections",
+        connections: 64,
+        peers: &PEERS,
+        of_peer_max: 0.9,
+        of_relay_max: None,
+    },
+    CpuGoal {
+        part: "1m",
+        shape: "1 MiB, 64 connections",
+        connections: 64,
+        peers: &["HAProxy"],
+        of_peer_max: 0.6,
+        of_relay_max: None,
+    },
+];
+
+/// In every shape at most so many times the bare relay.
+const OF_RELAY_MAX: f64 = 1.25;
+const CALLS_MAX: f64 = 4.1;
+/// Fewer than one allocation in a thousand requests counts as none.
+const ALLOCATIONS_MAX: f64 = 0.001;
+const IDLE_BYTES_MAX: f64 = 300.0;
+
+/// All goals of the stored parts; a goal whose numbers are not stored is left out.
 pub(super) fn all(stored: &[(&str, Value)]) -> Vec<Goal> {
     let part = |name: &str| stored.iter().find(|(part, _)| *part == name).map(|(_, value)| value);
-    let mut goals = Vec::new();
-    for (name, connections, peers, most, or_relay) in [
-        ("128", 64, &["HAProxy", "nginx"][..], 0.8, 1.10),
-        ("128", 1000, &["HAProxy", "nginx"], 0.65, 1.10),
-        ("16k", 64, &["HAProxy", "nginx"], 0.9, 0.0),
-        ("1m", 64, &["HAProxy"], 0.6, 0.0),
-    ] {
-        let Some(shape) = part(name).and_then(|shapes| row(shapes, connections)) else { continue };
-        let lower = peers
-            .iter()
-            .filter_map(|peer| Some((median_of(shape, peer, "cpu_us")?, *peer)))
-            .min_by(|one, other| one.0.total_cmp(&other.0));
-        let relay = ratio_of(shape, OURS, "bare relay").map(|ratio| ratio.median);
-        let ratio = lower.and_then(|(_, peer)| Some((ratio_of(shape, OURS, peer)?.median, peer)));
-        let (Some((ratio, peer)), Some(relay)) = (ratio, relay) else { continue };
-        let met = ratio <= most || relay <= or_relay;
-        let at = format!("{name} at {connections} connections");
-        let text =
-            format!("{at}: at most {most:.2} × {peer}: {ratio:.2} (× bare relay: {relay:.2})");
-        goals.push(Goal { text, met });
+    let mut goals: Vec<Goal> = CPU.iter().filter_map(|goal| cpu(part(goal.part)?, goal)).collect();
+    for (_, shapes) in stored {
+        goals.extend(shapes.as_array().into_iter().flatten().filter_map(of_relay));
     }
-    // Of few active ones nothing was asked but that they are measured.
-    for (name, shapes) in stored.iter().filter(|(name, _)| *name != "few") {
-        for shape in shapes.as_array().into_iter().flatten() {
-            let Some(ratio) = ratio_of(shape, OURS, "bare relay") else { continue };
-            let connections = &shape["connections"];
-            let text = format!(
-                "{name} at {connections} connections: at most 1.25 × the bare relay: {:.2}",
-                ratio.median
-            );
-            goals.push(Goal { text, met: ratio.median <= 1.25 });
-        }
+    goals.extend(part("shards").and_then(shards));
+    goals.extend(part("calls").and_then(calls));
+    if let Some(counted) = part("instructions").map(|part| &part["sizes"]["128"]["subjects"]) {
+        goals.extend(allocations(counted));
+        goals.extend(instructions(counted));
     }
-    if let Some(shape) = part("shards").and_then(|shapes| row(shapes, 64))
-        && let Some(ratio) = ratio_of(shape, "two shards", "one shard")
-    {
-        let text = format!("two shards: at most 1.10 × one shard: {:.2}", ratio.median);
-        goals.push(Goal { text, met: ratio.median <= 1.1 });
-    }
-    let of = |part: Option<&Value>, subject: &str, what: &str| {
-        part.and_then(|part| part["subjects"][subject][what].as_f64())
-    };
-    if let Some(calls) = part("calls").and_then(|part| part["128"][OURS]["all"].as_f64()) {
-        let text = format!("system calls a request, 128 bytes: at most 4.1: {calls:.2}");
-        goals.push(Goal { text, met: calls <= 4.1 });
-    }
-    let counted = part("instructions");
-    if let Some(allocations) = of(counted, OURS, "allocations") {
-        let text = format!("allocations a request: none: {allocations:.3}");
-        goals.push(Goal { text, met: allocations < 0.001 });
-    }
-    for peer in ["HAProxy", "nginx"] {
-        let both = of(counted, OURS, "instructions").zip(of(counted, peer, "instructions"));
-        if let Some((ours, theirs)) = both {
-            let text = format!("instructions: at most half of {peer}'s: {ours:.0} and {theirs:.0}");
-            goals.push(Goal { text, met: ours * 2.0 <= theirs });
-        }
-    }
-    if let Some(bytes) = of(part("memory"), OURS, "bytes") {
-        let text = format!("an idle connection: at most 300 bytes of memory: {bytes:.0}");
-        goals.push(Goal { text, met: bytes <= 300.0 });
-    }
-    for peer in ["HAProxy", "nginx"] {
-        let Some(paced) = part("paced") else { continue };
-        let both = median_of(paced, OURS, "p99_us").zip(median_of(paced, peer, "p99_us"));
-        if let Some((ours, theirs)) = both {
-            let text =
-                format!("p99 at equal pace not above {peer}'s: {ours:.0} and {theirs:.0} µs");
-            goals.push(Goal { text, met: ours <= theirs });
-        }
+    goals.extend(part("memory").and_then(memory));
+    if let Some(paced) = part("paced") {
+        goals.extend(PEERS.into_iter().filter_map(|peer| latency(paced, peer)));
     }
     goals
+}
+
+fn cpu(shapes: &Value, goal: &CpuGoal) -> Option<Goal> {
+    let CpuGoal { shape: name, connections, peers, of_peer_max, of_relay_max, .. } = goal;
+    let shape = row(shapes, *connections)?;
+    let cheapest = peers
+        .iter()
+        .filter_map(|peer| Some((median_of(shape, peer, "cpu_us")?, *peer)))
+        .min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let of_peer = ratio_of(shape, OURS, cheapest.1)?.median;
+    let of_relay = ratio_of(shape, OURS, RELAY)?.median;
+    let mut text = format!("{name}: CPU at most {of_peer_max:.2} × that of {}", cheaper_of(peers));
+    if let Some(max) = of_relay_max {
+        text.push_str(&format!(", or at most {max:.2} × that of the bare relay"));
+    }
+    let measured = format!("{of_peer:.2} × {}, {of_relay:.2} × bare relay", cheapest.1);
+    let met = of_peer <= *of_peer_max || of_relay_max.is_some_and(|max| of_relay <= max);
+    Some(Goal { text, measured, met })
+}
+
+fn cheaper_of(peers: &[&str]) -> String {
+    match peers {
+        [only] => (*only).to_owned(),
+        all => format!("the cheaper of {}", all.join(" and ")),
+    }
+}
+
+fn of_relay(shape: &Value) -> Option<Goal> {
+    let ratio = ratio_of(shape, OURS, RELAY)?.median;
+    let (size, connections, active) = (&shape["size"], &shape["connections"], &shape["active"]);
+    let active = if active == connections { String::new() } else { format!(", {active} active") };
+    Some(Goal {
+        text: format!(
+            "{size} bytes, {connections} connections{active}: CPU at most {OF_RELAY_MAX} × that of the bare relay"
+        ),
+        measured: format!("{ratio:.2}"),
+        met: ratio <= OF_RELAY_MAX,
+    })
+}
+
+fn shards(shapes: &Value) -> Option<Goal> {
+    let ratio = ratio_of(row(shapes, 64)?, "two shards", "one shard")?.median;
+    Some(Goal {
+        text: "64 connections on two shards: CPU at most 1.10 × that of one shard".to_owned(),
+        measured: format!("{ratio:.2}"),
+        met: ratio <= 1.1,
+    })
+}
+
+fn calls(calls: &Value) -> Option<Goal> {
+    let calls = calls["128"][OURS]["all"].as_f64()?;
+    Some(Goal {
+        text: format!("128 bytes: at most {CALLS_MAX} system calls per request"),
+        measured: format!("{calls:.2}"),
+        met: calls <= CALLS_MAX,
+    })
+}
+
+fn allocations(counted: &Value) -> Option<Goal> {
+    let allocations = counted[OURS]["allocations"].as_f64()?;
+    Some(Goal {
+        text: "128 bytes: no allocation (fewer than one in 1,000 requests)".to_owned(),
+        measured: format!("{allocations:.4} per request"),
+        met: allocations < ALLOCATIONS_MAX,
+    })
+}
+
+/// Half of the better of the two.
+fn instructions(counted: &Value) -> Option<Goal> {
+    let of = |subject: &str| counted[subject]["instructions"].as_f64();
+    let ours = of(OURS)?;
+    let cheapest = PEERS
+        .into_iter()
+        .filter_map(|peer| Some((of(peer)?, peer)))
+        .min_by(|one, other| one.0.total_cmp(&other.0))?;
+    Some(Goal {
+        text: "128 bytes: at most half of the instructions of the cheaper of HAProxy and nginx"
+            .to_owned(),
+        measured: format!("{ours:.0}, {} {:.0}: {:.2}", cheapest.1, cheapest.0, ours / cheapest.0),
+        met: ours * 2.0 <= cheapest.0,
+    })
+}
+
+fn memory(memory: &Value) -> Option<Goal> {
+    let bytes = memory["subjects"][OURS]["bytes"].as_f64()?;
+    Some(Goal {
+        text: format!("an idle connection: at most {IDLE_BYTES_MAX} bytes of memory"),
+        measured: format!("{bytes:.0}"),
+        met: bytes <= IDLE_BYTES_MAX,
+    })
+}
+
+fn latency(paced: &Value, peer: &str) -> Option<Goal> {
+    let ours = median_of(paced, OURS, "p99_us")?;
+    let theirs = median_of(paced, peer, "p99_us")?;
+    Some(Goal {
+        text: format!("99th percentile of the latency at equal load: at most that of {peer}"),
+        measured: format!("{ours:.0} and {theirs:.0} µs"),
+        met: ours <= theirs,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn shape(connections: u64, [relay, haproxy, nginx, ours]: [f64; 4]) -> Value {
+        let of = |cpu_us: f64| json!([{ "cpu_us": cpu_us }]);
+        json!({ "connections": connections, "active": connections, "size": 128, "subjects": {
+            "bare relay": of(relay), "HAProxy": of(haproxy), "nginx": of(nginx), "Roadstead": of(ours)
+        }})
+    }
+
+    fn met(goals: &[Goal], text: &str) -> bool {
+        let found = goals.iter().find(|goal| goal.text.contains(text));
+        found.unwrap_or_else(|| panic!("no goal says {text}")).met
+    }
+
+    #[test]
+    fn cpu_is_compared_with_the_cheaper_peer() {
+        let of = |ours| all(&[("128", json!([shape(64, [10.0, 20.0, 14.0, ours])]))]);
+        assert!(met(&of(11.2), "64 connections: CPU at most 0.80"));
+        assert!(!met(&of(11.3), "64 connections: CPU at most 0.80"), "0.8 × HAProxy is not enough");
+        assert!(met(&of(12.5), "at most 1.25"));
+        assert!(!met(&of(12.6), "at most 1.25"));
+    }
+
+    #[test]
+    fn few_active_connections_have_the_goal_of_all_shapes() {
+        let goals = all(&[("few", json!([shape(1000, [10.0, 20.0, 14.0, 13.0])]))]);
+        assert!(!met(&goals, "at most 1.25"));
+    }
+
+    #[test]
+    fn instructions_are_compared_with_the_cheaper_peer() {
+        let of = |count: f64| json!({ "instructions": count, "allocations": 0.001 });
+        let subjects =
+            json!({ "HAProxy": of(30_000.0), "nginx": of(16_000.0), OURS: of(11_000.0) });
+        let goals =
+            all(&[("instructions", json!({ "sizes": { "128": { "subjects": subjects } } }))]);
+        assert!(!met(&goals, "half of the instructions"), "half of HAProxy's is not enough");
+        assert!(!met(&goals, "no allocation"), "one in 1,000 is not fewer than one in 1,000");
+    }
 }

@@ -1,5 +1,5 @@
-//! Instructions outside the kernel, and allocations, of a request: what callgrind counts in a long
-//! run less what it counts in a short one.
+//! Instructions outside the kernel, and allocations, per request: callgrind's counts for a long run
+//! minus those for a short one. They do not depend on the load of the machine.
 
 use super::Ground;
 use super::subject::{Load, Running, Subject};
@@ -9,40 +9,63 @@ use std::collections::BTreeMap;
 use std::fs;
 
 const CONNECTIONS: usize = 16;
-const SHORT: u64 = 500;
-const LONG: u64 = 4500;
+/// Sizes of a reply, with the requests of the short and of the long run.
+const SIZES: [(usize, [u64; 2]); 3] = [(128, SMALL), (16 << 10, [500, 2500]), (1 << 20, [50, 450])];
+const SMALL: [u64; 2] = [500, 4500];
 const ALLOCATORS: [&str; 6] =
     ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"];
 
 pub(super) fn measure(ground: &Ground) -> Result<Value, Failure> {
-    let mut subjects = serde_json::Map::new();
-    for subject in &ground.subjects {
-        let (instructions, allocations) = of_a_request(ground, subject)?;
-        eprintln!("{}: {instructions:.0} instructions, {allocations:.3} allocations", subject.name);
-        let counted = json!({ "instructions": instructions, "allocations": allocations });
-        subjects.insert(subject.name.clone(), counted);
+    let mut sizes = serde_json::Map::new();
+    for (size, runs) in SIZES {
+        let mut subjects = serde_json::Map::new();
+        for subject in &ground.subjects {
+            let (instructions, allocations) = between(ground, subject, size, runs)?;
+            eprintln!(
+                "{size} bytes, {}: {instructions:.0} instructions, {allocations:.4} allocations",
+                subject.name
+            );
+            let counted = json!({ "instructions": instructions, "allocations": allocations });
+            subjects.insert(subject.name.clone(), counted);
+        }
+        sizes.insert(size.to_string(), json!({ "requests": runs, "subjects": subjects }));
     }
-    Ok(json!({ "connections": CONNECTIONS, "size": 128, "subjects": subjects }))
+    Ok(json!({ "connections": CONNECTIONS, "sizes": sizes }))
 }
 
-/// Instructions and allocations of a request.
+/// Instructions and allocations of a request of 128 bytes.
 pub(super) fn of_a_request(ground: &Ground, subject: &Subject) -> Result<(f64, f64), Failure> {
-    let short = count(ground, subject, SHORT)?;
-    let long = count(ground, subject, LONG)?;
-    let requests = (LONG - SHORT) as f64;
+    between(ground, subject, 128, SMALL)
+}
+
+/// What each request adds between a short and a long run.
+fn between(
+    ground: &Ground,
+    subject: &Subject,
+    size: usize,
+    [short, long]: [u64; 2],
+) -> Result<(f64, f64), Failure> {
+    let requests = (long - short) as f64;
+    let short = count(ground, subject, size, short)?;
+    let long = count(ground, subject, size, long)?;
     let instructions = long.0.saturating_sub(short.0) as f64 / requests;
     Ok((instructions, long.1.saturating_sub(short.1) as f64 / requests))
 }
 
 /// Instructions and allocations of a whole run.
-fn count(ground: &Ground, subject: &Subject, requests: u64) -> Result<(u64, u64), Failure> {
+fn count(
+    ground: &Ground,
+    subject: &Subject,
+    size: usize,
+    requests: u64,
+) -> Result<(u64, u64), Failure> {
     let file = ground.folder.join("callgrind.out");
     let out = format!("--callgrind-out-file={}", file.display());
-    // What an earlier run left would be taken for this one's.
+    // The file of an earlier run would be read as the result of this one.
     let _ = fs::remove_file(&file);
     let below = ["valgrind", "--tool=callgrind", "-q", &out];
     let running = Running::start(ground, subject, &below)?;
-    let mut load = Load::start(ground, &running, 128, CONNECTIONS)?;
+    let mut load = Load::start(ground, &running, size, CONNECTIONS)?;
     load.run(&format!("count {CONNECTIONS} {requests}"), || {})?;
     drop(load);
     running.stop()?;
@@ -51,8 +74,8 @@ fn count(ground: &Ground, subject: &Subject, requests: u64) -> Result<(u64, u64)
     read(&text).ok_or_else(|| Failure::new("callgrind wrote no totals"))
 }
 
-/// The totals, and how often allocators were called, in what callgrind writes. A function has its
-/// name where it is first named, and a number behind that: `cfn=(12) malloc`, later `cfn=(12)`.
+/// The totals and the number of calls to allocators in callgrind's output. A function has its name
+/// only where it first occurs, and a number everywhere: `cfn=(12) malloc`, later `cfn=(12)`.
 fn read(text: &str) -> Option<(u64, u64)> {
     let mut names: BTreeMap<&str, bool> = BTreeMap::new();
     let (mut totals, mut calls, mut called) = (None, 0, false);

@@ -40,9 +40,11 @@ pub(in crate::bench) fn cost(
         programs: workspace.built("release", "examples"),
         folder: folder.clone(),
         subjects: variants.iter().map(subject).collect::<Result<_, _>>()?,
+        copying: None,
         shards: Vec::new(),
         rounds: 1,
         window: Duration::ZERO,
+        seed: 0,
     };
     let each = |subject| {
         let (instructions, _) = instructions::of_a_request(&ground, subject)?;

@@ -1,14 +1,13 @@
-//! A proxy with its server behind and its clients before, each a process of its own.
+//! A proxy with the server behind it and the clients in front of it.
 //!
-//! The proxy has one core for itself, the server and the clients share the other: so what they
-//! cost does not become waiting of the proxy.
+//! All processes of the proxy have one core for themselves; the server and the clients share the other.
 
 use super::{Ground, process};
 use crate::bench::server::{Server, wait_until};
 use crate::shell::{Failure, Workspace};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -20,8 +19,8 @@ pub(super) struct Subject {
     words: Vec<String>,
     /// The text of a configuration, and where it is written.
     config: Option<(String, String)>,
-    /// What runs in place of the command below a tool that cannot run that, with the same last word.
-    plain: Option<String>,
+    /// What runs in place of the command below a tool that cannot follow its processes.
+    below_tool: Option<Vec<String>>,
     /// The processors that it may use.
     cores: &'static str,
     /// A cookie that its clients bear, and take from replies.
@@ -32,69 +31,94 @@ pub(super) struct Subject {
 const ALONE: &str = "0";
 const ALL: &str = "0,1";
 
+/// The name of HAProxy without splicing.
+pub(super) const COPYING: &str = "HAProxy without splice";
+
 /// The subjects that are always there, ours last.
 pub(super) fn all(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, Failure> {
     let example = |name: &str| workspace.built("release", &format!("examples/{name}"));
-    let config = |name: &str| {
-        let path = workspace.root.join("xtask/peers").join(name);
-        fs::read_to_string(&path).map_err(|error| Failure::new(format!("{name}: {error}")))
-    };
-    let with = |name: &str, words: &[&str], text: String, file: &str| {
-        let file = folder.join(file).display().to_string();
-        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        words.push(file.clone());
-        Subject {
-            name: name.to_owned(),
-            words,
-            config: Some((text, file)),
-            plain: None,
-            cores: ALONE,
-            cookie: None,
-        }
-    };
-    let haproxy = config("haproxy.cfg")?;
-    let roadstead = workspace.built("release", "roadstead").display().to_string();
     let relay = example("http_relay").display().to_string();
     let relay = [&relay, "@PORT@", "127.0.0.1:@SERVER@"].map(str::to_owned).to_vec();
-    let mut ours =
-        with("Roadstead", &[&roadstead, "serve"], config("roadstead-http.toml")?, "roadstead.toml");
-    // Valgrind knows neither `pidfd_open`, by which the keeper is watched, nor how to start it. This
-    // is the same data plane without a keeper.
-    let plain = workspace.built("release", "examples/serve_file");
-    ours.plain = Some(plain.display().to_string());
+    let roadstead = workspace.built("release", "roadstead").display().to_string();
+    let ours = Place { folder, file: "roadstead.toml" };
+    // Valgrind does not support `pidfd_open`, by which the supervisor is watched, and cannot start it
+    // from /proc/self/exe. This is the same data plane without a supervisor.
+    let plain = example("serve_file").display().to_string();
+    let nginx = Place { folder, file: "nginx.conf" };
     Ok(vec![
         Subject {
             name: "bare relay".to_owned(),
             words: relay,
             config: None,
-            plain: None,
+            below_tool: None,
             cores: ALONE,
             cookie: None,
         },
-        with("HAProxy", &["haproxy", "-f"], haproxy.replace("    @SPLICE@\n", ""), "haproxy.cfg"),
-        with(
-            "HAProxy, splice",
-            &["haproxy", "-f"],
-            haproxy.replace("@SPLICE@", "option splice-response"),
-            "haproxy-splice.cfg",
-        ),
-        with("nginx", &["nginx", "-c"], config("nginx.conf")?, "nginx.conf"),
-        ours,
+        haproxy(workspace, folder, "HAProxy", "option splice-response")?,
+        nginx
+            .subject("nginx", &["nginx", "-g", "daemon off;", "-c"], peer(workspace, "nginx.conf")?)
+            .below_tool(&["nginx", "-g", "daemon off; master_process off;", "-c"]),
+        ours.subject("Roadstead", &[&roadstead, "serve"], peer(workspace, "roadstead-http.toml")?)
+            .below_tool(&[&plain]),
     ])
+}
+
+/// HAProxy that copies what the others splice: what splicing is worth to it.
+pub(super) fn copying(workspace: &Workspace, folder: &Path) -> Result<Subject, Failure> {
+    haproxy(workspace, folder, COPYING, "")
+}
+
+/// HAProxy as master and worker; below a tool as one process, because its master executes itself again.
+fn haproxy(
+    workspace: &Workspace,
+    folder: &Path,
+    name: &str,
+    splice: &str,
+) -> Result<Subject, Failure> {
+    let file = if splice.is_empty() { "haproxy-copying.cfg" } else { "haproxy.cfg" };
+    let text = peer(workspace, "haproxy.cfg")?.replace("@SPLICE@", splice);
+    let subject = Place { folder, file }.subject(name, &["haproxy", "-W", "-f"], text);
+    Ok(subject.below_tool(&["haproxy", "-db", "-f"]))
+}
+
+/// The text of a file in `xtask/peers`.
+fn peer(workspace: &Workspace, name: &str) -> Result<String, Failure> {
+    let path = workspace.root.join("xtask/peers").join(name);
+    fs::read_to_string(&path).map_err(|error| Failure::new(format!("{name}: {error}")))
+}
+
+/// Where a configuration is written.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    folder: &'a Path,
+    file: &'a str,
+}
+
+impl Place<'_> {
+    /// A command whose last word is its configuration.
+    fn subject(self, name: &str, words: &[&str], text: String) -> Subject {
+        let file = self.folder.join(self.file).display().to_string();
+        let words = words.iter().map(|word| (*word).to_owned()).chain([file.clone()]).collect();
+        Subject {
+            name: name.to_owned(),
+            words,
+            config: Some((text, file)),
+            below_tool: None,
+            cores: ALONE,
+            cookie: None,
+        }
+    }
 }
 
 /// Ours on one shard, and on two, each with all processors, which its server and its clients share.
 pub(super) fn on_shards(workspace: &Workspace, folder: &Path) -> Result<Vec<Subject>, Failure> {
-    let path = workspace.root.join("xtask/peers/roadstead-http.toml");
-    let text = fs::read_to_string(&path)
-        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let text = peer(workspace, "roadstead-http.toml")?;
     let roadstead = workspace.built("release", "roadstead").display().to_string();
     let subject = |(name, shards): (&str, u32)| {
-        let file = folder.join(format!("roadstead-{shards}.toml")).display().to_string();
+        let file = format!("roadstead-{shards}.toml");
         let text = format!("[daemon]\nshards = {shards}\n{text}");
-        let words = vec![roadstead.clone(), "serve".to_owned(), file.clone()];
-        let config = Some((text, file));
-        Subject { name: name.to_owned(), words, config, plain: None, cores: ALL, cookie: None }
+        let subject = Place { folder, file: &file }.subject(name, &[&roadstead, "serve"], text);
+        Subject { cores: ALL, ..subject }
     };
     Ok([("one shard", 1), ("two shards", 2)].map(subject).to_vec())
 }
@@ -107,7 +131,7 @@ impl Subject {
             .ok_or_else(|| Failure::new("--subject takes NAME=COMMAND with @PORT@ and @SERVER@"))?;
         let words = command.split_whitespace().map(str::to_owned).collect();
         let name = name.to_owned();
-        Ok(Self { name, words, config: None, plain: None, cores: ALONE, cookie: None })
+        Ok(Self { name, words, config: None, below_tool: None, cores: ALONE, cookie: None })
     }
 
     /// Our data plane without the daemon around it, with these lines in its pool, and clients that
@@ -118,27 +142,23 @@ impl Subject {
         (name, lines): (&str, &str),
         cookie: &'static str,
     ) -> Result<Self, Failure> {
-        let path = workspace.root.join("xtask/peers/roadstead-http.toml");
-        let text = fs::read_to_string(&path)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-        let file = folder.join("roadstead-lines.toml").display().to_string();
+        let text = peer(workspace, "roadstead-http.toml")?;
         let program = workspace.built("release", "examples/serve_file").display().to_string();
-        Ok(Self {
-            name: name.to_owned(),
-            words: vec![program, file.clone()],
-            config: Some((format!("{text}{lines}"), file)),
-            plain: None,
-            cores: ALONE,
-            cookie: Some(cookie),
-        })
+        let place = Place { folder, file: "roadstead-lines.toml" };
+        let subject = place.subject(name, &[&program], format!("{text}{lines}"));
+        Ok(Self { cookie: Some(cookie), ..subject })
+    }
+
+    /// The same with another command below a tool, which gets the same configuration.
+    fn below_tool(mut self, words: &[&str]) -> Self {
+        let words = words.iter().map(|word| (*word).to_owned());
+        self.below_tool = Some(words.chain(self.words.last().cloned()).collect());
+        self
     }
 
     /// Its command, or what runs in its place below a tool.
-    fn command(&self, below_tool: bool) -> Vec<&str> {
-        match (&self.plain, self.words.last()) {
-            (Some(plain), Some(last)) if below_tool => vec![plain, last],
-            _ => self.words.iter().map(String::as_str).collect(),
-        }
+    fn command(&self, below_tool: bool) -> &[String] {
+        self.below_tool.as_ref().filter(|_| below_tool).unwrap_or(&self.words)
     }
 }
 
@@ -146,11 +166,9 @@ impl Subject {
 #[derive(Debug)]
 pub(super) struct Running {
     proxy: Child,
-    _origin: Server,
+    origin: Server,
     address: String,
     cookie: Option<&'static str>,
-    /// Anonymous memory before the first client.
-    pub(super) memory: u64,
 }
 
 impl Running {
@@ -179,7 +197,7 @@ impl Running {
         let log = ground.folder.join("proxy.log");
         let mut command = Command::new("taskset");
         command.args(["-c", subject.cores]).args(below);
-        command.args(subject.command(!below.is_empty()).into_iter().map(fill));
+        command.args(subject.command(!below.is_empty()).iter().map(|word| fill(word)));
         let proxy = command
             .current_dir(&ground.root)
             .stdin(Stdio::null())
@@ -189,20 +207,47 @@ impl Running {
             .map_err(failed)?;
         let address = format!("127.0.0.1:{port}");
         let cookie = subject.cookie;
-        let mut running = Self { proxy, _origin: origin, address, cookie, memory: 0 };
+        let running = Self { proxy, origin, address, cookie };
         if !wait_until(|| TcpStream::connect(&running.address).is_ok()) {
             let said = fs::read_to_string(&log).unwrap_or_default();
             return Err(Failure::new(format!("{} does not listen\n{said}", subject.name)));
         }
-        running.memory = process::memory(running.process()).map_err(failed)?;
         Ok(running)
     }
 
-    pub(super) fn process(&self) -> u32 {
-        self.proxy.id()
+    /// All its processes: a master or supervisor is part of what it costs.
+    pub(super) fn processes(&self) -> Result<Vec<u32>, Failure> {
+        let first = self.proxy.id();
+        let mut all = process::descendants(first).map_err(proc_failed)?;
+        all.insert(0, first);
+        Ok(all)
     }
 
-    /// Ends it and waits for that, so that what looks on can say what it saw.
+    /// The process of the server behind it.
+    pub(super) fn origin(&self) -> u32 {
+        self.origin.process()
+    }
+
+    /// How many connections the server behind it has accepted so far.
+    pub(super) fn accepted(&self) -> Result<u64, Failure> {
+        let ask = || -> io::Result<String> {
+            let mut stream = TcpStream::connect(&self.origin.address)?;
+            stream.write_all(b"GET /accepted HTTP/1.1\r\n\r\n")?;
+            let (mut reply, mut part) = (String::new(), [0; 512]);
+            while !reply.contains("\r\n\r\n") || reply.ends_with("\r\n\r\n") {
+                match stream.read(&mut part)? {
+                    0 => break,
+                    count => reply.push_str(&String::from_utf8_lossy(&part[..count])),
+                }
+            }
+            Ok(reply)
+        };
+        let reply = ask().map_err(|error| Failure::new(format!("the server: {error}")))?;
+        let number = reply.rsplit("\r\n\r\n").next().and_then(|body| body.parse().ok());
+        number.ok_or_else(|| Failure::new(format!("the server has no count: {reply:?}")))
+    }
+
+    /// Ends it and waits for that, so that a tool can write what it counted.
     pub(super) fn stop(mut self) -> Result<(), Failure> {
         // It may have ended by itself; then there is nothing to wait for.
         let _ = kill_process(Pid::from_child(&self.proxy), Signal::TERM);
@@ -213,10 +258,22 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Harmless for one that was waited for.
+        if self.proxy.try_wait().is_ok_and(|status| status.is_some()) {
+            return;
+        }
+        // A killed master leaves its workers behind.
+        for process in process::descendants(self.proxy.id()).unwrap_or_default() {
+            if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(process, Signal::KILL);
+            }
+        }
         let _ = self.proxy.kill();
         let _ = self.proxy.wait();
     }
+}
+
+pub(super) fn proc_failed(error: io::Error) -> Failure {
+    Failure::new(format!("/proc: {error}"))
 }
 
 fn free_port() -> io::Result<u16> {
@@ -243,6 +300,10 @@ pub(super) struct Load {
 }
 
 impl Load {
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Connects so many clients, each of which was answered once.
     pub(super) fn start(
         ground: &Ground,
