@@ -41,9 +41,12 @@ pub(super) struct HttpArguments {
     /// Only these of the subjects, by name
     #[arg(long, value_delimiter = ',')]
     subjects: Vec<String>,
-    /// One more subject: NAME=COMMAND, in which @PORT@ is its port and @SERVER@ its server's
+    /// A further subject, NAME=COMMAND, in which @PORT@ is its port and @SERVER@ its server's; repeatable
     #[arg(long)]
-    subject: Option<String>,
+    subject: Vec<String>,
+    /// Measure nothing: write the page from what is stored
+    #[arg(long)]
+    page: bool,
     /// Neither store nor write anything
     #[arg(long)]
     dry: bool,
@@ -92,6 +95,9 @@ impl Ground {
 
 pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<(), Failure> {
     requirements::provide(requirements::BENCH_HTTP)?;
+    if arguments.page {
+        return write_page(workspace);
+    }
     raise_descriptors();
     let ground = prepare(workspace, arguments)?;
     for part in PARTS {
@@ -104,11 +110,18 @@ pub(super) fn run(workspace: &Workspace, arguments: &HttpArguments) -> Result<()
             }
         }
     }
-    if arguments.dry {
-        return Ok(());
-    }
+    if arguments.dry { Ok(()) } else { write_page(workspace) }
+}
+
+/// Where parts are stored.
+fn folder(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("bench/http")
+}
+
+fn write_page(workspace: &Workspace) -> Result<(), Failure> {
+    let folder = folder(workspace);
     let stored: Vec<(&str, Value)> =
-        PARTS.into_iter().filter_map(|part| Some((part, stored(&ground.folder, part)?))).collect();
+        PARTS.into_iter().filter_map(|part| Some((part, stored(&folder, part)?))).collect();
     let text = page::page(&pages::machine(), &versions(), &stored);
     let file = "docs/bench-http.md";
     fs::write(workspace.root.join(file), text)
@@ -139,11 +152,11 @@ fn prepare(workspace: &Workspace, arguments: &HttpArguments) -> Result<Ground, F
     shell::run(workspace.cargo(["build", "--release", "-p", "roadstead"]))?;
     let plain = ["build", "--release", "-p", "roadstead", "--example", "serve_file"];
     shell::run(workspace.cargo(plain))?;
-    let folder = workspace.target.join("bench/http");
+    let folder = folder(workspace);
     fs::create_dir_all(&folder)
         .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))?;
     let mut subjects = subject::all(workspace, &folder)?;
-    if let Some(one) = &arguments.subject {
+    for one in &arguments.subject {
         subjects.push(Subject::given(one)?);
     }
     let shards = subject::on_shards(workspace, &folder)?;

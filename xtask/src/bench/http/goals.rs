@@ -118,9 +118,10 @@ fn of_relay(shape: &Value) -> Option<Goal> {
     let ratio = ratio_of(shape, OURS, RELAY)?.median;
     let (size, connections, active) = (&shape["size"], &shape["connections"], &shape["active"]);
     let active = if active == connections { String::new() } else { format!(", {active} active") };
+    let plural = if connections == 1 { "" } else { "s" };
     Some(Goal {
         text: format!(
-            "{size} bytes, {connections} connections{active}: CPU at most {OF_RELAY_MAX} × that of the bare relay"
+            "{size} bytes, {connections} connection{plural}{active}: CPU at most {OF_RELAY_MAX} × that of the bare relay"
         ),
         measured: format!("{ratio:.2}"),
         met: ratio <= OF_RELAY_MAX,

@@ -12,6 +12,8 @@ const CONNECTIONS: usize = 16;
 /// Sizes of a reply, with the requests of the short and of the long run.
 const SIZES: [(usize, [u64; 2]); 3] = [(128, SMALL), (16 << 10, [500, 2500]), (1 << 20, [50, 450])];
 const SMALL: [u64; 2] = [500, 4500];
+/// callgrind counts `rep movsb`, by which glibc copies large blocks, as one instruction per byte.
+const NO_REP_MOVSB: &str = "GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=1073741824";
 const ALLOCATORS: [&str; 6] =
     ["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"];
 
@@ -63,7 +65,7 @@ fn count(
     let out = format!("--callgrind-out-file={}", file.display());
     // The file of an earlier run would be read as the result of this one.
     let _ = fs::remove_file(&file);
-    let below = ["valgrind", "--tool=callgrind", "-q", &out];
+    let below = ["env", NO_REP_MOVSB, "valgrind", "--tool=callgrind", "-q", &out];
     let running = Running::start(ground, subject, &below)?;
     let mut load = Load::start(ground, &running, size, CONNECTIONS)?;
     load.run(&format!("count {CONNECTIONS} {requests}"), || {})?;
