@@ -1,18 +1,28 @@
-//! Whether a worker is given anything: what checks and requests say of it.
+//! Whether a worker is given requests: what active checks and finished requests say about it.
 //!
 //! ```text
-//!           `fall` bad checks            `rise` good checks
-//!     Up ───────────────────────▶ Down ─────────────────────▶ Up
-//!      │                                                       ▲
-//!      │ `errors` failures in a row        its time is over    │
-//!      └─────────────────────────▶ Ejected ───────────────────-┘  on probation: one failure ejects
+//!           `fall` failed checks in a row       `rise` passed checks in a row
+//!     Up ─────────────────────────────▶ Down ─────────────────────────────────▶ Up
+//!      │                                  ▲                                     ▲
+//!      │ `errors` failures in a row, or   │ its time is over, and checks        │
+//!      │ `fail_rate` over the window      │ have not passed `rise` times        │
+//!      └─────────────────────────────▶ Ejected ─────────────────────────────────┘
+//!                                           its time is over, and checks, where there
+//!                                           are any, have passed; on probation
 //! ```
 //!
-//! Checks are made by others and reported in. Each ejection of a worker that comes soon after the
-//! last is twice as long; one that has served well for as long as it was out starts anew.
+//! Checks are made by others and reported here. A worker that was ejected returns only when both agree: its
+//! time is over, and the last `rise` checks since the ejection have passed. On probation, one failed request
+//! ejects it again. Each ejection that follows soon after the last one is twice as long; a worker that has served
+//! well for as long as it was out starts anew.
+
+mod window;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+
+pub use window::FailRate;
+use window::Window;
 
 /// What makes a worker unfit and fit again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +41,23 @@ pub struct HealthSettings {
     pub eject_max: Duration,
     /// Whether a new worker must pass its checks before it is given anything.
     pub checked_first: bool,
+    /// Whether workers are checked actively. Without checks, time alone ends an ejection.
+    pub checked: bool,
+    /// The share of failed requests that ejects a worker; none: only failures in a row count.
+    pub fail_rate: Option<FailRate>,
+}
+
+impl HealthSettings {
+    /// Whether finished requests can eject a worker.
+    const fn is_passive(&self) -> bool {
+        self.errors > 0 || self.fail_rate.is_some()
+    }
+
+    /// How long the ejection after so many others lasts.
+    fn ejection(&self, others: u32) -> Duration {
+        let doubled = self.eject.saturating_mul(1 << others.min(20));
+        doubled.min(self.eject_max.max(self.eject))
+    }
 }
 
 impl Default for HealthSettings {
@@ -44,6 +71,8 @@ impl Default for HealthSettings {
             eject: Duration::from_secs(10),
             eject_max: Duration::from_secs(300),
             checked_first: false,
+            checked: false,
+            fail_rate: None,
         }
     }
 }
@@ -83,6 +112,7 @@ pub(crate) struct Health {
     ejections: u32,
     /// When an ejection ends; when up: until when the last one counts.
     until: Option<Instant>,
+    window: Window,
 }
 
 /// What is kept of a worker's health when its daemon is replaced.
@@ -133,7 +163,7 @@ impl Ejected {
 impl Health {
     pub(crate) const fn new(settings: &HealthSettings) -> Self {
         let state = if settings.checked_first { HealthState::Down } else { HealthState::Up };
-        Self { state, against: 0, failed: 0, ejections: 0, until: None }
+        Self { state, against: 0, failed: 0, ejections: 0, until: None, window: Window::new() }
     }
 
     pub(crate) fn restored(record: &HealthRecord, now: Instant) -> Self {
@@ -143,6 +173,7 @@ impl Health {
             failed: 0,
             ejections: record.ejections,
             until: (!record.left.is_zero()).then(|| now.checked_add(record.left)).flatten(),
+            window: Window::new(),
         }
     }
 
@@ -164,9 +195,17 @@ impl Health {
         matches!(self.state, HealthState::Up)
     }
 
-    /// Whether nothing is held against it, so that a request which ends well changes nothing.
+    /// Whether nothing is held against it, so that a request which ends well changes nothing but the
+    /// counts of the window.
     pub(crate) const fn is_sound(&self) -> bool {
         self.is_up() && self.failed == 0 && self.until.is_none()
+    }
+
+    /// A request ended well with a worker that [is sound](Self::is_sound).
+    pub(crate) fn handle_sound_result(&mut self, settings: &HealthSettings, now: Instant) {
+        if let Some(rate) = settings.fail_rate {
+            self.window.handle(&rate, now, true);
+        }
     }
 
     /// When it changes by itself.
@@ -174,20 +213,27 @@ impl Health {
         self.until.filter(|_| self.state == HealthState::Ejected)
     }
 
+    /// Other settings are in force. Without checks nothing else could bring back a worker that is down.
+    pub(crate) fn handle_settings(&mut self, settings: &HealthSettings) {
+        if !settings.checked && self.state == HealthState::Down {
+            *self = Self { state: HealthState::Up, against: 0, failed: 0, ..*self };
+        }
+    }
+
     /// A check was made.
-    pub(crate) fn handle_check(&mut self, settings: &HealthSettings, good: bool) {
-        let against = match self.state {
-            HealthState::Up => !good,
-            HealthState::Down => good,
-            // Its requests have failed whatever its checks say.
-            HealthState::Ejected => return,
-        };
-        self.against = if against { self.against + 1 } else { 0 };
-        let enough = if self.is_up() { settings.fall } else { settings.rise };
-        if self.against >= enough.max(1) {
-            self.against = 0;
-            self.failed = 0;
-            self.state = if self.is_up() { HealthState::Down } else { HealthState::Up };
+    pub(crate) fn handle_check(&mut self, settings: &HealthSettings, now: Instant, good: bool) {
+        // While a worker is out, passed checks speak against that.
+        let against = good != self.is_up();
+        self.against = if against { self.against.saturating_add(1) } else { 0 };
+        match self.state {
+            HealthState::Up if self.against >= settings.fall.max(1) => {
+                self.enter(HealthState::Down);
+            }
+            HealthState::Down if self.against >= settings.rise.max(1) => {
+                self.come_back(settings, now)
+            }
+            // An ejection ends when its time is over, whatever the checks say.
+            HealthState::Up | HealthState::Down | HealthState::Ejected => {}
         }
     }
 
@@ -199,9 +245,10 @@ impl Health {
         good: bool,
         may_eject: bool,
     ) {
-        if settings.errors == 0 || !self.is_up() {
+        if !settings.is_passive() || !self.is_up() {
             return;
         }
+        let failing = settings.fail_rate.is_some_and(|rate| self.window.handle(&rate, now, good));
         if good {
             self.failed = 0;
             if self.until.is_some_and(|until| until <= now) {
@@ -212,24 +259,39 @@ impl Health {
         }
         self.failed = self.failed.saturating_add(1);
         let probation = self.until.is_some_and(|until| until > now);
-        if (self.failed >= settings.errors || probation) && may_eject {
-            let doubled = settings.eject.saturating_mul(1 << self.ejections.min(20));
+        let in_a_row = settings.errors > 0 && self.failed >= settings.errors;
+        if (in_a_row || failing || probation) && may_eject {
+            let until = now.checked_add(settings.ejection(self.ejections));
             self.ejections = self.ejections.saturating_add(1);
-            self.failed = 0;
-            self.against = 0;
-            self.state = HealthState::Ejected;
-            self.until = now.checked_add(doubled.min(settings.eject_max.max(settings.eject)));
+            self.enter(HealthState::Ejected);
+            self.until = until;
         }
     }
 
     /// Time has passed.
     pub(crate) fn handle_time(&mut self, settings: &HealthSettings, now: Instant) {
         if self.state == HealthState::Ejected && self.until.is_none_or(|until| until <= now) {
-            self.state = HealthState::Up;
-            // On probation for as long as it would be out the next time.
-            let out = settings.eject.saturating_mul(1 << self.ejections.min(20));
-            self.until = now.checked_add(out.min(settings.eject_max.max(settings.eject)));
+            if settings.checked && self.against < settings.rise.max(1) {
+                // The checks that have passed so far still count.
+                self.state = HealthState::Down;
+                self.until = None;
+            } else {
+                self.come_back(settings, now);
+            }
         }
+    }
+
+    /// It serves again; after an ejection on probation, for as long as it would be out the next time.
+    fn come_back(&mut self, settings: &HealthSettings, now: Instant) {
+        self.enter(HealthState::Up);
+        if self.ejections > 0 {
+            self.until = now.checked_add(settings.ejection(self.ejections));
+        }
+    }
+
+    /// Everything that was counted in the state before begins anew.
+    fn enter(&mut self, state: HealthState) {
+        *self = Self { state, against: 0, failed: 0, until: None, window: Window::new(), ..*self };
     }
 }
 
@@ -245,7 +307,10 @@ mod tests {
         eject: Duration::from_secs(10),
         eject_max: Duration::from_secs(35),
         checked_first: false,
+        checked: false,
+        fail_rate: None,
     };
+    const CHECKED: HealthSettings = HealthSettings { checked: true, ..SETTINGS };
 
     #[expect(clippy::disallowed_methods, reason = "a point to start from; only differences count")]
     fn start() -> Instant {
@@ -253,8 +318,9 @@ mod tests {
     }
 
     fn checks(health: &mut Health, results: &str) -> Vec<HealthState> {
+        let now = start();
         let one = |good| {
-            health.handle_check(&SETTINGS, good == '+');
+            health.handle_check(&CHECKED, now, good == '+');
             health.state()
         };
         results.chars().map(one).collect()
@@ -282,7 +348,7 @@ mod tests {
         for out in [10, 20, 35, 35] {
             assert_eq!(health.next_time(), Some(now + Duration::from_secs(out)));
             checks(&mut health, "+++");
-            assert_eq!(health.state(), HealthState::Ejected, "checks do not end it");
+            assert_eq!(health.state(), HealthState::Ejected, "passed checks do not end it early");
             now += Duration::from_secs(out);
             health.handle_time(&SETTINGS, now);
             assert!(health.is_up());
@@ -319,5 +385,54 @@ mod tests {
         assert_eq!(again.next_time(), Some(later + Duration::from_secs(6)));
         again.handle_time(&SETTINGS, later + Duration::from_secs(6));
         assert!(again.is_up());
+    }
+
+    #[test]
+    fn an_ejected_worker_returns_only_when_its_checks_pass_as_well() {
+        let (mut health, now) = (Health::new(&CHECKED), start());
+        let later = now + Duration::from_secs(10);
+        (0..2).for_each(|_| health.handle_result(&CHECKED, now, false, true));
+        assert_eq!(health.state(), HealthState::Ejected);
+        assert_eq!(checks(&mut health, "-+"), [HealthState::Ejected; 2]);
+        health.handle_time(&CHECKED, later);
+        assert_eq!(health.state(), HealthState::Down, "one of two checks has passed");
+        assert_eq!(health.next_time(), None);
+        assert_eq!(checks(&mut health, "-+"), [HealthState::Down; 2]);
+        assert_eq!(checks(&mut health, "+"), [HealthState::Up]);
+        health.handle_result(&CHECKED, now, false, true);
+        assert_eq!(health.state(), HealthState::Ejected, "it was on probation");
+        assert_eq!(health.next_time(), Some(now + Duration::from_secs(20)));
+        assert_eq!(checks(&mut health, "++"), [HealthState::Ejected; 2]);
+        health.handle_time(&CHECKED, now + Duration::from_secs(20));
+        assert!(health.is_up(), "both agree");
+    }
+
+    #[test]
+    fn without_checks_a_worker_that_was_down_is_up() {
+        let mut health = Health::new(&CHECKED);
+        checks(&mut health, "---");
+        health.handle_settings(&CHECKED);
+        assert_eq!(health.state(), HealthState::Down);
+        health.handle_settings(&SETTINGS);
+        assert!(health.is_up());
+    }
+
+    #[test]
+    fn a_share_of_failures_ejects_although_there_are_not_enough_in_a_row() {
+        let rate = FailRate { percent: 30, window: Duration::from_secs(10), requests_min: 20 };
+        let settings = HealthSettings { errors: 0, fail_rate: Some(rate), ..SETTINGS };
+        let (mut health, now) = (Health::new(&settings), start());
+        // Three of ten fail, never two in a row.
+        for request in 0..19 {
+            health.handle_result(&settings, now, !matches!(request % 10, 0 | 3 | 6), true);
+            assert!(health.is_up(), "only {request} requests so far");
+        }
+        health.handle_result(&settings, now, false, true);
+        assert_eq!(health.state(), HealthState::Ejected, "7 of 20");
+        health.handle_time(&settings, now + Duration::from_secs(10));
+        assert!(health.is_up());
+        let later = now + Duration::from_secs(60);
+        health.handle_result(&settings, later, true, true);
+        assert!(health.is_sound(), "what was counted before the ejection is forgotten");
     }
 }

@@ -142,6 +142,10 @@ impl<P: Payload> Pool<P> {
         self.policy.handle_sizing(self.settings.sizing);
         self.backoff.handle_settings(self.settings.backoff);
         self.declare();
+        let health = self.settings.health;
+        for place in self.roster.places() {
+            self.fitness(place, |it, _| it.handle_settings(&health));
+        }
         self.recycle.handle_settings(self.settings.recycle);
         self.trim();
         self.turn();
@@ -152,8 +156,9 @@ impl<P: Payload> Pool<P> {
     ///
     /// # Errors
     /// Gives the payload back when the queue holds as much as it may ([`Cause::Full`]), when the
-    /// circuit is open or no worker is fit ([`Cause::Down`]), when the pool is sorry (the cause
-    /// that made it so, or [`Cause::Sorry`]), when its client may have no other worker than
+    /// circuit is open or no worker is fit ([`Cause::Down`]), when the fallback is on and no slot is
+    /// free for it (the cause that switched it on), when an operator switched the fallback on
+    /// ([`Cause::Sorry`]), when its client may have no other worker than
     /// one that is gone ([`Cause::Gone`]), or after [`handle_drain`](Self::handle_drain)
     /// ([`Cause::Draining`]).
     pub fn handle_request(&mut self, now: Instant, payload: P) -> Result<Ticket, Refused<P>> {
@@ -176,8 +181,8 @@ impl<P: Payload> Pool<P> {
         entry.facts.since = self.now;
         let lane = if self.phase > Phase::Serving {
             Err(Cause::Draining)
-        } else if let Some((reason, _)) = self.sorry.state() {
-            Err(reason.cause())
+        } else if self.sorry.is_by_hand() {
+            Err(Cause::Sorry)
         } else {
             self.lane_with_room(&entry)
         };
@@ -185,6 +190,14 @@ impl<P: Payload> Pool<P> {
             Ok(Lane::Common) if self.goes_at_once(entry.bytes) => self.secure_next(&entry),
             Ok(Lane::Bound(place)) => self.secure_own(place),
             _ => None,
+        };
+        let lane = match (lane, self.sorry.reason()) {
+            (Err(Cause::Full | Cause::Down), Some(reason)) => Err(reason.cause()),
+            // Nobody waits in the fallback.
+            (Ok(lane), Some(reason)) if next.is_none() && !self.has_free_slot_for(lane) => {
+                Err(reason.cause())
+            }
+            (lane, _) => lane,
         };
         match (lane, next) {
             (Ok(_), Some(next)) => {

@@ -1,18 +1,21 @@
-//! The state in which a pool answers that it is sorry.
+//! The fallback of a pool: what becomes of requests that it cannot serve ("sorry server", in LVS terms).
 //!
 //! ```text
-//!           over the limit, waited too long, nobody to answer
-//!     off ────────────────────────────────────────────────────▶ on
-//!      ▲                                                         │
-//!      └─────────────────────────────────────────────────────────┘
-//!         the load fell to `until` of what there is room for, and somebody can answer,
+//!           the queue was full, a request waited too long, no worker could answer
+//!     off ─────────────────────────────────────────────────────────────────────▶ on
+//!      ▲                                                                          │
+//!      └──────────────────────────────────────────────────────────────────────────┘
+//!         the load fell to `until` of the capacity, and a worker can answer,
 //!         and both held for `steady`
 //! ```
 //!
-//! After one that waited too long, nobody waits any more and somebody is free: a long queue with few
-//! in it is no sign that the next would be served sooner.
+//! While it is on, nobody waits: a request is served if a slot is free for it, and gets the fallback
+//! otherwise. So a pool under overload still does as much work as it can.
 //!
-//! Switched on by hand, it stays until it is switched off by hand, whatever the load is.
+//! After a request that waited too long, the fallback stays until the queue is empty and a slot has been
+//! free since: a long queue with few requests in it does not mean that the next one would be served sooner.
+//!
+//! Switched on by an operator, it stays until it is switched off by an operator, and nothing is served.
 
 use std::time::{Duration, Instant};
 
@@ -87,8 +90,10 @@ pub(crate) struct Load<'a> {
     pub(crate) taken: &'a [(u64, u64)],
     /// Whether anybody can answer.
     pub(crate) anybody: bool,
-    /// Whether the next request is given to somebody as it comes.
-    pub(crate) at_once: bool,
+    /// Whether the queue is empty.
+    pub(crate) is_queue_empty: bool,
+    /// Whether a slot is free.
+    pub(crate) any_free: bool,
 }
 
 /// Whether a pool is sorry, and why.
@@ -97,6 +102,8 @@ pub(crate) struct Sorry {
     settings: Option<SorrySettings>,
     by_hand: Option<Instant>,
     on: Option<(SorryReason, Instant)>,
+    /// A slot was free, with nobody waiting, since the last request that waited too long.
+    eased: bool,
     /// Since when it could go off.
     calm: Option<Instant>,
     times: u64,
@@ -120,6 +127,16 @@ impl Sorry {
         self.times
     }
 
+    /// Whether an operator switched it on.
+    pub(crate) const fn is_by_hand(&self) -> bool {
+        self.by_hand.is_some()
+    }
+
+    /// Why it is on, unless an operator switched it on: then nothing is served.
+    pub(crate) fn reason(&self) -> Option<SorryReason> {
+        self.on.filter(|_| self.by_hand.is_none()).map(|(reason, _)| reason)
+    }
+
     /// Whether it is sorry for a reason that goes away by itself.
     pub(crate) const fn is_on(&self) -> bool {
         self.on.is_some()
@@ -134,6 +151,7 @@ impl Sorry {
     pub(crate) fn handle_refusal(&mut self, now: Instant, cause: Cause) {
         let (Some(_), Some(reason)) = (self.settings, SorryReason::of(cause)) else { return };
         self.calm = None;
+        self.eased = false;
         if self.on.is_none() {
             self.times += u64::from(self.by_hand.is_none());
             self.on = Some((reason, now));
@@ -145,8 +163,9 @@ impl Sorry {
         let (Some(settings), Some((reason, _))) = (self.settings, &mut self.on) else { return };
         let until = u128::from(settings.until);
         let mut room = load.taken.iter();
+        self.eased |= load.is_queue_empty && load.any_free;
         let low = room.all(|(taken, room)| u128::from(*taken) * 100 <= u128::from(*room) * until)
-            && (*reason != SorryReason::Waited || load.at_once);
+            && (*reason != SorryReason::Waited || self.eased && load.is_queue_empty);
         if !low || !load.anybody {
             self.calm = None;
             if !load.anybody {
@@ -185,17 +204,41 @@ mod tests {
     }
 
     fn of(taken: &[(u64, u64)]) -> Load<'_> {
-        Load { taken, anybody: true, at_once: true }
+        Load { taken, anybody: true, is_queue_empty: true, any_free: true }
     }
 
     #[test]
-    fn after_one_that_waited_it_stays_until_the_next_need_not_wait() {
+    fn after_a_request_that_waited_too_long_it_stays_until_a_slot_was_free_and_the_queue_is_empty()
+    {
         let (mut sorry, now) = (sorry(50, 0), start());
+        let load =
+            |is_queue_empty, any_free| Load { is_queue_empty, any_free, ..of(&[(1, 10_000)]) };
         sorry.handle_refusal(now, Cause::Waited);
-        sorry.handle_load(now, &Load { at_once: false, ..of(&[(1, 10_000)]) });
-        assert_eq!(sorry.state(), Some((SorryReason::Waited, now)));
-        sorry.handle_load(now, &of(&[(1, 10_000)]));
+        for (is_queue_empty, any_free) in [(false, false), (false, true), (true, false)] {
+            sorry.handle_load(now, &load(is_queue_empty, any_free));
+            assert_eq!(sorry.state(), Some((SorryReason::Waited, now)));
+        }
+        sorry.handle_load(now, &load(true, true));
         assert_eq!(sorry.state(), None);
+    }
+
+    #[test]
+    fn a_pool_whose_slots_are_busy_again_leaves_the_fallback_when_nobody_waited_for_long_enough() {
+        let (mut sorry, now) = (sorry(50, 1000), start());
+        let at = |ms| now + Duration::from_millis(ms);
+        sorry.handle_refusal(now, Cause::Waited);
+        sorry.handle_load(at(10), &of(&[(1, 10)]));
+        sorry.handle_load(at(20), &Load { any_free: false, ..of(&[(5, 10)]) });
+        assert_eq!(
+            sorry.next_time(),
+            Some(at(1010)),
+            "what is served meanwhile is no reason to stay"
+        );
+        sorry.handle_load(at(1010), &Load { any_free: false, ..of(&[(5, 10)]) });
+        assert_eq!(sorry.state(), None);
+        sorry.handle_refusal(at(2000), Cause::Waited);
+        sorry.handle_load(at(4000), &Load { any_free: false, ..of(&[(5, 10)]) });
+        assert!(sorry.state().is_some(), "no slot was free since");
     }
 
     #[test]

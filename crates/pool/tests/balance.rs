@@ -76,6 +76,7 @@ fn settings(random: &mut Random) -> Settings {
         let until = [0, 50, 90][random.pick(3)];
         settings.sorry = Some(SorrySettings { until, steady: ms([0, 15, 60][random.pick(3)]) });
     }
+    settings.health.checked = true;
     settings.backoff.first = ms(5);
     settings.backoff.max = ms(20);
     settings.backoff.settle = ms(10);

@@ -132,7 +132,7 @@ impl<P: Payload> Pool<P> {
         self.begin(now);
         if let Some(place) = self.workers.find(worker) {
             let settings = self.settings.health;
-            self.fitness(place, |health, _| health.handle_check(&settings, good));
+            self.fitness(place, |health, now| health.handle_check(&settings, now, good));
         }
         self.turn();
     }
@@ -151,21 +151,27 @@ impl<P: Payload> Pool<P> {
     pub fn handle_result(&mut self, now: Instant, worker: WorkerId, good: bool, took: Duration) {
         let place = self.workers.find(worker);
         let good = good && self.settings.health.slow.is_none_or(|slow| took <= slow);
-        // As most are: nothing follows from it.
-        if good && place.is_none_or(|place| self.roster.at(place).health.is_sound()) {
+        let Some(place) = place else { return };
+        if good && self.roster.at(place).health.is_sound() {
+            // As most are: nothing follows from it.
+            let settings = self.settings.health;
+            let now = now.max(self.now);
+            self.roster.at_mut(place).health.handle_sound_result(&settings, now);
             return;
         }
         self.begin(now);
-        if let Some(place) = place {
-            let settings = self.settings.health;
-            let others = self.free.others(place);
-            self.fitness(place, |health, now| health.handle_result(&settings, now, good, others));
-        }
+        let settings = self.settings.health;
+        let others = self.free.others(place);
+        self.fitness(place, |health, now| health.handle_result(&settings, now, good, others));
         self.turn();
     }
 
     /// Changes what is held of a worker, and what follows.
-    fn fitness(&mut self, place: u32, change: impl FnOnce(&mut crate::health::Health, Instant)) {
+    pub(super) fn fitness(
+        &mut self,
+        place: u32,
+        change: impl FnOnce(&mut crate::health::Health, Instant),
+    ) {
         let now = self.now;
         let health = &mut self.roster.at_mut(place).health;
         let (before, until) = (health.state(), health.next_time());
@@ -288,7 +294,8 @@ impl<P: Payload> Pool<P> {
             let load = Load {
                 taken: &[(taken, room), bytes],
                 anybody: !self.is_open() && self.free.candidates() > 0,
-                at_once: self.queue.is_empty() && self.any_free(),
+                is_queue_empty: self.queue.is_empty(),
+                any_free: self.any_free(),
             };
             self.sorry.handle_load(self.now, &load);
         }

@@ -201,6 +201,15 @@ impl<P: Payload> Pool<P> {
         if room { Ok(lane) } else { Err(Cause::Full) }
     }
 
+    /// Whether a slot is free for a request in this lane, so that it need not wait, or somebody who waits
+    /// already takes it.
+    pub(super) fn has_free_slot_for(&mut self, lane: Lane) -> bool {
+        match lane {
+            Lane::Bound(place) => self.is_free(place) && self.may_give() && self.secure(place),
+            Lane::Common | Lane::Again => self.secure_any(),
+        }
+    }
+
     /// Where a request waits that was given out before. A client that does not say itself to whom it
     /// is bound may have been bound by this very request, which found nobody: it goes elsewhere.
     pub(super) fn lane_of_returned(&mut self, asked: &Entry) -> Result<Lane, Cause> {

@@ -52,7 +52,7 @@ pub struct PlaceNews {
 /// What a branch is to know of its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
-    /// Branches give requests to workers. They do not while the pool is sorry.
+    /// Branches give requests to workers. They do not while an operator has switched the fallback on.
     pub gives: bool,
     /// By place.
     pub places: Vec<PlaceNews>,
@@ -393,7 +393,7 @@ impl<P: Payload> Pool<P> {
 
     /// What branches are to be told, when that has changed.
     pub fn poll_news(&mut self) -> Option<News> {
-        let gives = self.sorry.state().is_none();
+        let gives = !self.sorry.is_by_hand();
         let shared = self.shared.as_ref().filter(|shared| shared.is_home)?;
         if !shared.changed && shared.news.gives == gives {
             return None;

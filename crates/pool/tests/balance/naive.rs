@@ -133,7 +133,12 @@ impl Naive {
         };
         match self.pool.handle_request(self.now, job) {
             Ok(ticket) => {
-                assert_eq!(self.sorry, None, "taken in though it is sorry");
+                assert_ne!(
+                    self.sorry,
+                    Some(SorryReason::Hand),
+                    "taken in though an operator said no"
+                );
+                assert!(self.sorry.is_none() || may, "nobody waits in the fallback");
                 assert!(room || may, "taken in over the limit");
                 let (bound, since) = (bound.filter(|name| self.is_awaited(name)), self.now);
                 self.waiting.push(Waiting {
@@ -148,17 +153,23 @@ impl Naive {
             }
             Err(Refused { payload, cause }) => {
                 assert_eq!(payload, job, "a refusal gives back what came");
-                self.refused(cause, &job, room || must, bound.as_deref());
+                self.refused(cause, &job, (room, must), bound.as_deref());
             }
         }
         self.follow();
     }
 
-    fn refused(&mut self, cause: Cause, job: &Job, takes: bool, bound: Option<&str>) {
+    fn refused(
+        &mut self,
+        cause: Cause,
+        job: &Job,
+        (room, must): (bool, bool),
+        bound: Option<&str>,
+    ) {
         let Some(reason) = self.sorry else {
             self.reason |= matches!(cause, Cause::Full | Cause::Down | Cause::Waited);
             match cause {
-                Cause::Full => assert!(!takes, "refused though it fits: {job:?}"),
+                Cause::Full => assert!(!room && !must, "refused though it fits: {job:?}"),
                 Cause::Down => assert!(self.open().is_empty(), "down though somebody is fit"),
                 Cause::Gone => {
                     let sticky = self.pool.settings().sticky;
@@ -175,7 +186,13 @@ impl Naive {
             SorryReason::Waited => Cause::Waited,
             SorryReason::NoWorker => Cause::Down,
         };
-        assert_eq!(cause, meant, "a pool that is sorry says why");
+        if cause == Cause::Gone {
+            assert!(bound.is_some_and(|name| !self.serves(name)), "gone though it serves");
+        } else {
+            assert_eq!(cause, meant, "a pool in its fallback says why");
+            let must = must && reason != SorryReason::Hand;
+            assert!(!must, "a free slot is used in the fallback: {job:?}");
+        }
     }
 
     pub(crate) fn abandon(&mut self, random: &mut Random) {

@@ -278,7 +278,7 @@ impl Naive {
         let sorry = self.is_sorry() || expires;
         match self.pool.handle_request(self.now, job) {
             Ok(ticket) => {
-                assert!(!sorry, "taken in though it is sorry");
+                assert!(!sorry || free, "nobody waits in the fallback");
                 assert_eq!(self.phase, Phase::Serving, "taken in while it drains");
                 assert!(fits || free, "taken in beyond the limits");
                 self.fates.push(Fate::Waiting);
@@ -294,7 +294,10 @@ impl Naive {
                 self.fates.push(Fate::Out);
                 match cause {
                     Cause::Draining => assert_ne!(self.phase, Phase::Serving),
-                    Cause::Full | Cause::Waited | Cause::Down if sorry => {}
+                    Cause::Full | Cause::Waited | Cause::Down if sorry => {
+                        self.follow();
+                        assert!(!self.fits(bytes) || !self.any_free(), "a free slot is used");
+                    }
                     Cause::Down => assert!(self.pool.status().open && self.ready() == 0),
                     Cause::Full => {
                         self.follow();

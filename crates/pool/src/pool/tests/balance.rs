@@ -351,11 +351,13 @@ fn slow_answers_count_as_failures() {
 
 #[test]
 fn fitness_and_hands_outlive_a_reload_and_what_is_not_declared_any_more_leaves() {
-    let mut port = Port::new(servers(&["a", "b", "c"], 9));
+    let health = HealthSettings { checked: true, ..HealthSettings::default() };
+    let checked = |names| Settings { health, ..servers(names, 9) };
+    let mut port = Port::new(checked(&["a", "b", "c"]));
     (0..3).for_each(|_| port.check(1, false));
     port.control("c", Control::Hand(Hand::Disabled));
     let records = port.pool.health();
-    port.settings(servers(&["c", "d", "b"], 9));
+    port.settings(checked(&["c", "d", "b"]));
     let seen: Vec<_> =
         port.pool.workers().map(|view| (view.name, view.health, view.hand)).collect();
     assert_eq!(seen[1], (Some("b"), HealthState::Down, Hand::Enabled));
@@ -489,19 +491,47 @@ fn over_its_limit_a_pool_is_sorry_until_the_load_has_fallen() {
 }
 
 #[test]
-fn sorry_goes_off_though_requests_keep_coming() {
+fn free_slots_are_used_while_the_fallback_is_on_and_it_ends_though_requests_keep_coming() {
     let sorry = Some(SorrySettings { until: 50, steady: ms(10) });
-    let queue = QueueLimits { length: 0, ..QueueLimits::default() };
+    let queue = QueueLimits { length: 1, ..QueueLimits::default() };
     let mut port = Port::new(Settings { sorry, queue, ..servers(&["a"], 1) });
     port.plain(1).unwrap();
-    assert_eq!(port.plain(2), Err(Cause::Full));
+    port.plain(2).unwrap();
+    assert_eq!(port.plain(3), Err(Cause::Full));
     port.release(0);
-    for id in 3..13 {
-        assert_eq!(port.plain(id), Err(Cause::Full), "it was calm for {} ms", id - 3);
+    port.release(0);
+    for id in 4..14 {
+        assert_eq!(port.reason(), Some(SorryReason::Full), "it was calm for {} ms", id - 4);
+        port.plain(id).unwrap();
+        assert_eq!(port.plain(99), Err(Cause::Full), "nobody waits meanwhile");
         port.pass(ms(1));
+        port.release(0);
     }
     assert_eq!(port.reason(), None);
-    port.plain(13).unwrap();
+    let served: Vec<u64> = port.given().iter().map(|given| given.1).collect();
+    assert_eq!(served, (1..=2).chain(4..14).collect::<Vec<_>>());
+    port.plain(14).unwrap();
+    port.plain(15).unwrap();
+}
+
+#[test]
+fn an_ejected_server_that_fails_its_checks_gets_nothing_until_they_pass() {
+    let health =
+        HealthSettings { errors: 3, eject: ms(2000), checked: true, ..HealthSettings::default() };
+    let mut port = Port::new(Settings { health, ..servers(&["a", "b"], 9) });
+    let worker = port.worker(0);
+    (0..3).for_each(|_| port.pool.handle_result(port.now, worker, false, ms(1)));
+    port.follow();
+    assert_eq!(port.view(0).health, HealthState::Ejected);
+    port.check(0, false);
+    port.pass(ms(2000));
+    assert_eq!(port.view(0).health, HealthState::Down, "its time is over, its checks fail");
+    port.plain(1).unwrap();
+    port.plain(2).unwrap();
+    assert!(port.given().iter().all(|given| given.0 == 1));
+    port.check(0, true);
+    port.check(0, true);
+    assert_eq!(port.view(0).health, HealthState::Up);
 }
 
 #[test]
