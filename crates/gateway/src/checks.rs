@@ -9,8 +9,8 @@
 //!                       └──── timeout, bad ───────┘
 //! ```
 //!
-//! Checks of several workers are spread over the interval, and a worker that stays down is looked at
-//! more and more seldom. Only one check of a worker is on its way at a time. A program is asked its line
+//! Checks of several workers are spread over the interval. A worker whose checks fail is checked at least every
+//! five seconds. Only one check of a worker is on its way at a time. A program is asked its line
 //! while it has nothing else to do: one that works shows that it lives, or is ended by its deadline.
 
 mod probe;
@@ -32,6 +32,8 @@ use probe::{Seen, Verdict};
 const CHECK: DeadlineName = DeadlineName(0);
 /// Bytes of an answer that may wait to be looked at.
 const HOLD_MAX: usize = 64 << 10;
+/// A worker whose last check failed is checked again at least this soon, so that it is soon found to be back.
+const FAILING_INTERVAL_MAX: Duration = Duration::from_secs(5);
 /// A check comes earlier or later than its interval by up to this part of it.
 const JITTER: u64 = 10;
 
@@ -322,9 +324,10 @@ impl Checks {
         if target.worker.is_none() {
             return;
         }
-        let beyond = target.bad.saturating_sub(self.plan.fall).min(16);
-        let longest = self.plan.interval_max.max(self.plan.interval);
-        let pause = self.plan.interval.saturating_mul(1 << beyond).min(longest);
+        let pause = match target.bad {
+            0 => self.plan.interval,
+            _ => self.plan.interval.min(FAILING_INTERVAL_MAX),
+        };
         let pause = self.jitter(pause);
         self.targets[place].due = now.checked_add(pause);
         self.hasten(self.targets[place].due);

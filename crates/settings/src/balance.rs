@@ -226,6 +226,8 @@ pub enum Gone {
 pub struct Health {
     /// Failed requests in a row; 0: they do not count.
     pub errors: u32,
+    /// The share of failed requests that takes a worker out; none: only failures in a row count.
+    pub fail_rate: Option<FailRate>,
     /// A request that takes longer counts as failed.
     pub slow: Option<Duration>,
     /// Statuses of replies that count as failed, both ends included.
@@ -238,6 +240,17 @@ pub struct Health {
     pub check: Option<Check>,
 }
 
+/// The share of failed requests that takes a worker out (`health.fail_rate`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailRate {
+    /// Percent of the requests, 1 to 100.
+    pub percent: u32,
+    /// The time over which they are counted.
+    pub window: Duration,
+    /// With fewer requests in the window, the share does not count.
+    pub requests_min: u32,
+}
+
 /// How workers are looked at while nobody asks them (`health.check`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -245,8 +258,6 @@ pub struct Check {
     pub probe: Probe,
     /// From one check of a worker to the next.
     pub interval: Duration,
-    /// The same of one that stays down, at most.
-    pub interval_max: Duration,
     /// A check that takes longer is a bad one.
     pub timeout: Duration,
     /// Good checks in a row until a worker serves again.
@@ -312,6 +323,7 @@ impl Default for Health {
         Self {
             check: None,
             errors: 0,
+            fail_rate: None,
             slow: None,
             failing: None,
             eject: Duration::from_secs(10),

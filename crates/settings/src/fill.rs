@@ -10,8 +10,8 @@ use crate::model::*;
 use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
 use crate::{
-    Balance, Check, CheckKind, Cookie, Health, HttpProbe, Key, KnownBy, Probe, Retries, Sorry,
-    SorryAnswer, SorryHttp, Sticky,
+    Balance, Check, CheckKind, Cookie, FailRate, Health, HttpProbe, Key, KnownBy, Probe, Retries,
+    Sorry, SorryAnswer, SorryHttp, Sticky,
 };
 
 /// The model of sections that were walked and checked without a fault.
@@ -197,6 +197,11 @@ fn cookie(group: &Group) -> Cookie {
 fn health(group: &Group) -> Health {
     Health {
         errors: count(group, "errors"),
+        fail_rate: group.find("fail_rate").map(|_| FailRate {
+            percent: count(group, "fail_rate"),
+            window: time(group, "fail_window"),
+            requests_min: count(group, "fail_min_requests"),
+        }),
         slow: group.find("slow").map(|_| time(group, "slow")),
         failing: group.find("failing").map(|_| statuses(&text(group, "failing"))),
         eject: time(group, "eject"),
@@ -226,7 +231,6 @@ fn check(group: &Group) -> Option<Check> {
     Some(Check {
         probe,
         interval: time(group, "interval"),
-        interval_max: time(group, "interval_max"),
         timeout: time(group, "timeout"),
         rise: count(group, "rise"),
         fall: count(group, "fall"),

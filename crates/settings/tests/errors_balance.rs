@@ -113,6 +113,20 @@ fn a_check_says_what_belongs_to_it() {
         "add `errors = 5`, or remove it",
     );
     says(
+        in_web("health = { fail_rate = \"0%\" }"),
+        12,
+        "fail_rate",
+        "`fail_rate` is 0%, which every request reaches",
+        "write a share like \"30%\", or remove it",
+    );
+    says(
+        in_web("health = { errors = 3, fail_window = \"30s\" }"),
+        24,
+        "fail_window",
+        "`fail_window` is given, but there is no `fail_rate`",
+        "add `fail_rate = \"30%\"`, or remove it",
+    );
+    says(
         in_web("health = { errors = 3, failing = \"599..500\" }"),
         34,
         "\"599..500\"",

@@ -1,9 +1,7 @@
 //! Pools take over other settings, with all that they know of workers and clients.
 
 use event::Calls;
-use pool::{HealthRecord, HealthState};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use super::{Core, ServedPool};
 use crate::checks::Checks;
@@ -101,7 +99,6 @@ impl ServedPool {
         let Some(mut plan) = plan else {
             if let Some(mut checks) = self.checks.take() {
                 checks.end_all(calls, outside);
-                self.forgive(calls);
             }
             return;
         };
@@ -119,18 +116,5 @@ impl ServedPool {
             }
         }
         self.checks = Some(Box::new(checks));
-    }
-
-    /// There are no checks any more that could say that a worker is up again.
-    fn forgive(&mut self, calls: &mut Calls<'_>) {
-        let down = self.pool.workers().filter(|view| view.health == HealthState::Down);
-        let up = |name: &str| HealthRecord {
-            name: name.to_owned(),
-            state: HealthState::Up,
-            left: Duration::ZERO,
-            ejections: 0,
-        };
-        let records: Vec<_> = down.filter_map(|view| view.name.map(up)).collect();
-        self.pool.restore_health(calls.now(), &records);
     }
 }

@@ -57,11 +57,16 @@ pub(super) fn balance(
         retries: _,
         decisions,
     } = balance;
-    let settings::Health { errors, slow, failing, eject, eject_max, check } = health;
+    let settings::Health { errors, fail_rate, slow, failing, eject, eject_max, check } = health;
     to.schedule = order(schedule);
     to.slots_all = slots_max;
     to.slow_start = slow_start;
-    to.health = pool::HealthSettings { errors, slow, eject, eject_max, ..to.health };
+    let fail_rate = fail_rate.map(|rate| {
+        let settings::FailRate { percent, window, requests_min } = rate;
+        pool::FailRate { percent, window, requests_min }
+    });
+    let judges = errors > 0 || fail_rate.is_some();
+    to.health = pool::HealthSettings { errors, fail_rate, slow, eject, eject_max, ..to.health };
     let check = check.map(|check| check::check(check, servers, &mut to.health));
     to.priority_step = priority_step;
     to.hold = hold;
@@ -106,7 +111,7 @@ pub(super) fn balance(
     };
     let hash = (schedule == settings::Schedule::Hash).then_some(hash);
     let wishes = Wishes { sticky, hash, fair, priority, of_objects: takes_objects };
-    Ok(BalancePlan { wishes, sorry, judges: errors > 0, failing, check, cookie })
+    Ok(BalancePlan { wishes, sorry, judges, failing, check, cookie })
 }
 
 const fn order(schedule: settings::Schedule) -> pool::Schedule {

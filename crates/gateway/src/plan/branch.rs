@@ -22,6 +22,7 @@ pub(crate) fn branch(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, P
     // Its home looks after its servers, and tells.
     plan.balance.check = None;
     plan.pool.health.checked_first = false;
+    plan.pool.health.checked = false;
     plan.workers.branch();
     Ok(plan)
 }

@@ -13,10 +13,7 @@ pub(crate) struct CheckPlan {
     /// The port that is connected to in place of theirs.
     pub(crate) port: Option<u16>,
     pub(crate) interval: Duration,
-    pub(crate) interval_max: Duration,
     pub(crate) timeout: Duration,
-    /// Bad checks in a row until a worker is down: it is looked at more seldom after that.
-    pub(crate) fall: u32,
 }
 
 impl CheckPlan {
@@ -58,9 +55,8 @@ pub(super) fn check(
     servers: &[(event::Address, String)],
     to: &mut pool::HealthSettings,
 ) -> CheckPlan {
-    let settings::Check { probe, interval, interval_max, timeout, rise, fall, checked_first, port } =
-        check;
-    *to = pool::HealthSettings { rise, fall, checked_first, ..*to };
+    let settings::Check { probe, interval, timeout, rise, fall, checked_first, port } = check;
+    *to = pool::HealthSettings { rise, fall, checked_first, checked: true, ..*to };
     CheckPlan {
         probe: match probe {
             settings::Probe::Tcp => ProbePlan::Tcp,
@@ -82,9 +78,7 @@ pub(super) fn check(
         port,
         names: servers.iter().map(|(_, name)| name.clone()).collect(),
         interval,
-        interval_max,
         timeout,
-        fall,
     }
 }
 

@@ -32,8 +32,7 @@ const FAULTS: u32 = 200;
 /// Nobody is refused for having waited.
 const QUEUE: &str = "queue = { wait = \"20s\" }";
 /// Looks at servers so often that one that is back is found soon.
-const LOOKS: &str =
-    "health = { check = \"tcp\", interval = \"50ms\", interval_max = \"100ms\", rise = 1 }";
+const LOOKS: &str = "health = { check = \"tcp\", interval = \"50ms\", rise = 1 }";
 
 /// A daemon before servers, and the load on it.
 struct Ground {
@@ -112,7 +111,7 @@ fn servers_killed_under_load_cost_nothing_that_can_be_repeated() {
 fn a_server_that_stalls_costs_what_it_has_in_hand() {
     for shards in [1, 2] {
         let pool = "queue = { wait = \"20s\" }\ndeadline = \"1s\"\nhealth = { check = \"http\", \
-                    path = \"/0/check\", interval = \"50ms\", interval_max = \"100ms\", timeout = \"300ms\", \
+                    path = \"/0/check\", interval = \"50ms\", timeout = \"300ms\", \
                     fall = 2, rise = 1 }";
         let ground = Ground::start(shards, 3, 0, pool);
         let load = Load::start(ground.daemon.address());

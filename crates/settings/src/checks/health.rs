@@ -19,8 +19,7 @@ const OWN: &[(&str, CheckKind)] = &[
 ];
 
 /// What belongs to every check.
-const EVERY: &[&str] =
-    &["interval", "interval_max", "timeout", "rise", "fall", "checked_first", "port"];
+const EVERY: &[&str] = &["interval", "timeout", "rise", "fall", "checked_first", "port"];
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(Value::Group(health)) = pool.group.value("health") else { return };
@@ -52,13 +51,29 @@ pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// What counts as a request that failed: where those do not count, it means nothing.
 fn of_errors(health: &Group, faults: &mut Vec<Fault>) {
-    let counted = matches!(health.value("errors"), Some(Value::Number(errors)) if *errors > 0);
+    let rate = health.key("fail_rate");
+    if let (Some(place), Some(Value::Number(0))) = (rate.clone(), health.value("fail_rate")) {
+        faults.push(
+            Fault::at(place, "`fail_rate` is 0%, which every request reaches")
+                .mend("write a share like \"30%\", or remove it"),
+        );
+    }
+    for name in ["fail_window", "fail_min_requests"] {
+        if let (Some(place), None) = (health.key(name), &rate) {
+            faults.push(
+                Fault::at(place, format!("`{name}` is given, but there is no `fail_rate`"))
+                    .mend("add `fail_rate = \"30%\"`, or remove it"),
+            );
+        }
+    }
+    let in_a_row = matches!(health.value("errors"), Some(Value::Number(errors)) if *errors > 0);
+    let counted = in_a_row || rate.is_some();
     for name in ["slow", "failing"].into_iter().filter(|_| !counted) {
         if let Some(place) = health.key(name) {
             let message = format!("`{name}` is given, but failed requests do not count");
             faults.push(
                 Fault::at(place, message)
-                    .expected("it belongs to `errors`, which is 0")
+                    .expected("expected with `errors` or `fail_rate`")
                     .mend("add `errors = 5`, or remove it"),
             );
         }

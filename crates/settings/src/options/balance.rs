@@ -98,12 +98,11 @@ const GONE: &[Word] = &[
 
 pub(super) const HEALTH: &[Opt] = &[
     any("check", Kind::Word(CHECK), Is("off"), "How a worker is looked at while nobody asks it."),
-    any("interval", time(), Is("2s"), "From one check of a worker to the next."),
     any(
-        "interval_max",
+        "interval",
         time(),
-        Is("30s"),
-        "A worker that stays down is checked more and more seldom, up to this.",
+        Is("2s"),
+        "Time between two checks of a worker; at most 5 s while its checks fail.",
     ),
     any("timeout", time(), Is("1s"), "A check that takes longer is a bad one."),
     any("rise", count(1, 1000), Is("2"), "Good checks in a row until a worker serves again."),
@@ -133,6 +132,19 @@ pub(super) const HEALTH: &[Opt] = &[
         count(0, 1_000_000),
         Is("0"),
         "Requests that fail at a worker in a row until it is left out; 0: they do not count.",
+    ),
+    any(
+        "fail_rate",
+        Kind::Percent,
+        Nothing,
+        "The share of failed requests over `fail_window` that takes a worker out; without it only `errors` counts.",
+    ),
+    any("fail_window", time(), Is("10s"), "The time over which `fail_rate` is measured."),
+    any(
+        "fail_min_requests",
+        count(1, 1_000_000),
+        Is("20"),
+        "`fail_rate` does not apply while a worker has had fewer requests in the window.",
     ),
     any("slow", time(), Nothing, "A request that takes longer counts as failed."),
     any(

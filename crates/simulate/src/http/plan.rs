@@ -14,8 +14,8 @@ use crate::world::{Happening, World};
 const HEALTH: [&str; 5] = [
     "",
     "health = \"off\"\n",
-    "health = { check = \"tcp\", interval = \"300ms\", interval_max = \"2s\", fall = 2, rise = 1 }\n",
-    "health = { check = \"http\", path = \"/r/0\", interval = \"500ms\", interval_max = \"2s\", timeout = \"2s\" }\n",
+    "health = { check = \"tcp\", interval = \"300ms\", fall = 2, rise = 1 }\n",
+    "health = { check = \"http\", path = \"/r/0\", interval = \"500ms\", timeout = \"2s\" }\n",
     "health = { errors = 3, eject = \"500ms\", eject_max = \"3s\" }\n",
 ];
 const SORRY_POOL: &str = "sorry = { pool = \"spare\", until = \"50%\" }\n";

@@ -8,7 +8,7 @@ use crate::daemon::{Daemon, read_log, until};
 use crate::http_server::{Answer, Server};
 
 /// Checks so often that a test need not wait.
-const OFTEN: &str = "interval = \"20ms\", interval_max = \"40ms\", timeout = \"5s\"";
+const OFTEN: &str = "interval = \"20ms\", timeout = \"5s\"";
 
 /// A pool of these servers whose `health` has these options.
 fn pool(servers: &[&Server], health: &str) -> String {

@@ -329,11 +329,8 @@ fn run_serves_a_program_that_serves_http() {
 
 #[test]
 fn a_program_that_a_check_finds_ill_is_replaced() {
-    let health = |check: &str| {
-        format!(
-            "health = {{ {check}, interval = \"50ms\", interval_max = \"50ms\", fall = 2, rise = 1 }}"
-        )
-    };
+    let health =
+        |check: &str| format!("health = {{ {check}, interval = \"50ms\", fall = 2, rise = 1 }}");
     for (socket, word) in [("inherited", "{socket}"), ("path", "{socket}"), ("port", "at {port}")] {
         let check = health("check = \"http\", path = \"/health\"");
         let settings = pool(&format!("workers = 1\nsocket = \"{socket}\"\n{check}"));

@@ -13,8 +13,7 @@ use crate::http_server::{Answer, Server};
 /// A shard counts what its own links have to do.
 const ONE_SHARD: &str = "[daemon]\nshards = 1";
 /// Checks so often that a test need not wait.
-const CHECKED: &str =
-    "interval = \"20ms\", interval_max = \"40ms\", timeout = \"30s\", rise = 1, fall = 1";
+const CHECKED: &str = "interval = \"20ms\", timeout = \"30s\", rise = 1, fall = 1";
 
 /// The option `servers` with these and their weights.
 fn weighed(servers: &[(&Server, u32)]) -> String {

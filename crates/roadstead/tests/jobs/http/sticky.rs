@@ -212,7 +212,7 @@ fn a_sorry_page_comes_and_goes_for_a_client_that_stays() {
         "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
          pool = \"main\"\n[pool.main]\nservers = [\"127.0.0.1:{}\"]\nsticky = {{ cookie = \"berth\" }}\n\
          sorry = {{ file = \"sorry.html\", retry_after = \"1500ms\", until = \"50%\" }}\n\
-         health = {{ check = \"http\", interval = \"20ms\", interval_max = \"20ms\" }}\n",
+         health = {{ check = \"http\", interval = \"20ms\" }}\n",
         server.port
     );
     let daemon = Daemon::serve(folder.path(), &text);
