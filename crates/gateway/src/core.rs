@@ -37,6 +37,7 @@ mod batch;
 mod bound;
 mod branch;
 mod calendar;
+mod changes;
 mod check;
 mod ending;
 mod outcomes;
@@ -52,6 +53,7 @@ use account::Books;
 use branch::Branch;
 use calendar::Calendar;
 pub(crate) use calendar::Epoch;
+use changes::FallbackLog;
 pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};
 use own::Own;
@@ -81,6 +83,7 @@ pub(crate) struct ServedPool {
     /// Other shards that serve it, of one that is at home here.
     branches: u32,
     journal: Journal,
+    fallback_log: FallbackLog,
     /// It has effects to carry out or numbers to publish.
     pub(crate) dirty: bool,
     pub(crate) stopping: bool,
@@ -526,6 +529,7 @@ impl Core {
                 let (checks, failed) = served.checks.as_ref().map_or((0, 0), |it| it.counts());
                 to.checks.set(checks);
                 to.checks_failed.set(failed);
+                to.ejections.set(served.pool.counts().ejections);
                 to.bound.set(u64::from(status.bound));
                 to.is_sorry.set(u64::from(status.sorry.is_some()));
                 to.became_sorry.set(status.sorry_times);

@@ -143,6 +143,7 @@ pub(crate) struct PoolMetrics {
     pub(crate) serving: Published,
     pub(crate) checks: Published,
     pub(crate) checks_failed: Published,
+    pub(crate) ejections: Published,
     pub(crate) bound: Published,
     pub(crate) is_sorry: Published,
     pub(crate) became_sorry: Published,

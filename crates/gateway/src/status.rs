@@ -105,6 +105,10 @@ pub struct PlaceStatus {
     pub hand: &'static str,
     /// `up`, `down` or `ejected`.
     pub health: &'static str,
+    /// What made it so, and how long ago; none: nothing has since the start.
+    pub health_since: Option<(&'static str, Duration)>,
+    /// How much longer it stays ejected.
+    pub ejected_for: Option<Duration>,
     /// What its last check came to.
     pub check: Option<String>,
     /// Slots in use.
@@ -166,6 +170,8 @@ mod tests {
             weight: 1,
             hand: "enabled",
             health: "up",
+            health_since: None,
+            ejected_for: None,
             check: home.then(|| "200".to_owned()),
             in_use: 2,
             slots: 9,

@@ -100,10 +100,57 @@ impl HealthState {
     }
 }
 
+/// What changed the state of a worker's health last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HealthCause {
+    /// It is new, or what was known before a restart or a reload was taken over.
+    Start,
+    /// Its active checks.
+    Checks,
+    /// Several requests in a row failed.
+    Failures,
+    /// The share of failed requests was reached.
+    FailRate,
+    /// A request failed while it was on probation.
+    Probation,
+    /// The time of an ejection was over.
+    Time,
+}
+
+impl HealthCause {
+    /// The word in status and in the log.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Checks => "checks",
+            Self::Failures => "failures in a row",
+            Self::FailRate => "fail rate",
+            Self::Probation => "a failure on probation",
+            Self::Time => "end of the ejection",
+        }
+    }
+}
+
+/// A worker is given requests again, or no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HealthChange {
+    /// The worker's place.
+    pub place: u32,
+    /// What is held of it now.
+    pub state: HealthState,
+    /// Why.
+    pub cause: HealthCause,
+    /// How long it is ejected.
+    pub ejected_for: Option<Duration>,
+}
+
 /// What is known of one worker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Health {
     state: HealthState,
+    /// Why it is in this state.
+    cause: HealthCause,
     /// Checks in a row that speak against the state.
     against: u32,
     /// Failed requests in a row.
@@ -163,12 +210,21 @@ impl Ejected {
 impl Health {
     pub(crate) const fn new(settings: &HealthSettings) -> Self {
         let state = if settings.checked_first { HealthState::Down } else { HealthState::Up };
-        Self { state, against: 0, failed: 0, ejections: 0, until: None, window: Window::new() }
+        Self {
+            state,
+            cause: HealthCause::Start,
+            against: 0,
+            failed: 0,
+            ejections: 0,
+            until: None,
+            window: Window::new(),
+        }
     }
 
     pub(crate) fn restored(record: &HealthRecord, now: Instant) -> Self {
         Self {
             state: record.state,
+            cause: HealthCause::Start,
             against: 0,
             failed: 0,
             ejections: record.ejections,
@@ -189,6 +245,10 @@ impl Health {
 
     pub(crate) const fn state(&self) -> HealthState {
         self.state
+    }
+
+    pub(crate) const fn cause(&self) -> HealthCause {
+        self.cause
     }
 
     pub(crate) const fn is_up(&self) -> bool {
@@ -216,7 +276,7 @@ impl Health {
     /// Other settings are in force. Without checks nothing else could bring back a worker that is down.
     pub(crate) fn handle_settings(&mut self, settings: &HealthSettings) {
         if !settings.checked && self.state == HealthState::Down {
-            *self = Self { state: HealthState::Up, against: 0, failed: 0, ..*self };
+            self.enter(HealthState::Up, HealthCause::Start);
         }
     }
 
@@ -227,10 +287,10 @@ impl Health {
         self.against = if against { self.against.saturating_add(1) } else { 0 };
         match self.state {
             HealthState::Up if self.against >= settings.fall.max(1) => {
-                self.enter(HealthState::Down);
+                self.enter(HealthState::Down, HealthCause::Checks);
             }
             HealthState::Down if self.against >= settings.rise.max(1) => {
-                self.come_back(settings, now)
+                self.come_back(settings, now, HealthCause::Checks);
             }
             // An ejection ends when its time is over, whatever the checks say.
             HealthState::Up | HealthState::Down | HealthState::Ejected => {}
@@ -263,7 +323,12 @@ impl Health {
         if (in_a_row || failing || probation) && may_eject {
             let until = now.checked_add(settings.ejection(self.ejections));
             self.ejections = self.ejections.saturating_add(1);
-            self.enter(HealthState::Ejected);
+            let cause = match (in_a_row, failing) {
+                (true, _) => HealthCause::Failures,
+                (_, true) => HealthCause::FailRate,
+                _ => HealthCause::Probation,
+            };
+            self.enter(HealthState::Ejected, cause);
             self.until = until;
         }
     }
@@ -274,24 +339,26 @@ impl Health {
             if settings.checked && self.against < settings.rise.max(1) {
                 // The checks that have passed so far still count.
                 self.state = HealthState::Down;
+                self.cause = HealthCause::Checks;
                 self.until = None;
             } else {
-                self.come_back(settings, now);
+                self.come_back(settings, now, HealthCause::Time);
             }
         }
     }
 
     /// It serves again; after an ejection on probation, for as long as it would be out the next time.
-    fn come_back(&mut self, settings: &HealthSettings, now: Instant) {
-        self.enter(HealthState::Up);
+    fn come_back(&mut self, settings: &HealthSettings, now: Instant, cause: HealthCause) {
+        self.enter(HealthState::Up, cause);
         if self.ejections > 0 {
             self.until = now.checked_add(settings.ejection(self.ejections));
         }
     }
 
     /// Everything that was counted in the state before begins anew.
-    fn enter(&mut self, state: HealthState) {
-        *self = Self { state, against: 0, failed: 0, until: None, window: Window::new(), ..*self };
+    fn enter(&mut self, state: HealthState, cause: HealthCause) {
+        let ejections = self.ejections;
+        *self = Self { state, cause, ejections, ..Self::new(&HealthSettings::default()) };
     }
 }
 

@@ -54,7 +54,7 @@ pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, sp
 pub use effect::{Effect, Refused};
 pub use failed::{Failed, Retry};
 pub use guard::{Guard, GuardSettings, Over, Place, Rate};
-pub use health::{FailRate, HealthRecord, HealthSettings, HealthState};
+pub use health::{FailRate, HealthCause, HealthChange, HealthRecord, HealthSettings, HealthState};
 pub use queue::{Entry, Ticket};
 pub use roster::Hand;
 pub use schedule::Choice;

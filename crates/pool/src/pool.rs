@@ -26,7 +26,7 @@ use crate::affinity::Affinity;
 use crate::backoff::Backoff;
 use crate::effect::{Effect, Refused};
 use crate::failed::Retry;
-use crate::health::Ejected;
+use crate::health::{Ejected, HealthChange};
 use crate::queue::{Entry, Lane, Queue, Ticket};
 use crate::random::{Random, mix};
 use crate::recycle::Recycle;
@@ -80,6 +80,7 @@ pub struct Pool<P> {
     decisions: Decisions,
     recycle: Recycle,
     effects: VecDeque<Effect<P>>,
+    health_changes: VecDeque<HealthChange>,
     counts: Counts,
     /// Something has happened since the next time was looked for.
     is_changed: bool,
@@ -121,6 +122,7 @@ impl<P: Payload> Pool<P> {
             decisions: Decisions::new(settings.decisions),
             recycle: Recycle::new(settings.recycle, seed),
             effects: VecDeque::new(),
+            health_changes: VecDeque::new(),
             counts: Counts::default(),
             is_changed: true,
             is_at_rest: false,

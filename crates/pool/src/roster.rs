@@ -61,6 +61,8 @@ pub(crate) struct Profile {
     backup: bool,
     slots: Option<u32>,
     pub(crate) health: Health,
+    /// When that changed last.
+    pub(crate) health_since: Option<Instant>,
     /// Since when it warms up.
     warm_from: Option<Instant>,
     /// At a branch: what its home says of it.
@@ -152,7 +154,9 @@ impl Roster {
             }
         } else if health.checked_first {
             // What was known of its last run says nothing of this one.
-            self.profiles[place as usize].health = Health::new(health);
+            let profile = &mut self.profiles[place as usize];
+            profile.health = Health::new(health);
+            profile.health_since = None;
         }
     }
 
@@ -275,6 +279,7 @@ impl Profile {
             backup: false,
             slots: None,
             health: Health::new(health),
+            health_since: None,
             warm_from: None,
             told: None,
         }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use exchange::WorkerId;
 
-use crate::health::HealthState;
+use crate::health::{HealthCause, HealthState};
 use crate::roster::Hand;
 use crate::sorry::SorryReason;
 
@@ -65,6 +65,12 @@ pub struct WorkerView<'a> {
     pub hand: Hand,
     /// What its checks and requests say.
     pub health: HealthState,
+    /// What made it so.
+    pub health_cause: HealthCause,
+    /// Since when; none: since it is known.
+    pub health_since: Option<Instant>,
+    /// When its ejection ends.
+    pub ejected_until: Option<Instant>,
     /// Whether it serves only when no other is fit.
     pub backup: bool,
     /// Slots in use.
@@ -102,6 +108,8 @@ pub struct Counts {
     pub bound: u64,
     /// Workers that became unfit.
     pub unfit: u64,
+    /// Of these, those whose requests failed.
+    pub ejections: u64,
     /// Workers ended because they were not needed.
     pub stopped: u64,
     /// Workers replaced though nothing was wrong with them.

@@ -118,8 +118,10 @@ impl Core {
         let Some(branch) = &mut served.branch else {
             return served.pool.handle_result(self.now, worker, good, took);
         };
-        let slow = served.pool.settings().health.slow;
-        let tells = branch.tells(worker, good && slow.is_none_or(|slow| took <= slow));
+        let health = served.pool.settings().health;
+        let good_in_time = good && health.slow.is_none_or(|slow| took <= slow);
+        // A share of failures is computed of all requests.
+        let tells = branch.tells(worker, good_in_time) || health.fail_rate.is_some();
         let at_home = served.pool.worker_at_home(worker).filter(|_| tells);
         if let (Some(home), Some(worker)) = (self.others.elsewhere(place), at_home) {
             self.others.tell(home, Crossing::Judged { place, worker, good, took });

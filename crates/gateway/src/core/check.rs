@@ -3,7 +3,6 @@
 
 use event::Calls;
 use exchange::{Cause, Outcome, Peer, Slice, WorkerId};
-use pool::HealthState;
 
 use super::{Core, Waiting};
 use crate::checks::{Checks, Question};
@@ -88,25 +87,8 @@ impl Core {
 
     /// A check of a worker came to its end.
     pub(super) fn checked(&mut self, place: usize, worker: WorkerId, good: bool) {
-        let served = &mut self.pools[place];
-        let before = served.pool.health_of(worker);
-        served.pool.handle_check(self.now, worker, good);
-        let after = served.pool.health_of(worker);
-        if before == after {
-            return;
-        }
-        let checks = served.checks.as_ref();
-        let said = checks.and_then(|checks| checks.last(worker.index(), self.now));
-        let (pool, said) = (&served.name, said.unwrap_or_default());
-        let mut name = String::new();
-        served.workers.write_name(pool, worker, &mut name);
-        match after {
-            Some(HealthState::Down) => tracing::warn!(worker = name, "is down: {said}"),
-            _ => tracing::info!(worker = name, "serves again: {said}"),
-        }
-        if after == Some(HealthState::Down) && served.workers.replaces_who_is_down() {
-            self.used_up.push_back((place, worker));
-        }
+        self.pools[place].pool.handle_check(self.now, worker, good);
+        self.log_changes(place);
     }
 
     /// A request could not be brought to a server: that is as good as a bad check.

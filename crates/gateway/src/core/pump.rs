@@ -18,6 +18,7 @@ impl Core {
         loop {
             let mut idle = true;
             for place in 0..self.pools.len() {
+                self.log_changes(place);
                 while let Some(effect) = self.pools[place].pool.poll_effect() {
                     idle = false;
                     self.carry_out(calls, outside, place, effect);

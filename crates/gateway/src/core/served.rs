@@ -6,6 +6,7 @@ use exchange::WorkerId;
 use pool::Pool;
 
 use super::branch::Branch;
+use super::changes::FallbackLog;
 use super::own::Own;
 use super::{Core, PoolCounts, ServedPool};
 use crate::checks::Checks;
@@ -41,6 +42,7 @@ impl ServedPool {
             cookies,
             counts: PoolCounts::default(),
             journal: Journal::default(),
+            fallback_log: FallbackLog::default(),
             dirty: true,
             stopping: false,
             name,

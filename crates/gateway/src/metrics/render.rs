@@ -59,6 +59,11 @@ const POOL: &[Family<PoolMetrics>] = &[
     gauge("roadstead_workers_serving", |it| &it.serving, "Workers that are fit and not disabled."),
     counter("roadstead_checks_total", |it| &it.checks, "Checks of workers."),
     counter("roadstead_checks_failed_total", |it| &it.checks_failed, "Those that were bad."),
+    counter(
+        "roadstead_worker_ejections_total",
+        |it| &it.ejections,
+        "Times that a worker was ejected because its requests failed.",
+    ),
     gauge("roadstead_clients_bound", |it| &it.bound, "Clients that are bound to a worker."),
     gauge("roadstead_sorry", |it| &it.is_sorry, "1 while the pool is sorry."),
     counter("roadstead_sorry_times_total", |it| &it.became_sorry, "How often it became sorry."),

@@ -156,6 +156,10 @@ fn place_status(view: pool::WorkerView<'_>, checks: Option<&Checks>, now: Instan
         weight: view.weight_set.unwrap_or(view.weight),
         hand: view.hand.word(),
         health: view.health.word(),
+        health_since: view
+            .health_since
+            .map(|since| (view.health_cause.word(), now.saturating_duration_since(since))),
+        ejected_for: view.ejected_until.map(|until| until.saturating_duration_since(now)),
         check: checks.and_then(|checks| checks.last(view.place as usize, now)),
         in_use: view.in_use,
         slots: view.slots,

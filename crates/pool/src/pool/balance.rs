@@ -7,13 +7,16 @@ use exchange::{Cause, WorkerId};
 use super::{Phase, Pool, measure};
 use crate::Payload;
 use crate::affinity::Affinity;
-use crate::health::HealthRecord;
+use crate::health::{HealthChange, HealthRecord, HealthState};
 use crate::queue::{Entry, Facts, Ticket};
 use crate::roster::Hand;
 use crate::schedule::Choice;
 use crate::settings::Schedule;
 use crate::sorry::Load;
 use crate::workers::{Move, State};
+
+/// Changes of health that are kept for an owner that does not drain them.
+const HEALTH_CHANGES_MAX: usize = 256;
 
 /// What an operator does to one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +184,14 @@ impl<P: Payload> Pool<P> {
         if before == after {
             return;
         }
+        let (cause, until) = (health.cause(), health.next_time());
+        let ejected_for = until.map(|until| until.saturating_duration_since(now));
+        if self.health_changes.len() == HEALTH_CHANGES_MAX {
+            self.health_changes.pop_front();
+        }
+        self.health_changes.push_back(HealthChange { place, state: after, cause, ejected_for });
+        self.roster.at_mut(place).health_since = Some(now);
+        self.counts.ejections += u64::from(after == HealthState::Ejected);
         self.counts.unfit += u64::from(!up);
         if up {
             self.roster.warm_up(place, self.now, self.settings.slow_start);
@@ -189,6 +200,11 @@ impl<P: Payload> Pool<P> {
         if !self.workers.is_vacant(place) {
             self.refresh(place);
         }
+    }
+
+    /// The next change of a worker's health, in the order in which they happened; drain it after every event.
+    pub fn poll_health_change(&mut self) -> Option<HealthChange> {
+        self.health_changes.pop_front()
     }
 
     /// An operator does something to the worker of this name; without names, to the one at the

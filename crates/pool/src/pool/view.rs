@@ -9,6 +9,7 @@ use crate::Payload;
 use crate::affinity::Affinity;
 use crate::health::HealthState;
 use crate::settings::Settings;
+use crate::sorry::SorryReason;
 use crate::status::{Counts, Status, WorkerView};
 use crate::why::Decision;
 use crate::workers::State;
@@ -95,6 +96,9 @@ impl<P: Payload> Pool<P> {
                 weight_set,
                 hand: profile.hand,
                 health: profile.health.state(),
+                health_cause: profile.health.cause(),
+                health_since: profile.health_since,
+                ejected_until: profile.health.next_time(),
                 backup: profile.is_backup(),
                 in_use,
                 slots: self.seats.slots(place),
@@ -115,6 +119,18 @@ impl<P: Payload> Pool<P> {
     #[must_use]
     pub fn health_of(&self, worker: WorkerId) -> Option<HealthState> {
         self.workers.find(worker).map(|place| self.roster.at(place).health.state())
+    }
+
+    /// Why the fallback is on; none: it is off.
+    #[must_use]
+    pub fn sorry_reason(&self) -> Option<SorryReason> {
+        self.sorry.state().map(|(reason, _)| reason)
+    }
+
+    /// The worker at a place; none: nobody runs there.
+    #[must_use]
+    pub fn worker_at(&self, place: u32) -> Option<WorkerId> {
+        (!self.workers.is_vacant(place)).then(|| self.workers.id(place))
     }
 
     /// What clients of this worker are bound to, for a cookie that names it; none when it is gone.

@@ -96,6 +96,70 @@ fn every_way_a_check_can_fail_is_told_and_leaves_the_server_out() {
 }
 
 #[test]
+fn an_ejected_server_returns_only_when_its_checks_pass_and_the_log_says_why() {
+    let [a, b] = ["a", "b"].map(named);
+    a.answer("/", reply("500 Internal Server Error", "ill"));
+    a.answer("/healthz", reply("500 Internal Server Error", "ill"));
+    b.answer("/healthz", reply("200 OK", "well"));
+    // Checks alone would never take it out.
+    let health = "check = \"http\", path = \"/healthz\", fall = 1000, \
+                  errors = 3, failing = \"500..599\", eject = \"50ms\"";
+    let (folder, daemon) = serve_pool("", &pool(&[&a, &b], health));
+    until("it is ejected", || {
+        talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
+        daemon.metric("roadstead_worker_ejections_total", &[]) == 1
+    });
+    let said = becomes(&daemon, 0, "down");
+    assert!(said.starts_with("it answers 500"), "{said}");
+    let place = &daemon.status()["pools"][0]["places"][0];
+    assert_eq!(place["health_cause"], "checks", "{place}");
+    assert!(place["health_since_ms"].is_number() && place["ejected_for_ms"].is_null(), "{place}");
+    let before = a.heads("/").len();
+    for _ in 0..20 {
+        assert_eq!(who(&daemon), "b");
+    }
+    assert_eq!(a.heads("/").len(), before, "it gets nothing though its time is over");
+    a.answer("/healthz", reply("200 OK", "well"));
+    becomes(&daemon, 0, "up");
+    let log = read_log(folder.path());
+    for line in [
+        "is ejected for 50.0ms: failures in a row",
+        "is down: it answers 500",
+        "serves again: it answers 200",
+    ] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+}
+
+#[test]
+fn a_server_that_fails_a_third_of_its_requests_is_ejected() {
+    let [a, b] = ["a", "b"].map(named);
+    a.answer("/ill", reply("500 Internal Server Error", "ill"));
+    let text = format!(
+        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ fail_rate = \"30%\", fail_min_requests = 9, \
+         failing = \"500..599\", eject = \"1h\" }}",
+        a.port, b.port
+    );
+    let folder = crate::daemon::folder();
+    let text = format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[daemon]\nshards = 1\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
+         protocol = \"http\"\npool = \"main\"\n[pool.main]\n{text}\n"
+    );
+    let daemon = Daemon::serve(folder.path(), &text);
+    // Each server gets every other request; at `a`, every third of them fails.
+    for request in 0..18 {
+        let path = if request % 6 < 2 { "/ill" } else { "/" };
+        talk(&daemon, format!("GET {path} HTTP/1.1\r\n{CLOSE}"));
+    }
+    until("it is ejected", || {
+        talk(&daemon, format!("GET /ill HTTP/1.1\r\n{CLOSE}"));
+        held(&daemon, 0).0 == "ejected"
+    });
+    let log = read_log(folder.path());
+    assert!(log.contains("is ejected for 3600.0s: fail rate"), "{log}");
+}
+
+#[test]
 fn a_server_that_was_killed_is_out_at_its_next_request_and_comes_back_by_itself() {
     let [a, b] = ["a", "b"].map(named);
     let (_folder, daemon) = serve_pool("", &pool(&[&a, &b], "check = \"tcp\", fall = 2"));
