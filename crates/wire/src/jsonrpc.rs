@@ -26,11 +26,13 @@ mod error;
 mod fault;
 mod json;
 mod scan;
+mod start;
 
 pub use error::{code, write_error};
 pub use fault::Fault;
 pub use json::DEPTH_MAX;
 pub use scan::scan;
+pub use start::id_at_start;
 
 /// Bytes that an id or a token may have, as it is written.
 pub const ID_MAX: usize = 256;
@@ -39,6 +41,8 @@ pub const ID_MAX: usize = 256;
 /// written, with its quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
+    /// The version of the protocol, of any sort.
+    pub version: Option<Range<usize>>,
     /// A string, a number or `null`.
     pub id: Option<Range<usize>>,
     /// A string.
@@ -92,6 +96,14 @@ impl Message {
             (Some(_), None) => Kind::Notification,
             (None, _) => Kind::Response,
         }
+    }
+
+    /// Whether it says that it is of JSON-RPC 2.0. Some programs leave that out of what they say; what a
+    /// program is asked without it, it may ignore.
+    #[must_use]
+    pub fn is_version_2(&self, frame: &[u8]) -> bool {
+        let written = self.version.clone().and_then(|place| frame.get(place));
+        written.is_some_and(|written| json::is_string(written, "2.0"))
     }
 
     /// Whether its method is this one, however it is written.

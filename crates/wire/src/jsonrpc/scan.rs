@@ -10,7 +10,7 @@ type Place = Option<Range<usize>>;
 /// Where the parts of the message are that this frame holds.
 ///
 /// The whole frame is checked to be JSON in UTF-8. The member `jsonrpc` is not asked for, since some
-/// servers leave it out.
+/// servers leave it out ([`Message::is_version_2`]).
 ///
 /// # Errors
 /// When it is not one message, or one that two readers could read differently.
@@ -30,7 +30,8 @@ pub fn scan(frame: &[u8]) -> Result<Message, Fault> {
 
 /// A member of the message.
 fn member(reader: &mut Reader<'_>, name: &[u8], message: &mut Message) -> Result<(), Fault> {
-    match strictly(name, &["id", "method", "params", "result", "error"])? {
+    match strictly(name, &["jsonrpc", "id", "method", "params", "result", "error"])? {
+        Some("jsonrpc") => once(&mut message.version, reader.value(1)?.1),
         Some("id") => {
             let (sort, place) = reader.value(1)?;
             if !is_id(sort) {
