@@ -14,6 +14,8 @@ pub enum Plant {
     EarlyOk,
     /// Each reply of a worker goes to the request after its own.
     ShiftedReply,
+    /// A program is given to another client without a look at what else it says.
+    Unchecked,
     /// A link whose reply was broken off is kept for the next request.
     KeptLink,
     /// A reply that was cut off is told as whole.
@@ -39,7 +41,7 @@ pub enum Plant {
 impl Plant {
     /// All defects of what stands before programs and databases.
     pub const ALL: &[Self] =
-        &[Self::AckBeforeCommit, Self::StaleId, Self::EarlyOk, Self::ShiftedReply];
+        &[Self::AckBeforeCommit, Self::StaleId, Self::EarlyOk, Self::ShiftedReply, Self::Unchecked];
 
     /// All defects of what stands before servers.
     pub const SERVERS: &[Self] = &[
@@ -64,6 +66,7 @@ impl Plant {
             Self::StaleId => "stale-id",
             Self::EarlyOk => "early-ok",
             Self::ShiftedReply => "shifted-reply",
+            Self::Unchecked => "unchecked",
             Self::KeptLink => "kept-link",
             Self::ShortBody => "short-body",
             Self::AskedTwice => "asked-twice",

@@ -187,6 +187,12 @@ impl Core {
         if let Some(key) = decision.key {
             text.push_str(&format!("; key {key:016x}"));
         }
+        if decision.suspect {
+            text.push_str(
+                "; its reply is suspect: the worker printed more than it was asked before its next \
+                 check was passed",
+            );
+        }
         for out in decision.out() {
             let name = out.name.clone().unwrap_or_else(|| name_at(out.place));
             text.push_str(&format!("; out: {name} {}", out.why));

@@ -58,6 +58,7 @@ pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};
 use own::Own;
 pub(crate) use waiting::Waiting;
+use waiting::asker;
 
 /// Bytes of all parts of a reply to a caller in this process, which gets them as one.
 const INSIDE_PARTS_MAX: usize = 1 << 20;
@@ -78,6 +79,8 @@ pub(crate) struct ServedPool {
     cookies: Option<Box<Cookies>>,
     /// Where a program is a connection's own.
     own: Option<Own>,
+    /// Its programs are asked by ids of ours.
+    is_tagged: bool,
     /// It is at home on another shard, and served here as well.
     branch: Option<Box<Branch>>,
     /// Other shards that serve it, of one that is at home here.
@@ -259,6 +262,7 @@ impl Core {
         let served = &mut self.pools[place];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
         exchange.translation = form.translation.or(exchange.translation);
+        form.asker = asker(id, exchange);
         // What came back from a branch is read already, and may be as its server was to see it.
         if let Some(cookies) = served.cookies.as_ref().filter(|_| exchange.named.is_none()) {
             cookies.ask(&mut body, &mut form, exchange);
@@ -447,6 +451,13 @@ impl Core {
                 Slot::Return => self.give_up(place, worker),
                 Slot::Replace => self.used_up.push_back((place, worker)),
             },
+            Upward::Kept { worker, client } => served.pool.handle_kept(now, worker, client),
+            Upward::Open { worker } => served.pool.handle_open(now, worker),
+            Upward::Suspect { count, mut requests } => {
+                served.counts.suspect += count;
+                requests.sort_unstable();
+                served.pool.note_suspect(&requests);
+            }
             Upward::Returned { id, body } => {
                 self.returned.push((place, id, body, Form::default()));
             }

@@ -26,6 +26,15 @@ pub(crate) enum Effect {
     None,
 }
 
+/// Whose a request is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asker {
+    /// Its client: the same for all requests of a connection, or of an address that sends datagrams.
+    pub(crate) client: u64,
+    /// The id of the request where its client is.
+    pub(crate) request: u64,
+}
+
 /// The form of a request. That of a frame is the default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Form {
@@ -45,4 +54,5 @@ pub(crate) struct Form {
     pub(crate) head: u32,
     /// How often it was given to a worker and came back.
     pub(crate) tries: u8,
+    pub(crate) asker: Asker,
 }

@@ -154,6 +154,7 @@ pub(crate) struct PoolMetrics {
     pub(crate) died: Published,
     pub(crate) batches: Published,
     pub(crate) discarded: Published,
+    pub(crate) suspect: Published,
     pub(crate) undelivered: Published,
     pub(crate) stderr_dropped: Published,
     request_time: PublishedHistogram,
@@ -180,6 +181,8 @@ pub(crate) struct PoolCounts {
     pub(crate) died: u64,
     pub(crate) batches: u64,
     pub(crate) discarded: u64,
+    /// Replies of programs that printed more than they were asked, since their last passed check.
+    pub(crate) suspect: u64,
     pub(crate) undelivered: u64,
     pub(crate) stderr_dropped: u64,
     pub(crate) sorry: u64,
@@ -272,6 +275,7 @@ impl PoolCounts {
         to.died.set(self.died);
         to.batches.set(self.batches);
         to.discarded.set(self.discarded);
+        to.suspect.set(self.suspect);
         to.undelivered.set(self.undelivered);
         to.stderr_dropped.set(self.stderr_dropped);
         to.sorry.set(self.sorry);

@@ -223,6 +223,8 @@ pub(crate) struct PoolPlan {
     pub(crate) takes: Takes,
     /// Its programs are connections' own.
     pub(crate) own: Option<OwnPlan>,
+    /// Its programs are asked by ids of ours.
+    pub(crate) is_tagged: bool,
     pub(crate) workers: WorkersPlan,
 }
 
@@ -265,6 +267,7 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Pla
     let Site { places, drawn, .. } = site;
     let takes = workers::takes(&pool.worker);
     let (workers_plan, said) = workers::plan(&pool, site)?;
+    let is_tagged = pool.program().is_some_and(program::is_tagged);
     let workers::Said { slots, settle, recycle, own, members } = said;
     let settings::Pool {
         name,
@@ -308,5 +311,14 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Pla
     let (servers, takes_objects) = (workers_plan.addresses(), takes == Takes::Objects);
     let whole = balance::Whole { name: &name, places, servers, takes_objects, drawn };
     let balance = balance::balance(whole, schedule, balance, &mut pool)?;
-    Ok(PoolPlan { name, pool, then: then.transpose()?, balance, takes, own, workers: workers_plan })
+    Ok(PoolPlan {
+        name,
+        pool,
+        then: then.transpose()?,
+        balance,
+        takes,
+        own,
+        is_tagged,
+        workers: workers_plan,
+    })
 }

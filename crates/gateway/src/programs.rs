@@ -42,7 +42,7 @@ mod stderr;
 
 pub(crate) use fault::Epitaph;
 use fault::Fault;
-use link::{Link, Said, UNREAD_MAX};
+use link::{Known, Link, Said, Suspects, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
 
@@ -74,6 +74,8 @@ pub(crate) struct Programs {
     pool: String,
     plan: Arc<ProgramPlan>,
     live: Vec<Option<Program>>,
+    /// Whether they are in step with their requests.
+    known: Known,
     /// How the last one that ended did.
     pub(crate) epitaph: Epitaph,
 }
@@ -89,7 +91,13 @@ pub(crate) struct Outfit {
 
 impl Programs {
     pub(crate) fn new(pool: &str, plan: Arc<ProgramPlan>) -> Self {
-        Self { pool: pool.to_owned(), plan, live: Vec::new(), epitaph: Epitaph::default() }
+        Self {
+            pool: pool.to_owned(),
+            plan,
+            live: Vec::new(),
+            known: Known::default(),
+            epitaph: Epitaph::default(),
+        }
     }
 
     fn find(&mut self, worker: WorkerId) -> Option<&mut Program> {
@@ -100,6 +108,14 @@ impl Programs {
     /// Programs that are started from now on are started so.
     pub(crate) fn handle_plan(&mut self, plan: Arc<ProgramPlan>) {
         self.plan = plan;
+        self.known.is_strict = false;
+        self.tell_alignment();
+    }
+
+    /// All that run follow what is known of them.
+    fn tell_alignment(&mut self) {
+        let links = self.live.iter_mut().flatten().filter_map(|program| program.link.as_mut());
+        links.for_each(|link| link.handle_alignment(&self.plan, self.known));
     }
 
     pub(crate) fn start(
@@ -182,7 +198,7 @@ impl Programs {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let plan = Arc::clone(&self.plan);
+        let (plan, known) = (Arc::clone(&self.plan), self.known);
         let Some(program) = self.find(worker) else { return };
         program.pid = Some(pid);
         if program.phase != Phase::Starting {
@@ -208,7 +224,7 @@ impl Programs {
         program.claim(input, Pipe::Input, outside);
         program.claim(output, Pipe::Output, outside);
         program.claim(error, Pipe::Error, outside);
-        let link = program.link.insert(Link::new(input, output, &plan));
+        let link = program.link.insert(Link::new(input, output, &plan, known));
         program.stderr.open(error);
         if let Some(request) = program.pending.take() {
             link.send(calls, worker, request, plan.deadline, up);
@@ -347,11 +363,28 @@ impl Programs {
                 let name = &program.name;
                 tracing::warn!(worker = name, "spoke though nothing was asked: {frame}");
                 up.push(Upward::Discarded);
+                let suspects = link.found_out();
+                let name = program.name.clone();
                 program.distrust(calls, outside, Fault::Ended, up);
+                if let Some(suspects) = suspects {
+                    suspects.report(&name, !self.known.is_strict);
+                    let Suspects { count, requests } = suspects;
+                    up.push(Upward::Suspect { count, requests });
+                    self.known.is_strict = true;
+                    self.tell_alignment();
+                }
             }
             Said::Broken(text) => {
                 tracing::warn!(worker = program.name, "does not keep to its framing: {text}");
                 program.distrust(calls, outside, Fault::Broken(text), up);
+            }
+            Said::TooLongForSomebody => {
+                let name = &program.name;
+                tracing::warn!(
+                    worker = name,
+                    "a reply without an id that could be read is longer than reply_max"
+                );
+                program.distrust(calls, outside, Fault::TooLongForSomebody, up);
             }
             Said::TooLong => {
                 tracing::warn!(worker = program.name, "its reply is longer than reply_max");
@@ -434,6 +467,14 @@ impl Programs {
                 }
                 Fault::Stalled(link.reading_limit(deadline).unwrap_or_default())
             }
+            (Pipe::Output, ANSWER) if !link.is_owing() => {
+                let passed = link.handle_silent(calls, worker, up);
+                if !passed {
+                    link.arm(calls, deadline);
+                }
+                self.known.has_passed |= passed;
+                return;
+            }
             (Pipe::Output, GAP) => {
                 link.handle_gap(calls, worker, up);
                 return link.arm(calls, deadline);
@@ -444,8 +485,21 @@ impl Programs {
                 }
                 return link.arm(calls, deadline);
             }
-            (Pipe::Output, FIRST) => Fault::Mute(times.first_byte.unwrap_or_default()),
-            _ => link.handle_late(calls, deadline),
+            (Pipe::Output, FIRST) => {
+                let limit = times.first_byte.unwrap_or_default();
+                let late = (limit, Fault::Mute(limit));
+                match link.handle_late(calls, worker, late, &name_of, up) {
+                    Some(fault) => fault,
+                    None => return link.arm(calls, deadline),
+                }
+            }
+            _ => {
+                let late = (deadline, Fault::Late(deadline));
+                match link.handle_late(calls, worker, late, &name_of, up) {
+                    Some(fault) => fault,
+                    None => return link.arm(calls, deadline),
+                }
+            }
         };
         // Where nothing is owed, one that does not read would stand in the way of what comes.
         let is_deaf = matches!(fault, Fault::Stalled(_)) && program.phase == Phase::Serving;

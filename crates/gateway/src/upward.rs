@@ -129,6 +129,22 @@ pub(crate) enum Upward {
     Released {
         worker: WorkerId,
     },
+    /// The slots of a program are for this client alone, without one for nobody: it may be out of
+    /// step with its requests.
+    Kept {
+        worker: WorkerId,
+        client: Option<u64>,
+    },
+    /// It is not: they are for anybody.
+    Open {
+        worker: WorkerId,
+    },
+    /// So many replies of a program may be those to other requests; the ids of the latest of these
+    /// requests, as their clients know them.
+    Suspect {
+        count: u64,
+        requests: Vec<u64>,
+    },
     /// It never reached the worker.
     Returned {
         id: RequestId,

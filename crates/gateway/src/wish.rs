@@ -111,6 +111,7 @@ impl Wish {
             named: self.named,
             priority: self.priority.unwrap_or(PRIORITY_DEFAULT),
             share: self.share,
+            client: None,
         }
     }
 }
@@ -197,7 +198,7 @@ fn segment(head: &[u8], number: u32) -> Option<Range<usize>> {
 }
 
 /// Where the words of a request stand.
-fn words(body: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+pub(crate) fn words(body: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t');

@@ -20,10 +20,20 @@ pub struct Ask<'a> {
     pub priority: u8,
     /// With whom it shares: each of those who wait is given the same.
     pub share: Option<u64>,
+    /// Whose it is: a worker may be kept for one client ([`Pool::handle_kept`](crate::Pool::handle_kept)).
+    pub client: Option<u64>,
 }
 
 impl Default for Ask<'_> {
     fn default() -> Self {
-        Self { id: 0, key: None, hash: None, named: None, priority: PRIORITY_DEFAULT, share: None }
+        Self {
+            id: 0,
+            key: None,
+            hash: None,
+            named: None,
+            priority: PRIORITY_DEFAULT,
+            share: None,
+            client: None,
+        }
     }
 }

@@ -7,6 +7,7 @@
 mod again;
 mod balance;
 mod give;
+mod keep;
 mod note;
 mod shared;
 mod turn;
@@ -31,7 +32,7 @@ use crate::queue::{Entry, Lane, Queue, Ticket};
 use crate::random::{Random, mix};
 use crate::recycle::Recycle;
 use crate::roster::Roster;
-use crate::schedule::{Free, Measure};
+use crate::schedule::{Choice, Free, Measure};
 use crate::settings::Settings;
 use crate::sorry::Sorry;
 use crate::status::Counts;
@@ -68,6 +69,7 @@ pub struct Pool<P> {
     workers: Workers,
     roster: Roster,
     seats: Seats,
+    kept: keep::Kept,
     free: Free,
     affinity: Option<Affinity>,
     sorry: Sorry,
@@ -111,6 +113,7 @@ impl<P: Payload> Pool<P> {
             workers: Workers::default(),
             roster: Roster::default(),
             seats: Seats::default(),
+            kept: keep::Kept::default(),
             free: Free::new(settings.schedule, measure(&settings)),
             affinity: None,
             sorry: Sorry::default(),
@@ -188,7 +191,9 @@ impl<P: Payload> Pool<P> {
         } else {
             self.lane_with_room(&entry)
         };
+        let kept = lane.ok().and_then(|lane| self.kept_for(&entry, lane));
         let next = match lane {
+            _ if kept.is_some() => kept.map(|place| (place, Choice::Kept)),
             Ok(Lane::Common) if self.goes_at_once(entry.bytes) => self.secure_next(&entry),
             Ok(Lane::Bound(place)) => self.secure_own(place),
             _ => None,

@@ -55,6 +55,8 @@ pub(crate) struct Facts {
     pub(crate) hash: Option<u64>,
     /// The worker that a cookie names.
     pub(crate) named: Option<u64>,
+    /// Whose it is.
+    pub(crate) client: Option<u64>,
     pub(crate) since: Instant,
 }
 
@@ -74,8 +76,8 @@ impl Entry {
     /// Of a request that asks this at `now` and holds so many [`bytes`](Payload::bytes).
     #[must_use]
     pub fn new(now: Instant, ask: &Ask<'_>, bytes: usize) -> Self {
-        let &Ask { id, key, hash, named, priority, share } = ask;
-        let facts = Facts { id, key: key.map(Key::new), hash, named, since: now };
+        let &Ask { id, key, hash, named, priority, share, client } = ask;
+        let facts = Facts { id, key: key.map(Key::new), hash, named, client, since: now };
         let (failed, priority) = (Failed::default(), priority.min(PRIORITIES - 1));
         Self { bytes, facts, failed, priority, share }
     }

@@ -60,6 +60,8 @@ pub enum Choice {
     Bound,
     /// It is the one that is to be checked.
     Probed,
+    /// It is kept for this client while its output is checked.
+    Kept,
 }
 
 impl Choice {
@@ -72,6 +74,7 @@ impl Choice {
             Self::HashedOn => "hashed-on",
             Self::Bound => "bound",
             Self::Probed => "probed",
+            Self::Kept => "kept",
         }
     }
 }

@@ -60,6 +60,8 @@ pub struct Decision {
     pub free: u64,
     /// Whether it had a key, as a digest: keys may be secret.
     pub key: Option<u64>,
+    /// The worker printed more than it was asked: its reply may be another request's.
+    pub suspect: bool,
     pub(crate) out: Option<Arc<[Out]>>,
 }
 
@@ -77,6 +79,7 @@ impl Decision {
             on_backup: false,
             free: 0,
             key: None,
+            suspect: false,
             out: None,
         }
     }
@@ -140,6 +143,14 @@ impl Decisions {
     fn all(&self) -> impl DoubleEndedIterator<Item = &Decision> {
         let (newer, older) = self.kept.split_at(self.oldest);
         older.iter().chain(newer)
+    }
+
+    /// The replies to these requests, which are in their order, are suspect.
+    pub(crate) fn suspect(&mut self, ids: &[u64]) {
+        for decision in &mut self.kept {
+            let is_given = matches!(decision.decided, Decided::Given(..));
+            decision.suspect |= is_given && ids.binary_search(&decision.id).is_ok();
+        }
     }
 
     /// All about one request, the oldest first.

@@ -330,6 +330,8 @@ fn program(group: &Group) -> Program {
         reset: group.find("reset").map(|_| text(group, "reset")),
         handshake: choice!(group, "handshake", Handshake),
         pipeline: count(group, "pipeline"),
+        alignment: choice!(group, "alignment", Alignment),
+        carries: group.find("match").and_then(|_| Carried::parse(&text(group, "match"))),
         stream: group.find("stream").map(|_| stream(inner(group, "stream"))),
         reply_max: size(group, "reply_max"),
         cwd: group.find("cwd").map(|_| PathBuf::from(text(group, "cwd"))),

@@ -202,6 +202,7 @@ pub(crate) enum Choice {
     Fds(Fds),
     Unbuffer(Unbuffer),
     Dispatch(Dispatch),
+    Alignment(Alignment),
     FrameOver(FrameOver),
     Handshake(Handshake),
     Record(Record),

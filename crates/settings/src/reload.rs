@@ -168,6 +168,7 @@ impl Fixed {
         self.option(at("handshake"), old.handshake == new.handshake);
         self.option(at("stream"), old.stream == new.stream);
         self.option(at("reset"), old.reset == new.reset);
+        self.option(at("match"), old.carries == new.carries);
     }
 }
 

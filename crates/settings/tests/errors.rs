@@ -495,6 +495,45 @@ fn numbers_of_workers_that_contradict_each_other_are_named() {
 }
 
 #[test]
+fn what_finds_replies_out_of_step_belongs_to_programs_without_ids() {
+    says(
+        in_pool("framing = \"oneshot\"\nalignment = \"auto\""),
+        1,
+        "alignment",
+        "`alignment` has nothing to do here: a `oneshot` process has one request, so its reply is that one's",
+        "remove it",
+    );
+    says(
+        in_pool("framing = \"jsonrpc\"\nalignment = \"strict\""),
+        1,
+        "alignment",
+        "`alignment` has nothing to do here: replies are found by their ids, which name their requests",
+        "remove it",
+    );
+    says(
+        in_pool("dispatch = \"session\"\nmatch = \"{1}\""),
+        1,
+        "match",
+        "`match` has nothing to do here: a connection's own program answers nobody else",
+        "remove it",
+    );
+    says(
+        in_pool("match = \"id\""),
+        9,
+        "\"id\"",
+        "`id` names nothing that a request carries",
+        "write for example `match = \"{1}\"` or `match = \"{id}\"`",
+    );
+    says(
+        in_pool("match = \"{id}\"\nalignment = \"strict\""),
+        1,
+        "alignment",
+        "`match` replaces the checks of `alignment`",
+        "remove one of the two",
+    );
+}
+
+#[test]
 fn names_are_lower_case_and_short() {
     let cases = [
         ("\"\"", "is empty", ""),

@@ -95,6 +95,8 @@ fn programs() -> Pool {
             framing: Framing::Lines,
             dispatch: Dispatch::Auto,
             reset: None,
+            alignment: Alignment::Auto,
+            carries: None,
             handshake: Handshake::None,
             stream: None,
             pipeline: 1,

@@ -322,6 +322,13 @@ impl Account<'_> {
             let bytes = without_end(&client.bytes[start..line.end]);
             match self.judge.line(line.id, line.kind, bytes, self.said(reply, status)) {
                 Ok((end, acknowledges)) => {
+                    if self.is_misdirected(reply) {
+                        let reply = shown(reply);
+                        found.push(format!(
+                            "client {number}, line {}: {reply}: another client's reply",
+                            line.id
+                        ));
+                    }
                     self.count(ends, end);
                     if let Some(id) = acknowledges {
                         *acknowledged.entry(id).or_default() += 1;
@@ -336,6 +343,22 @@ impl Account<'_> {
             }
         }
         self.check_whole(replies.len(), found);
+    }
+
+    /// Whether a reply is that of a program which strays to a line that this client has not sent.
+    fn is_misdirected(&self, reply: &[u8]) -> bool {
+        let scenario = &self.world.scenario;
+        let status = scenario.listeners[self.client.listener].status;
+        // One with several requests at once is believed to answer each once.
+        let is_watched = scenario.job == Job::Programs && scenario.text.contains("pipeline = 1\n");
+        let (true, Said::Answer(answer)) = (is_watched, self.said(reply, status)) else {
+            return false;
+        };
+        let Some(id) = id_of(answer) else { return false };
+        let is_own = self.client.lines.iter().any(|line| line.id == id);
+        let strays = self.world.programs.iter().filter(|program| program.strays());
+        let mut said = strays.flat_map(|program| frames(scenario.framing, &program.said).0);
+        !is_own && said.any(|line| line == answer)
     }
 
     /// Lines of which anything was sent.

@@ -29,6 +29,8 @@ pub(crate) enum Nature {
     Slow,
     /// It says some answers twice.
     Twice,
+    /// It says a line more before each answer, from the first on.
+    Strays,
     /// It exits with a request in its hands, sometimes in the middle of the answer.
     Quits,
     /// It stops answering.
@@ -66,9 +68,14 @@ pub(crate) fn frames(framing: Framing, bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     (found, &bytes[from..])
 }
 
+/// The longest time between a stray line and the answer behind it: less than the shortest silence
+/// that passes a check.
+const STRAYED_MAX: Duration = Duration::from_millis(8);
+
 const FAULTY: &[Nature] = &[
     Nature::Slow,
     Nature::Twice,
+    Nature::Strays,
     Nature::Quits,
     Nature::Mute,
     Nature::Chatty,
@@ -136,6 +143,13 @@ pub(crate) struct Program {
 impl Program {
     pub(crate) fn is_alive(&self) -> bool {
         matches!(self.life, Life::Starting | Life::Running)
+    }
+}
+
+impl Program {
+    /// Whether it says more than it is asked, from the first on.
+    pub(crate) fn strays(&self) -> bool {
+        self.nature == Nature::Strays
     }
 }
 
@@ -359,6 +373,10 @@ impl World {
                 if self.chance.in_1000(500) {
                     reply = reply.repeat(2);
                 }
+            }
+            Nature::Strays => {
+                self.plan(number, delay, Act::Say(framed(framing, b"cache miss")));
+                delay += self.chance.time(Duration::from_micros(1), STRAYED_MAX);
             }
             Nature::Quits => {
                 let kept = self.chance.below(reply.len());

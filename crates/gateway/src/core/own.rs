@@ -212,6 +212,11 @@ impl Core {
         }
     }
 
+    /// Whether several clients share a program of this pool by ids.
+    pub(crate) fn is_tagged(&self, place: usize) -> bool {
+        self.pools[place].is_tagged
+    }
+
     /// Whether the programs of a pool are each a connection's own.
     pub(crate) fn has_owners(&self, place: usize) -> bool {
         self.pools[place].own.is_some()

@@ -22,7 +22,8 @@ impl Core {
         let now = self.now;
         for (place, PoolReload { plan, replaces, shares }) in pools.into_iter().enumerate() {
             let served = &mut self.pools[place];
-            let PoolPlan { name: _, pool, then, mut balance, takes, own: _, workers } = plan;
+            let PoolPlan { name: _, pool, then, mut balance, takes, own: _, is_tagged: _, workers } =
+                plan;
             served.then = then;
             served.takes = takes;
             if workers.is_elsewhere() {

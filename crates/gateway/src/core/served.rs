@@ -24,7 +24,7 @@ impl ServedPool {
         seed: u64,
         others: &Others,
     ) -> Self {
-        let PoolPlan { name, pool, then, mut balance, takes, own, workers } = plan;
+        let PoolPlan { name, pool, then, mut balance, takes, own, is_tagged, workers } = plan;
         let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
         let mut pool = Pool::new(pool, now, seed);
         let (mut branch, mut branches) = (None, 0);
@@ -51,6 +51,7 @@ impl ServedPool {
             checks,
             takes,
             own: own.map(Own::new),
+            is_tagged,
             branch,
             branches,
         }

@@ -1,13 +1,14 @@
 //! A request in the queue of a pool.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
 use exchange::{Peer, RequestId, Slice};
 use pool::{Entry, Payload};
 
-use crate::exchanges::{Client, Exchange};
-use crate::form::Form;
-use crate::wish::{Asker, Wish, Wishes};
+use crate::exchanges::{Client, Exchange, SessionId};
+use crate::form::{Asker, Form};
+use crate::wish::{self, Wish, Wishes};
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
 const WAITING_OVERHEAD: usize = 256;
@@ -27,19 +28,40 @@ impl Waiting {
     pub(super) fn entry(&self, now: Instant, wishes: &Wishes, exchange: &Exchange) -> Entry {
         let &Exchange { named, failed, .. } = exchange;
         // What is decided about it is found by the id that it has where its client is.
-        let id = match exchange.client {
-            Client::Elsewhere { request, .. } => request,
-            _ => self.id,
-        };
+        let id = at_client(self.id, exchange);
+        let client = Some(self.form.asker.client);
         if wishes.is_none() {
-            let ask = pool::Ask { id: id.as_u64(), named, ..pool::Ask::default() };
+            let ask = pool::Ask { id: id.as_u64(), named, client, ..pool::Ask::default() };
             return Entry::new(now, &ask, self.bytes()).failed_by(failed);
         }
-        let from = Asker { peer: self.peer, session: exchange.client.session() };
+        let from = wish::Asker { peer: self.peer, session: exchange.client.session() };
         let is_object = wishes.of_objects && self.form.translation.is_some();
         let wish = Wish::of(wishes, from, (&self.body, is_object), named);
-        Entry::new(now, &wish.ask(id, &self.body), self.bytes()).failed_by(failed)
+        let ask = pool::Ask { client, ..wish.ask(id, &self.body) };
+        Entry::new(now, &ask, self.bytes()).failed_by(failed)
     }
+}
+
+/// The id of a request where its client is.
+fn at_client(id: RequestId, exchange: &Exchange) -> RequestId {
+    match exchange.client {
+        Client::Elsewhere { request, .. } => request,
+        _ => id,
+    }
+}
+
+/// Whose a request is. One without a connection or an address is nobody else's.
+pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
+    let request = at_client(id, exchange).as_u64();
+    let mut hasher = DefaultHasher::new();
+    match (exchange.client.session(), exchange.peer) {
+        (Some(SessionId { shard, index, generation }), _) => {
+            (0_u8, shard, index, generation).hash(&mut hasher);
+        }
+        (None, Peer::Internet(address)) => (1_u8, address).hash(&mut hasher),
+        (None, Peer::Local | Peer::Inside) => (2_u8, request).hash(&mut hasher),
+    }
+    Asker { client: hasher.finish(), request }
 }
 
 impl Payload for Waiting {

@@ -91,6 +91,11 @@ const POOL: &[Family<PoolMetrics>] = &[
         "Replies to requests that had ended, and what programs said to nobody.",
     ),
     counter(
+        "roadstead_replies_suspect_total",
+        |it| &it.suspect,
+        "Replies that may have gone to the wrong client, because their program printed more than it was asked.",
+    ),
+    counter(
         "roadstead_replies_undelivered_total",
         |it| &it.undelivered,
         "Replies that were not delivered because they were over a limit of their listener.",

@@ -39,6 +39,7 @@ pub(crate) fn elsewhere(pool: settings::Pool) -> Result<PoolPlan, PlanError> {
         balance: BalancePlan::default(),
         takes: workers::takes(&pool.worker),
         own: own.then_some(OwnPlan { reset: None, tells_apart: false }),
+        is_tagged: pool.program().is_some_and(super::program::is_tagged),
         workers: WorkersPlan::elsewhere(),
     })
 }

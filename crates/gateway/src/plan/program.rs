@@ -21,6 +21,10 @@ pub(crate) struct ProgramPlan {
     pub(crate) framing: wire::Framing,
     /// It serves HTTP on a socket, and its pipes carry nothing.
     pub(crate) is_hosted: bool,
+    /// How it is watched for frames that nobody asked for; none where that says nothing.
+    pub(crate) alignment: Option<settings::Alignment>,
+    /// What of a request its reply must carry.
+    pub(crate) carries: Option<settings::Carried>,
     /// Requests go out with tags, and replies come in any order.
     pub(crate) tagged: bool,
     pub(crate) stream: Option<StreamPlan>,
@@ -76,12 +80,14 @@ pub(crate) struct HostedPlan {
 
 /// The programs of a pool, each of whose requests is answered within `deadline`.
 pub(super) fn program(program: settings::Program, pool: &settings::Pool) -> (WorkersPlan, Said) {
-    let deadline = pool.deadline;
+    let (deadline, tagged) = (pool.deadline, is_tagged(&program));
     let settings::Program {
         command,
         framing,
         dispatch,
         pipeline,
+        alignment,
+        carries,
         stream,
         reset,
         handshake,
@@ -108,11 +114,6 @@ pub(super) fn program(program: settings::Program, pool: &settings::Pool) -> (Wor
     let terms = Box::new(Terms::new(wiring, bounds));
     let is_hosted = framing == settings::Framing::Http;
     let framing = wire_framing(framing);
-    let tagged = match dispatch {
-        settings::Dispatch::Auto => framing.is_json(),
-        settings::Dispatch::InOrder | settings::Dispatch::Session => false,
-        settings::Dispatch::Tagged => true,
-    };
     let own = (dispatch == settings::Dispatch::Session)
         .then(|| OwnPlan { reset, tells_apart: framing.is_json() });
     let plan = ProgramPlan {
@@ -123,6 +124,12 @@ pub(super) fn program(program: settings::Program, pool: &settings::Pool) -> (Wor
         terms,
         framing,
         is_hosted,
+        alignment: match &carries {
+            _ if tagged || is_hosted || own.is_some() || framing.ends_with_stream() => None,
+            Some(_) => Some(settings::Alignment::Off),
+            None => Some(alignment),
+        },
+        carries,
         tagged,
         stream: stream.map(|settings::Stream { until, gap }| StreamPlan {
             until: until.map(String::into_bytes),
@@ -157,6 +164,15 @@ pub(super) fn program(program: settings::Program, pool: &settings::Pool) -> (Wor
         WorkersPlan::Programs(program)
     };
     (workers, Said { slots: pipeline, settle, recycle, own, members: Vec::new() })
+}
+
+/// Whether requests of such a program go out with tags.
+pub(super) fn is_tagged(program: &settings::Program) -> bool {
+    match program.dispatch {
+        settings::Dispatch::Auto => wire_framing(program.framing).is_json(),
+        settings::Dispatch::InOrder | settings::Dispatch::Session => false,
+        settings::Dispatch::Tagged => true,
+    }
 }
 
 /// How programs that serve HTTP are asked: a reply may go on for as long as it does go on.

@@ -10,6 +10,8 @@ use settings::LastWords;
 pub(super) enum Fault {
     Ended,
     TooLong,
+    /// It gave a reply over the limit, and nobody can say to whom.
+    TooLongForSomebody,
     /// It does not keep to its framing.
     Broken(&'static str),
     Late(Duration),
@@ -22,11 +24,27 @@ pub(super) enum Fault {
 }
 
 impl Fault {
+    /// Whether the oldest request is no more to blame than any other that the program has.
+    pub(super) const fn is_of_nobody(self) -> bool {
+        matches!(self, Self::Ended | Self::TooLongForSomebody)
+    }
+
+    /// How long a request may have waited without it.
+    pub(super) const fn limit(self) -> Option<Duration> {
+        match self {
+            Self::Late(limit) | Self::Silent(limit) | Self::Mute(limit) => Some(limit),
+            Self::Ended | Self::TooLong | Self::TooLongForSomebody => None,
+            Self::Broken(_) | Self::Stalled(_) => None,
+        }
+    }
+
     /// What it did, behind its name.
     pub(super) fn text(self) -> String {
         match self {
             Self::Ended => "ended".to_owned(),
-            Self::TooLong => "gave a reply longer than reply_max".to_owned(),
+            Self::TooLong | Self::TooLongForSomebody => {
+                "gave a reply longer than reply_max".to_owned()
+            }
             Self::Broken(text) => format!("does not keep to its framing: {text}"),
             Self::Late(limit) => format!("did not answer within {limit:?}"),
             Self::Silent(limit) => format!("said nothing for {limit:?} while it was asked"),
@@ -41,6 +59,10 @@ impl Fault {
             Self::Ended => return epitaph.outcome(Phase::Work, name),
             Self::TooLong => {
                 (Cause::Reply, format!("the reply of worker {name} is longer than reply_max"))
+            }
+            Self::TooLongForSomebody => {
+                let text = format!("worker {name} was ended: it {}", self.text());
+                return Outcome::died(Phase::Work, &text, None);
             }
             Self::Broken(_) => (Cause::Reply, format!("worker {name} {}", self.text())),
             Self::Late(_) | Self::Silent(_) | Self::Mute(_) | Self::Stalled(_) => {

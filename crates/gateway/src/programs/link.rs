@@ -23,13 +23,19 @@ use crate::form::Form;
 use crate::plan::{ProgramPlan, StreamPlan, TimesPlan};
 use crate::upward::Upward;
 
+mod alignment;
+mod carried;
 mod flights;
+mod late;
 mod notices;
 mod replies;
 mod silence;
 mod tags;
 mod words;
 
+pub(super) use alignment::Suspects;
+use alignment::{Alignment, Keep};
+use carried::Finder;
 use flights::{Flight, Flights};
 use notices::Notice;
 use silence::Silence;
@@ -47,8 +53,19 @@ pub(super) enum Said {
     Unasked(String),
     /// A frame over the limit.
     TooLong,
+    /// A frame over the limit, of which nobody can say whose reply it is.
+    TooLongForSomebody,
     /// Bytes that are no frame.
     Broken(&'static str),
+}
+
+/// What the programs of a pool have shown of themselves since its settings were read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    /// One printed something that nobody asked for.
+    pub(super) is_strict: bool,
+    /// One has passed a check.
+    pub(super) has_passed: bool,
 }
 
 pub(super) struct Link {
@@ -67,6 +84,12 @@ pub(super) struct Link {
     tags: Option<Tags>,
     /// Only looked at where what was taken back is forgotten: with tags.
     silence: Silence,
+    /// Whose request was late since it last said something: with tags.
+    late_client: Option<u64>,
+    /// Whether its replies are in step with its requests, where nothing in its framing tells.
+    alignment: Option<Alignment>,
+    /// What of a request its reply must carry.
+    carried: Option<Finder>,
     stream: Option<StreamPlan>,
     /// The oldest reply has begun, and more frames of it come.
     is_streaming: bool,
@@ -94,11 +117,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(input: StreamId, output: StreamId, plan: &ProgramPlan) -> Self {
+    pub(super) fn new(input: StreamId, output: StreamId, plan: &ProgramPlan, known: Known) -> Self {
+        // With tags a reply names its request at its beginning, and the rest of one is passed over.
+        let over = if plan.tagged { Over::Skip } else { Over::End };
         Self {
             input: Some(input),
             output: Some(output),
-            decoder: Decoder::new(plan.framing, plan.reply_max, Over::End),
+            decoder: Decoder::new(plan.framing, plan.reply_max, over),
             flights: Flights::new(plan.tagged || plan.is_own && plan.framing.is_json()),
             notices: Vec::new(),
             is_shared: plan.is_shared,
@@ -106,6 +131,11 @@ impl Link {
             is_heard: false,
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
             silence: Silence::default(),
+            late_client: None,
+            alignment: plan
+                .alignment
+                .map(|mode| Alignment::new(mode, known.is_strict, !known.has_passed)),
+            carried: plan.carries.clone().map(Finder::new),
             stream: plan.stream.clone(),
             is_streaming: false,
             held: None,
@@ -146,6 +176,14 @@ impl Link {
         up: &mut Vec<Upward>,
     ) {
         let Request { id, body, .. } = request;
+        if let Some(finder) = &mut self.carried
+            && !finder.is_in(&body)
+        {
+            let text = "the request does not carry what `match` names";
+            let outcome = Outcome::ended(Cause::Record, Phase::Work, text);
+            up.push(Upward::Answered { id, outcome });
+            return up.push(Upward::Released { worker });
+        }
         let mut rewritten = std::mem::take(&mut self.scratch);
         rewritten.clear();
         let ((outgoing, named), frame) = match &mut self.tags {
@@ -196,6 +234,9 @@ impl Link {
         deadline: Duration,
     ) {
         let first = !self.is_owing();
+        if let Some(alignment) = &mut self.alignment {
+            alignment.handle_sent(calls.now(), first);
+        }
         self.flights.push(Flight {
             id,
             body,
@@ -222,7 +263,9 @@ impl Link {
         if let (Some(output), None) = (self.output, self.held) {
             let oldest = self.flights.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
-            let at = at.into_iter().chain(self.silent_until(deadline)).min();
+            let checked_at = self.alignment.as_ref().filter(|_| oldest.is_none());
+            let checked_at = checked_at.and_then(Alignment::until);
+            let at = at.into_iter().chain(self.silent_until(deadline)).chain(checked_at).min();
             calls.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
                 // A reply behind another cannot begin before that has ended.
@@ -241,16 +284,6 @@ impl Link {
     fn silent_until(&self, deadline: Duration) -> Option<Instant> {
         self.tags.as_ref().filter(|_| !deadline.is_zero())?;
         self.silence.until(deadline)
-    }
-
-    /// The deadline of an answer has passed: that of the oldest request, or that of a word at all.
-    pub(super) fn handle_late(&self, calls: &Calls<'_>, deadline: Duration) -> Fault {
-        let oldest = self.flights.oldest();
-        let by = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
-        match by {
-            Some(by) if by > calls.now() => Fault::Silent(deadline),
-            _ => Fault::Late(deadline),
-        }
     }
 
     /// The oldest request has taken long, which is said once: how long.
@@ -358,21 +391,62 @@ impl Link {
         self.give_back(calls, up);
         self.flights.forget_cancelled();
         up.extend(self.notices.drain(..).map(|it| Upward::Unanswered { id: it.id }));
+        // Where replies come in any order, each that is late is told so.
+        let (blamed, late) = (fault, fault.limit().filter(|_| self.tags.is_some()));
         let mut fault = fault;
         // Parts of the oldest reply may have gone on.
         let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun;
         let mut again = Vec::new();
         while let Some(flight) = self.flights.pop() {
-            if fault == Fault::Ended && !is_told && flight.may_be_tried(self.tries) {
+            let is_late = late.is_some_and(|limit| flight.dispatched + limit <= calls.now());
+            let own = if is_late { blamed } else { fault };
+            if own.is_of_nobody() && !is_told && flight.may_be_tried(self.tries) {
                 again.push(flight.again());
             } else {
-                up.push(Upward::Answered { id: flight.id, outcome: fault.outcome(name, epitaph) });
+                up.push(Upward::Answered { id: flight.id, outcome: own.outcome(name, epitaph) });
             }
             // Only the oldest is to blame for what was said or not said; the others go with it.
-            (fault, is_told) = (Fault::Ended, false);
+            fault = if fault.is_of_nobody() { fault } else { Fault::Ended };
+            is_told = false;
         }
         // They are older than those that never left our buffer.
         up.splice(first..first, again);
+    }
+
+    /// Nothing is in flight, and nothing came for so long that its check is passed. True when it is
+    /// for any client again.
+    pub(super) fn handle_silent(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) -> bool {
+        let (Some(alignment), Some(output)) = (&mut self.alignment, self.output) else {
+            return false;
+        };
+        if self.is_begun {
+            // It says something beside its replies, and has not come to its end.
+            calls.deadline_in(output, ANSWER, REST_OF_FRAME);
+            return false;
+        }
+        let passed = alignment.handle_time(calls.now());
+        if passed {
+            up.push(Upward::Open { worker });
+        }
+        passed
+    }
+
+    /// Its pool has other settings, or another of its programs was found out.
+    pub(super) fn handle_alignment(&mut self, plan: &ProgramPlan, known: Known) {
+        if let (Some(alignment), Some(mode)) = (&mut self.alignment, plan.alignment) {
+            alignment.handle_mode(mode, known.is_strict);
+        }
+    }
+
+    /// It said something that nobody asked for: its replies that may be those to other requests.
+    /// None where nobody watches it.
+    pub(super) fn found_out(&mut self) -> Option<Suspects> {
+        self.alignment.as_mut().filter(|it| it.is_on()).map(Alignment::found_out)
     }
 
     pub(super) fn is_owing(&self) -> bool {
@@ -393,6 +467,9 @@ impl Link {
         self.output.is_none()
     }
 }
+
+/// How long a check waits for the rest of a frame that has begun.
+const REST_OF_FRAME: Duration = Duration::from_millis(10);
 
 /// Bytes that may wait for a program when something is added that no slot bounds.
 pub(super) const UNREAD_MAX: usize = 64 << 10;

@@ -27,6 +27,9 @@ use crate::transport::Transport;
 /// with a brace, and in TSV a backslash is followed by something else.
 const END_OF_ROWS: &[u8] = b"\\.";
 
+/// Why a message is rejected that a shared program might ignore.
+const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
+
 /// What is done with what the client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
@@ -182,6 +185,10 @@ impl Frames {
         let name = if self.plan.framing.is_json() {
             match jsonrpc::scan(frame) {
                 Ok(message) => match self.name(frame, &message, core) {
+                    Some(name) if core.is_tagged(self.pool) && !message.is_version_2(frame) => {
+                        let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_VERSION_2);
+                        return self.refuse(transport, outcome, name, core);
+                    }
                     Some(name) => name,
                     None => return,
                 },

@@ -110,6 +110,7 @@ impl<P: Payload> Pool<P> {
         let (serves, open) = (ready && profile.serves(), ready && profile.is_open());
         if !ready {
             self.recycle.handle_unready(place);
+            self.kept.clear(place);
         }
         let standing = self.standing(place, worker.in_use);
         if open {
@@ -148,7 +149,7 @@ impl<P: Payload> Pool<P> {
     /// How a schedule sees the worker at a place.
     pub(super) fn standing(&self, place: u32, in_use: u32) -> Standing {
         let standing = self.roster.standing(place, in_use, self.now, &self.settings);
-        Standing { out: self.is_out(place), ..standing }
+        Standing { out: self.is_out(place) || self.kept.is_kept(place), ..standing }
     }
 
     /// Somebody waits in this lane: notes it if its worker has a free slot.
@@ -165,7 +166,10 @@ impl<P: Payload> Pool<P> {
     /// Whether the worker at `place` could be given something by those that are bound to it.
     pub(super) fn is_free(&self, place: u32) -> bool {
         let slots = self.seats.slots(place);
-        slots > 0 && self.workers.at(place).in_use < slots && !self.is_out(place)
+        slots > 0
+            && self.workers.at(place).in_use < slots
+            && !self.is_out(place)
+            && !self.kept.is_kept(place)
     }
 
     /// Whether the pool as a whole may have another slot in use.
@@ -192,10 +196,12 @@ impl<P: Payload> Pool<P> {
             Lane::Again if self.has_room(bytes) => true,
             // It may not wait: whoever is free has it at once.
             Lane::Again => return self.make_room(bytes).then_some(Lane::Common).ok_or(Cause::Full),
-            Lane::Common => self.make_room(bytes),
+            Lane::Common => self.kept_for(asked, lane).is_some() || self.make_room(bytes),
             Lane::Bound(place) => {
                 let at_once = self.queue.bound(place) == 0 && self.is_free(place);
-                self.has_room(bytes) || (at_once && self.may_give() && self.secure(place))
+                self.has_room(bytes)
+                    || self.kept_for(asked, lane).is_some()
+                    || (at_once && self.may_give() && self.secure(place))
             }
         };
         if room { Ok(lane) } else { Err(Cause::Full) }
@@ -296,6 +302,10 @@ impl<P: Payload> Pool<P> {
     pub(super) fn dispatch(&mut self) {
         self.dispatch_again();
         while self.may_give() {
+            self.dispatch_kept();
+            if !self.may_give() {
+                return;
+            }
             let common = self.free.any() && self.batch_is_due();
             match self.next_lane(common) {
                 Some(Lane::Bound(place)) => {
@@ -413,7 +423,7 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Gives the next of a lane to a worker that has a free slot.
-    fn give(&mut self, place: u32, lane: Lane, choice: Choice) {
+    pub(super) fn give(&mut self, place: u32, lane: Lane, choice: Choice) {
         let gift = self.begin_batch(place, choice);
         let batch = self.settings.batch;
         let (mut rows, mut bytes) = (0, 0_usize);

@@ -47,6 +47,12 @@ impl<P: Payload> Pool<P> {
         self.note(facts, Decided::Rescheduled("failed it"), self.seats.free);
     }
 
+    /// A worker printed more than it was asked: the replies to these requests, in the order of their
+    /// ids, may be another request's.
+    pub fn note_suspect(&mut self, ids: &[u64]) {
+        self.decisions.suspect(ids);
+    }
+
     fn note(&mut self, facts: &Facts, decided: Decided, free: u64) {
         if !self.decisions.is_on() {
             return;
@@ -72,6 +78,7 @@ impl<P: Payload> Pool<P> {
         next.on_backup = self.free.is_on_backup();
         next.free = free;
         next.key = facts.key.map(|key| key.hash());
+        next.suspect = false;
         if out.is_some() || next.out.is_some() {
             next.out = out;
         }

@@ -3,6 +3,7 @@
 mod balance;
 mod crash;
 mod end;
+mod keep;
 mod recycle;
 mod reload;
 mod requests;

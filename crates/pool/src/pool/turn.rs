@@ -32,6 +32,7 @@ impl<P: Payload> Pool<P> {
     pub(super) fn is_all_taken(&self) -> bool {
         !self.free.any()
             && self.shared.is_none()
+            && !self.kept.any()
             && self.is_settled()
             && !self.sorry.is_on()
             && !self.settings.queue.wait.is_zero()
@@ -312,6 +313,10 @@ impl<P: Payload> Pool<P> {
 
     /// The end of the pool: who has nothing to do stops, and what waits for nobody is refused.
     fn stop_idle(&mut self) {
+        // A worker that is kept has a free slot soon for what waits.
+        if self.kept.any() && !self.queue.is_empty() {
+            return;
+        }
         while let Some(place) = self.workers.idlest() {
             self.stop(place);
         }

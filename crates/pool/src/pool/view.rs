@@ -192,6 +192,7 @@ impl<P: Payload> Pool<P> {
         };
         self.free.check(takes_work);
         self.check_seats();
+        self.check_kept();
         self.check_retries();
         self.check_shared();
         self.affinity.iter().for_each(Affinity::check);

@@ -153,12 +153,12 @@ fn programs_of_every_kind_do_what_their_page_says() {
         // What it says of the file that was opened, though nobody asked, and the reply behind it.
         (
             "lsp",
-            b"Content-Length: 102\r\n\r\n{\"method\":\"textDocument/didOpen\",\"params\":{\"textDocument\":{\"uri\":\"file:///a\",\"text\":\"one\\nTODO two\"}}}Content-Length: 85\r\n\r\n{\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
+            b"Content-Length: 118\r\n\r\n{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/didOpen\",\"params\":{\"textDocument\":{\"uri\":\"file:///a\",\"text\":\"one\\nTODO two\"}}}Content-Length: 101\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
             b"Content-Length: 210\r\n\r\n{\"jsonrpc\":\"2.0\",\"method\":\"textDocument/publishDiagnostics\",\"params\":{\"uri\":\"file:///a\",\"diagnostics\":[{\"range\":{\"start\":{\"line\":1,\"character\":0},\"end\":{\"line\":1,\"character\":4}},\"message\":\"still to be done\"}]}}Content-Length: 68\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"contents\":\"line 3, character 7\"}}",
         ),
         (
             "jsonrpc",
-            b"{\"id\":1,\"method\":\"add\",\"params\":{\"numbers\":[1,2]}}\n",
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"add\",\"params\":{\"numbers\":[1,2]}}\n",
             b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n",
         ),
         ("oneshot", b"6:10\n9\n1,", b"7:1\n9\n10\n,"),

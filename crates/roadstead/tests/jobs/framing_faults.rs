@@ -62,12 +62,12 @@ fn a_request_that_takes_long_stands_in_no_others_way() {
     let listener = "jsonrpc\"\nin_flight_max = 4\nhalf_close = \"keep";
     let daemon = serve(folder.path(), listener, &["python3", "-c", STALLS], pool);
     let mut client = daemon.connect();
-    client.send("{\"id\":\"s\",\"method\":\"stall\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"method\":\"stall\"}\n");
     for id in 0..20 {
-        client.send(format!("{{\"id\":{id},\"method\":\"m\"}}\n"));
+        client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n"));
         assert_eq!(parse(&client.line())["id"], id);
     }
-    client.send("{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n");
     assert_eq!(parse(&client.line())["error"]["code"], -32800);
 }
 
@@ -77,12 +77,12 @@ fn what_is_taken_back_at_once_reaches_no_program() {
     let pool = "framing = \"jsonrpc\"\nworkers = 1\ndeadline = \"60s\"\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", STALLS], pool);
     let mut client = daemon.connect();
-    client.send("{\"id\":0,\"method\":\"m\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"m\"}\n");
     assert_eq!(parse(&client.line())["id"], 0, "it runs");
-    let cancel = "{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n";
-    client.send(format!("{{\"id\":\"s\",\"method\":\"stall\"}}\n{cancel}"));
+    let cancel = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n";
+    client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"method\":\"stall\"}}\n{cancel}"));
     assert_eq!(parse(&client.line())["error"]["code"], -32800);
-    client.send("{\"id\":1,\"method\":\"m\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n");
     assert_eq!(parse(&client.line())["id"], 1);
 }
 
@@ -92,7 +92,7 @@ fn what_needs_no_answer_does_not_go_on_to_the_next_pool() {
     let pool = "framing = \"jsonrpc\"\nthen = \"next\"\n[pool.next]\nprogram = [\"cat\"]\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", STALLS], pool);
     let mut client = daemon.connect();
-    client.send("{\"method\":\"note\"}\n{\"id\":1,\"method\":\"m\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"method\":\"note\"}\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n");
     assert_eq!(parse(&client.line())["id"], 1);
     assert_eq!(daemon.metric("roadstead_requests_total", &["next"]), 1);
 }
@@ -135,7 +135,7 @@ fn a_program_that_cannot_be_told_to_forget_is_given_to_nobody_else() {
     for _ in 0..2 {
         let mut client = daemon.connect();
         for count in 1..3 {
-            client.send(format!("{{\"id\":{count},\"method\":\"m\"}}\n"));
+            client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{count},\"method\":\"m\"}}\n"));
             assert_eq!(parse(&client.line())["result"], count, "it knows of nobody else");
         }
     }
@@ -180,13 +180,13 @@ fn a_connections_own_program_asks_it_and_hears_what_it_takes_back() {
     let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\n";
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", ASKS], pool);
     let mut client = daemon.connect();
-    client.send("{\"id\":1,\"method\":\"ask\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ask\"}\n");
     assert_eq!(parse(&client.line())["method"], "sampling/createMessage");
-    client.send("{\"id\":\"s1\",\"result\":5}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":\"s1\",\"result\":5}\n");
     let told = parse(&client.line());
     assert_eq!((&told["id"], &told["result"][1]), (&1.into(), &5.into()), "{told}");
-    client.send("{\"id\":2,\"method\":\"wait\"}\n");
-    client.send("{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":2}}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"wait\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":2}}\n");
     let told = parse(&client.line());
     assert_eq!((&told["id"], &told["result"]), (&2.into(), &"taken back".into()), "{told}");
 }

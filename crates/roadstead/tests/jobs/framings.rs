@@ -81,8 +81,8 @@ fn listeners_of_every_framing_serve_before_one_program_in_lines() {
         ("raw", b"all of it", b"all of it"),
         (
             "content-length",
-            b"Content-Length: 21\r\n\r\n{\"id\":1,\"method\":\"m\"}",
-            b"Content-Length: 21\r\n\r\n{\"id\":1,\"method\":\"m\"}",
+            b"Content-Length: 37\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}",
+            b"Content-Length: 37\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}",
         ),
     ];
     for (protocol, asked, expected) in cases {
@@ -261,11 +261,11 @@ fn clients_share_a_json_rpc_program_whatever_their_ids() {
     }
     // Within one client, replies come as they are ready.
     let client = &mut clients[0];
-    client.send("{\"id\":\"a\",\"method\":\"first\"}\n{\"id\":\"b\",\"method\":\"second\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"first\"}\n{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"second\"}\n");
     assert_eq!(parse(&client.line())["id"], "b");
     assert_eq!(parse(&client.line())["id"], "a");
     // A notification is answered by nobody, and what is no message by an error without an id.
-    client.send("{\"method\":\"note\"}\nnonsense\n{\"id\":3,\"method\":\"m\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"method\":\"note\"}\nnonsense\n{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"m\"}\n");
     let (one, other) = (parse(&client.line()), parse(&client.line()));
     let error = if one["id"].is_null() { &one } else { &other };
     assert_eq!(error["error"]["code"], -32600);
@@ -279,14 +279,14 @@ fn progress_reaches_the_client_that_asked_and_only_that_one() {
     let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", JSONRPC], pool);
     let mut asking = daemon.connect();
     let mut other = daemon.connect();
-    asking.send("{\"id\":0,\"method\":\"initialize\"}\n");
+    asking.send("{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\"}\n");
     assert_eq!(parse(&asking.line())["result"]["serverInfo"]["name"], "test");
     asking
-        .send("{\"id\":1,\"method\":\"m\",\"params\":{\"_meta\":{\"progressToken\":\"mine\"}}}\n");
+        .send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"_meta\":{\"progressToken\":\"mine\"}}}\n");
     let progress = parse(&asking.line());
     assert_eq!(progress["params"]["progressToken"], "mine");
     assert_eq!(parse(&asking.line())["id"], 1);
-    other.send("{\"id\":1,\"method\":\"m\"}\n");
+    other.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n");
     assert_eq!(parse(&other.line())["id"], 1);
 }
 
@@ -306,23 +306,23 @@ for line in sys.stdin:
     let leaving = "jsonrpc\"\nhalf_close = \"left";
     let daemon = serve(folder.path(), leaving, &["python3", "-c", program], pool);
     let mut client = daemon.connect();
-    client.send("{\"id\":\"s\",\"method\":\"stall\"}\n{\"id\":\"t\",\"method\":\"stall\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"method\":\"stall\"}\n{\"jsonrpc\":\"2.0\",\"id\":\"t\",\"method\":\"stall\"}\n");
     until("both slots are taken until these are taken back", || {
         daemon.status()["pools"][0]["workers"][0]["in_flight"] == 2
     });
     for id in ["s", "t"] {
         client.send(format!(
-            "{{\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":\"{id}\"}}}}\n"
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":\"{id}\"}}}}\n"
         ));
         assert_eq!(parse(&client.line())["error"]["code"], -32800);
     }
-    client.send("{\"id\":\"u\",\"method\":\"m\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":\"u\",\"method\":\"m\"}\n");
     assert_eq!(parse(&client.line())["id"], "u", "and none of those that came too late");
     let late = || daemon.metric("roadstead_replies_discarded_total", &[]);
     until("their replies came too late", || late() == 2);
     // And when a client leaves.
     let mut leaving = daemon.connect();
-    leaving.send("{\"id\":1,\"method\":\"stall\"}\n{\"id\":2,\"method\":\"stall\"}\n");
+    leaving.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"stall\"}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"stall\"}\n");
     until("both are with the program", || {
         daemon.status()["pools"][0]["workers"][0]["in_flight"] == 2
     });
@@ -413,7 +413,7 @@ fn what_a_program_says_beside_its_replies_is_not_taken_for_one() {
         let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", TALKATIVE], &pool);
         let mut client = daemon.connect();
         for id in 1..4 {
-            client.send(format!("{{\"id\":{id},\"method\":\"m\"}}\n"));
+            client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n"));
             let mut line = parse(&client.line());
             while line["method"] == "window/logMessage" {
                 line = parse(&client.line());
@@ -422,7 +422,7 @@ fn what_a_program_says_beside_its_replies_is_not_taken_for_one() {
             if dispatch == "session" {
                 // What its own program asks is for the client to answer; elsewhere we do.
                 assert_eq!(parse(&client.line())["method"], "workspace/configuration");
-                client.send("{\"id\":\"mine\",\"result\":[]}\n");
+                client.send("{\"jsonrpc\":\"2.0\",\"id\":\"mine\",\"result\":[]}\n");
             }
             assert_eq!(parse(&client.line())["result"], id);
         }

@@ -13,6 +13,7 @@ mod http_server;
 
 mod access_log;
 mod addresses;
+mod alignment;
 mod balance;
 mod commands;
 mod datagrams;
@@ -47,6 +48,7 @@ mod server;
 mod servers;
 mod sessions;
 mod shards;
+mod shared;
 mod store;
 mod terms;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]

@@ -45,7 +45,7 @@ const CUTS: [Cut; 4] = [
     Cut {
         listener: "jsonrpc",
         framing: "content-length",
-        asked: "{\"id\":7,\"method\":\"m\"}\n",
+        asked: "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"m\"}\n",
         half: r#"Content-Length: 20\r\n\r\n{"id":0,"res"#,
         whole: r#"Content-Length: 19\r\n\r\n{"id":0,"result":1}"#,
         answer: "{\"id\":7,\"result\":1}",

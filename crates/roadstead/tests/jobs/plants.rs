@@ -6,6 +6,7 @@
 //! | `stale-id` | no reply reaches another client | a late reply of a client that left |
 //! | `early-ok` | an acknowledgement is the worker's | an answer that nobody gave |
 //! | `shifted-reply` | replies are in the order of the requests | a neighbour's reply |
+//! | `unchecked` | a program out of step answers nobody else | a neighbour's reply |
 
 use std::path::Path;
 
@@ -21,6 +22,7 @@ const TABLE: &[(Plant, Scenario)] = &[
     (Plant::StaleId, a_late_reply_reaches_nobody),
     (Plant::EarlyOk, every_reply_is_the_worker_s),
     (Plant::ShiftedReply, replies_belong_to_their_requests),
+    (Plant::Unchecked, a_stray_line_gives_no_client_another_s_reply),
 ];
 
 #[test]
@@ -78,6 +80,18 @@ fn a_late_reply_reaches_nobody(environment: &[(&str, &str)]) -> Result<(), Strin
     until("it has left", || daemon.metric("roadstead_connections", &["main"]) == 0);
     let reply = daemon.connect().ask("of the one that stays");
     if reply == "of the one that stays" { Ok(()) } else { Err(format!("a reply \"{reply}\"")) }
+}
+
+/// Two clients wait for each reply of a program that prints a line before it.
+fn a_stray_line_gives_no_client_another_s_reply(
+    environment: &[(&str, &str)],
+) -> Result<(), String> {
+    let folder = folder();
+    let daemon = crate::alignment::stray_with(folder.path(), (1, 2), "", "", environment);
+    match crate::alignment::ask_in_turn(&daemon, 2, 50).misdirected {
+        0 => Ok(()),
+        count => Err(format!("{count} of 100 replies were the other client's")),
+    }
 }
 
 fn every_reply_is_the_worker_s(environment: &[(&str, &str)]) -> Result<(), String> {

@@ -165,7 +165,8 @@ fn the_pool_grows_with_its_queue_and_shrinks_to_its_minimum_and_never_below() {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", "slow=30"]);
     let pool = format!(
-        "{program}workers = {{ min = 1, max = 6, idle = \"200ms\", grow_after = \"5ms\" }}\n"
+        "{program}workers = {{ min = 1, max = 6, idle = \"200ms\", grow_after = \"5ms\" }}\n\
+         alignment = \"off\"\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     let mut clients: Vec<_> = (0..20).map(|_| daemon.connect()).collect();

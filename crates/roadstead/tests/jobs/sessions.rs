@@ -106,7 +106,7 @@ fn a_connections_own_program_may_answer_in_any_order() {
     let mut clients: Vec<_> = (0..2).map(|_| daemon.connect()).collect();
     for client in &mut clients {
         for id in ["a", "b", "c"] {
-            client.send(format!("{{\"id\":\"{id}\",\"method\":\"m\"}}\n"));
+            client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"m\"}}\n"));
         }
     }
     for client in &mut clients {
@@ -274,7 +274,7 @@ fn what_a_shared_program_offers_anew_all_its_clients_hear_and_nobody_what_is_one
         let mut clients: Vec<_> = (0..5).map(|_| daemon.connect()).collect();
         let (quiet, asking) = clients.split_first_mut().unwrap();
         let ask = |client: &mut Client, method: &str| {
-            client.send(format!("{{\"id\":1,\"method\":\"{method}\"}}\n"));
+            client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\"}}\n"));
         };
         for client in asking.iter_mut() {
             ask(client, "hello");

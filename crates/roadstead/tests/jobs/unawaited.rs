@@ -12,7 +12,7 @@ use crate::framings::{parse, serve};
 
 /// A message that only tells something, of so many bytes and a few.
 fn notice(bytes: usize) -> String {
-    format!("{{\"method\":\"note\",\"params\":\"{}\"}}\n", "x".repeat(bytes))
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":\"{}\"}}\n", "x".repeat(bytes))
 }
 
 /// The most that a process ever had in memory, in bytes.
@@ -77,7 +77,7 @@ fn a_program_that_reads_nothing_is_replaced_though_it_owes_nothing() {
     // A pipe takes the first of them, and some of the next.
     client.send(notice(60 << 10).repeat(6));
     until("it is found out", || deaths(&daemon) == 1);
-    client.send("{\"id\":1,\"method\":\"count\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"count\"}\n");
     let told = parse(&client.line())["result"].as_u64().unwrap();
     assert!((4..6).contains(&told), "what never left us goes to the next: {told}");
 }
@@ -97,7 +97,7 @@ fn what_only_tells_something_reaches_a_program_that_reads_late() {
         client.send(notice(60 << 10).repeat(10));
         until("it came", || daemon.metric("roadstead_requests_total", &["main"]) == 10);
         fs::write(go, "").unwrap();
-        client.send("{\"id\":1,\"method\":\"count\"}\n");
+        client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"count\"}\n");
         assert_eq!(parse(&client.line())["result"], 10, "{dispatch}");
         assert_eq!(deaths(&daemon), 0);
     }
@@ -105,11 +105,11 @@ fn what_only_tells_something_reaches_a_program_that_reads_late() {
 
 /// Asks something and takes it back as soon as the program has it.
 fn takes_back(daemon: &Daemon, client: &mut Client, id: u32) {
-    client.send(format!("{{\"id\":{id},\"method\":\"m\"}}\n"));
+    client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n"));
     let has_it = || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1;
     until("the program has it, or has had its time", || has_it() || deaths(daemon) > 0);
     client.send(format!(
-        "{{\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id}}}}}\n"
     ));
     assert_eq!(parse(&client.line())["id"], id);
 }
@@ -128,7 +128,7 @@ fn a_program_that_hangs_is_replaced_though_each_client_gives_up_before_its_deadl
     }
     let served = || {
         let mut client = daemon.connect();
-        client.send("{\"id\":\"last\",\"method\":\"m\"}\n");
+        client.send("{\"jsonrpc\":\"2.0\",\"id\":\"last\",\"method\":\"m\"}\n");
         parse(&client.line())["result"] == 0
     };
     until("another serves", served);
@@ -148,7 +148,7 @@ fn a_program_may_leave_unanswered_what_was_taken_back() {
     takes_back(&daemon, &mut client, 1);
     let begun = Instant::now();
     until("longer than the deadline passes", || begun.elapsed() > Duration::from_millis(2500));
-    client.send("{\"id\":7,\"method\":\"last\"}\n");
+    client.send("{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"last\"}\n");
     assert_eq!(parse(&client.line())["id"], 7);
     assert_eq!(deaths(&daemon), 0);
 }

@@ -3,7 +3,7 @@
 use crate::diagnostics::Fault;
 use crate::options::Choice;
 use crate::walk::{Group, Section, Value};
-use crate::{Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
+use crate::{Carried, Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
 
 /// What a framing can carry, and what makes no sense with it.
 pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
@@ -47,6 +47,55 @@ pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
     greeting(group, *framing, faults);
     session(pool, *framing, faults);
     stream(pool, *framing, tags, faults);
+    alignment(group, *framing, tags, faults);
+}
+
+/// What tells which request a reply belongs to, where nothing in the framing does.
+fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault>) {
+    let is_session =
+        matches!(group.value("dispatch"), Some(Value::Word(Choice::Dispatch(Dispatch::Session))));
+    let why = match framing {
+        Framing::Oneshot => Some("a `oneshot` process has one request, so its reply is that one's"),
+        Framing::Http => Some("a program that serves HTTP has a connection for each request"),
+        _ if tags => Some("replies are found by their ids, which name their requests"),
+        _ if is_session => Some("a connection's own program answers nobody else"),
+        _ => None,
+    };
+    for name in ["alignment", "match"] {
+        if let (Some(why), Some(place)) = (why, group.key(name)) {
+            faults.push(
+                Fault::at(place, format!("`{name}` has nothing to do here: {why}"))
+                    .expected("it goes with programs whose replies come in order, without ids")
+                    .mend("remove it"),
+            );
+        }
+    }
+    let (Some(Value::Text(text)), Some(place), None) =
+        (group.value("match"), group.place("match"), why)
+    else {
+        return;
+    };
+    if Carried::parse(text).is_none() {
+        faults.push(
+            Fault::at(place, format!("`{text}` names nothing that a request carries"))
+                .expected(
+                    "expected `{N}`, a word counted from 1, or `{NAME}`, a member of a JSON object",
+                )
+                .mend("write for example `match = \"{1}\"` or `match = \"{id}\"`"),
+        );
+    } else if let Some(place) = group.key("stream") {
+        faults.push(
+            Fault::at(place, "`match` needs a reply of one frame")
+                .expected("either `stream` or `match`")
+                .mend("remove one of the two"),
+        );
+    } else if let Some(place) = group.key("alignment") {
+        faults.push(
+            Fault::at(place, "`match` replaces the checks of `alignment`")
+                .expected("either `alignment` or `match`")
+                .mend("remove one of the two"),
+        );
+    }
 }
 
 /// What a program says first, and who is there to say it.

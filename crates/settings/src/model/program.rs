@@ -14,6 +14,10 @@ pub struct Program {
     pub dispatch: Dispatch,
     /// Requests in flight at once.
     pub pipeline: u32,
+    /// How it is watched for output that nobody asked for.
+    pub alignment: Alignment,
+    /// What of a request its reply must carry.
+    pub carries: Option<Carried>,
     /// What makes a program forget the connection that it served; without it, it is replaced.
     pub reset: Option<String>,
     /// What a program must say before it serves.
@@ -209,6 +213,53 @@ pub enum Dispatch {
     Tagged,
     /// A program serves one connection, in order, until that ends.
     Session,
+}
+
+/// How a program whose replies come in order is watched for frames that nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alignment {
+    /// After its first replies before it is given to another client, and from time to time afterwards.
+    Auto,
+    /// After each reply before it is given to another client.
+    Strict,
+    /// It is not watched.
+    Off,
+}
+
+/// What of a request its reply must carry, as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// A word, from 1; blanks and tabs stand between.
+    Word(u32),
+    /// A member of the JSON object that both are.
+    Member(String),
+}
+
+impl Carried {
+    /// Reads `{2}` or `{id}`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let name = text.strip_prefix('{')?.strip_suffix('}')?;
+        if name.is_empty() || name.contains(['{', '}']) {
+            return None;
+        }
+        match name.parse() {
+            Ok(0) => None,
+            Ok(number) => Some(Self::Word(number)),
+            Err(_) if name.bytes().all(|byte| byte.is_ascii_digit()) => None,
+            Err(_) => Some(Self::Member(name.to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Display for Carried {
+    /// As it is written.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Word(number) => write!(f, "{{{number}}}"),
+            Self::Member(name) => write!(f, "{{{name}}}"),
+        }
+    }
 }
 
 /// What a program must say before it serves.

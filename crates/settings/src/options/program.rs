@@ -31,6 +31,24 @@ pub(super) const PROGRAM: &[Opt] = &[
     program("dispatch", Kind::Word(DISPATCH), Is("auto"), "How replies find their requests."),
     program("pipeline", count(1, 65_535), Is("1"), "Requests in flight at once to one program."),
     program(
+        "alignment",
+        Kind::Word(ALIGNMENT),
+        Is("auto"),
+        "When a program whose replies carry no ids is watched for frames that nobody asked for before another \
+         client is served: a silence of 10 ms, or of twice its longest latency so far if that is longer, at most \
+         100 ms (100 ms until a program of the pool has passed a check). The client that was answered last never \
+         waits. A program that prints something meanwhile is killed, and its pool is checked strictly until the \
+         next reload.",
+    ),
+    program(
+        "match",
+        Kind::Text,
+        Nothing,
+        "What of a request its reply must carry unchanged: `{N}` for a word, from 1, or `{NAME}` for a member of \
+         the JSON object that both are. A request without it is rejected, and a program whose reply does not \
+         carry it is killed. It replaces the checks of `alignment`.",
+    ),
+    program(
         "reset",
         Kind::Text,
         Nothing,
@@ -278,6 +296,20 @@ const HANDSHAKE: &[Word] = &[
         "mcp",
         Choice::Handshake(Handshake::Mcp),
         "It is asked to `initialize` as MCP has it; clients that ask the same get its answer.",
+    ),
+];
+
+const ALIGNMENT: &[Word] = &[
+    word(
+        "auto",
+        Choice::Alignment(Alignment::Auto),
+        "After each of its first 16 replies, then once per 100 ms of busy time, and for at most 3 % of it.",
+    ),
+    word("strict", Choice::Alignment(Alignment::Strict), "After every reply."),
+    word(
+        "off",
+        Choice::Alignment(Alignment::Off),
+        "Never: frames that nobody asked for are noticed while it is idle only.",
     ),
 ];
 

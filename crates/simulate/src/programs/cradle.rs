@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spawn::{Command, Home, Pipes, Serves, Spawn, Status, Stop};
 
-use super::{Life, Program};
+use super::{Life, Nature, Program};
 use crate::flow::Party;
 use crate::net::{DescriptorId, Kind};
 use crate::world::{Happening, Shared, World};
@@ -67,7 +67,9 @@ impl Spawn for Cradle {
             _ => None,
         };
         let nature = if serves.is_some() { world.host_nature() } else { world.nature() };
+        // Who strays does so before it could be trusted.
         let patience = world.chance.below(12);
+        let patience = if nature == Nature::Strays { 0 } else { patience };
         let delay = world.chance.time(Duration::from_micros(100), Duration::from_millis(20));
         world.note("a program is started: program", number, 0);
         world.tell(|| format!("program {number} will be {nature:?} after {patience} lines"));

@@ -6,6 +6,7 @@
 //! | `stale-id` | no reply reaches another client |
 //! | `early-ok` | an acknowledgement is the worker's |
 //! | `shifted-reply` | replies are in the order of the requests |
+//! | `unchecked` | a program out of step answers nobody else |
 //! | `kept-link` | nobody gets the rest of another's reply |
 //! | `short-body` | a body that was cut off is not told as whole |
 //! | `asked-twice` | what may have an effect is given to one server |

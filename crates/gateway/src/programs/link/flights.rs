@@ -107,6 +107,12 @@ impl Flights {
         self.queue.front_mut()?.flight.as_mut()
     }
 
+    /// Whether all that is wanted is of this client.
+    pub(super) fn are_of(&self, client: u64) -> bool {
+        let mut flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
+        flights.all(|flight| flight.form.asker.client == client)
+    }
+
     /// Takes the oldest that is wanted.
     pub(super) fn pop(&mut self) -> Option<Flight> {
         let flight = self.queue.pop_front()?.flight?;

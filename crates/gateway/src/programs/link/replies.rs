@@ -2,13 +2,13 @@
 
 use event::{Calls, Data};
 use exchange::plant::{Plant, active};
-use exchange::{Outcome, RequestId, Slice, WorkerId};
+use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
 use wire::{Last, Piece};
 
 use super::super::GAP;
 use super::flights::Landed;
 use super::tags::{self, Message, Spoken};
-use super::{Link, Said, UNREAD_MAX};
+use super::{Alignment, Keep, Link, Said, UNREAD_MAX};
 use crate::upward::Upward;
 
 impl Link {
@@ -24,12 +24,22 @@ impl Link {
         let bytes = data.bytes();
         let mut from = 0;
         let mut said = Said::Fine;
+        let mut is_heard = self.tags.is_none();
         while matches!(said, Said::Fine | Said::Ready) {
+            let start = from;
             let now = match self.decoder.next(bytes, &mut from) {
                 None => break,
+                Some(Piece::TooLong { announced }) if self.tags.is_some() => {
+                    // Where its length was announced, it begins behind that.
+                    let start = if announced.is_some() { from } else { start };
+                    self.handle_too_long(calls, worker, &bytes[start..], up)
+                }
                 Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => Said::TooLong,
                 Some(Piece::Broken(fault)) => Said::Broken(fault.text()),
-                Some(Piece::Frame(range)) => self.handle_frame(calls, worker, &bytes[range], up),
+                Some(Piece::Frame(range)) => {
+                    is_heard = true;
+                    self.handle_frame(calls, worker, &bytes[range], up)
+                }
             };
             if now != Said::Fine {
                 said = now;
@@ -47,7 +57,14 @@ impl Link {
         }
         let consumed = if data.is_last() { shown } else { self.decoder.consume(shown, from) };
         self.is_begun = self.is_streaming || consumed < shown;
-        self.silence.end(calls.now(), self.is_owing());
+        if said == Said::Fine && self.is_begun && self.may_not_begin() {
+            said = Said::Unasked(shown_bytes(&bytes[consumed..]));
+        }
+        // What a program that clients share says is a message, or nothing.
+        if is_heard {
+            self.silence.end(calls.now(), self.is_owing());
+            self.late_client = None;
+        }
         data.consume(consumed);
         said
     }
@@ -82,6 +99,11 @@ impl Link {
             .filter(|flight| flight.end <= accepted || !last && flight.start < accepted);
         let Some(flight) = asked else { return self.handle_unasked(worker, frame, up) };
         let (id, body) = (flight.id, Slice::copy_of(frame));
+        if let Some(finder) = &mut self.carried
+            && !finder.is_answered_by(&flight.body, frame)
+        {
+            return Said::Broken("its reply does not carry what `match` names of its request");
+        }
         if last {
             self.complete(calls, worker, body, up);
         } else {
@@ -153,7 +175,7 @@ impl Link {
     /// Nothing was asked of it. Only the client whose own it is wants to hear that.
     fn handle_unasked(&self, worker: WorkerId, frame: &[u8], up: &mut Vec<Upward>) -> Said {
         if !self.is_heard {
-            return Said::Unasked(shown(frame));
+            return Said::Unasked(shown_bytes(frame));
         }
         up.push(Upward::Said { worker, frame: Slice::copy_of(frame) });
         Said::Fine
@@ -198,7 +220,7 @@ impl Link {
                         up.push(Upward::Released { worker });
                         self.answers += 1;
                     }
-                    None => return Said::Unasked(shown(frame)),
+                    None => return Said::Unasked(shown_bytes(frame)),
                 }
                 Said::Fine
             }
@@ -222,11 +244,45 @@ impl Link {
                 Ok(_) => Said::Fine,
                 Err(unframable) => Said::Broken(unframable.text()),
             },
-            Message::Unasked => Said::Unasked(shown(frame)),
+            Message::Unasked => Said::Unasked(shown_bytes(frame)),
             Message::Broken(text) => Said::Broken(text),
         };
         self.scratch = out;
         said
+    }
+
+    /// Whether even a part of a frame is more than it was asked: its check is under way. What it
+    /// says in JSON may be no reply.
+    fn may_not_begin(&self) -> bool {
+        let is_kept = self.alignment.as_ref().is_some_and(Alignment::is_kept);
+        is_kept && !self.is_owing() && !self.decoder.framing().is_json()
+    }
+
+    /// A reply over `reply_max` begins so. Its request alone ends by it, and the rest is passed over.
+    fn handle_too_long(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        start: &[u8],
+        up: &mut Vec<Upward>,
+    ) -> Said {
+        let accepted = self.accepted(calls);
+        let id = self.tags.as_ref().and_then(|tags| tags.answered(start));
+        let Some(id) = id else { return Said::TooLongForSomebody };
+        match self.flights.land(id, accepted) {
+            Some(Landed::Wanted) => {
+                let text = "its reply is longer than reply_max";
+                let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
+                up.push(Upward::Answered { id, outcome });
+                up.push(Upward::Released { worker });
+            }
+            Some(Landed::Cancelled) => up.push(Upward::Discarded),
+            None => return Said::Unasked(shown_bytes(start)),
+        }
+        if let Some(tags) = &mut self.tags {
+            tags.forget(id);
+        }
+        Said::Fine
     }
 
     /// The oldest reply is complete; `rest` is its last frame, or nothing more.
@@ -247,6 +303,18 @@ impl Link {
         let Some(flight) = self.flights.pop() else { return };
         let id = self.plant_shift(flight.id);
         up.push(Upward::Answered { id, outcome: Outcome::Reply(rest) });
+        if let Some(alignment) = &mut self.alignment {
+            let (now, flights) = (calls.now(), &self.flights);
+            let others = (flights.len() > 0).then_some(|client| match flights.are_of(client) {
+                true => Keep::Client(client),
+                false => Keep::Nobody,
+            });
+            let took = now.saturating_duration_since(flight.dispatched);
+            let keep = alignment.handle_reply(now, flight.form.asker, took, others);
+            if let Some(keep) = keep {
+                up.push(Upward::Kept { worker, client: keep.client() });
+            }
+        }
         up.push(Upward::Released { worker });
         self.answers += 1;
     }
@@ -301,7 +369,7 @@ impl Link {
 /// Bytes of an unexpected frame that are shown in the log.
 const SHOWN_MAX: usize = 80;
 
-fn shown(frame: &[u8]) -> String {
+fn shown_bytes(frame: &[u8]) -> String {
     let part = &frame[..frame.len().min(SHOWN_MAX)];
     let more = if part.len() < frame.len() { "…" } else { "" };
     format!("\"{}\"{more}", part.escape_ascii())

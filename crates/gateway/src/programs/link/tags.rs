@@ -13,7 +13,8 @@ use std::ops::Range;
 use exchange::{RequestId, Slice};
 use wire::Framing;
 use wire::jsonrpc::{
-    self, Dialect, Kind, Tag, scan, splice, write_cancel, write_initialize, write_initialized,
+    self, Dialect, Kind, Tag, id_at_start, scan, splice, write_cancel, write_initialize,
+    write_initialized,
 };
 
 /// What becomes of a message to the program.
@@ -171,6 +172,10 @@ impl Tags {
             Ok(message) => message,
             Err(fault) => return Outgoing::Refused(fault.text()),
         };
+        // A program that ignores it would never answer.
+        if !message.is_version_2(frame) {
+            return Outgoing::Refused("the message has no \"jsonrpc\":\"2.0\"");
+        }
         let greeted = matches!(self.greeting, Greeting::Done(_));
         match (message.kind(), &message.id) {
             (Kind::Response, _) => return Outgoing::Refused(RESPONSE),
@@ -295,6 +300,13 @@ impl Tags {
         Message::Reply(request)
     }
 
+    /// The request that is answered by the message which begins so.
+    pub(super) fn answered(&self, start: &[u8]) -> Option<RequestId> {
+        let tag = Tag::parse(&start[id_at_start(start)?])?;
+        let named = self.named.get(&tag).filter(|named| named.tokens.is_some())?;
+        Some(named.request)
+    }
+
     /// Writes the message that takes a request back. False when it is not in flight.
     pub(super) fn cancel(&mut self, id: RequestId, out: &mut Vec<u8>) -> bool {
         let tag = self.of.get(&id);
@@ -381,14 +393,20 @@ mod tests {
     #[test]
     fn two_clients_with_one_id_each_get_their_own_reply() {
         let mut tags = Tags::new(Framing::JsonRpc);
-        let asked = r#"{"id":"a","method":"m"}"#;
-        assert_eq!(out(&mut tags, 1, asked).1, r#"{"id":0,"method":"m"}"#);
-        assert_eq!(out(&mut tags, 2, asked).1, r#"{"id":1,"method":"m"}"#);
-        let second = back(&mut tags, r#"{"id":1,"result":2}"#);
-        assert_eq!(second, (Message::Reply(id(2)), r#"{"id":"a","result":2}"#.to_owned()));
-        assert_eq!(back(&mut tags, r#"{"id":0,"error":1}"#).0, Message::Reply(id(1)));
+        let asked = r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#;
+        assert_eq!(out(&mut tags, 1, asked).1, r#"{"jsonrpc":"2.0","id":0,"method":"m"}"#);
+        assert_eq!(out(&mut tags, 2, asked).1, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#);
+        let second = back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":2}"#);
         assert_eq!(
-            back(&mut tags, r#"{"id":0,"result":1}"#).0,
+            second,
+            (Message::Reply(id(2)), r#"{"jsonrpc":"2.0","id":"a","result":2}"#.to_owned())
+        );
+        assert_eq!(
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"error":1}"#).0,
+            Message::Reply(id(1))
+        );
+        assert_eq!(
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
             Message::Unasked,
             "a reply too many"
         );
@@ -397,20 +415,26 @@ mod tests {
     #[test]
     fn progress_goes_to_the_client_that_asked_for_it() {
         let mut tags = Tags::new(Framing::JsonRpc);
-        let asked = r#"{"params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
+        let asked =
+            r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
         let (_, sent) = out(&mut tags, 1, asked);
-        assert_eq!(sent, r#"{"params":{"_meta":{"progressToken":1}},"id":0,"method":"m"}"#);
-        let said =
-            r#"{"method":"notifications/progress","params":{"progressToken":1,"progress":5}}"#;
+        assert_eq!(
+            sent,
+            r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":1}},"id":0,"method":"m"}"#
+        );
+        let said = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":5}}"#;
         let (message, told) = back(&mut tags, said);
         assert_eq!(message, Message::About(id(1)));
         assert!(told.contains(r#""progressToken":"p""#), "{told}");
         assert_eq!(
-            back(&mut tags, r#"{"id":1,"result":1}"#).0,
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":1}"#).0,
             Message::Unasked,
             "a token is no id"
         );
-        assert_eq!(back(&mut tags, r#"{"id":0,"result":1}"#).0, Message::Reply(id(1)));
+        assert_eq!(
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
+            Message::Reply(id(1))
+        );
         assert_eq!(back(&mut tags, said).0, Message::Nobody, "its request has ended");
     }
 
@@ -435,22 +459,25 @@ mod tests {
         let mut greeting = Vec::new();
         tags.greet(&mut greeting);
         assert!(greeting.starts_with(br#"{"jsonrpc":"2.0","id":0,"method":"initialize""#));
-        let (message, thanks) = back(&mut tags, r#"{"id":0,"result":{"x":1}}"#);
+        let (message, thanks) = back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":{"x":1}}"#);
         assert_eq!(message, Message::Greeted);
         assert!(thanks.contains("notifications/initialized"));
-        let (outgoing, reply) = out(&mut tags, 1, r#"{"id":"i","method":"initialize"}"#);
+        let (outgoing, reply) =
+            out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"i","method":"initialize"}"#);
         assert_eq!(outgoing, Outgoing::Answered);
         assert_eq!(reply, r#"{"jsonrpc":"2.0","id":"i","result":{"x":1}}"#);
-        let (outgoing, _) = out(&mut tags, 2, r#"{"method":"notifications/initialized"}"#);
+        let (outgoing, _) =
+            out(&mut tags, 2, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         assert_eq!(outgoing, Outgoing::Dropped);
     }
 
     #[test]
     fn what_the_program_asks_is_answered_by_us() {
         let mut tags = Tags::new(Framing::JsonRpc);
-        let ping = back(&mut tags, r#"{"id":"x","method":"ping"}"#);
+        let ping = back(&mut tags, r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#);
         assert_eq!(ping, (Message::Asked, r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned()));
-        let (message, refused) = back(&mut tags, r#"{"id":9,"method":"sampling/createMessage"}"#);
+        let (message, refused) =
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage"}"#);
         assert_eq!(message, Message::Asked);
         assert!(refused.starts_with(r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"#));
     }
@@ -458,44 +485,61 @@ mod tests {
     #[test]
     fn a_request_is_taken_back_by_its_tag() {
         let mut tags = Tags::new(Framing::ContentLength);
-        out(&mut tags, 1, r#"{"id":"a","method":"m"}"#);
+        out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
         let mut cancel = Vec::new();
         assert!(tags.cancel(id(1), &mut cancel));
         let text = String::from_utf8(cancel).unwrap();
         assert!(text.contains(r#""$/cancelRequest","params":{"id":0}"#), "{text}");
         assert!(!tags.cancel(id(2), &mut Vec::new()));
-        let own = r#"{"method":"$/cancelRequest","params":{"id":0}}"#;
+        let own = r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":0}}"#;
         assert_eq!(out(&mut tags, 3, own).0, Outgoing::Dropped, "it would be another's");
     }
 
     #[test]
     fn a_tag_that_is_still_in_flight_is_not_given_again() {
         let mut tags = Tags::new(Framing::JsonRpc);
-        let asked = r#"{"params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
+        let asked =
+            r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
         out(&mut tags, 1, asked);
-        out(&mut tags, 2, r#"{"id":"a","method":"m"}"#);
+        out(&mut tags, 2, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
         tags.next = Tag::MAX;
         let (_, sent) = out(&mut tags, 3, asked);
         assert!(sent.contains(r#""id":3,"#) && sent.contains(r#""progressToken":4"#), "{sent}");
         tags.next = Tag::MAX;
-        assert!(out(&mut tags, 4, r#"{"id":1,"method":"m"}"#).1.contains("2147483647"));
-        assert!(out(&mut tags, 5, r#"{"id":1,"method":"m"}"#).1.contains(r#""id":5,"#));
-        assert_eq!(back(&mut tags, r#"{"id":0,"result":1}"#).0, Message::Reply(id(1)));
-        assert_eq!(back(&mut tags, r#"{"id":2,"result":1}"#).0, Message::Reply(id(2)));
+        assert!(
+            out(&mut tags, 4, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).1.contains("2147483647")
+        );
+        assert!(
+            out(&mut tags, 5, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).1.contains(r#""id":5,"#)
+        );
+        assert_eq!(
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
+            Message::Reply(id(1))
+        );
+        assert_eq!(
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0,
+            Message::Reply(id(2))
+        );
     }
 
     #[test]
     fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
         let mut tags = Tags::new(Framing::JsonRpc);
         for request in 0..3 {
-            out(&mut tags, request, r#"{"id":"a","method":"m"}"#);
+            out(&mut tags, request, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
         }
         tags.lapse(id(1));
-        assert_eq!(back(&mut tags, r#"{"id":1,"result":1}"#).0, Message::Nobody);
-        assert_eq!(back(&mut tags, r#"{"id":2,"result":1}"#).0, Message::Reply(id(2)));
-        assert_eq!(back(&mut tags, r#"{"id":2,"result":1}"#).0, Message::Unasked);
-        assert_eq!(back(&mut tags, r#"{"id":3,"result":1}"#).0, Message::Unasked);
-        assert_eq!(back(&mut tags, r#"{"id":0,"result":1}"#).0, Message::Reply(id(0)));
+        assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":1}"#).0, Message::Nobody);
+        assert_eq!(
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0,
+            Message::Reply(id(2))
+        );
+        assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Unasked);
+        assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":3,"result":1}"#).0, Message::Unasked);
+        assert_eq!(
+            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
+            Message::Reply(id(0))
+        );
     }
 
     #[test]
@@ -503,9 +547,15 @@ mod tests {
         let mut tags = Tags::new(Framing::JsonRpc);
         assert!(matches!(out(&mut tags, 1, "hello").0, Outgoing::Refused(_)));
         assert!(matches!(back(&mut tags, "hello").0, Message::Broken(_)));
-        assert_eq!(unchanged(br#"{"method":"m"}"#, false).0, Outgoing::Notification);
-        assert_eq!(unchanged(br#"{"id":12,"method":"m"}"#, false), (Outgoing::Request, 6..8));
-        let answer = br#"{"id":1,"result":1}"#;
+        assert_eq!(
+            unchanged(br#"{"jsonrpc":"2.0","method":"m"}"#, false).0,
+            Outgoing::Notification
+        );
+        assert_eq!(
+            unchanged(br#"{"jsonrpc":"2.0","id":12,"method":"m"}"#, false),
+            (Outgoing::Request, 22..24)
+        );
+        let answer = br#"{"jsonrpc":"2.0","id":1,"result":1}"#;
         assert!(matches!(unchanged(answer, false).0, Outgoing::Refused(_)));
         assert_eq!(unchanged(answer, true).0, Outgoing::Notification);
     }

@@ -38,8 +38,20 @@ impl Link {
         id: RequestId,
         up: &mut Vec<Upward>,
     ) {
-        let unread = self.unread(calls);
-        let Some(tags) = self.tags.as_mut().filter(|_| unread <= UNREAD_MAX) else { return };
+        if self.unread(calls) <= UNREAD_MAX {
+            self.take_back(calls, worker, id, up);
+        }
+    }
+
+    /// With tags, the program is told that nobody wants this reply, and the slot is free.
+    pub(super) fn take_back(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        id: RequestId,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(tags) = self.tags.as_mut() else { return };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
         if self.flights.cancel(id) && tags.cancel(id, &mut out) {

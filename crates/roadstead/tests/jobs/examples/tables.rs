@@ -49,12 +49,12 @@ const ASKED: &[(&str, &[u8], &[u8])] = &[
     ("netstring", b"3:abc,0:,", b"3:cba,0:,"),
     (
         "content-length",
-        b"Content-Length: 85\r\n\r\n{\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
+        b"Content-Length: 101\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
         b"Content-Length: 68\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{\"contents\":\"line 3, character 7\"}}",
     ),
     (
         "jsonrpc",
-        b"{\"id\":1,\"method\":\"add\",\"params\":{\"numbers\":[1,2]}}\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"add\",\"params\":{\"numbers\":[1,2]}}\n",
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n",
     ),
     ("raw", b"who", b"who? "),

@@ -1,0 +1,178 @@
+//! Workers whose free slots are kept for one client.
+//!
+//! ```text
+//!   open ──handle_kept(client)──► kept ──handle_open, or the worker ends──► open
+//!                                  │ ▲
+//!                                  └─┘ handle_kept(another client, or none)
+//! ```
+//!
+//! The owner of a worker keeps it while the worker is checked for output that nobody asked for: a
+//! request of the client that was answered last may be given to it at once, any other waits or goes
+//! to another worker. The order of the queue is not changed: the client of a kept worker is served
+//! only when its request is next.
+
+use std::time::Instant;
+
+use exchange::WorkerId;
+
+use super::Pool;
+use crate::Payload;
+use crate::queue::{Entry, Facts, Lane};
+use crate::schedule::Choice;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Keep {
+    #[default]
+    Open,
+    /// For this client; for nobody where there is none.
+    For(Option<u64>),
+}
+
+/// Which workers are kept.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    places: Vec<Keep>,
+    count: u32,
+}
+
+impl Kept {
+    pub(super) const fn any(&self) -> bool {
+        self.count > 0
+    }
+
+    pub(super) fn is_kept(&self, place: u32) -> bool {
+        self.any() && self.at(place) != Keep::Open
+    }
+
+    fn at(&self, place: u32) -> Keep {
+        self.places.get(place as usize).copied().unwrap_or_default()
+    }
+
+    /// The client for which a place is kept.
+    fn client(&self, place: u32) -> Option<u64> {
+        match self.at(place) {
+            Keep::For(client) => client,
+            Keep::Open => None,
+        }
+    }
+
+    fn set(&mut self, place: u32, keep: Keep) {
+        if self.places.len() <= place as usize {
+            self.places.resize(place as usize + 1, Keep::Open);
+        }
+        let before = std::mem::replace(&mut self.places[place as usize], keep);
+        self.count = self.count + u32::from(keep != Keep::Open) - u32::from(before != Keep::Open);
+    }
+
+    /// The worker at a place is not ready any more.
+    pub(super) fn clear(&mut self, place: u32) {
+        if self.is_kept(place) {
+            self.set(place, Keep::Open);
+        }
+    }
+
+    fn places(&self) -> std::ops::Range<u32> {
+        0..u32::try_from(self.places.len()).expect("a place has 32 bits")
+    }
+}
+
+impl<P: Payload> Pool<P> {
+    /// From now on the free slots of this worker are for requests of this client alone
+    /// ([`Ask::client`](crate::Ask::client)), without one for nobody, until [`Self::handle_open`].
+    /// Called before the slot is released which another client must not be given.
+    pub fn handle_kept(&mut self, now: Instant, worker: WorkerId, client: Option<u64>) {
+        self.begin(now);
+        if let Some(place) = self.ready_place(worker) {
+            self.kept.set(place, Keep::For(client));
+            self.refresh(place);
+        }
+        self.turn();
+    }
+
+    /// The free slots of this worker are for anybody again.
+    pub fn handle_open(&mut self, now: Instant, worker: WorkerId) {
+        self.begin(now);
+        if let Some(place) = self.ready_place(worker) {
+            self.kept.clear(place);
+            self.refresh(place);
+        }
+        self.turn();
+    }
+
+    fn ready_place(&self, worker: WorkerId) -> Option<u32> {
+        let place = self.workers.find(worker)?;
+        (self.workers.at(place).state == crate::workers::State::Ready).then_some(place)
+    }
+
+    /// Whether the worker at `place` has a slot that nobody uses.
+    fn has_slot(&self, place: u32) -> bool {
+        self.workers.at(place).in_use < self.seats.slots(place)
+    }
+
+    /// The place that is kept for the client of a request which need not wait.
+    pub(super) fn kept_for(&self, asked: &Entry, lane: Lane) -> Option<u32> {
+        let client = asked.facts.client.filter(|_| self.kept.any())?;
+        if !self.goes_at_once(asked.bytes) || !self.may_give() {
+            return None;
+        }
+        let is_for = |place: &u32| {
+            self.kept.client(*place) == Some(client)
+                && self.has_slot(*place)
+                && !asked.failed.each().any(|failed| failed == *place)
+        };
+        match lane {
+            Lane::Common => self.kept.places().find(is_for),
+            Lane::Bound(place) => Some(place).filter(is_for),
+            Lane::Again => None,
+        }
+    }
+
+    /// Gives kept workers what is next, where that is of the client that they are kept for.
+    pub(super) fn dispatch_kept(&mut self) {
+        if !self.kept.any() {
+            return;
+        }
+        for place in self.kept.places() {
+            while let Some(client) = self.kept.client(place)
+                && self.may_give()
+                && self.has_slot(place)
+                && let Some(lane) = self.next_of_kept(place, client)
+                && self.secure(place)
+            {
+                self.give(place, lane, Choice::Kept);
+            }
+        }
+    }
+
+    /// The lane whose next request is this client's, if that lane is next for this worker.
+    fn next_of_kept(&mut self, place: u32, client: u64) -> Option<Lane> {
+        let common = (self.queue.common().0 > 0).then_some(Lane::Common);
+        let own = (self.queue.bound(place) > 0).then_some(Lane::Bound(place));
+        let lane = self.queue.next_lane(common.into_iter().chain(own))?;
+        let (facts, _) = self.queue.next(lane)?;
+        let is_its_own = facts.client == Some(client)
+            && !self.queue.next_failed(lane).each().any(|failed| failed == place)
+            && (lane != Lane::Common || self.may_be_given(&facts, place));
+        is_its_own.then_some(lane)
+    }
+
+    /// Whether its client is bound to no other worker.
+    fn may_be_given(&mut self, facts: &Facts, place: u32) -> bool {
+        match self.lane(facts, false) {
+            Ok(Lane::Bound(own)) => own == place,
+            Ok(Lane::Common) => true,
+            Ok(Lane::Again) | Err(_) => false,
+        }
+    }
+
+    /// Sweeps what this file keeps.
+    pub(super) fn check_kept(&self) {
+        let kept = self.kept.places().filter(|place| self.kept.is_kept(*place));
+        let ready = |place: &u32| {
+            !self.workers.is_vacant(*place)
+                && self.workers.at(*place).state == crate::workers::State::Ready
+        };
+        assert_eq!(kept.clone().count(), self.kept.count as usize, "kept workers are counted");
+        assert!(kept.clone().all(|place| ready(&place)), "only a ready worker is kept");
+    }
+}

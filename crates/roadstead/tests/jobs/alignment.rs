@@ -1,0 +1,180 @@
+// tidy: tests
+//! Programs that print a line more than they were asked: whose reply reaches whom.
+
+use std::path::Path;
+
+use crate::daemon::{Daemon, folder, one_pool, read_log, until};
+
+/// Prints a stray line before one of `every` replies, and the reply `delay` milliseconds later.
+const STRAY: &str = r#"
+import sys, time
+every, delay, count = int(sys.argv[1]), float(sys.argv[2]) / 1000, 0
+for line in sys.stdin:
+    count += 1
+    if count % every == 0:
+        sys.stdout.write("DEBUG: cache miss\n")
+        sys.stdout.flush()
+        time.sleep(delay)
+    sys.stdout.write(line)
+    sys.stdout.flush()
+"#;
+
+/// A daemon before one such program.
+fn stray(folder: &Path, every: u32, delay_ms: u32, pool: &str) -> Daemon {
+    stray_with(folder, (every, delay_ms), "", pool, &[])
+}
+
+/// The same, with a head of its configuration and variables of its own.
+pub(crate) fn stray_with(
+    folder: &Path,
+    (every, delay_ms): (u32, u32),
+    head: &str,
+    pool: &str,
+    environment: &[(&str, &str)],
+) -> Daemon {
+    let path = folder.join("stray.py");
+    std::fs::write(&path, STRAY).unwrap();
+    let path = path.display().to_string();
+    let program = format!("program = [\"python3\", {path:?}, \"{every}\", \"{delay_ms}\"]\n");
+    let pool = format!("{program}workers = 1\nsettle = \"0s\"\n{pool}\n");
+    let configuration = format!("{head}{}", one_pool("", &pool));
+    Daemon::serve_with(folder, &configuration, environment)
+}
+
+/// What clients that wait for each reply have got.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    own: usize,
+    /// Replies to another client's request.
+    pub(crate) misdirected: usize,
+}
+
+/// So many clients at once, each of which waits for each reply. A client whose line was taken by a
+/// stray one reads that as its reply, as it would without a daemon.
+pub(crate) fn ask_in_turn(daemon: &Daemon, clients: usize, rounds: usize) -> Tally {
+    let mut all: Vec<_> = (0..clients).map(|_| daemon.connect()).collect();
+    std::thread::scope(|scope| {
+        let tallies: Vec<_> = all
+            .iter_mut()
+            .enumerate()
+            .map(|(who, client)| {
+                scope.spawn(move || {
+                    let mut tally = Tally::default();
+                    for round in 0..rounds {
+                        let reply = client.ask(&format!("client{who} {round}"));
+                        if let Some(of) = reply.strip_prefix("client") {
+                            let is_own = of.starts_with(&format!("{who} "));
+                            tally.own += usize::from(is_own);
+                            tally.misdirected += usize::from(!is_own);
+                        }
+                    }
+                    tally
+                })
+            })
+            .collect();
+        tallies.into_iter().fold(Tally::default(), |sum, tally| {
+            let tally = tally.join().unwrap();
+            Tally { own: sum.own + tally.own, misdirected: sum.misdirected + tally.misdirected }
+        })
+    })
+}
+
+#[test]
+fn a_program_that_prints_a_stray_line_before_each_reply_gives_no_client_the_reply_to_another() {
+    for delay_ms in [0, 2, 20] {
+        let folder = folder();
+        let daemon = stray(folder.path(), 1, delay_ms, "");
+        let tally = ask_in_turn(&daemon, 2, 50);
+        assert_eq!(tally.misdirected, 0, "with the reply {delay_ms} ms after the stray line");
+    }
+}
+
+#[test]
+fn a_program_that_was_found_out_is_logged_with_its_requests_and_its_pool_is_checked_strictly() {
+    let folder = folder();
+    let daemon = stray(folder.path(), 1, 0, "");
+    let tally = ask_in_turn(&daemon, 2, 5);
+    assert_eq!(tally.misdirected, 0);
+    let log = read_log(folder.path());
+    for due in ["may have gone to other clients", "checked after every reply", "roadstead doctor"] {
+        assert!(log.contains(due), "{due}: {log}");
+    }
+    let requests = log.split("requests=").nth(1).unwrap();
+    let request = requests.trim_start_matches('"').split([' ', '"', '\n']).next().unwrap();
+    let why = daemon.page(&format!("/why/{request}"));
+    assert!(why.contains("its reply is suspect"), "{why}");
+    until("suspect replies are counted", || {
+        daemon.metric("roadstead_replies_suspect_total", &[]) > 0
+    });
+}
+
+/// The least time in which one worker answers so many requests of two clients in turn, checked
+/// after each.
+const fn checked(requests: u32) -> std::time::Duration {
+    std::time::Duration::from_millis(10 * requests as u64)
+}
+
+#[test]
+fn a_client_that_asks_alone_never_waits_for_a_check() {
+    let folder = folder();
+    let daemon = stray(folder.path(), u32::MAX, 0, "alignment = \"strict\"");
+    let mut client = daemon.connect();
+    assert_eq!(client.ask("client0 first"), "client0 first");
+    let begun = std::time::Instant::now();
+    for round in 0..500 {
+        let line = format!("client0 {round}");
+        assert_eq!(client.ask(&line), line);
+    }
+    assert!(begun.elapsed() < checked(500), "it waited: {:?}", begun.elapsed());
+}
+
+#[test]
+fn in_strict_mode_each_client_waits_until_the_other_s_reply_was_checked() {
+    let folder = folder();
+    let daemon = stray(folder.path(), u32::MAX, 0, "alignment = \"strict\"");
+    let (mut one, mut other) = (daemon.connect(), daemon.connect());
+    let begun = std::time::Instant::now();
+    for round in 0..20 {
+        for client in [&mut one, &mut other] {
+            let line = format!("client {round}");
+            assert_eq!(client.ask(&line), line);
+        }
+    }
+    assert!(begun.elapsed() >= checked(39), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn clients_on_other_shards_wait_for_a_check_and_get_no_reply_to_another() {
+    let folder = folder();
+    let daemon = stray_with(folder.path(), (1, 2), "[daemon]\nshards = 4\n", "", &[]);
+    assert_eq!(ask_in_turn(&daemon, 8, 20).misdirected, 0);
+}
+
+#[test]
+fn a_reply_must_carry_what_match_names() {
+    let folder = folder();
+    let daemon = stray(folder.path(), 3, 20, "match = \"{2}\"");
+    let tally = ask_in_turn(&daemon, 2, 30);
+    assert_eq!(tally.misdirected, 0);
+    assert!(tally.own > 0, "{tally:?}");
+    let reply = daemon.connect().ask("word");
+    assert!(reply.starts_with("!record "), "{reply}");
+}
+
+#[test]
+fn without_checks_replies_reach_other_clients() {
+    let folder = folder();
+    let daemon = stray(folder.path(), 1, 2, "alignment = \"off\"");
+    assert!(ask_in_turn(&daemon, 2, 50).misdirected > 0, "the test could not fail");
+}
+
+#[test]
+fn a_pipelined_program_is_emptied_before_it_is_checked() {
+    let folder = folder();
+    let daemon = stray(folder.path(), 1, 0, "pipeline = 4\nalignment = \"strict\"");
+    let tally = ask_in_turn(&daemon, 2, 20);
+    // Both may have a request with it at once, for the operator has said that it answers once.
+    assert!(tally.misdirected <= 20, "{tally:?}");
+    let daemon = stray(folder.path(), u32::MAX, 0, "pipeline = 4\nalignment = \"strict\"");
+    assert_eq!(ask_in_turn(&daemon, 4, 20), Tally { own: 80, misdirected: 0 });
+}

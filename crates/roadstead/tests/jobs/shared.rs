@@ -1,0 +1,197 @@
+// tidy: tests
+//! Programs that several clients share by ids: what one client does must not reach the others.
+
+use std::time::{Duration, Instant};
+
+use crate::client::Client;
+use crate::daemon::{Daemon, PATIENCE, folder, read_log, until};
+use crate::framings::{parse, serve};
+
+/// Does what the method says: `echo` answers, `stall` does not, `later` answers when `release` has come,
+/// `huge` answers with much, `hang` answers nothing from then on.
+const SHARED: &str = r#"
+import json, sys, time
+def say(it):
+    sys.stdout.write(json.dumps(it) + "\n")
+    sys.stdout.flush()
+held, cancelled = [], []
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, id = asked.get("method"), asked.get("id")
+    if method == "notifications/cancelled": cancelled.append(asked["params"]["requestId"])
+    elif method == "echo": say({"jsonrpc": "2.0", "id": id, "result": len(cancelled)})
+    elif method == "later": held.append(id)
+    elif method == "release":
+        for it in held + cancelled: say({"jsonrpc": "2.0", "id": it, "result": "released"})
+        say({"jsonrpc": "2.0", "id": id, "result": len(held)})
+        held = []
+    elif method == "huge": say({"jsonrpc": "2.0", "id": id, "result": "x" * 200000})
+    elif method == "late-id":
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "result": "x" * 200000, "id": id}) + "\n")
+        sys.stdout.flush()
+    elif method == "hang": time.sleep(600)
+"#;
+
+fn shared(folder: &std::path::Path, pool: &str) -> Daemon {
+    let pool =
+        format!("framing = \"jsonrpc\"\npipeline = 16\nworkers = 1\nsettle = \"0s\"\n{pool}\n");
+    serve(folder, "jsonrpc", &["python3", "-c", SHARED], &pool)
+}
+
+fn ask(client: &mut Client, id: u32, method: &str) {
+    client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n"));
+}
+
+fn deaths(daemon: &Daemon) -> u64 {
+    daemon.metric("roadstead_worker_deaths_total", &[])
+}
+
+#[test]
+fn a_late_request_is_taken_back_and_the_calls_of_other_clients_go_on() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"600ms\"");
+    let mut others: Vec<_> = (0..3).map(|_| daemon.connect()).collect();
+    let mut late = daemon.connect();
+    ask(&mut late, 1, "stall");
+    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+    let (mut ended, begun) = (None, Instant::now());
+    // Others ask all the while, and each of them is answered.
+    for round in 0.. {
+        assert!(begun.elapsed() < PATIENCE, "the program was told of nothing");
+        for other in &mut others {
+            ask(other, round, "echo");
+            let reply = parse(&other.line());
+            assert_eq!(reply["id"], round);
+            ended = ended.or_else(|| (reply["result"] == 1).then_some(round));
+        }
+        if ended.is_some() {
+            break;
+        }
+    }
+    let reply = parse(&late.line());
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&1.into(), &(-32071).into()), "{reply}");
+    assert_eq!(deaths(&daemon), 0, "{}", read_log(folder.path()));
+}
+
+#[test]
+fn a_late_reply_to_what_was_taken_back_is_discarded_and_counted() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"600ms\"");
+    let (mut late, mut other) = (daemon.connect(), daemon.connect());
+    ask(&mut late, 7, "stall");
+    let begun = Instant::now();
+    for round in 0.. {
+        assert!(begun.elapsed() < PATIENCE, "the program was told of nothing");
+        ask(&mut other, round, "echo");
+        if parse(&other.line())["result"] == 1 {
+            break;
+        }
+    }
+    assert_eq!(parse(&late.line())["error"]["code"], -32071);
+    let before = daemon.metric("roadstead_replies_discarded_total", &[]);
+    ask(&mut other, 1_000_000, "release");
+    assert_eq!(parse(&other.line())["id"], 1_000_000);
+    until("it is counted", || {
+        daemon.metric("roadstead_replies_discarded_total", &[]) == before + 1
+    });
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
+fn a_program_that_answers_no_client_is_replaced_and_safe_requests_are_made_again() {
+    for safe in [true, false] {
+        let folder = folder();
+        let idempotent = if safe { "idempotent = \"all\"" } else { "" };
+        let daemon = shared(folder.path(), &format!("deadline = \"2s\"\n{idempotent}"));
+        let mut clients: Vec<_> = (0..3).map(|_| daemon.connect()).collect();
+        let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
+        ask(&mut clients[0], 0, "hang");
+        until("it hangs", || in_flight() == 1);
+        ask(&mut clients[1], 1, "echo");
+        until("two have it", || in_flight() == 2);
+        let begun = Instant::now();
+        until("the third is younger", || begun.elapsed() > Duration::from_millis(300));
+        ask(&mut clients[2], 2, "echo");
+        assert_eq!(parse(&clients[0].line())["error"]["code"], -32071, "the first is late");
+        assert_eq!(deaths(&daemon), 0, "others have requests with it");
+        let second = parse(&clients[1].line());
+        assert_eq!(second["error"]["code"], -32071, "another client's is late as well: {second}");
+        let third = parse(&clients[2].line());
+        if safe {
+            assert_eq!((&third["id"], &third["result"]), (&2.into(), &0.into()), "{third}");
+        } else {
+            assert_eq!(third["error"]["code"], -32070, "it may have taken effect: {third}");
+        }
+        until("it is counted", || deaths(&daemon) == 1);
+    }
+}
+
+#[test]
+fn a_message_that_is_not_json_rpc_2_is_rejected_with_its_id_before_the_queue() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"60s\"");
+    let mut client = daemon.connect();
+    for message in [
+        "{\"id\":8,\"method\":\"ping\"}",
+        "{\"jsonrpc\":\"1.0\",\"id\":8,\"method\":\"ping\"}",
+        "{\"jsonrpc\":2.0,\"id\":8,\"method\":\"ping\"}",
+    ] {
+        let reply = parse(&client.ask(message));
+        assert_eq!((&reply["id"], &reply["error"]["code"]), (&8.into(), &(-32600).into()));
+    }
+    ask(&mut client, 9, "echo");
+    assert_eq!(parse(&client.line())["id"], 9);
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
+fn a_reply_over_its_limit_ends_the_request_that_it_is_to_and_no_other() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"60s\"\nreply_max = \"64KiB\"");
+    let (mut first, mut greedy, mut last) = (daemon.connect(), daemon.connect(), daemon.connect());
+    ask(&mut first, 1, "later");
+    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+    ask(&mut greedy, 2, "huge");
+    let reply = parse(&greedy.line());
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&2.into(), &(-32072).into()), "{reply}");
+    ask(&mut last, 3, "release");
+    assert_eq!(parse(&first.line())["result"], "released");
+    assert_eq!(parse(&last.line())["result"], 1);
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
+fn nobody_is_blamed_for_a_reply_over_its_limit_whose_id_is_not_seen() {
+    let folder = folder();
+    let pool = "deadline = \"60s\"\nreply_max = \"64KiB\"\n";
+    let daemon = shared(folder.path(), pool);
+    let (mut first, mut greedy) = (daemon.connect(), daemon.connect());
+    ask(&mut first, 1, "later");
+    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+    ask(&mut greedy, 2, "late-id");
+    for client in [&mut first, &mut greedy] {
+        let reply = parse(&client.line());
+        assert_eq!(reply["error"]["code"], -32070, "{reply}");
+        let text = reply["error"]["message"].as_str().unwrap();
+        assert!(text.contains("longer than reply_max"), "{text}");
+    }
+    until("it is counted", || deaths(&daemon) == 1);
+}
+
+#[test]
+fn of_a_pipeline_the_oldest_request_ends_by_a_reply_over_its_limit_and_safe_ones_are_made_again() {
+    let folder = folder();
+    let program = "import sys\n\
+        for line in sys.stdin:\n    \
+            sys.stdout.write('x' * 200000 + '\\n' if line.startswith('huge') else line)\n    \
+            sys.stdout.flush()\n";
+    let pool =
+        "pipeline = 4\nworkers = 1\nsettle = \"0s\"\nreply_max = \"64KiB\"\nidempotent = \"all\"\n";
+    let daemon = serve(folder.path(), "lines", &["python3", "-c", program], pool);
+    let (mut greedy, mut other) = (daemon.connect(), daemon.connect());
+    greedy.send("huge\n");
+    other.send("mine\n");
+    let reply = greedy.line();
+    assert!(reply.starts_with("!unknown reply "), "{reply}");
+    assert_eq!(other.line(), "mine");
+}
