@@ -196,6 +196,18 @@ impl Calls<'_> {
         self.state.queue(stream, |output| output.push_bytes(bytes))
     }
 
+    /// What is sent in this iteration is only sent if the peer has sent nothing until then that the owner
+    /// has not received, and has not ended. Otherwise the stream ends with [`Reason::NotSilent`], or
+    /// as a reset, and nothing of it was sent. For protocols in which whatever comes is the answer to
+    /// what was sent before: it costs a receive, which mostly finds nothing.
+    ///
+    /// [`Reason::NotSilent`]: crate::Reason::NotSilent
+    pub fn expect_silence(&mut self, id: StreamId) {
+        if let Some(stream) = self.state.stream(id) {
+            stream.marks.set(Marks::SILENT);
+        }
+    }
+
     /// Bytes that we accepted and the kernel did not yet. While the stream's `Closed` is told,
     /// those that it never will.
     #[must_use]

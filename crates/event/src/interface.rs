@@ -145,6 +145,9 @@ pub enum Reason {
     HoldFull,
     /// More than `send_max` bytes waited to be sent.
     Overrun,
+    /// The peer had sent bytes that the owner had not received when it was to be sent something that
+    /// [expects silence](crate::Calls::expect_silence). Those bytes are discarded.
+    NotSilent,
     /// The kernel reported another error.
     Failed(io::ErrorKind),
 }

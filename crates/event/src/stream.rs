@@ -106,6 +106,8 @@ impl Marks {
     pub(crate) const SEND_ENDED: Self = Self(1 << 16);
     /// Its end is to reach the peer as a reset.
     pub(crate) const RESETS: Self = Self(1 << 17);
+    /// What is sent next is only sent if nothing has come before.
+    pub(crate) const SILENT: Self = Self(1 << 18);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0

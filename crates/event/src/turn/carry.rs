@@ -118,6 +118,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let State { streams, counts, outputs, relays, .. } = &mut self.state;
         let Some(stream) = streams.get_mut(id.index, id.generation) else { return };
         stream.marks.clear(Marks::DIRTY);
+        if stream.marks.take(Marks::SILENT)
+            && stream.phase == Phase::Open
+            && let Some(reason) = broken_silence(&mut self.kernel, stream, counts)
+        {
+            stream.end(reason);
+            return self.state.wake(id);
+        }
         // Nearly always all leaves at once, and nothing follows from it.
         if stream.sends_and_rests() && relays.is_empty() {
             let sent = send(&mut self.kernel, stream, counts);
@@ -221,6 +228,26 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if stream.marks.has(Marks::EOF_TOLD) {
             stream.end(Reason::Clean);
         }
+    }
+}
+
+/// Why a stream whose peer should be silent ends, if it is not. One byte is enough to tell.
+#[inline(never)]
+fn broken_silence(
+    kernel: &mut impl Kernel,
+    stream: &Stream,
+    counts: &mut Counts,
+) -> Option<Reason> {
+    if stream.hold.is_some() {
+        return Some(Reason::NotSilent);
+    }
+    let fd = stream.fd.as_ref()?;
+    counts.receives += 1;
+    match kernel.receive(fd, stream.medium, &mut [0]) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+        Ok(count) if count > 0 => Some(Reason::NotSilent),
+        Ok(_) => Some(Reason::Reset),
+        Err(error) => Some(reason_of(&error)),
     }
 }
 

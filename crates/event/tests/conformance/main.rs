@@ -86,6 +86,7 @@ macro_rules! all_of_it_over {
                 a_slow_reader_gets_everything_in_order,
                 many_small_sends_leave_in_one_call,
                 drained_comes_once_below_the_low_mark,
+                what_expects_silence_is_sent_into_silence_alone,
                 too_much_output_ends_the_stream;
             pipes:
                 a_pipe_ends_behind_its_last_byte,

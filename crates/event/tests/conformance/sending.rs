@@ -1,6 +1,6 @@
 //! From the owner to the peer: order, marks, limits.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use event::{Direction::Both, Kernel, Reason, StreamLimits};
@@ -104,4 +104,57 @@ pub(crate) fn too_much_output_ends_the_stream(kernel: impl Kernel) {
     assert_eq!(bench.owner.seen, [], "told later, not from within the call");
     assert_eq!(bench.until_closed(stream), Reason::Overrun);
     assert_eq!(bench.calls().streams(), 0);
+}
+
+/// The peer speaks after the loop has looked for events, and before it sends.
+pub(crate) fn what_expects_silence_is_sent_into_silence_alone(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for said in [None, Some(&b"unasked"[..]), Some(b"")] {
+        for (near, far) in sockets() {
+            let (other, mut trigger) = unix();
+            let (stream, other) = (bench.adopt(near, Both), bench.adopt(other, Both));
+            bench.settle();
+            let mut peer = far.try_clone().unwrap();
+            bench.react(move |calls, seen| {
+                if !matches!(seen, Seen::Data(it, ..) if *it == other) {
+                    return;
+                }
+                match said {
+                    None => {}
+                    Some(b"") => peer.shutdown(std::net::Shutdown::Write).unwrap(),
+                    Some(said) => peer.write_all(said).unwrap(),
+                }
+                calls.expect_silence(stream);
+                calls.send_bytes(stream, b"request");
+            });
+            trigger.write_all(b"now").unwrap();
+            let mut far = far;
+            match said {
+                None => {
+                    bench.settle();
+                    let mut got = [0; 7];
+                    far.read_exact(&mut got).unwrap();
+                    assert_eq!(&got, b"request");
+                    // It holds for one send.
+                    far.write_all(b"reply").unwrap();
+                    bench.until("the reply", |seen| {
+                        seen.iter().any(|it| matches!(it, Seen::Data(id, ..) if *id == stream))
+                    });
+                }
+                Some(said) => {
+                    let reason = bench.until_closed(stream);
+                    let expected = if said.is_empty() { Reason::Reset } else { Reason::NotSilent };
+                    assert_eq!(reason, expected);
+                    let mut got = Vec::new();
+                    // Bytes that were not read may make it a reset.
+                    let _ = far.read_to_end(&mut got);
+                    assert_eq!(got, b"", "nothing was sent");
+                    assert!(!bench.owner.seen.iter().any(
+                        |it| matches!(it, Seen::Data(id, ..) | Seen::Eof(id) if *id == stream)
+                    ));
+                }
+            }
+            bench.react(|_, _| {});
+        }
+    }
 }
