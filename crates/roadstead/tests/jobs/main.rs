@@ -23,6 +23,7 @@ mod drain;
 mod examples;
 mod framing_faults;
 mod framings;
+mod histories;
 mod http;
 mod kernels;
 mod lines;
