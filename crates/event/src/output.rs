@@ -49,9 +49,8 @@ impl Spares {
 
     #[inline(always)]
     pub(crate) fn give(&mut self, mut output: Box<Output>) {
-        if output.bytes > 0 {
-            output.clear();
-        }
+        // Whatever its stream left in it, the next stream gets it empty.
+        output.clear();
         if self.0.len() < SPARES_MAX {
             self.0.push(output);
         }
@@ -256,22 +255,22 @@ impl Output {
     /// needs one.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        self.tail_sent = 0;
-        self.bytes = 0;
-        match &mut self.tail {
+        // Each field is named, so that one which is added is not forgotten.
+        let Self { slices, tail, tail_sent, bytes, sliced } = self;
+        (*tail_sent, *bytes, *sliced) = (0, 0, 0);
+        match tail {
             Some(tail) if tail.capacity() <= TAIL_MIN => tail.clear(),
-            _ => self.tail = None,
+            _ => *tail = None,
         }
-        if !self.slices.is_empty() {
-            self.clear_slices();
+        if !slices.is_empty() {
+            clear_slices(slices);
         }
     }
+}
 
-    #[inline(never)]
-    fn clear_slices(&mut self) {
-        self.slices.clear();
-        self.sliced = 0;
-    }
+#[inline(never)]
+fn clear_slices(slices: &mut VecDeque<Slice>) {
+    slices.clear();
 }
 
 /// Whether to copy its bytes costs less than to keep its block.

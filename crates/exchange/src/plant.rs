@@ -36,6 +36,8 @@ pub enum Plant {
     LostSlot,
     /// What one client of HTTP left in an object that is reused is there for the next client.
     NotReset,
+    /// Connections of a server that sent bytes that no request asked for are reused at once.
+    Trusting,
 }
 
 impl Plant {
@@ -77,6 +79,7 @@ impl Plant {
             Self::LastWords => "last-words",
             Self::LostSlot => "lost-slot",
             Self::NotReset => "not-reset",
+            Self::Trusting => "trusting",
         }
     }
 }

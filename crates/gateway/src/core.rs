@@ -132,7 +132,7 @@ pub(crate) struct Core {
     pub(crate) ways: crate::routing::Scratch,
     /// For clients of HTTP who begin to ask.
     pub(crate) dialogues: crate::session::Dialogues,
-    /// For whoever writes something that is sent at once.
+    /// For whoever writes something that is sent at once: see [`Core::take_scratch`].
     pub(crate) scratch: Vec<u8>,
 }
 
@@ -191,6 +191,14 @@ impl Core {
             dialogues: crate::session::Dialogues::default(),
             scratch: Vec::new(),
         }
+    }
+
+    /// Empty memory to write to, which is given back to `scratch`. This is the one place where what was
+    /// written before is removed.
+    pub(crate) fn take_scratch(&mut self) -> Vec<u8> {
+        let mut out = std::mem::take(&mut self.scratch);
+        out.clear();
+        out
     }
 
     /// What requests of HTTP become for the workers of a pool.
@@ -434,6 +442,7 @@ impl Core {
                 }
             }
             Upward::Broken { refusal } => self.rejects.count_reply(refusal),
+            Upward::Unrequested => served.counts.unrequested += 1,
             Upward::Flow { id, wanted } => self.flow(id, wanted),
             Upward::SaidAll { id } => self.said_all(id),
             Upward::Part { id, part } => self.part(place, id, part),

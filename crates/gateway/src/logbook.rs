@@ -210,8 +210,12 @@ impl Logbook {
         }
     }
 
-    /// Sends what was written in this turn.
+    /// Sends what was written in this turn. A trail that was begun belongs to a request that is submitted
+    /// or refused in the same turn: none is left for a request of the next.
     pub(crate) fn flush(&mut self) {
+        if let Some(left) = self.take_pending() {
+            self.recycle(left);
+        }
         if let Some(open) = self.0.as_mut().filter(|open| open.batch.lines > 0) {
             open.send();
         }

@@ -155,6 +155,7 @@ pub(crate) struct PoolMetrics {
     pub(crate) batches: Published,
     pub(crate) discarded: Published,
     pub(crate) suspect: Published,
+    pub(crate) unrequested: Published,
     pub(crate) undelivered: Published,
     pub(crate) stderr_dropped: Published,
     request_time: PublishedHistogram,
@@ -183,6 +184,8 @@ pub(crate) struct PoolCounts {
     pub(crate) discarded: u64,
     /// Replies of programs that printed more than they were asked, since their last passed check.
     pub(crate) suspect: u64,
+    /// Times that a server was found to have sent bytes that no request asked for.
+    pub(crate) unrequested: u64,
     pub(crate) undelivered: u64,
     pub(crate) stderr_dropped: u64,
     pub(crate) sorry: u64,
@@ -276,6 +279,7 @@ impl PoolCounts {
         to.batches.set(self.batches);
         to.discarded.set(self.discarded);
         to.suspect.set(self.suspect);
+        to.unrequested.set(self.unrequested);
         to.undelivered.set(self.undelivered);
         to.stderr_dropped.set(self.stderr_dropped);
         to.sorry.set(self.sorry);

@@ -57,7 +57,10 @@ impl RouteId {
 impl Routing {
     /// The way of a request.
     pub(crate) fn way(&self, head: &RequestHead, scratch: &mut Scratch) -> Way<'_> {
+        // Nothing of the request before is left. Each field is named, so that one which is added is not
+        // forgotten.
         let Scratch { path: buffer, target, lines } = scratch;
+        buffer.clear();
         target.clear();
         lines.clear();
         let raw = head.path();

@@ -30,12 +30,14 @@ mod places;
 mod retry;
 mod room;
 mod time;
+mod trust;
 mod tunnel;
 
 use link::{Fault, Link, Step};
 use retry::{Budget, Declared, Reached, Then};
 
 pub(crate) use room::Room;
+use trust::Trust;
 
 /// The deadline of a link: whatever it waits for.
 const LINK: DeadlineName = DeadlineName(0);
@@ -74,6 +76,8 @@ pub(crate) struct Servers {
     budget: Budget,
     /// Where other shards have links to them as well.
     room: Option<Room>,
+    /// What is known of the replies of each, by place.
+    trust: Vec<Trust>,
     /// Whose backlogs were full, once for each slot that stays taken for that.
     crowded: Vec<WorkerId>,
     /// That was said.
@@ -91,6 +95,7 @@ impl Servers {
             links: Table::default(),
             of_request: Vec::new(),
             room,
+            trust: Vec::new(),
             crowded: Vec::new(),
             has_crowded: false,
         }
@@ -124,6 +129,10 @@ impl Servers {
             retired: None,
             served: 0,
         });
+        // A program that is started is another server than the one that was at its place.
+        if self.plan.is_hosted {
+            self.forget_trust(worker.index());
+        }
         up.push(Upward::Started { worker });
     }
 
@@ -147,7 +156,12 @@ impl Servers {
             });
         };
         server.in_flight += 1;
-        let (place, idle) = (server.place, server.idle.pop());
+        let place = server.place;
+        if !self.may_reuse(calls.now(), worker) {
+            // Another shard may have found that out.
+            self.close_idle(calls, worker);
+        }
+        let idle = self.find(worker).and_then(|server| server.idle.pop());
         let id = match idle {
             Some(id) => id,
             None => self.connect(calls, worker, place, outside, up),
@@ -158,6 +172,10 @@ impl Servers {
         self.of_request[request.id.index()] = id;
         let (deadline, total) = (self.plan.deadline, self.plan.total);
         let Some(link) = self.link(id) else { return };
+        if idle.is_some() {
+            // What has come by now would be taken for the reply.
+            calls.expect_silence(link.stream);
+        }
         link.send(calls, request, form, up);
         // One that connects has its own, shorter deadline first.
         if idle.is_some() {
@@ -233,11 +251,22 @@ impl Servers {
             Step::Whole { last, keep } => {
                 let is_more = !data.bytes().is_empty();
                 if is_more {
+                    let worker = link.worker;
                     up.push(Upward::Broken { refusal: Refusal::Unasked });
+                    self.distrust_replies(calls, worker, up);
                 }
                 self.whole(calls, id, last, keep && !is_more, up);
             }
             Step::SaidAll(request) => self.said_all(calls, id, request, up),
+            Step::Unrequested { is_farewell } => {
+                let worker = link.worker;
+                data.consume(data.bytes().len());
+                if !is_farewell {
+                    up.push(Upward::Broken { refusal: Refusal::Unasked });
+                    self.distrust_replies(calls, worker, up);
+                }
+                self.close(calls, id);
+            }
             Step::Fault(fault) => {
                 data.consume(data.bytes().len());
                 self.lose(calls, id, fault, up);
@@ -269,6 +298,7 @@ impl Servers {
             calls.resume(stream);
         }
         let serves = self.find(worker).is_some_and(|server| server.retired.is_none());
+        let keep = keep && self.may_reuse(calls.now(), worker);
         if keep && serves && !leaves {
             calls.deadline_in(stream, LINK, idle);
             calls.deadline(stream, TOTAL, None);
@@ -417,10 +447,7 @@ impl Servers {
             self.retire(calls, worker, up);
             return self.try_end(worker, false, up);
         }
-        let idle = self.find(worker).map(|server| std::mem::take(&mut server.idle));
-        for id in idle.unwrap_or_default() {
-            self.close(calls, id);
-        }
+        self.close_idle(calls, worker);
     }
 
     /// The server sends no more.
@@ -433,7 +460,7 @@ impl Servers {
                 self.whole(calls, id, Slice::default(), false, up);
             }
             Step::Fault(fault) => self.lose(calls, id, fault, up),
-            Step::More => self.close(calls, id),
+            Step::More | Step::Unrequested { .. } => self.close(calls, id),
         }
     }
 
@@ -451,6 +478,11 @@ impl Servers {
         // All that it had to say came; what its client says now it takes no more.
         if link.has_said_all() {
             return self.whole(calls, id, Slice::default(), false, up);
+        }
+        if reason == Reason::NotSilent {
+            let worker = link.worker;
+            up.push(Upward::Broken { refusal: Refusal::Unasked });
+            self.distrust_replies(calls, worker, up);
         }
         let fault = match reason {
             Reason::ConnectFailed(why) => Fault::Connect(why),

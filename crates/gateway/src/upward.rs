@@ -90,6 +90,8 @@ pub(crate) enum Upward {
     Broken {
         refusal: Refusal,
     },
+    /// A server sent bytes that no request asked for: its connections are not reused for a while.
+    Unrequested,
     /// Whether more of the request's body is wanted now.
     Flow {
         id: RequestId,

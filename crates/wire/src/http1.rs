@@ -42,7 +42,7 @@ mod request;
 mod semantics;
 mod status;
 
-pub use body::{Body, BodyKind, Run};
+pub use body::{Body, BodyKind, Run, WholeChunks};
 pub use chunked::{Kind, Span};
 pub use encode::{Answer, chunk_head, decimal, write_answer, write_open_answer};
 pub use forward::{Forwarded, Sending, Via};

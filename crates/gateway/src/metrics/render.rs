@@ -96,6 +96,11 @@ const POOL: &[Family<PoolMetrics>] = &[
         "Replies that may have gone to the wrong client, because their program printed more than it was asked.",
     ),
     counter(
+        "roadstead_unrequested_replies_total",
+        |it| &it.unrequested,
+        "Times that a server sent bytes that no request asked for; its connections are then not reused for a while.",
+    ),
+    counter(
         "roadstead_replies_undelivered_total",
         |it| &it.undelivered,
         "Replies that were not delivered because they were over a limit of their listener.",

@@ -15,6 +15,9 @@ use crate::upward::{Carried, Upward};
 /// costs more to arrange than it saves.
 const UNSEEN_MIN: u64 = 128 << 10;
 
+/// What a server may send on an idle connection before it closes it.
+const FAREWELLS: [&[u8]; 2] = [b"HTTP/1.1 408 ", b"HTTP/1.0 408 "];
+
 /// Why a link is of no use any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -74,6 +77,10 @@ pub(super) enum Step {
     },
     /// The server has ended its direction of a tunnel.
     SaidAll(RequestId),
+    /// It sent bytes though it has no request; `is_farewell`: as it may before it closes.
+    Unrequested {
+        is_farewell: bool,
+    },
     Fault(Fault),
 }
 
@@ -296,8 +303,10 @@ impl Link {
         up: &mut Vec<Upward>,
     ) -> Step {
         let Some(flight) = &mut self.flight else {
-            // It speaks though nothing was asked: nothing that it says is anybody's.
-            return Step::Fault(Fault::Broken(Refusal::Unasked));
+            // Nothing that it sends now is anybody's. Some servers say that a connection was idle for
+            // too long before they close it (RFC 9110 §15.5.9).
+            let is_farewell = FAREWELLS.iter().any(|it| data.bytes().starts_with(it));
+            return Step::Unrequested { is_farewell };
         };
         loop {
             match &mut flight.reply {

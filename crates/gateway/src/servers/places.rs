@@ -30,7 +30,12 @@ impl Servers {
             found.or_else(kept).expect("a pool has a server").clone()
         };
         plan.addresses = names.iter().enumerate().map(|(place, name)| of(place, name)).collect();
+        let same = |place: &usize| before.get(*place) == plan.addresses.get(*place);
+        let others: Vec<usize> = (0..plan.addresses.len()).filter(|place| !same(place)).collect();
         self.plan = plan;
+        for place in others {
+            self.forget_trust(place);
+        }
     }
 
     /// The same for workers that have their addresses from elsewhere.
@@ -56,6 +61,7 @@ impl Servers {
                 continue;
             }
             *address = to.clone();
+            self.forget_trust(place);
             let Some(server) = self.live.get_mut(place).and_then(Option::as_mut) else { continue };
             let worker = server.worker;
             for id in std::mem::take(&mut server.idle) {

@@ -13,6 +13,8 @@ struct Count {
     links: AtomicU32,
     /// The slots of the server.
     slots: AtomicU32,
+    /// Times that a shard found that it sent bytes that no request asked for.
+    reports: AtomicU32,
 }
 
 impl Count {
@@ -42,6 +44,18 @@ impl Room {
         let more =
             |count: &Arc<Count>| count.links.fetch_add(1, Ordering::Relaxed) >= count.slots();
         self.0.get(place).is_some_and(more)
+    }
+
+    /// A server sent bytes that no request asked for: the other shards are to know. The number of such
+    /// reports.
+    pub(super) fn report(&self, place: usize) -> u32 {
+        let add = |count: &Arc<Count>| count.reports.fetch_add(1, Ordering::Relaxed) + 1;
+        self.0.get(place).map_or(0, add)
+    }
+
+    /// The number of these reports by now.
+    pub(super) fn reports(&self, place: usize) -> u32 {
+        self.0.get(place).map_or(0, |count| count.reports.load(Ordering::Relaxed))
     }
 
     /// One link fewer.

@@ -44,7 +44,10 @@ use std::sync::Arc;
 
 use event::{Calls, Data, StreamId};
 use exchange::{Outcome, Peer, RequestId, Slice};
-use wire::http1::{Body, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via};
+use wire::http1::{
+    Body, BodyKind, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via,
+    WholeChunks,
+};
 
 use crate::core::Core;
 use crate::exchanges::{Client, SessionId};
@@ -317,12 +320,23 @@ impl Dialogue {
         if let Some(changes) = changes {
             changes.change(head);
         }
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
+        // A server is given chunks only where it must be: what comes behind a body is told from it most
+        // surely by a length.
+        let whole = Some(data.bytes()).filter(|_| head.body == BodyKind::Chunked);
+        let whole = whole.and_then(|bytes| WholeChunks::find(bytes, &plan.limits));
+        if let Some(whole) = whole {
+            head.give_length(whole.data);
+        }
+        let mut out = core.take_scratch();
         head.encode(target, plan.host.as_bytes(), &via, &mut out);
         let head_length = out.len();
         core.ways = ways;
-        let mut body = Body::new(head.body, &plan.limits);
+        let kind = if whole.is_some() { BodyKind::None } else { head.body };
+        let mut body = Body::new(kind, &plan.limits);
+        if let Some(whole) = whole {
+            whole.copy(data.bytes(), &plan.limits, &mut out);
+            data.consume(whole.used);
+        }
         let held = take_held(&mut body, &plan.limits, data, &mut out);
         let form = Form {
             head: u32::try_from(head_length).unwrap_or(0),

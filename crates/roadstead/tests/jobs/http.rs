@@ -28,6 +28,7 @@ mod slow;
 mod smuggling;
 mod sticky;
 mod tunnels;
+mod twice;
 mod who_asked;
 
 fn serve(server: &Server, listener: &str, pool: &str) -> (tempfile::TempDir, Daemon) {

@@ -33,6 +33,45 @@ pub struct Run {
     pub drop: usize,
 }
 
+/// A body in chunks that is there to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeChunks {
+    /// Bytes of the body itself.
+    pub data: usize,
+    /// Bytes of it with all framing.
+    pub used: usize,
+}
+
+impl WholeChunks {
+    /// Looks whether the body in chunks at the front is there to its end and can go on with a length
+    /// instead. One with trailers that may go on cannot, nor one that breaks a rule.
+    #[must_use]
+    pub fn find(bytes: &[u8], limits: &Limits) -> Option<Self> {
+        let mut chunked = Chunked::new(limits);
+        let mut whole = Self { data: 0, used: 0 };
+        while !chunked.is_done() {
+            let span = chunked.next(&bytes[whole.used..], limits).ok()??;
+            if span.kind == Kind::Data {
+                whole.data += span.length;
+            }
+            whole.used += span.length;
+        }
+        (!chunked.has_trailer()).then_some(whole)
+    }
+
+    /// Appends the bytes of the body itself, which is at the front of `bytes`.
+    pub fn copy(self, bytes: &[u8], limits: &Limits, out: &mut Vec<u8>) {
+        let (mut chunked, mut rest) = (Chunked::new(limits), &bytes[..self.used]);
+        while let Ok(Some(span)) = chunked.next(rest, limits) {
+            let (part, behind) = rest.split_at(span.length);
+            if span.kind == Kind::Data {
+                out.extend_from_slice(part);
+            }
+            rest = behind;
+        }
+    }
+}
+
 /// The body that is being received.
 ///
 /// The caller shows what it has and forgets what it is told, until [`Self::is_done`]; bytes that

@@ -59,6 +59,8 @@ pub(super) struct Chunked {
     extension: usize,
     extensions: usize,
     trailers: usize,
+    /// A trailer came that may go on.
+    has_trailer: bool,
 }
 
 impl Chunked {
@@ -70,7 +72,13 @@ impl Chunked {
             extension: limits.extension,
             extensions: limits.extensions,
             trailers: limits.trailers,
+            has_trailer: false,
         }
+    }
+
+    /// Whether a trailer came that may go on: only chunks can carry it.
+    pub(super) const fn has_trailer(&self) -> bool {
+        self.has_trailer
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -200,6 +208,7 @@ impl Chunked {
             return Err(Refusal::Trailers);
         }
         let allowed = TRAILERS.iter().any(|one| one.eq_ignore_ascii_case(&line[..name]));
+        self.has_trailer |= allowed;
         let kind = if allowed { Kind::Frame } else { Kind::Drop };
         Ok(Some(Span { kind, length }))
     }

@@ -134,8 +134,16 @@ impl RequestHead {
     }
 
     fn write_framing(&self, out: &mut Vec<u8>) {
-        if self.body == BodyKind::Chunked {
-            out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        match (self.body, self.length_instead) {
+            (BodyKind::Chunked, Some(length)) => {
+                out.extend_from_slice(b"Content-Length: ");
+                super::encode::write_decimal(length as u64, out);
+                out.extend_from_slice(b"\r\n");
+            }
+            (BodyKind::Chunked, None) => {
+                out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+            }
+            _ => {}
         }
     }
 

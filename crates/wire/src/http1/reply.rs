@@ -67,13 +67,13 @@ impl ReplyHead {
         asked: Asked,
         limits: &Limits,
     ) -> Result<(), Refusal> {
+        self.reset();
         if found.head.start > 0 {
             return Err(Refusal::StatusLine);
         }
         let (line, lines) = found.split(head);
         self.version = Version::read(line.get(..8).ok_or(Refusal::StatusLine)?)?;
         self.status = status(&line[8..])?;
-        self.line.clear();
         self.line.extend_from_slice(line);
         self.fields.set_limits(limits.of_fields());
         http1::copy(&mut self.fields, lines).map_err(|error| semantics::reason_of(error, lines))?;
@@ -83,16 +83,26 @@ impl ReplyHead {
 
     /// Forgets what was read, and memory beyond what most heads need.
     pub fn clear(&mut self) {
+        self.reset();
         self.fields.recycle(KEPT_FIELDS, KEPT_BYTES);
-        self.line.clear();
         self.line.shrink_to(KEPT_BYTES);
+    }
+
+    /// Forgets what was read, and nothing of the memory. Each field is named, so that one which is added
+    /// is not forgotten; the lines in `fields` are replaced as a whole by whoever copies others there.
+    fn reset(&mut self) {
+        let Self { line, status, version, fields: _, body, length_is_plain, connection, is_odd } =
+            self;
+        line.clear();
+        (*status, *version) = (0, Version::Http11);
+        (*body, *length_is_plain, *is_odd) = (BodyKind::None, false, false);
+        *connection = Connection::default();
     }
 
     fn read_body(&mut self, asked: Asked, limits: &Limits) -> Result<(), Refusal> {
         let framing = semantics::framing(&self.fields, self.version)?;
         self.length_is_plain = framing.is_some_and(|framing| framing.is_plain);
         let framing = framing.map(|framing| framing.body);
-        self.is_odd = false;
         if self.status == 101 && !(asked.upgrade && self.connection.upgrade) {
             return Err(Refusal::Switched);
         }

@@ -85,6 +85,8 @@ pub struct RequestHead {
     pub body: BodyKind,
     /// Its length is told by one field in canonical spelling.
     pub(super) length_is_plain: bool,
+    /// The length that it goes on with, though it came in chunks.
+    pub(super) length_instead: Option<usize>,
     /// What becomes of the connection.
     pub connection: Connection,
     /// The client waits for a `100 Continue` before it sends the body.
@@ -107,6 +109,7 @@ impl Default for RequestHead {
             fields: Fields::headers(),
             body: BodyKind::None,
             length_is_plain: false,
+            length_instead: None,
             connection: Connection::default(),
             expects_continue: false,
             upgrade: false,
@@ -121,6 +124,7 @@ impl RequestHead {
     /// # Errors
     /// When it breaks a rule or passes a limit. What is here then means nothing.
     pub fn read(&mut self, head: &[u8], found: &Found, limits: &Limits) -> Result<(), Refusal> {
+        self.reset();
         let (line, lines) = found.split(head);
         let method_end = token_length(line);
         if method_end == 0 || method_end > METHOD_MAX {
@@ -138,7 +142,6 @@ impl RequestHead {
         self.target = start..end;
         self.path = start + target.path;
         self.authority = start + target.authority.start..start + target.authority.end;
-        self.line.clear();
         self.line.extend_from_slice(&head[..line.len() + 2]);
 
         self.fields.set_limits(limits.of_fields());
@@ -151,9 +154,42 @@ impl RequestHead {
 
     /// Forgets what was read, and memory beyond what most heads need.
     pub fn clear(&mut self) {
+        self.reset();
         self.fields.recycle(KEPT_FIELDS, KEPT_BYTES);
-        self.line.clear();
         self.line.shrink_to(KEPT_BYTES);
+    }
+
+    /// Forgets what was read, and nothing of the memory. Each field is named, so that one which is added
+    /// is not forgotten; the lines in `fields` are replaced as a whole by whoever copies others there.
+    fn reset(&mut self) {
+        let Self {
+            line,
+            method,
+            method_end,
+            target,
+            path,
+            authority,
+            version,
+            fields: _,
+            body,
+            length_is_plain,
+            length_instead,
+            connection,
+            expects_continue,
+            upgrade,
+        } = self;
+        line.clear();
+        (*method, *method_end, *path) = (Method::Other, 0, 0);
+        (*target, *authority) = (0..0, 0..0);
+        *version = Version::Http11;
+        (*body, *length_is_plain, *length_instead) = (BodyKind::None, false, None);
+        *connection = Connection::default();
+        (*expects_continue, *upgrade) = (false, false);
+    }
+
+    /// Lets a body that came in chunks go on with this length.
+    pub fn give_length(&mut self, length: usize) {
+        self.length_instead = Some(length);
     }
 
     fn check_host(&self) -> Result<(), Refusal> {
@@ -184,7 +220,6 @@ impl RequestHead {
     }
 
     fn check_rest(&mut self, limits: &Limits) -> Result<(), Refusal> {
-        (self.expects_continue, self.upgrade) = (false, false);
         if !self.fields.may_have_any(SELDOM) {
             return Ok(());
         }

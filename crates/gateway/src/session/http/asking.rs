@@ -45,8 +45,7 @@ impl Dialogue {
         }
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.refusing;
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
+        let mut out = core.take_scratch();
         let mut target =
             target.unwrap_or_else(|| head.path_and_query()).splitn(2, |&byte| byte == b'?');
         let (path, query) = (target.next().unwrap_or_default(), target.next());
@@ -122,8 +121,7 @@ impl Asked {
         calls: &mut Calls<'_>,
         core: &mut Core,
     ) {
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
+        let mut out = core.take_scratch();
         let lines = open_lines(self.told.content_type, edits(transport, self.route));
         let sending = write_open_answer(&lines, self.version, &mut self.keep, &mut out);
         transport.send_bytes(calls, &out);

@@ -113,8 +113,7 @@ impl Dialogue {
         let told_to_send =
             asked.waits && head.status == 100 && matches!(self.input, Input::Body(_));
         asked.waits &= head.is_interim() && head.status != 100;
-        let mut out = std::mem::take(&mut core.scratch);
-        out.clear();
+        let mut out = core.take_scratch();
         head.encode(sending, asked.version, asked.keep, &mut out);
         let switches = head.status == 101;
         if switches {

@@ -95,8 +95,7 @@ pub(super) fn tell(
     calls: &mut Calls<'_>,
     core: &mut Core,
 ) {
-    let mut out = std::mem::take(&mut core.scratch);
-    out.clear();
+    let mut out = core.take_scratch();
     write(answer, asker, edits(transport, asker.route), &mut out);
     transport.send_bytes(calls, &out);
     core.scratch = out;
