@@ -191,7 +191,8 @@ impl Alignment {
         took: Duration,
         others: Option<impl FnOnce(u64) -> Keep>,
     ) -> Option<Keep> {
-        self.longest = self.longest.max(took);
+        // The first took as long as the start of the program, too: it counts for its own check alone.
+        self.longest = if self.replies == 1 { took } else { self.longest.max(took) };
         self.replies = (self.replies + 1).min(PROBATION);
         self.replied_at = Some(now);
         self.suspect(asker.request);
@@ -351,12 +352,23 @@ mod tests {
     fn the_silence_is_twice_the_longest_latency_within_limits() {
         for (took, silence) in [(ms(1), 10), (ms(5), 10), (ms(20), 40), (ms(700), 100)] {
             let mut scene = Scene::new(Mode::Auto, false);
+            scene.answer(1, ms(0));
             scene.answer(1, took);
             assert!(scene.silent(ms(silence)));
             scene.answer(1, ms(0));
             assert!(!scene.silent(ms(silence - 1)), "{took:?}: the longest counts, not the last");
             assert!(scene.silent(ms(1)));
         }
+    }
+
+    #[test]
+    fn the_start_of_a_program_counts_for_the_check_of_its_first_reply_alone() {
+        let mut scene = Scene::new(Mode::Auto, false);
+        scene.answer(1, ms(40));
+        assert!(!scene.silent(ms(79)));
+        assert!(scene.silent(ms(1)));
+        scene.answer(1, ms(1));
+        assert!(scene.silent(ms(10)));
     }
 
     #[test]
