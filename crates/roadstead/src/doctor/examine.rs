@@ -185,10 +185,20 @@ impl Examination {
             patient.ask(&self.request)?;
         }
         patient.listen(wait, |it| it.heard.frames.len() >= frames + BURST || it.output_ended());
+        let requests = 2 + BURST;
+        if self.treatment.framing != Framing::Raw {
+            if patient.listen(UNASKED, |it| it.heard.frames.len() > requests) {
+                // More may follow.
+                patient.listen(UNASKED, |_| false);
+            }
+            let frames = patient.heard.frames.len();
+            if frames > requests {
+                found.push(Finding::Strays { frames, requests });
+            }
+        }
         if patient.heard.frames.len() == frames + BURST {
             found.push(Finding::Pipelines(BURST));
         }
-        let requests = 2 + BURST;
         let bytes = patient.heard.errors;
         if bytes > ERRORS_MAX * requests as u64 {
             let last = patient.heard.last_error();

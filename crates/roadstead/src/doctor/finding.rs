@@ -56,6 +56,8 @@ pub(super) enum Finding {
     NoEnd(String),
     /// It answers more often than it is asked.
     TooMany(usize),
+    /// Of several requests it answers some more than once, or prints more than answers.
+    Strays { frames: usize, requests: usize },
     /// It ends with a request in its hands.
     Dies { status: String, last_error: Option<String> },
     /// It answers once, and ends.
@@ -143,6 +145,9 @@ impl Finding {
             Self::Breaks(rule, text) => format!("what it says is no frame: {rule}. It said {text}"),
             Self::NoEnd(text) => format!("it begins an answer and does not end it: {text}"),
             Self::TooMany(count) => format!("it was asked once and answered {count} times"),
+            Self::Strays { frames, requests } => {
+                format!("it was asked {requests} times and answered {frames} times")
+            }
             Self::Dies { status, last_error: Some(line) } => {
                 format!("it ended ({status}) before it had answered; its last words were: {line}")
             }
@@ -211,6 +216,10 @@ impl Finding {
             },
             Self::TooMany(_) => "one request has one answer; if it has several parts, end them with a \
                                  mark or choose a framing that carries them in one frame"
+                .into(),
+            Self::Strays { .. } => "have it print exactly one answer to each request, and everything else on \
+                                    standard error; otherwise clients get each other's replies. Set \
+                                    `match` in its pool if its answers carry what the requests carry"
                 .into(),
             Self::Dies { .. } => "run it by hand with the same request; `--env` and `--send` change what \
                                   it gets here"

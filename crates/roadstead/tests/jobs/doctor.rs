@@ -65,6 +65,16 @@ fn python_keeps_its_output_in_a_buffer_and_a_variable_cures_it() {
 }
 
 #[test]
+fn a_program_that_prints_a_line_more_now_and_then_is_told_from_its_answers() {
+    let program = "import sys\nfor count, line in enumerate(sys.stdin):\n    \
+                   if count % 5 == 4: print('cache miss')\n    \
+                   print(line, end='', flush=True)";
+    let told = plain(&["python3", "-c", program]);
+    told.is_wrong(&["it was asked 12 times and answered 14 times"]);
+    told.has("exactly one answer to each request");
+}
+
+#[test]
 fn a_filter_answers_at_the_end_only() {
     let told = plain(&["sort"]);
     told.is_wrong(&["answers only when its input has ended"]);
