@@ -18,6 +18,7 @@
 //! ```
 
 mod accepts;
+mod alignment;
 mod balance;
 mod database;
 mod event;

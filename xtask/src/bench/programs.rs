@@ -6,7 +6,7 @@ use super::order;
 use super::page::Machine;
 use super::statistics::Quartiles;
 use super::trial::{self, Subject, shown};
-use super::{Ground, MainArguments};
+use super::{Ground, MainArguments, alignment, section};
 use crate::requirements;
 use crate::shell::{self, Failure, Workspace};
 use clap::Args;
@@ -26,13 +26,16 @@ pub(super) struct ProgramsArguments {
     /// Seed of the order of the subjects within the rounds; random by default
     #[arg(long)]
     seed: Option<u64>,
-    /// Only this part; nothing is written then
-    #[arg(long, value_parser = ["flights", "opening", "atime", "pools"])]
+    /// Only this part; of these, only `alignment` is then written, as its section of the page
+    #[arg(long, value_parser = ["flights", "opening", "atime", "pools", "alignment"])]
     only: Option<String>,
     /// Show the tables without writing the page
     #[arg(long)]
     dry: bool,
 }
+
+/// The page.
+const PAGE: &str = "docs/bench-programs.md";
 
 /// A table, and what was asked for of it.
 struct Part {
@@ -45,7 +48,10 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
     super::raise_descriptors();
     let ProgramsArguments { rounds, seconds, writes, seed, only, dry } = arguments;
     let seed = seed.unwrap_or_else(order::seed);
-    shell::run(workspace.cargo(["build", "--release", "-p", "roadstead-gateway", "--examples"]))?;
+    if only.as_deref() != Some("alignment") {
+        let examples = ["build", "--release", "-p", "roadstead-gateway", "--examples"];
+        shell::run(workspace.cargo(examples))?;
+    }
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let program = workspace.built("release", "examples/programs");
     let subject = |name: &str, words: &[&str]| Subject {
@@ -68,6 +74,20 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
         let ground = super::prepare(workspace, &settings)?;
         parts.push(pools(&ground, &workspace.built("release", "examples/pool_bare"))?);
     }
+    if wanted("alignment") {
+        let settings = MainArguments { rounds: *rounds, seconds: *seconds, only: None, dry: true };
+        let ground = super::prepare(workspace, &settings)?;
+        let alignment::Measured { text, goals } = alignment::measure(&ground)?;
+        if only.is_some() && !dry {
+            let command = format!(
+                "`cargo xtask bench programs --only alignment --rounds {rounds} --seconds {seconds}` on {}",
+                super::page::machine().date
+            );
+            let section = section::made(&text, &command);
+            section::put_into(workspace, PAGE, &section, "## What was asked for")?;
+        }
+        parts.push(Part { text, goals });
+    }
     for part in &parts {
         println!("{}", part.text);
     }
@@ -75,9 +95,9 @@ pub(super) fn run(workspace: &Workspace, arguments: &ProgramsArguments) -> Resul
         let command = format!(
             "cargo xtask bench programs --rounds {rounds} --seconds {seconds} --writes {writes} --seed {seed}"
         );
-        fs::write(workspace.root.join("docs/bench-programs.md"), page(&command, &parts))
-            .map_err(|error| Failure::new(format!("docs/bench-programs.md: {error}")))?;
-        println!("wrote docs/bench-programs.md");
+        fs::write(workspace.root.join(PAGE), page(&command, &parts))
+            .map_err(|error| Failure::new(format!("{PAGE}: {error}")))?;
+        println!("wrote {PAGE}");
     }
     let goals = parts.into_iter().flat_map(|part| part.goals);
     let missed: Vec<String> =

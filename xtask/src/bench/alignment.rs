@@ -1,0 +1,200 @@
+//! `bench programs --only alignment`: what it costs to watch programs for lines that nobody asked
+//! for, and how many replies reach the wrong client before one is found out.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::server::Server;
+use super::statistics::{Pairs, Quartiles};
+use super::trial::shown;
+use super::{Ground, pairs};
+use crate::shell::Failure;
+
+/// The share of throughput that `auto` may cost.
+const COST_MAX: f64 = 0.03;
+/// Until the programs of a pool have ended their probation.
+const WARM_UP: Duration = Duration::from_secs(2);
+/// Replies to each of the two clients of a program that prints stray lines.
+const REPLIES: u32 = 2000;
+/// And the longest time for them.
+const TIME_MAX: Duration = Duration::from_secs(8);
+
+/// Prints a stray line before one of `every` replies, and the reply so many seconds later.
+const STRAY: &str = "import random, sys, time\n\
+    every, delay = int(sys.argv[1]), float(sys.argv[2])\n\
+    for line in sys.stdin:\n    \
+        if random.randrange(every) == 0:\n        \
+            sys.stdout.write('cache miss\\n')\n        \
+            sys.stdout.flush()\n        \
+            time.sleep(delay)\n    \
+        sys.stdout.write(line)\n    \
+        sys.stdout.flush()\n";
+
+/// A section of the page, and what was asked for.
+pub(super) struct Measured {
+    pub(super) text: String,
+    pub(super) goals: Vec<(String, bool)>,
+}
+
+pub(super) fn measure(ground: &Ground) -> Result<Measured, Failure> {
+    let mut text = "## Programs that may be out of step\n\nLines a second through `cat`, each client waiting for each reply, with \
+                    `alignment = \"auto\"` and `\"off\"`.\n\n| Programs | Clients | auto | off | Cost of auto |\n|---|---|---|---|---|\n"
+        .to_owned();
+    let mut goals = Vec::new();
+    for (workers, clients) in [(1, 2), (1, 16), (4, 16)] {
+        let pairs = throughput(ground, workers, clients)?;
+        let cost = cost(pairs.theirs_by_ours());
+        let [auto, off] = [pairs.ours(), pairs.theirs()].map(shown);
+        text += &format!("| {workers} | {clients} | {auto} | {off} | {} % |\n", shown(cost));
+        goals.push((
+            format!(
+                "`alignment = \"auto\"` with {workers} `cat` and {clients} clients costs at most 3 % of throughput ({:.1} %)",
+                cost.median
+            ),
+            cost.median <= COST_MAX * 100.0,
+        ));
+    }
+    text += &format!(
+        "\nReplies that reached another client, of up to {} to two clients that wait for each reply of one program, which prints a \
+         line before some of its replies, and the reply so much later.\n\n| Stray lines | Reply later by | auto | off |\n|---|---|---|---|\n",
+        2 * REPLIES
+    );
+    for (every, share) in [(1, "100 %"), (20, "5 %"), (1000, "0.1 %")] {
+        for delay_ms in [0, 2, 20] {
+            let [auto, off] =
+                ["auto", "off"].map(|mode| misdirected(ground, mode, every, delay_ms));
+            let (auto, off) = (auto?, off?);
+            text += &format!("| {share} | {delay_ms} ms | {auto} | {off} |\n");
+            if every == 1 {
+                goals.push((
+                    format!("no reply is misdirected by a program that always strays, {delay_ms} ms ({auto})"),
+                    auto.misdirected == 0,
+                ));
+            }
+        }
+    }
+    Ok(Measured { text, goals })
+}
+
+/// The share that is lost, in percent, of how many times more there is without.
+fn cost(off_by_auto: Quartiles) -> Quartiles {
+    let lost = |ratio: f64| (1.0 - 1.0 / ratio) * 100.0;
+    let Quartiles { low, median, high } = off_by_auto;
+    Quartiles { low: lost(low), median: lost(median), high: lost(high) }
+}
+
+/// Lines a second of so many clients.
+fn throughput(ground: &Ground, workers: u32, clients: usize) -> Result<Pairs, Failure> {
+    let name = format!("{workers} programs, {clients} clients");
+    let of = |mode: &str| {
+        let pool = format!("program = [\"cat\"]\nworkers = {workers}\nalignment = \"{mode}\"\n");
+        let server = start(ground, &pool)?;
+        let seconds = Duration::from_secs(ground.seconds.into());
+        let from = Instant::now() + WARM_UP;
+        let until = from + seconds;
+        let each = on_threads(clients, |who| {
+            let mut lines = 0_u32;
+            let mut client = Client::connect(&server.address)?;
+            while Instant::now() < until {
+                client.ask(&format!("{who} x"))?;
+                lines += u32::from(Instant::now() >= from);
+            }
+            Ok(lines)
+        })?;
+        server.stop()?;
+        Ok(f64::from(each.iter().sum::<u32>()) / seconds.as_secs_f64())
+    };
+    pairs(ground, &name, || of("auto"), || of("off"))
+}
+
+/// What two clients of a program that strays have got.
+struct Strayed {
+    misdirected: u32,
+    of: u32,
+}
+
+impl fmt::Display for Strayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.misdirected, self.of)
+    }
+}
+
+fn misdirected(ground: &Ground, mode: &str, every: u32, delay_ms: u32) -> Result<Strayed, Failure> {
+    let program = ground.folder.join("stray.py");
+    fs::write(&program, STRAY).map_err(|error| Failure::new(format!("stray.py: {error}")))?;
+    let seconds = f64::from(delay_ms) / 1000.0;
+    let pool = format!(
+        "program = [\"python3\", {:?}, \"{every}\", \"{seconds}\"]\nworkers = 1\nsettle = \"0s\"\n\
+         alignment = \"{mode}\"\n",
+        program.display().to_string()
+    );
+    let server = start(ground, &pool)?;
+    let until = Instant::now() + TIME_MAX;
+    let each = on_threads(2, |who| {
+        let (mut misdirected, mut of) = (0, 0);
+        let mut client = Client::connect(&server.address)?;
+        for round in 0..REPLIES {
+            if Instant::now() > until {
+                break;
+            }
+            let reply = client.ask(&format!("client{who} {round}"))?;
+            let owner = reply.strip_prefix("client");
+            misdirected += u32::from(owner.is_some_and(|it| !it.starts_with(&format!("{who} "))));
+            of += 1;
+        }
+        Ok((misdirected, of))
+    })?;
+    server.stop()?;
+    let sum = |of: fn(&(u32, u32)) -> u32| each.iter().map(of).sum();
+    let strayed = Strayed { misdirected: sum(|it| it.0), of: sum(|it| it.1) };
+    eprintln!("{mode}, 1 of {every} replies, {delay_ms} ms: {strayed} misdirected");
+    Ok(strayed)
+}
+
+fn start(ground: &Ground, pool: &str) -> Result<Server, Failure> {
+    let text =
+        format!("[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"main\"\n[pool.main]\n{pool}");
+    let file = ground.folder.join("alignment.toml");
+    fs::write(&file, text).map_err(|error| Failure::new(format!("alignment.toml: {error}")))?;
+    let mut command = Command::new(&ground.roadstead);
+    command.arg("serve").arg(&file);
+    Server::start(command, &ground.folder.join("alignment.log"))
+}
+
+/// What each of so many threads gives.
+fn on_threads<T: Send>(
+    count: usize,
+    act: impl Fn(usize) -> io::Result<T> + Sync,
+) -> Result<Vec<T>, Failure> {
+    std::thread::scope(|scope| {
+        let act = &act;
+        let threads: Vec<_> = (0..count).map(|who| scope.spawn(move || act(who))).collect();
+        let failed = |error: io::Error| Failure::new(format!("a client: {error}"));
+        let joined = threads.into_iter().map(|it| it.join().expect("a client does not panic"));
+        joined.map(|result| result.map_err(failed)).collect()
+    })
+}
+
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn connect(address: &str) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    fn ask(&mut self, line: &str) -> io::Result<String> {
+        self.0.get_mut().write_all(format!("{line}\n").as_bytes())?;
+        let mut reply = String::new();
+        match self.0.read_line(&mut reply)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(reply),
+        }
+    }
+}
