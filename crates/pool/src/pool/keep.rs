@@ -6,6 +6,9 @@
 //!                                  └─┘ handle_kept(another client, or none)
 //! ```
 //!
+//! While other clients wait, a kept worker is given nothing as long as other workers serve: one client
+//! alone, whose requests are rare among many, would otherwise keep it for ever.
+//!
 //! The owner of a worker keeps it while the worker is checked for output that nobody asked for: a
 //! request of the client that was answered last may be given to it at once, any other waits or goes
 //! to another worker. The order of the queue is not changed: the client of a kept worker is served
@@ -133,7 +136,8 @@ impl<P: Payload> Pool<P> {
             return;
         }
         for place in self.kept.places() {
-            while let Some(client) = self.kept.client(place)
+            while self.may_extend()
+                && let Some(client) = self.kept.client(place)
                 && self.may_give()
                 && self.has_slot(place)
                 && let Some(lane) = self.next_of_kept(place, client)
@@ -142,6 +146,13 @@ impl<P: Payload> Pool<P> {
                 self.give(place, lane, Choice::Kept);
             }
         }
+    }
+
+    /// Whether the client of a kept worker would have to wait for it: nobody else waits, or no other
+    /// worker serves.
+    fn may_extend(&self) -> bool {
+        let others = self.free.candidates() > self.kept.count;
+        !others || self.queue.length() == 1 && !self.free.any()
     }
 
     /// The lane whose next request is this client's, if that lane is next for this worker.

@@ -131,6 +131,34 @@ fn other_workers_serve_meanwhile_and_one_kept_for_nobody_serves_nobody() {
 }
 
 #[test]
+fn one_client_of_many_does_not_keep_a_worker_for_ever() {
+    let mut scene = Scene::new(fixed(2));
+    scene.request(7).unwrap();
+    let kept = scene.given[0].0;
+    scene.keep(Some(7));
+    for client in [8, 7, 9] {
+        scene.request(client).unwrap();
+    }
+    // The other worker has the first; the client of the kept one waits in its turn, for others do.
+    assert_eq!(scene.numbers(), [0, 1, 2], "the next when it comes: nobody else waits");
+    scene.pool.handle_released(scene.now, kept);
+    scene.follow();
+    for client in [7, 8] {
+        scene.request(client).unwrap();
+    }
+    let other = scene.given[1].0;
+    scene.pool.handle_released(scene.now, other);
+    scene.follow();
+    assert_eq!(scene.given[3], (other, 3));
+    scene.pool.handle_released(scene.now, other);
+    scene.follow();
+    assert_eq!(scene.given[4], (other, 4), "of the kept one's client, while another waits");
+    scene.pool.handle_open(scene.now, kept);
+    scene.follow();
+    assert_eq!(scene.given[5], (kept, 5));
+}
+
+#[test]
 fn a_client_needs_no_room_in_the_queue_for_the_worker_that_is_kept_for_it() {
     let queue = QueueLimits { length: 0, ..QueueLimits::default() };
     let mut scene = Scene::new(Settings { queue, ..fixed(1) });
