@@ -55,6 +55,7 @@ impl Plant {
         Self::QuietCut,
         Self::Miscount,
         Self::NotReset,
+        Self::Trusting,
     ];
 
     /// All defects of what keeps programs that serve HTTP.

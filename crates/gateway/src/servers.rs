@@ -424,32 +424,6 @@ impl Servers {
         }
     }
 
-    /// Another shard wants a link to the server at this place: one that rests here goes for it, the
-    /// one that rested longest.
-    pub(crate) fn spare(&mut self, calls: &mut Calls<'_>, place: usize) {
-        let short = self.room.as_ref().is_some_and(|room| room.is_short(place));
-        let server = self.live.get(place).and_then(Option::as_ref);
-        let resting = server.filter(|_| short).and_then(|server| server.idle.first().copied());
-        if let Some(id) = resting {
-            self.close(calls, id);
-        }
-    }
-
-    /// Another shard could not connect to it, or its home does not trust it since: links that wait
-    /// are closed, and at its home it retires.
-    pub(crate) fn distrust(
-        &mut self,
-        calls: &mut Calls<'_>,
-        worker: WorkerId,
-        up: &mut Vec<Upward>,
-    ) {
-        if !self.plan.is_branch {
-            self.retire(calls, worker, up);
-            return self.try_end(worker, false, up);
-        }
-        self.close_idle(calls, worker);
-    }
-
     /// The server sends no more.
     fn handle_eof(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
         let Some(link) = self.link(id) else { return };

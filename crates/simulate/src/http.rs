@@ -14,6 +14,7 @@ pub(crate) mod log;
 mod message;
 pub(crate) mod plan;
 mod servers;
+mod trust;
 mod tunnels;
 mod visitors;
 
@@ -58,6 +59,9 @@ pub(crate) struct Http {
     asked: BTreeMap<u64, usize>,
     /// Requests that were answered before they were whole.
     early: BTreeSet<u64>,
+    /// Servers answer some requests twice. Until that is detected replies may be shifted; what is held
+    /// then is that connections of such a server are not reused.
+    answers_twice: bool,
     /// When the system had no descriptor, or could not watch one more: nobody is to blame then.
     starved: Vec<Moment>,
     /// Bytes that a body may have.

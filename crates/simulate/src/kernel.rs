@@ -235,6 +235,7 @@ impl World {
         let most = self.part_of(ready.min(room.len()));
         let count = self.net.flow(input).take(&mut room[..most]);
         self.note("the gateway receives: descriptor, bytes", id.0, count);
+        self.speaker_is_heard(id, count);
         if count < room.len() {
             self.rearm_read(id, false);
         }

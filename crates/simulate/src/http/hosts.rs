@@ -124,6 +124,7 @@ impl World {
                 backlog: self.http.lives.backlog,
                 waiting: Vec::new(),
             }),
+            distrusted: None,
         });
         self.note("a home is made: server", server, 0);
         Ok(Home::new(at, socket, Box::new(keep)))

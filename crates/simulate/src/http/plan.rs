@@ -29,7 +29,7 @@ impl World {
         let steady = self.scenario.trouble == 0 || self.chance.in_1000(700);
         for place in 0..servers {
             let steady = self.scenario.trouble == 0 || (steady && place == 0);
-            self.http.servers.push(Server { mode: Mode::Serves, steady, host: None });
+            self.http.servers.push(Server::new(steady));
         }
         self.http.dues = Dues::draw(&mut self.chance, servers);
         self.http.is_gentle = self.scenario.trouble == 0 && self.chance.in_1000(700);
@@ -54,6 +54,7 @@ impl World {
             self.http.slots,
         );
         self.stand_before(&pool);
+        self.http.answers_twice = self.chance.in_1000(100);
     }
 
     /// Makes this world one of programs that serve HTTP.
@@ -133,7 +134,7 @@ impl World {
         let port = usize::from(FIRST_PORT) + self.http.servers.len();
         let steady = self.scenario.trouble == 0;
         self.http.dues.spare = steady.then_some(self.http.servers.len());
-        self.http.servers.push(Server { mode: Mode::Serves, steady, host: None });
+        self.http.servers.push(Server::new(steady));
         format!(
             "\n[pool.spare]\nservers = [\"127.0.0.1:{port}\"]\nconnect = \"2s\"\ndeadline = \"20s\"\n\
              between = \"20s\"\nqueue = {{ length = 10000, wait = \"90s\" }}\nserver_requests_max = {}\n",

@@ -23,6 +23,14 @@ pub(super) struct Server {
     pub(super) steady: bool,
     /// It is a program of the gateway's own.
     pub(super) host: Option<Host>,
+    /// When the gateway last received bytes of it that no request asked for.
+    pub(super) distrusted: Option<Moment>,
+}
+
+impl Server {
+    pub(super) const fn new(steady: bool) -> Self {
+        Self { mode: Mode::Serves, steady, host: None, distrusted: None }
+    }
 }
 
 /// The request of this number is the gateway's own, which looks whether a server is well.
@@ -93,6 +101,12 @@ pub(super) struct Link {
     mute: bool,
     /// Its last reply ends with the connection.
     pub(super) until_close: bool,
+    /// Where the replies to its requests end in what it says, and how much of that the gateway has
+    /// received.
+    pub(super) ends: Vec<usize>,
+    pub(super) heard: usize,
+    /// It says this once more then.
+    pub(super) again: Option<(Moment, Vec<u8>)>,
 }
 
 impl Link {
@@ -109,6 +123,9 @@ impl Link {
             closes_at: None,
             mute: false,
             until_close: false,
+            ends: Vec::new(),
+            heard: 0,
+            again: None,
         }
     }
 
@@ -118,7 +135,7 @@ impl Link {
     }
 
     /// Whether all that it was given are whole requests.
-    fn is_between(&self) -> bool {
+    pub(super) fn is_between(&self) -> bool {
         let mut rest = &self.given[..];
         if self.tunnel.is_some() {
             return false;
@@ -127,6 +144,15 @@ impl Link {
             rest = &rest[used..];
         }
         rest.is_empty()
+    }
+
+    /// Whole requests among what it was given.
+    pub(super) fn requests(&self) -> usize {
+        let (mut rest, mut count) = (&self.given[..], 0);
+        while let Ok(Some(Request { whole: Some((_, used)), .. })) = message::request(rest) {
+            (rest, count) = (&rest[used..], count + 1);
+        }
+        count
     }
 
     /// Something went wrong; what went wrong first counts, unless it was cut.
@@ -151,7 +177,11 @@ impl World {
         let Role::Server(link) = &mut self.http.speakers[number].role else { return };
         let host = self.http.servers.get(link.server).and_then(|server| server.host.as_ref());
         let late = host.is_some_and(Host::is_left) && link.is_between();
+        let reuses = link.is_between() && !link.given.is_empty();
         link.given.extend_from_slice(bytes);
+        if reuses {
+            self.check_trust(number);
+        }
         if late {
             self.violation(format!(
                 "speaker {number} is asked though its program is known to be gone"
@@ -166,6 +196,7 @@ impl World {
         if ended {
             return self.speaker_closes(number);
         }
+        self.server_says_again(number);
         // One request after the other, as far as they are there.
         while self.http.speakers[number].state == State::There && self.server_goes_on(number) {}
     }
@@ -259,7 +290,8 @@ impl World {
                 at_work += 1;
             }
         }
-        if at_work > self.http.slots {
+        // A reply that is taken for another's frees a slot before its time.
+        if at_work > self.http.slots && !self.http.answers_twice {
             let slots = self.http.slots;
             self.violation(format!(
                 "server {server} has {at_work} requests, {slots} are its slots"
@@ -342,11 +374,23 @@ impl World {
         if !is_whole {
             self.http.early.insert(request.id);
         }
+        let twice = self.http.answers_twice
+            && is_whole
+            && request.id != CHECK
+            && !(until_close || closes || dies || request.head_only || request.is_post)
+            && self.chance.in_1000(150);
+        let again = twice.then(|| reply.clone());
         let speaker = &mut self.http.speakers[number];
         speaker.output.extend(reply);
+        let end = speaker.output.len();
         if let Some((_, used)) = request.whole {
             speaker.read += used;
         }
+        self.link(number).ends.push(end);
+        if let Some(again) = again {
+            self.answer_again(number, again);
+        }
+        let speaker = &mut self.http.speakers[number];
         if closes || dies {
             speaker.then = if dies { then } else { Then::Close };
         }

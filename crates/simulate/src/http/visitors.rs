@@ -109,7 +109,10 @@ impl World {
         match self.chance.below(10) {
             0 => Manner::Old { keeps },
             1 if !is_post => Manner::HeadOnly,
-            2 if !is_post => Manner::Upgrades { eager: self.chance.in_1000(300) },
+            // Where replies may be shifted, so may a 101.
+            2 if !is_post && !self.http.answers_twice => {
+                Manner::Upgrades { eager: self.chance.in_1000(300) }
+            }
             1 | 2 if length > 0 => Manner::Expects,
             _ => Manner::Plain,
         }

@@ -15,6 +15,7 @@
 //! | `quiet-cut` | a tunnel that was cut does not look ended |
 //! | `miscount` | what nobody looks at arrives whole |
 //! | `not-reset` | nothing of one client's request is in another's |
+//! | `trusting` | who sends what nobody asked for gets one request a connection |
 //! | `last-words` | what a program said before it ended is read |
 //! | `lost-slot` | who waits at home has the slot that another shard frees |
 //! | `lost-edge` | what arrived is read, also when the kernel tells it once |
