@@ -10,19 +10,32 @@ pub(crate) enum Piece {
     Text(Box<str>),
     /// Takes the value.
     Value(Source),
+    /// The number of rows that were stored or changed.
+    Rows,
+    /// What the statement returned in that column.
+    Returned(usize),
 }
 
-/// The acknowledgement of a job. What reads is answered with its rows and has none.
-pub(crate) fn of(job: &Job, members: &mut Members) -> Result<Vec<Piece>, DatabaseError> {
+/// The acknowledgement of a job whose statement returns these columns. What reads is answered with
+/// its rows and has none.
+pub(crate) fn of(
+    job: &Job,
+    members: &mut Members,
+    returned: &[String],
+) -> Result<Vec<Piece>, DatabaseError> {
     match job.action {
         Action::Query(_) => Ok(Vec::new()),
-        Action::Insert { .. } | Action::Statement(_) => parse(&job.ack, members),
+        Action::Insert { .. } | Action::Statement(_) => parse(&job.ack, members, returned),
     }
 }
 
 /// Reads `template`: `{name}` stands for a value, `{{` and `}}` for the braces themselves. Names
 /// that records must have are noted in `members`.
-pub(crate) fn parse(template: &str, members: &mut Members) -> Result<Vec<Piece>, DatabaseError> {
+pub(crate) fn parse(
+    template: &str,
+    members: &mut Members,
+    returned: &[String],
+) -> Result<Vec<Piece>, DatabaseError> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut letters = template.char_indices().peekable();
@@ -50,7 +63,12 @@ pub(crate) fn parse(template: &str, members: &mut Members) -> Result<Vec<Piece>,
                 if !text.is_empty() {
                     pieces.push(Piece::Text(std::mem::take(&mut text).into()));
                 }
-                pieces.push(Piece::Value(members.source(name)?));
+                let column = returned.iter().position(|column| column == name);
+                pieces.push(match (name, column) {
+                    ("rows", _) => Piece::Rows,
+                    (_, Some(column)) => Piece::Returned(column),
+                    (_, None) => Piece::Value(members.source(name)?),
+                });
                 while letters.next().is_some_and(|(_, passed)| passed != '}') {}
             }
             _ => text.push(letter),
@@ -68,7 +86,7 @@ mod tests {
 
     fn shown(template: &str) -> String {
         let mut members = Members::default();
-        match parse(template, &mut members) {
+        match parse(template, &mut members, &["x".to_owned(), "y".to_owned()]) {
             Ok(pieces) => format!("{pieces:?} {}", members.iter().collect::<Vec<_>>().join(",")),
             Err(error) => error.to_string(),
         }
@@ -83,6 +101,7 @@ mod tests {
             r#"[Value(Member(0)), Value(Id), Value(Member(0)), Text("{b}ä")] a"#
         );
         assert_eq!(shown(""), "[] ");
+        assert_eq!(shown("{rows}{y}{z}"), "[Rows, Returned(1), Value(Member(0))] z");
     }
 
     #[test]

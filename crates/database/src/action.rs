@@ -12,7 +12,9 @@ pub struct Job {
     /// How a request is read into named values.
     pub record: Record,
     /// The reply after the commit. `{name}` stands for a value of the record (NULL is empty),
-    /// `{_id}`, `{_client}` and `{_at}` for those of the request, `{{` and `}}` for braces.
+    /// `{_id}`, `{_client}` and `{_at}` for those of the request, `{rows}` for the number of rows that
+    /// were stored or changed, `{{` and `}}` for braces. Of a statement that returns columns, their
+    /// names stand for those.
     pub ack: String,
     /// What a commit waits for.
     pub sync: Sync,
@@ -24,6 +26,8 @@ pub struct Job {
     /// The table that keeps the rows which the database does not accept. It is made where it is
     /// missing.
     pub dead: Option<String>,
+    /// How many rows a request has to store or change.
+    pub affected: Affected,
     /// Whether the log gets the details of errors, which may show values of other rows. Clients never
     /// get them.
     pub log_error_details: bool,
@@ -42,6 +46,7 @@ impl Job {
             lock_wait: Duration::from_secs(5),
             retry: Duration::from_secs(10),
             dead: None,
+            affected: Affected::Row,
             log_error_details: false,
         }
     }
@@ -59,8 +64,8 @@ pub enum Action {
         /// What happens when the row is there already.
         on_conflict: OnConflict,
     },
-    /// One statement that writes, prepared once, with `:name` parameters. Rows that it returns
-    /// are dropped.
+    /// One statement that writes, prepared once, with `:name` parameters. The columns that it
+    /// returns are available to the acknowledgement, of its first row.
     Statement(String),
     /// One statement that reads; the rows are the reply.
     Query(Query),
@@ -111,12 +116,22 @@ pub enum Format {
 }
 
 /// What happens when a row is there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnConflict {
     /// The row is refused.
     Refuse,
-    /// The row that is there stays, and the request is acknowledged.
-    Nothing,
+    /// Where a row has the same values in the columns of this key, it stays, and the request is
+    /// acknowledged. A conflict on any other key refuses the row.
+    Nothing(Vec<String>),
+}
+
+/// How many rows a request has to store or change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affected {
+    /// At least one, or the request is refused and nothing of it stays.
+    Row,
+    /// Any number, for triggers and rules that put rows elsewhere.
+    Any,
 }
 
 /// How a request is read into named values.

@@ -46,6 +46,22 @@ pub enum DatabaseError {
         /// Of which table.
         table: String,
     },
+    /// The table has no such key.
+    NoKey {
+        /// The columns that were named.
+        key: String,
+        /// Of which table.
+        table: String,
+        /// The columns of those that it has.
+        keys: Vec<String>,
+    },
+    /// The acknowledgement names a column that the statement returns in a form that is not read.
+    Returned {
+        /// Which column.
+        column: String,
+        /// Its type.
+        of: String,
+    },
     /// The column does not take what it would be given.
     Type {
         /// Which column.
@@ -158,10 +174,10 @@ impl DatabaseError {
             Self::Create(_) => About::Create,
             Self::NoTable { .. } | Self::Engine { .. } => About::Table,
             Self::NoColumn { column, .. } | Self::Type { column, .. } => About::Column(column),
-            Self::Unset { .. } | Self::Columns(..) => About::Insert,
+            Self::Unset { .. } | Self::Columns(..) | Self::NoKey { .. } => About::Insert,
             Self::Dead(..) | Self::NoDead | Self::Letters(_) => About::Dead,
             Self::Statement(_) | Self::StatementAt(..) | Self::NameLength(_) => About::Statement,
-            Self::NotInRecord { .. } | Self::Ack(..) => About::Ack,
+            Self::NotInRecord { .. } | Self::Returned { .. } | Self::Ack(..) => About::Ack,
         }
     }
 }
@@ -196,6 +212,19 @@ impl fmt::Display for DatabaseError {
             Self::NoColumn { column, table, columns } => {
                 write!(f, "no column `{column}` in table `{table}`; it has {}", listed(columns))
             }
+            Self::NoKey { key, table, keys } => {
+                write!(f, "table `{table}` has no unique key of exactly the columns ({key})")?;
+                if keys.is_empty() {
+                    f.write_str("; it has none")
+                } else {
+                    write!(f, "; it has ({})", keys.join("), ("))
+                }
+            }
+            Self::Returned { column, of } => write!(
+                f,
+                "`ack`: the statement returns `{column}` as {of}, which is not read; return \
+                 `{column}::text`"
+            ),
             Self::Unreachable(server, text) => write!(f, "{server} cannot be reached: {text}"),
             Self::Denied(server, text) => write!(f, "{server} does not let us in: {text}"),
             Self::Unset { column, table } => write!(

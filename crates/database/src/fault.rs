@@ -3,6 +3,8 @@
 //! Each driver sorts the errors of its database into these; what follows from them is decided once,
 //! in [`crate::handler`].
 
+use exchange::Cause;
+
 use crate::text::{one_line, shortened};
 
 /// Bytes of the details of an error that are kept at most.
@@ -52,14 +54,35 @@ pub(crate) struct Fault {
     /// What else the database says: values of other columns and rows, statements, functions. For the
     /// operator alone. Empty where there is no more.
     pub(crate) detail: Box<str>,
-    /// Which row it was, where the driver knows.
-    pub(crate) row: Option<usize>,
+    /// How the request of the row ends.
+    pub(crate) cause: Cause,
+    /// Which rows it was, in their order, where the driver knows.
+    pub(crate) rows: Vec<usize>,
 }
 
 impl Fault {
     pub(crate) fn new(blame: Blame, text: &str) -> Self {
         let (code, detail) = (Box::default(), Box::default());
-        Self { blame, again: false, code, text: one_line(text), detail, row: None }
+        Self {
+            blame,
+            again: false,
+            code,
+            text: one_line(text),
+            detail,
+            cause: Cause::Row,
+            rows: Vec::new(),
+        }
+    }
+
+    /// A row was not stored, without an error.
+    pub(crate) fn ignored() -> Self {
+        let text = "the database did not store the row and reported no error";
+        Self { cause: Cause::Ignored, ..Self::new(Blame::Row, text) }
+    }
+
+    /// A statement changed no row.
+    pub(crate) fn no_row() -> Self {
+        Self { cause: Cause::NoRow, ..Self::new(Blame::Row, "the statement changed no row") }
     }
 
     /// What else the database says, for the operator alone.
@@ -91,8 +114,13 @@ impl Fault {
     }
 
     /// It was this row.
-    pub(crate) fn at(mut self, row: usize) -> Self {
-        self.row = Some(row);
+    pub(crate) fn at(self, row: usize) -> Self {
+        self.at_all(vec![row])
+    }
+
+    /// It was these rows.
+    pub(crate) fn at_all(mut self, rows: Vec<usize>) -> Self {
+        self.rows = rows;
         self
     }
 

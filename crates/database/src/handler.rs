@@ -26,6 +26,7 @@ use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Stop};
 
 use crate::DatabaseError;
 use crate::details::DetailLog;
+use crate::effects::Effects;
 use crate::fault::{Blame, Fault, for_operators};
 use crate::letters::{self, Letter};
 use crate::link::{Commit, Driver, Link, Setup};
@@ -39,6 +40,7 @@ pub(crate) struct RowsHandler<D: Driver> {
     setup: Arc<Setup<D>>,
     line: Line<D::Link>,
     rows: Rows,
+    effects: Effects,
     details: DetailLog,
 }
 
@@ -106,7 +108,7 @@ impl<D: Driver> RowsHandler<D> {
     pub(crate) fn open(setup: Arc<Setup<D>>) -> Result<Self, DatabaseError> {
         let line = Line::new(setup.connect()?);
         let details = DetailLog::new(setup.job.log_error_details);
-        Ok(Self { setup, line, rows: Rows::default(), details })
+        Ok(Self { setup, line, rows: Rows::default(), effects: Effects::default(), details })
     }
 
     #[cfg(test)]
@@ -139,8 +141,8 @@ impl<D: Driver> Handler for RowsHandler<D> {
                 outbox.answer(index, outcome);
             }
         }
-        let Self { setup, line, rows, details } = self;
-        Work { setup, line, rows, details, batch, outbox, stop, patience, unsure: None }
+        let Self { setup, line, rows, effects, details } = self;
+        Work { setup, line, rows, effects, details, batch, outbox, stop, patience, unsure: None }
             .store_all();
     }
 }
@@ -172,6 +174,7 @@ struct Work<'a, D: Driver> {
     setup: &'a Setup<D>,
     line: &'a mut Line<D::Link>,
     rows: &'a mut Rows,
+    effects: &'a mut Effects,
     details: &'a mut DetailLog,
     batch: &'a Batch,
     outbox: &'a mut dyn Outbox,
@@ -274,7 +277,10 @@ impl<D: Driver> Work<'_, D> {
             }
             let marked = if careful { link.savepoint(self.stop) } else { Ok(()) };
             let run = marked
-                .and_then(|()| link.insert(self.rows, part.clone(), self.batch, self.stop))
+                .and_then(|()| {
+                    link.insert(self.rows, part.clone(), self.batch, self.effects, self.stop)
+                })
+                .and_then(|()| self.rows.acknowledge(part.clone(), self.batch, self.effects))
                 .and_then(|()| if careful { link.release(self.stop) } else { Ok(()) });
             let fault = match run {
                 Ok(()) => {
@@ -409,7 +415,10 @@ fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) 
     let letter = |row: usize| {
         let refusal = rows.refusal(row)?;
         let request = &batch.requests[rows.request(row)];
-        let code = &*refusal.code;
+        let code = match refusal.cause {
+            Cause::Row => &*refusal.code,
+            cause => cause.word(),
+        };
         let text = for_operators(&refusal.text, &refusal.detail).into();
         Some(Letter { at_us: request.at_us, row: &request.body, code, text, count: None })
     };
@@ -423,23 +432,27 @@ fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) 
     all.split_off(before)
 }
 
-/// Takes the row out of part number `at` that `fault` is about, or halves the part.
-fn split(rows: &mut Rows, parts: &mut Vec<Range<usize>>, at: usize, fault: Fault) {
+/// Takes the rows out of part number `at` that `fault` is about, or halves the part.
+fn split(rows: &mut Rows, parts: &mut Vec<Range<usize>>, at: usize, mut fault: Fault) {
     let part = parts[at].clone();
-    let known = fault
-        .row
-        .filter(|row| part.contains(row))
-        .or_else(|| (part.len() == 1).then_some(part.start));
-    let finer = match known {
-        Some(row) => {
-            rows.refuse(row, fault);
-            [part.start..row, row + 1..part.end]
+    let mut known = std::mem::take(&mut fault.rows);
+    known.retain(|row| part.contains(row));
+    if known.is_empty() && part.len() == 1 {
+        known.push(part.start);
+    }
+    let mut finer = Vec::with_capacity(known.len() + 1);
+    if known.is_empty() {
+        let middle = part.start + part.len() / 2;
+        finer.extend([part.start..middle, middle..part.end]);
+    } else {
+        let mut start = part.start;
+        for row in known {
+            rows.refuse(row, fault.clone());
+            finer.push(start..row);
+            start = row + 1;
         }
-        None => {
-            let middle = part.start + part.len() / 2;
-            [part.start..middle, middle..part.end]
-        }
-    };
+        finer.push(start..part.end);
+    }
     parts.splice(at..=at, finer.into_iter().filter(|part| !part.is_empty()));
 }
 

@@ -19,6 +19,7 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use exchange::{Batch, Outcome, Peer, Request, RequestId, Slice, Stop};
 
+use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::link::{Commit, Driver, Link, Setup};
 use crate::rows::Rows;
@@ -180,7 +181,10 @@ impl<L: Link> Letterbox for Open<L> {
         let stop = Stop::default();
         self.link.begin(&stop)?;
         let moved = match self.link.unbury(&self.table, letter.number) {
-            Ok(true) => self.link.insert(&self.rows, 0..1, &batch, &stop),
+            Ok(true) => {
+                let mut effects = Effects::default();
+                self.link.insert(&self.rows, 0..1, &batch, &mut effects, &stop)
+            }
             Ok(false) => {
                 self.link.rollback(&stop)?;
                 return Ok(Retried::Absent);

@@ -25,6 +25,7 @@ mod action;
 mod database;
 mod details;
 mod digits;
+mod effects;
 mod error;
 mod fault;
 mod handler;
@@ -51,7 +52,7 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use action::{Action, Format, Job, OnConflict, Query, Record, Sync};
+pub use action::{Action, Affected, Format, Job, OnConflict, Query, Record, Sync};
 pub use database::Database;
 pub use error::{About, DatabaseError};
 pub use letters::{Letters, Retried, StoredLetter};

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use exchange::{Batch, Stop};
 
 use crate::DatabaseError;
+use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::rows::{Rows, Shape};
@@ -104,13 +105,16 @@ pub(crate) trait Link: Send {
     /// Starts a transaction that may write. Waits for locks as the settings and `stop` allow.
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault>;
 
-    /// Stores the rows of `part`. After an error some of them may be stored, up to the next
+    /// Stores the rows of `part`, and notes what that did where it is wanted. A row that is neither
+    /// stored nor, with [`OnConflict::Nothing`](crate::OnConflict), in conflict on the key is an error
+    /// of that row, unless the settings say otherwise ([`Affected`](crate::Affected)). After an error some of them may be stored, up to the next
     /// [`undo`](Self::undo) or [`rollback`](Self::rollback).
     fn insert(
         &mut self,
         rows: &Rows,
         part: Range<usize>,
         batch: &Batch,
+        effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault>;
 

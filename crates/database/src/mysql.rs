@@ -7,7 +7,8 @@
 //! Text is bound as text and a number as an integer, or as its digits where it is none; the column
 //! makes of them what it is. The session is strict: what does not fit is refused and never cut to
 //! size. A row that is there already stays by `on duplicate key update` of a column with itself, as
-//! `insert ignore` would ignore all other errors too. Tables must have transactions (InnoDB).
+//! `insert ignore` would ignore all other errors too; that update fails where the conflict is on
+//! another key than the declared one. Tables must have transactions (InnoDB).
 //!
 //! What a query gives of a binary type leaves in base64 where the reply is JSON, bits as a number.
 //!
@@ -26,10 +27,10 @@ mod schema;
 
 use std::sync::Arc;
 
-use crate::ack::{self, Piece};
+use crate::ack;
 use crate::link::{Driver, Setup};
 use crate::named::{self, Dialect};
-use crate::source::{Members, Source};
+use crate::source::Members;
 use crate::{Action, Database, DatabaseError, Job, Server, name, verb};
 use link::MysqlLink;
 
@@ -56,23 +57,31 @@ pub struct MysqlOptions {
 pub fn factory(options: MysqlOptions) -> Result<Database, DatabaseError> {
     let MysqlOptions { server, job } = options;
     let mut members = Members::default();
-    let ack = ack::of(&job, &mut members)?;
+    // What the statement returns is known when it is prepared.
+    ack::of(&job, &mut members, &[])?;
     let of = |sql: &str, verbs: &[&str]| {
         verb::check(sql, verbs)?;
         named::rewrite(sql, Dialect::Question)
     };
     let (sql, names) = match &job.action {
-        Action::Insert { table, columns, .. } => {
+        Action::Insert { table, columns, on_conflict } => {
             name::check_insert(table, columns)?;
+            name::check_key(columns, on_conflict)?;
             (String::new(), columns.clone())
         }
-        Action::Statement(sql) => of(sql, &WRITING)?,
+        Action::Statement(sql) => {
+            if let Some(at) = named::word(sql, Dialect::Question, "returning") {
+                let text = "`returning` is not supported here: the server does not say what a \
+                            prepared statement returns";
+                return Err(DatabaseError::statement(text, Some(at)));
+            }
+            of(sql, &WRITING)?
+        }
         Action::Query(query) => of(&query.sql, &READING)?,
     };
-    let sources = names.iter().map(|name| members.source(name));
-    let sources = sources.collect::<Result<_, _>>()?;
+    names.iter().try_for_each(|name| members.source(name).map(drop))?;
     let job = Arc::new(job);
-    let driver = MysqlDriver { server, job: Arc::clone(&job), sql, sources, members, ack };
+    let driver = MysqlDriver { server, job: Arc::clone(&job), sql, names };
     Ok(Database::new(Arc::new(Setup::new(driver, job))))
 }
 
@@ -84,9 +93,7 @@ struct MysqlDriver {
     /// Of a statement or a query; an insert is made for each number of rows.
     sql: String,
     /// Of the parameters, in their order.
-    sources: Vec<Source>,
-    members: Members,
-    ack: Vec<Piece>,
+    names: Vec<String>,
 }
 
 impl MysqlDriver {

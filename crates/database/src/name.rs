@@ -1,6 +1,6 @@
 //! Names of tables and columns.
 
-use crate::DatabaseError;
+use crate::{DatabaseError, OnConflict};
 
 /// Refuses what no insert can be made of.
 pub(crate) fn check_insert(table: &str, columns: &[String]) -> Result<(), DatabaseError> {
@@ -15,6 +15,20 @@ pub(crate) fn check_insert(table: &str, columns: &[String]) -> Result<(), Databa
         }
     }
     Ok(())
+}
+
+/// Refuses a key that rows cannot be compared by.
+pub(crate) fn check_key(columns: &[String], on_conflict: &OnConflict) -> Result<(), DatabaseError> {
+    let OnConflict::Nothing(key) = on_conflict else { return Ok(()) };
+    if key.is_empty() {
+        let why = "`on_conflict = \"nothing\"` needs the columns of a `key` of table";
+        return Err(DatabaseError::Columns(why, String::new()));
+    }
+    let absent = |name: &&String| !columns.iter().any(|it| it.eq_ignore_ascii_case(name));
+    match key.iter().find(absent) {
+        Some(name) => Err(DatabaseError::Columns("of `key`, not of `columns`:", name.clone())),
+        None => Ok(()),
+    }
 }
 
 fn check(name: &str) -> Result<(), DatabaseError> {

@@ -46,6 +46,19 @@ pub(crate) fn parameter(sql: &str, dialect: Dialect, name: &str) -> Option<usize
     named.next().map(str::len)
 }
 
+/// Where that word stands in `sql`, outside of texts, quoted names and comments.
+pub(crate) fn word(sql: &str, dialect: Dialect, word: &str) -> Option<usize> {
+    let mut reader = Reader::new(sql, dialect);
+    // Whether it can be read is told elsewhere.
+    let _ = reader.read();
+    let is_word = |at: &usize| {
+        let begins = !sql[..*at].ends_with(|before| is_name(before) || before == ':');
+        let found = sql[*at..].get(..word.len()).is_some_and(|it| it.eq_ignore_ascii_case(word));
+        begins && found && !sql[*at + word.len()..].starts_with(is_name)
+    };
+    reader.plain.iter().copied().find(is_word)
+}
+
 struct Reader<'s> {
     sql: &'s str,
     at: usize,
@@ -54,6 +67,8 @@ struct Reader<'s> {
     names: Vec<String>,
     /// For each parameter, where what is behind it stands in `out` and in `sql`.
     behind: Vec<(usize, usize)>,
+    /// Where letters stand in `sql` that are no part of a text, a quoted name or a comment.
+    plain: Vec<usize>,
 }
 
 fn is_name(letter: char) -> bool {
@@ -62,7 +77,15 @@ fn is_name(letter: char) -> bool {
 
 impl<'s> Reader<'s> {
     const fn new(sql: &'s str, dialect: Dialect) -> Self {
-        Self { sql, at: 0, dialect, out: String::new(), names: Vec::new(), behind: Vec::new() }
+        Self {
+            sql,
+            at: 0,
+            dialect,
+            out: String::new(),
+            names: Vec::new(),
+            behind: Vec::new(),
+            plain: Vec::new(),
+        }
     }
 
     fn rest(&self) -> &'s str {
@@ -100,7 +123,10 @@ impl<'s> Reader<'s> {
                 }
                 ':' if rest.starts_with("::") || rest.starts_with(":=") => self.copy(2),
                 ':' => self.parameter(),
-                _ => self.copy(letter.len_utf8()),
+                _ => {
+                    self.plain.push(self.at);
+                    self.copy(letter.len_utf8());
+                }
             }
             before = letter;
         }
@@ -274,6 +300,19 @@ mod tests {
             "select /* :a /* :b */ 1",
         ] {
             assert_eq!(shown(sql, Dialect::Question), format!("{sql} | "));
+        }
+    }
+
+    #[test]
+    fn a_word_is_found_outside_of_texts_and_comments() {
+        let at = |sql| word(sql, Dialect::Question, "returning");
+        assert_eq!(at("delete from t RETURNING a"), Some(14));
+        for sql in [
+            "delete from t -- returning",
+            "select 'returning', `returning`, :returning",
+            "areturning",
+        ] {
+            assert_eq!(at(sql), None, "{sql}");
         }
     }
 

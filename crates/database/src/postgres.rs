@@ -30,7 +30,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use crate::ack::{self, Piece};
+use crate::ack;
 use crate::link::{Driver, Setup};
 use crate::named::{self, Dialect};
 use crate::source::Members;
@@ -60,17 +60,19 @@ pub struct PostgresOptions {
 pub fn factory(options: PostgresOptions) -> Result<Database, DatabaseError> {
     let PostgresOptions { server, job } = options;
     let mut members = Members::default();
-    let ack = ack::of(&job, &mut members)?;
+    // What the statement returns is known when it is prepared.
+    ack::of(&job, &mut members, &[])?;
     let text = match &job.action {
-        Action::Insert { table, columns, .. } => {
+        Action::Insert { table, columns, on_conflict } => {
             name::check_insert(table, columns)?;
+            name::check_key(columns, on_conflict)?;
             Text::default()
         }
         Action::Statement(sql) => Text::of(sql, &WRITING)?,
         Action::Query(query) => Text::of(&query.sql, &READING)?,
     };
     let job = Arc::new(job);
-    let driver = PostgresDriver { server, job: Arc::clone(&job), text, members, ack };
+    let driver = PostgresDriver { server, job: Arc::clone(&job), text };
     Ok(Database::new(Arc::new(Setup::new(driver, job))))
 }
 
@@ -111,9 +113,6 @@ struct PostgresDriver {
     job: Arc<Job>,
     /// Of a statement or a query; an insert is made of what the table is like.
     text: Text,
-    /// The names that the acknowledgement needs.
-    members: Members,
-    ack: Vec<Piece>,
 }
 
 impl Driver for PostgresDriver {

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use block::Slice;
 use exchange::{Batch, Cause, Outcome, Phase, Request};
@@ -14,7 +15,8 @@ use fields::json::{self, Plain};
 use fields::{Case, Fields, RowError, Rows as Cells, Schema, Value, logfmt, tsv};
 
 use crate::ack::Piece;
-use crate::fault::{Fault, for_clients};
+use crate::effects::Effects;
+use crate::fault::{Blame, Fault, for_clients};
 use crate::source::{Members, Source};
 use crate::text::one_line;
 use crate::{DatabaseError, Job, Record};
@@ -40,6 +42,8 @@ pub(crate) struct Shape {
     /// One for each parameter of the statement, in its order.
     pub(crate) parameters: Vec<Source>,
     pub(crate) ack: Vec<Piece>,
+    /// The acknowledgement says what the statement did, so it is written after that.
+    pub(crate) is_late: bool,
 }
 
 impl Shape {
@@ -59,9 +63,17 @@ impl Shape {
             let columns = columns.into_iter().map(String::from).collect();
             return Err(DatabaseError::NotInRecord { name: name.to_owned(), columns });
         }
+        let counts = ack.contains(&Piece::Rows);
+        if let (true, Some(_)) = (counts, members.iter().find(|name| *name == "rows")) {
+            let at = job.ack.find("{rows}").unwrap_or_default() + 1;
+            let why =
+                "`{rows}` is the number of rows and a name in the record; rename that one, seen";
+            return Err(DatabaseError::Ack(why, at));
+        }
+        let is_late = counts || ack.iter().any(|piece| matches!(piece, Piece::Returned(_)));
         let members = Schema::new(members.iter(), Case::Exact);
         let plain = Plain::new(&members).filter(|_| job.record == Record::Json);
-        Ok(Self { record: job.record, members, plain, columns, parameters, ack })
+        Ok(Self { record: job.record, members, plain, columns, parameters, ack, is_late })
     }
 
     /// The name of a member, for people.
@@ -101,6 +113,8 @@ struct Row {
     request: usize,
     /// Where its acknowledgement lies.
     ack: Range<usize>,
+    /// The acknowledgement lies among those that were written after the row was stored.
+    is_late: bool,
     /// Why the database does not accept it.
     refusal: Option<Refusal>,
 }
@@ -108,11 +122,19 @@ struct Row {
 /// Why the database does not accept a row.
 #[derive(Debug)]
 pub(crate) struct Refusal {
+    /// How its request ends.
+    pub(crate) cause: Cause,
     /// What the database calls it.
     pub(crate) code: Box<str>,
     pub(crate) text: Box<str>,
     /// For the operator alone.
     pub(crate) detail: Box<str>,
+}
+
+impl Refusal {
+    fn outcome(&self) -> Outcome {
+        Outcome::ended(self.cause, Phase::Work, &for_clients(&self.text, &self.code))
+    }
 }
 
 /// The rows of one batch, each known by its number here.
@@ -123,12 +145,18 @@ pub(crate) struct Rows {
     /// For each row and member, its value.
     cells: Cells,
     acks: Vec<u8>,
+    /// Acknowledgements that say what the statement did.
+    late: Vec<u8>,
+    shape: Option<Arc<Shape>>,
     rows: Vec<Row>,
 }
 
 impl Rows {
     /// Forgets all rows; those that come are of this shape.
-    pub(crate) fn begin(&mut self, shape: &Shape) {
+    pub(crate) fn begin(&mut self, shape: &Arc<Shape>) {
+        self.shape = shape.is_late.then(|| Arc::clone(shape));
+        self.late.clear();
+        self.late.shrink_to(KEPT_BYTES_MAX);
         self.record.clear();
         self.cells.reshape(shape.members.clone());
         self.acks.clear();
@@ -164,7 +192,7 @@ impl Rows {
             return Err(outcome);
         }
         let ack = acks..self.acks.len();
-        self.rows.push(Row { request: index, ack, refusal: None });
+        self.rows.push(Row { request: index, ack, is_late: false, refusal: None });
         Ok(())
     }
 
@@ -196,6 +224,8 @@ impl Rows {
         for piece in &shape.ack {
             match piece {
                 Piece::Text(text) => self.acks.extend_from_slice(text.as_bytes()),
+                // Not known yet.
+                Piece::Rows | Piece::Returned(_) => {}
                 Piece::Value(Source::Id) => push_shown(&mut self.acks, request.id),
                 Piece::Value(Source::Client) => push_shown(&mut self.acks, request.peer),
                 Piece::Value(Source::At) => push_shown(&mut self.acks, request.at_us),
@@ -210,6 +240,47 @@ impl Rows {
                     self.acks.extend_from_slice(value);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Writes the acknowledgements of the rows of `part`, which are stored and not committed yet,
+    /// where they say what that did.
+    ///
+    /// # Errors
+    /// When a value that was returned cannot be in a reply: a fault of that row.
+    pub(crate) fn acknowledge(
+        &mut self,
+        part: Range<usize>,
+        batch: &Batch,
+        effects: &Effects,
+    ) -> Result<(), Fault> {
+        let Some(shape) = self.shape.clone() else { return Ok(()) };
+        for (index, row) in part.enumerate() {
+            let start = self.late.len();
+            let request = &batch.requests[self.rows[row].request];
+            for piece in &shape.ack {
+                let late = &mut self.late;
+                match *piece {
+                    Piece::Text(ref text) => late.extend_from_slice(text.as_bytes()),
+                    Piece::Rows => push_shown(late, effects.count(index)),
+                    Piece::Returned(column) => {
+                        late.extend_from_slice(effects.returned(index, column).bytes_or_empty());
+                    }
+                    Piece::Value(Source::Id) => push_shown(late, request.id),
+                    Piece::Value(Source::Client) => push_shown(late, request.peer),
+                    Piece::Value(Source::At) => push_shown(late, request.at_us),
+                    Piece::Value(Source::Member(member)) => {
+                        let value = self.cells.value(row, member).unwrap_or(Value::Null);
+                        late.extend_from_slice(value.bytes_or_empty());
+                    }
+                }
+            }
+            if self.late[start..].iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+                let text = "the statement returned a line end, which its reply cannot hold";
+                return Err(Fault::new(Blame::Row, text).at(row));
+            }
+            (self.rows[row].ack, self.rows[row].is_late) = (start..self.late.len(), true);
         }
         Ok(())
     }
@@ -242,8 +313,8 @@ impl Rows {
 
     /// Notes that the database does not accept that row.
     pub(crate) fn refuse(&mut self, row: usize, fault: Fault) {
-        let Fault { code, text, detail, .. } = fault;
-        self.rows[row].refusal = Some(Refusal { code, text: text.into(), detail });
+        let Fault { code, text, detail, cause, .. } = fault;
+        self.rows[row].refusal = Some(Refusal { cause, code, text: text.into(), detail });
     }
 
     /// Forgets why rows were not accepted: they are tried anew.
@@ -254,6 +325,17 @@ impl Rows {
     /// Gives each of `rows`, now committed, its acknowledgement or refusal. The acknowledgements
     /// share blocks.
     pub(crate) fn answers(&self, rows: Range<usize>, mut answer: impl FnMut(usize, Outcome)) {
+        if self.shape.is_some() {
+            for row in &self.rows[rows] {
+                let outcome = match &row.refusal {
+                    Some(refusal) => refusal.outcome(),
+                    None if !row.is_late => Outcome::Reply(Slice::default()),
+                    None => Outcome::Reply(Slice::copy_of(&self.late[row.ack.clone()])),
+                };
+                answer(row.request, outcome);
+            }
+            return;
+        }
         let mut rest = &self.rows[rows];
         while let Some(head) = rest.first() {
             let start = head.ack.start;
@@ -264,9 +346,7 @@ impl Rows {
             let block = Slice::copy_of(&self.acks[start..end]);
             for row in together {
                 let outcome = match &row.refusal {
-                    Some(Refusal { code, text, .. }) => {
-                        Outcome::ended(Cause::Row, Phase::Work, &for_clients(text, code))
-                    }
+                    Some(refusal) => refusal.outcome(),
                     None => Outcome::Reply(block.slice(row.ack.start - start..row.ack.end - start)),
                 };
                 answer(row.request, outcome);

@@ -24,7 +24,7 @@ mod types;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::ack::{self, Piece};
+use crate::ack;
 use crate::link::{Driver, Setup};
 use crate::source::Members;
 use crate::{Database, DatabaseError, Job};
@@ -52,14 +52,15 @@ pub fn factory(options: SqliteOptions) -> Result<Database, DatabaseError> {
 fn setup(options: SqliteOptions) -> Result<Arc<Setup<SqliteDriver>>, DatabaseError> {
     let SqliteOptions { path, job } = options;
     let mut members = Members::default();
-    let ack = ack::of(&job, &mut members)?;
+    // What the statement returns is known when it is prepared.
+    ack::of(&job, &mut members, &[])?;
     let sql = statement::sql_of(&job.action)?;
     if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
         return Err(DatabaseError::NotAFile(path));
     }
     let job = Arc::new(job);
     let stale = StaleLog::default();
-    let driver = SqliteDriver { path, job: Arc::clone(&job), sql, members, ack, stale };
+    let driver = SqliteDriver { path, job: Arc::clone(&job), sql, stale };
     Ok(Arc::new(Setup::new(driver, job)))
 }
 
@@ -69,9 +70,6 @@ struct SqliteDriver {
     path: PathBuf,
     job: Arc<Job>,
     sql: String,
-    /// The names that the acknowledgement needs.
-    members: Members,
-    ack: Vec<Piece>,
     stale: StaleLog,
 }
 

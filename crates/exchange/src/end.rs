@@ -105,6 +105,10 @@ causes! {
     Record "record" Refused,
     /// The row lacks a parameter, or the database does not accept it.
     Row "row" Refused,
+    /// The database reported no error and did not store the row, as a trigger or a rule may cause.
+    Ignored "ignored" Refused,
+    /// The statement changed no row.
+    NoRow "norow" Refused,
     /// The worker itself refused.
     Worker "worker" Refused,
     /// The database could not take the batch; nothing of it was stored.

@@ -9,8 +9,8 @@ use database::sqlite::{self, SqliteOptions};
 use database::{DatabaseError, Host, Job, Server};
 use gateway::Workshop;
 use settings::{
-    Action, Database, DatabaseHost, OnConflict, Pool, Record, RowFormat, Secret, ServerTarget,
-    Sync, Target, Tls,
+    Action, Affected, Database, DatabaseHost, OnConflict, Pool, Record, RowFormat, Secret,
+    ServerTarget, Sync, Target, Tls,
 };
 
 /// Handlers for the databases of a configuration.
@@ -78,6 +78,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         lock_wait,
         retry,
         dead,
+        affected,
         log_error_details,
         password,
         tls,
@@ -100,6 +101,10 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         lock_wait,
         retry,
         dead,
+        affected: match affected {
+            Affected::Row => database::Affected::Row,
+            Affected::Any => database::Affected::Any,
+        },
         log_error_details,
     };
     let server = |target: ServerTarget| -> Result<Server, WorkshopError> {
@@ -133,10 +138,10 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
 fn action_of(action: Action) -> database::Action {
     match action {
         Action::Insert(insert) => {
-            let settings::Insert { table, columns, on_conflict } = insert;
+            let settings::Insert { table, columns, on_conflict, key } = insert;
             let on_conflict = match on_conflict {
                 OnConflict::Refuse => database::OnConflict::Refuse,
-                OnConflict::Nothing => database::OnConflict::Nothing,
+                OnConflict::Nothing => database::OnConflict::Nothing(key),
             };
             database::Action::Insert { table, columns, on_conflict }
         }

@@ -415,6 +415,7 @@ fn database(group: &Group) -> Database {
         lock_wait: time(group, "lock_wait"),
         retry: time(group, "retry"),
         dead: group.find("dead").map(|_| text(group, "dead")),
+        affected: choice!(group, "affected", Affected),
         log_error_details: switch(group, "log_error_details"),
         password: group.find("password").map(|_| secret(group, "password")),
         tls: choice!(group, "tls", Tls),
@@ -445,6 +446,7 @@ fn insert(group: &Group) -> Insert {
         table: text(group, "table"),
         columns: texts(group, "columns"),
         on_conflict: choice!(group, "on_conflict", OnConflict),
+        key: group.find("key").map(|_| texts(group, "key")).unwrap_or_default(),
     }
 }
 

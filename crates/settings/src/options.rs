@@ -210,6 +210,7 @@ pub(crate) enum Choice {
     OnConflict(OnConflict),
     RowFormat(RowFormat),
     Order(Order),
+    Affected(Affected),
     Tls(Tls),
     Preset(Preset),
     Gone(crate::Gone),

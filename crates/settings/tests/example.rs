@@ -21,7 +21,7 @@ then = "store"
 
 [pool.store]                          # rows in a transaction, the ack after COMMIT
 database = "sqlite:hits.db"
-insert = { table = "hits", columns = ["at", "path", "status"], on_conflict = "nothing" }
+insert = { table = "hits", columns = ["at", "path", "status"], on_conflict = "nothing", key = ["at"] }
 batch = { rows = 1000, wait = "2ms" }
 "#;
 
@@ -165,6 +165,7 @@ fn database() -> Pool {
                 table: "hits".into(),
                 columns: vec!["at".into(), "path".into(), "status".into()],
                 on_conflict: OnConflict::Nothing,
+                key: vec!["at".to_owned()],
             }),
             create: None,
             record: Record::Json,
@@ -173,6 +174,7 @@ fn database() -> Pool {
             lock_wait: Duration::from_secs(5),
             retry: Duration::from_secs(10),
             dead: None,
+            affected: Affected::Row,
             log_error_details: false,
             password: None,
             tls: Tls::Auto,

@@ -6,11 +6,13 @@ use tokio::time::timeout;
 
 use super::link::{MysqlLink, Ready, Run};
 use super::{MysqlDriver, durability, fault, letters, place, schema};
+use crate::ack;
 use crate::fault::Blame;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
 use crate::server::{KEEPALIVE, crypto, roots, runtime};
-use crate::{Action, DatabaseError, Host, Server, Sync, Tls};
+use crate::source::{Members, Source};
+use crate::{Action, DatabaseError, Host, OnConflict, Server, Sync, Tls};
 
 /// Opens a connection and prepares what a handler needs.
 pub(super) fn connect(driver: &MysqlDriver) -> Result<MysqlLink, DatabaseError> {
@@ -40,13 +42,17 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
     if let Some(table) = &job.dead {
         letters::prepare(&mut connection, name, table).await?;
     }
+    let mut members = Members::default();
+    let sources = driver.names.iter().map(|name| members.source(name));
+    let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
     let mut idempotent = false;
     let run = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
-            let known =
-                schema::check(&mut connection, name, table, columns, &driver.sources).await?;
-            idempotent = *on_conflict == crate::OnConflict::Nothing && known.has_key;
-            Run::Values(schema::Values::new(table, columns, *on_conflict))
+            schema::check(&mut connection, name, table, columns, &sources).await?;
+            if let OnConflict::Nothing(key) = on_conflict {
+                idempotent = schema::check_key(&mut connection, name, table, key).await?;
+            }
+            Run::Values(schema::Values::new(table, columns, on_conflict))
         }
         Action::Statement(_) | Action::Query(_) => {
             let prepared = connection.prep(&driver.sql).await.map_err(|error| {
@@ -66,9 +72,10 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
         (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
         (_, Sync::Full) => durability::doubts(&mut connection, name).await?,
     };
-    let (members, sources) = (driver.members.clone(), driver.sources.clone());
-    let shape = Shape::new(job, members, sources, driver.ack.clone())?;
-    Ok(Ready { connection, options, run, shape, idempotent, doubts })
+    let ack = ack::of(job, &mut members, &[])?;
+    let shape = Shape::new(job, members, sources, ack)?;
+    let affected = job.affected;
+    Ok(Ready { connection, options, run, shape, idempotent, affected, doubts })
 }
 
 /// Which byte of the statement of the settings an error is about.
@@ -85,6 +92,8 @@ fn options(driver: &MysqlDriver, name: &str) -> Result<Opts, DatabaseError> {
         .db_name(Some(database))
         .prefer_socket(false)
         .tcp_keepalive(Some(KEEPALIVE))
+        // A row that an update matches counts, also where it has the values already.
+        .client_found_rows(matches!(driver.job.action, Action::Statement(_)))
         .setup(session(driver));
     if let Some(password) = password {
         options = options.pass(Some(password.text()));

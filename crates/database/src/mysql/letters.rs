@@ -4,8 +4,10 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Params, Value};
 
 use super::connect::unless_for_now;
+use super::fault;
 use super::schema::table_sql;
 use crate::DatabaseError;
+use crate::fault::Fault;
 use crate::letters::{Letter, StoredLetter};
 
 /// Makes the table where it is missing, and proves that it is one of letters.
@@ -41,19 +43,24 @@ pub(super) async fn bury(
     connection: &mut Conn,
     table: &str,
     letters: &[Letter<'_>],
-) -> Result<(), Error> {
+) -> Result<(), Fault> {
+    let told = |error: Error| fault::of(&error);
     for Letter { at_us, row, code, text, count } in letters {
         let at = Value::Int(*at_us);
         let mut values = vec![at.clone(), (*row).into(), (*code).into(), (&**text).into()];
         // Prepared once, and found again by its text.
         let statement = match count {
-            None => connection.prep(insert(table)).await?,
+            None => connection.prep(insert(table)).await.map_err(told)?,
             Some(count) => {
                 values.extend([at, (*row).into(), Value::Int(*count)]);
-                connection.prep(insert_up_to(table)).await?
+                connection.prep(insert_up_to(table)).await.map_err(told)?
             }
         };
-        connection.exec_drop(&statement, Params::Positional(values)).await?;
+        let written = connection.exec_drop(&statement, Params::Positional(values)).await;
+        written.map_err(told)?;
+        if connection.affected_rows() == 0 && count.is_none() {
+            return Err(Fault::ignored());
+        }
     }
     Ok(())
 }

@@ -14,7 +14,9 @@ use tokio::runtime::Runtime;
 use super::bind::Leaves;
 use super::schema::Values;
 use super::{bind, fault, letters};
+use crate::Affected;
 use crate::digits::Digits;
+use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
@@ -40,6 +42,7 @@ pub(super) struct Ready {
     pub(super) run: Run,
     pub(super) shape: Shape,
     pub(super) idempotent: bool,
+    pub(super) affected: Affected,
     pub(super) doubts: Vec<String>,
 }
 
@@ -51,6 +54,7 @@ pub(super) struct MysqlLink {
     run: Run,
     shape: Arc<Shape>,
     idempotent: bool,
+    affected: Affected,
     doubts: Vec<String>,
     open: bool,
 }
@@ -63,9 +67,9 @@ impl fmt::Debug for MysqlLink {
 
 impl MysqlLink {
     pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
-        let Ready { connection, options, run, shape, idempotent, doubts } = ready;
+        let Ready { connection, options, run, shape, idempotent, affected, doubts } = ready;
         let shape = Arc::new(shape);
-        Self { runtime, connection, options, run, shape, idempotent, doubts, open: false }
+        Self { runtime, connection, options, run, shape, idempotent, affected, doubts, open: false }
     }
 
     /// Runs a statement of our own. Its errors are never a row's.
@@ -116,6 +120,16 @@ fn values(rows: &Rows, row: usize, shape: &Shape, batch: &Batch, to: &mut Vec<my
     to.extend(sources.map(|source| bind::bound(rows.given(row, *source, batch))));
 }
 
+/// The fault of an insert. The update of a row that is there fails where that has another key.
+fn of_insert(error: Error) -> Fault {
+    let fault = fault::of(&error);
+    if &*fault.code != "1242" {
+        return fault;
+    }
+    let text = "a row with another key has the same value of a unique column";
+    Fault::new(Blame::Row, text).coded("1062").detailed(&fault.for_operators())
+}
+
 impl Link for MysqlLink {
     fn shape(&self) -> &Arc<Shape> {
         &self.shape
@@ -140,15 +154,17 @@ impl Link for MysqlLink {
         rows: &Rows,
         part: Range<usize>,
         batch: &Batch,
+        effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, connection, options, run, shape, .. } = self;
+        let Self { runtime, connection, options, run, shape, affected, .. } = self;
         let id = connection.id();
         let told = |error: Error| fault::of(&error);
         let work = async {
             match run {
                 Run::Values(insert) => {
-                    let mut next = part.start;
+                    effects.begin(shape.is_late, [""; 0]);
+                    let (mut next, mut stored) = (part.start, 0);
                     while next < part.end {
                         let size = insert.size(part.end - next);
                         let mut given = Vec::with_capacity(size * shape.parameters.len());
@@ -158,11 +174,26 @@ impl Link for MysqlLink {
                         // Prepared where it is the first of this size.
                         let statement = connection.prep(insert.sql(size)).await.map_err(told)?;
                         let given = Params::Positional(given);
-                        connection.exec_drop(statement, given).await.map_err(told)?;
+                        connection.exec_drop(statement, given).await.map_err(of_insert)?;
+                        stored += connection.affected_rows();
                         next += size;
                     }
+                    let is_whole = stored == part.len() as u64;
+                    // With a key, rows that are there already count as none, and any other conflict
+                    // is an error.
+                    if !is_whole && *affected == Affected::Row && !insert.may_conflict {
+                        return Err(Fault::ignored());
+                    }
+                    // Which of them it was is found by those who ask for each.
+                    if !is_whole && effects.are_wanted() && part.len() > 1 {
+                        return Err(Fault::ignored());
+                    }
+                    let each = if is_whole { 1 } else { stored.min(1) };
+                    part.into_iter().try_for_each(|_| effects.push(each, []))
                 }
                 Run::Rows(statement) => {
+                    effects.begin(shape.is_late, [""; 0]);
+                    let mut idle = Idle::new(*affected);
                     for row in part {
                         if stop.requested() {
                             return Err(Fault::stopped());
@@ -172,13 +203,14 @@ impl Link for MysqlLink {
                         let run =
                             connection.exec_drop(&*statement, Params::Positional(given)).await;
                         run.map_err(|error| fault::of(&error).at(row))?;
+                        let count = connection.affected_rows();
+                        idle.note(row, count);
+                        effects.push(count, [])?;
                     }
+                    idle.fault(Fault::no_row)
                 }
-                Run::Query(_) => {
-                    return Err(Fault::new(Blame::Statement, "a query stores nothing"));
-                }
+                Run::Query(_) => Err(Fault::new(Blame::Statement, "a query stores nothing")),
             }
-            Ok(())
         };
         stoppable(runtime, options, id, stop, work)
     }
@@ -260,9 +292,7 @@ impl Link for MysqlLink {
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
         let Self { runtime, connection, options, .. } = self;
         let id = connection.id();
-        let work = async {
-            letters::bury(connection, table, letters).await.map_err(|error| fault::of(&error))
-        };
+        let work = async { letters::bury(connection, table, letters).await };
         stoppable(runtime, options, id, stop, work)
     }
 

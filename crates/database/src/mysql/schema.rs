@@ -21,19 +21,30 @@ pub(super) struct Values {
     head: String,
     tail: String,
     columns: usize,
+    /// Rows that are there already may stay.
+    pub(super) may_conflict: bool,
 }
 
 impl Values {
-    pub(super) fn new(table: &str, columns: &[String], on_conflict: OnConflict) -> Self {
+    pub(super) fn new(table: &str, columns: &[String], on_conflict: &OnConflict) -> Self {
         let head = format!("insert into {} ({}) values ", table_sql(table), listed(columns, '`'));
         let tail = match on_conflict {
             OnConflict::Refuse => String::new(),
-            OnConflict::Nothing => {
-                let column = columns.first().map(|name| quoted(name, '`')).unwrap_or_default();
-                format!(" on duplicate key update {column} = {column}")
+            // There is no way to name the key: the row that is there must have the same values in
+            // it, or the update fails with an error that nothing else gives (1242).
+            OnConflict::Nothing(key) => {
+                let key: Vec<String> = key.iter().map(|name| quoted(name, '`')).collect();
+                let same = key.iter().map(|name| format!("{name} <=> values({name})"));
+                let same = same.collect::<Vec<_>>().join(" and ");
+                let column = key.first().map_or("", String::as_str);
+                format!(
+                    " on duplicate key update {column} = if({same}, {column}, \
+                     (select 1 union all select 2))"
+                )
             }
         };
-        Self { head, tail, columns: columns.len() }
+        let may_conflict = *on_conflict != OnConflict::Refuse;
+        Self { head, tail, columns: columns.len(), may_conflict }
     }
 
     /// How many of `rows` the next statement stores.
@@ -53,13 +64,6 @@ impl Values {
 /// A table's name as SQL has it: of a schema where it has a dot in it.
 pub(super) fn table_sql(table: &str) -> String {
     table.split('.').map(|part| quoted(part, '`')).collect::<Vec<_>>().join(".")
-}
-
-/// What is known of a table that fits.
-#[derive(Debug)]
-pub(super) struct Known {
-    /// A key makes sure that no row is there twice.
-    pub(super) has_key: bool,
 }
 
 struct Column {
@@ -121,7 +125,7 @@ pub(super) async fn check(
     table: &str,
     columns: &[String],
     sources: &[Source],
-) -> Result<Known, DatabaseError> {
+) -> Result<(), DatabaseError> {
     let told = |error: Error| refused(server, &error);
     let (schema, name) = apart(table);
     let known = columns_of(connection, schema, name).await.map_err(told)?;
@@ -164,8 +168,7 @@ pub(super) async fn check(
     if let Some(engine) = engine {
         return Err(DatabaseError::Engine { table: table.to_owned(), engine });
     }
-    let has_key = has_key(connection, schema, name, columns).await.map_err(told)?;
-    Ok(Known { has_key })
+    Ok(())
 }
 
 async fn columns_of(
@@ -189,25 +192,33 @@ async fn columns_of(
     Ok(rows.into_iter().map(column).collect())
 }
 
-/// Whether a unique index has no other columns than these, and none that may be NULL.
-async fn has_key(
+/// Refuses a key that the table has not. Whether none of its columns may be NULL: then no row is
+/// there twice.
+pub(super) async fn check_key(
     connection: &mut Conn,
-    schema: Option<&str>,
+    server: &str,
     table: &str,
-    columns: &[String],
-) -> Result<bool, Error> {
+    key: &[String],
+) -> Result<bool, DatabaseError> {
+    let (schema, name) = apart(table);
     let sql = "select index_name, column_name, coalesce(nullable, '') = 'YES' \
                from information_schema.statistics where non_unique = 0 \
                and table_schema = coalesce(?, database()) and table_name = ? \
-               order by index_name";
-    let rows: Vec<(String, Option<String>, bool)> = connection.exec(sql, (schema, table)).await?;
-    let holds = |row: &(String, Option<String>, bool)| match &row.1 {
-        Some(name) => !row.2 && columns.iter().any(|it| it.eq_ignore_ascii_case(name)),
-        // Of an expression.
-        None => false,
-    };
-    let mut indexes = rows.chunk_by(|one, other| one.0 == other.0);
-    Ok(indexes.any(|index| index.iter().all(holds)))
+               order by index_name, seq_in_index";
+    // An index of an expression has no name of a column.
+    let rows: Vec<(String, Option<String>, bool)> =
+        connection.exec(sql, (schema, name)).await.map_err(|error| refused(server, &error))?;
+    let mut keys = Vec::new();
+    for index in rows.chunk_by(|one, other| one.0 == other.0) {
+        let columns = index.iter().map(|(_, column, _)| column.clone());
+        let Some(columns) = columns.collect::<Option<Vec<String>>>() else { continue };
+        let holds = |name: &String| columns.iter().any(|it| it.eq_ignore_ascii_case(name));
+        if columns.len() == key.len() && key.iter().all(holds) {
+            return Ok(index.iter().all(|(_, _, may_be_null)| !may_be_null));
+        }
+        keys.push(columns.join(", "));
+    }
+    Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys })
 }
 
 #[cfg(test)]
@@ -217,10 +228,12 @@ mod tests {
     #[test]
     fn any_number_of_rows_is_made_of_few_sizes() {
         let columns = ["a".to_owned(), "b`".to_owned()];
-        let values = Values::new("s.t", &columns, OnConflict::Nothing);
+        let key = OnConflict::Nothing(vec!["b`".to_owned()]);
+        let values = Values::new("s.t", &columns, &key);
         assert_eq!(
             values.sql(2),
-            "insert into `s`.`t` (`a`, `b```) values (?,?),(?,?) on duplicate key update `a` = `a`"
+            "insert into `s`.`t` (`a`, `b```) values (?,?),(?,?) on duplicate key update `b``` = \
+             if(`b``` <=> values(`b```), `b```, (select 1 union all select 2))"
         );
         for rows in [1, 2, 3, 7, 99, 777, 1000, 1001, 5000] {
             let (mut left, mut statements) = (rows, 0);
@@ -231,7 +244,7 @@ mod tests {
             assert!(statements <= 9 + rows / 1000, "{rows}: {statements}");
         }
         let wide: Vec<String> = (0..200).map(|it| format!("c{it}")).collect();
-        let wide = Values::new("t", &wide, OnConflict::Refuse);
+        let wide = Values::new("t", &wide, &OnConflict::Refuse);
         assert_eq!(wide.size(1000), 250);
     }
 }

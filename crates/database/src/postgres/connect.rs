@@ -13,11 +13,12 @@ use super::decode::Decode;
 use super::link::{PostgresLink, Run};
 use super::tls::Rustls;
 use super::{PostgresDriver, durability, fault, letters, schema};
+use crate::ack::{self, Piece};
 use crate::fault::Blame;
 use crate::rows::Shape;
 use crate::server::{KEEPALIVE, roots, runtime};
-use crate::source::Source;
-use crate::{Action, DatabaseError, Host, Server, Sync, Tls};
+use crate::source::{Members, Source};
+use crate::{Action, Affected, DatabaseError, Host, Server, Sync, Tls};
 
 /// Opens a connection and prepares what a handler needs.
 pub(super) fn connect(driver: &PostgresDriver) -> Result<PostgresLink, DatabaseError> {
@@ -41,13 +42,15 @@ struct Ready {
     run: Run,
     shape: Shape,
     idempotent: bool,
+    affected: Affected,
     doubts: Vec<String>,
 }
 
 impl Ready {
     fn link(self, runtime: Runtime) -> PostgresLink {
-        let Self { client, tls, run, shape, idempotent, doubts } = self;
-        PostgresLink::new(runtime, (client, tls), run, shape, idempotent, doubts)
+        let Self { client, tls, run, shape, idempotent, affected, doubts } = self;
+        let job = (idempotent, affected);
+        PostgresLink::new(runtime, (client, tls), run, shape, job, doubts)
     }
 }
 
@@ -72,24 +75,31 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         let at = letter.and_then(|letter| driver.text.origin(letter));
         unless_for_now(name, &error, |text| DatabaseError::statement(&text, at))
     };
-    let mut members = driver.members.clone();
+    let mut members = Members::default();
     let names = driver.text.names.iter();
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
     let mut idempotent = false;
-    let (run, sources) = match &job.action {
+    let mut returned = Vec::new();
+    let (mut run, sources) = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
-            let plan = schema::insert(&client, name, table, columns, *on_conflict).await?;
+            let plan = schema::insert(&client, name, table, columns, on_conflict).await?;
             idempotent = plan.idempotent;
             let prepared = client.prepare(&plan.sql).await.map_err(statement)?;
             let sources: Vec<Source> =
                 columns.iter().map(|column| members.source(column)).collect::<Result<_, _>>()?;
             schema::check_reserved(columns, &sources, &plan.types)?;
-            (Run::Arrays(prepared), sources)
+            let absent = match &plan.absent {
+                Some(sql) => Some(client.prepare(sql).await.map_err(statement)?),
+                None => None,
+            };
+            (Run::Arrays { insert: prepared, absent }, sources)
         }
         Action::Statement(_) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
             schema::check_parameters(&driver.text, &sources, &prepared)?;
-            (Run::Rows(prepared), sources)
+            let columns = prepared.columns().iter();
+            returned = columns.map(|column| column.name().to_owned()).collect();
+            (Run::Rows { statement: prepared, plan: Vec::new() }, sources)
         }
         Action::Query(_) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
@@ -104,8 +114,19 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         }
         (Action::Statement(_), Sync::Full) => durability::doubts(&client, name, None).await?,
     };
-    let shape = Shape::new(job, members, sources, driver.ack.clone())?;
-    Ok(Ready { client, tls, run, shape, idempotent, doubts })
+    let ack = ack::of(job, &mut members, &returned)?;
+    let reads = ack.iter().any(|piece| matches!(piece, Piece::Returned(_)));
+    if let (true, Run::Rows { statement, plan }) = (reads, &mut run) {
+        for column in statement.columns() {
+            let Some(decode) = Decode::of(column.type_()) else {
+                let (column, of) = (column.name().to_owned(), column.type_().name().to_owned());
+                return Err(DatabaseError::Returned { column, of });
+            };
+            plan.push(decode.leaving(true));
+        }
+    }
+    let shape = Shape::new(job, members, sources, ack)?;
+    Ok(Ready { client, tls, run, shape, idempotent, affected: job.affected, doubts })
 }
 
 /// A query whose columns all come in a form that we read.

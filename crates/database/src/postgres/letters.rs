@@ -2,9 +2,11 @@
 
 use tokio_postgres::{Client, Error};
 
+use super::fault;
 use super::schema::{dead, table_sql};
 use super::wire::Text;
 use crate::DatabaseError;
+use crate::fault::Fault;
 use crate::letters::{Letter, StoredLetter};
 
 /// Makes the table where it is missing, and proves that it is one of letters.
@@ -46,13 +48,14 @@ pub(super) async fn bury(
     client: &Client,
     table: &str,
     letters: &[Letter<'_>],
-) -> Result<(), Error> {
+) -> Result<(), Fault> {
+    let told = |error: Error| fault::of(&error);
     let again = letters.iter().any(|letter| letter.count.is_some());
     if again {
-        client.batch_execute(&waiting(table)).await?;
+        client.batch_execute(&waiting(table)).await.map_err(told)?;
     }
-    let statement =
-        client.prepare(&if again { insert_up_to(table) } else { insert(table) }).await?;
+    let statement = client.prepare(&if again { insert_up_to(table) } else { insert(table) }).await;
+    let statement = statement.map_err(told)?;
     for Letter { at_us, row, code, text, count } in letters {
         let row = hexadecimal(row);
         // What the database said holds no NUL, but it may have been shortened by us.
@@ -60,7 +63,10 @@ pub(super) async fn bury(
         let mut values = vec![at_us.to_string().into_bytes(), row, code.as_bytes().to_vec(), text];
         values.extend(count.map(|count| count.to_string().into_bytes()));
         let values: Vec<Text<'_>> = values.iter().map(|value| Text(Some(value))).collect();
-        client.execute_raw(&statement, values).await?;
+        let written = client.execute_raw(&statement, values).await.map_err(told)?;
+        if written == 0 && count.is_none() {
+            return Err(Fault::ignored());
+        }
     }
     Ok(())
 }

@@ -11,14 +11,16 @@ use fields::{Case, Schema};
 use futures_util::StreamExt;
 use futures_util::future::join;
 use tokio::runtime::Runtime;
-use tokio_postgres::{Client, Error, NoTls, Statement};
+use tokio_postgres::{Client, Column, Error, NoTls, Statement};
 
 use super::array::Array;
 use super::decode::{self, Decode};
 use super::tls::Rustls;
 use super::wire::Text;
 use super::{fault, letters};
+use crate::Affected;
 use crate::digits::Digits;
+use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
@@ -35,9 +37,18 @@ const AHEAD_MAX: usize = 256;
 #[derive(Debug)]
 pub(super) enum Run {
     /// An insert of any number of rows, an array for each column.
-    Arrays(Statement),
+    Arrays {
+        insert: Statement,
+        /// How many of the rows have a key that is not in the table: where those that are there may
+        /// stay.
+        absent: Option<Statement>,
+    },
     /// A statement for each row.
-    Rows(Statement),
+    Rows {
+        statement: Statement,
+        /// How what it returns is read, where the acknowledgements need it.
+        plan: Vec<Decode>,
+    },
     /// A query for each request.
     Query {
         prepared: Statement,
@@ -57,6 +68,7 @@ pub(super) struct PostgresLink {
     run: Run,
     shape: Arc<Shape>,
     idempotent: bool,
+    affected: Affected,
     doubts: Vec<String>,
     /// What the server has to do before the next statement; sent in one go with it.
     ahead: String,
@@ -72,12 +84,24 @@ impl PostgresLink {
         (client, tls): (Client, Option<Rustls>),
         run: Run,
         shape: Shape,
-        idempotent: bool,
+        (idempotent, affected): (bool, Affected),
         doubts: Vec<String>,
     ) -> Self {
         let shape = Arc::new(shape);
         let (ahead, arrays) = (String::new(), Vec::new());
-        Self { runtime, client, tls, run, shape, idempotent, doubts, ahead, open: false, arrays }
+        Self {
+            runtime,
+            client,
+            tls,
+            run,
+            shape,
+            idempotent,
+            affected,
+            doubts,
+            ahead,
+            open: false,
+            arrays,
+        }
     }
 }
 
@@ -154,16 +178,54 @@ fn parameters<'r>(
         .collect()
 }
 
+/// Inserts the rows of which `arrays` are the columns.
+async fn run_arrays(
+    client: &Client,
+    (insert, absent): (&Statement, Option<&Statement>),
+    affected: Affected,
+    part: Range<usize>,
+    arrays: &[Text<'_>],
+    effects: &mut Effects,
+) -> Result<(), Fault> {
+    let told = |error: Error| fault::of(&error);
+    let values = arrays.iter().copied();
+    let count = client.execute_raw(insert, values.clone()).await.map_err(told)?;
+    let is_whole = count == part.len() as u64;
+    if !is_whole && affected == Affected::Row {
+        // Rows that are there already may stay, and no others.
+        let dropped = match absent {
+            None => true,
+            Some(absent) => {
+                let found = client.query_raw(absent, values).await.map_err(told)?;
+                let found: Vec<_> = pin!(found).collect().await;
+                let count = found.into_iter().next().transpose().map_err(told)?;
+                count.is_none_or(|row| row.get::<_, i64>(0) > 0)
+            }
+        };
+        if dropped {
+            return Err(Fault::ignored());
+        }
+    }
+    // Which of them it was is found by those who ask for each.
+    if !is_whole && effects.are_wanted() && part.len() > 1 {
+        return Err(Fault::ignored());
+    }
+    let each = if is_whole { 1 } else { count };
+    part.into_iter().try_for_each(|_| effects.push(each, []))
+}
+
 /// Runs a statement for each row of `part`, in their order.
 async fn run_rows(
     client: &Client,
-    statement: &Statement,
-    shape: &Shape,
-    rows: &Rows,
+    (statement, plan): (&Statement, &[Decode]),
+    affected: Affected,
+    (shape, rows, batch): (&Shape, &Rows, &Batch),
     part: Range<usize>,
-    batch: &Batch,
+    effects: &mut Effects,
     stop: &Stop,
 ) -> Result<(), Fault> {
+    let mut idle = Idle::new(affected);
+    let mut digits = Digits::default();
     let mut next = part.start;
     while next < part.end {
         let end = part.end.min(next + AHEAD_MAX);
@@ -172,7 +234,16 @@ async fn run_rows(
             let mut run = Box::pin(async move {
                 let mut made = Vec::new();
                 let values = parameters(rows, row, shape, batch, &mut made);
-                client.execute_raw(statement, values).await.map(drop)
+                if plan.is_empty() {
+                    return client.execute_raw(statement, values).await.map(|count| (count, None));
+                }
+                let mut found = pin!(client.query_raw(statement, values).await?);
+                let mut first = None;
+                while let Some(row) = found.next().await {
+                    let row = row?;
+                    first.get_or_insert(row);
+                }
+                Ok((found.rows_affected().unwrap_or_default(), first))
             });
             // The first look at it sends it, so they leave in their order.
             let first = poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
@@ -184,9 +255,19 @@ async fn run_rows(
                 Poll::Ready(ended) => ended,
                 Poll::Pending => run.await,
             };
-            // Behind the first error the transaction is closed to all others.
-            if let (Err(error), None) = (ended, &first_fault) {
-                first_fault = Some(fault::of(&error).at(row));
+            match ended {
+                _ if first_fault.is_some() => {}
+                Ok((count, found)) => {
+                    idle.note(row, count);
+                    if let Some(found) = &found {
+                        decode::note(found, plan, &mut digits);
+                        effects.push(count, decode::values(found, plan, &digits))?;
+                    } else {
+                        effects.push(count, [])?;
+                    }
+                }
+                // Behind the first error the transaction is closed to all others.
+                Err(error) => first_fault = Some(fault::of(&error).at(row)),
             }
         }
         if let Some(fault) = first_fault {
@@ -197,7 +278,7 @@ async fn run_rows(
         }
         next = end;
     }
-    Ok(())
+    idle.fault(Fault::no_row)
 }
 
 impl Link for PostgresLink {
@@ -224,12 +305,14 @@ impl Link for PostgresLink {
         rows: &Rows,
         part: Range<usize>,
         batch: &Batch,
+        effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault> {
         let ahead = std::mem::take(&mut self.ahead);
-        let Self { runtime, client, tls, run, shape, arrays, .. } = self;
+        let Self { runtime, client, tls, run, shape, arrays, affected, .. } = self;
         match run {
-            Run::Arrays(statement) => {
+            Run::Arrays { insert, absent } => {
+                effects.begin(shape.is_late, [""; 0]);
                 arrays.resize_with(shape.parameters.len(), Array::default);
                 for (array, source) in arrays.iter_mut().zip(&shape.parameters) {
                     array.begin(KEPT_BYTES_MAX);
@@ -237,13 +320,16 @@ impl Link for PostgresLink {
                 }
                 let values: Vec<Text<'_>> =
                     arrays.iter_mut().map(|array| Text(Some(array.end()))).collect();
-                let work = async {
-                    client.execute_raw(&*statement, values).await.map_err(|error| fault::of(&error))
-                };
-                with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work).map(drop)
+                let statements = (&*insert, absent.as_ref());
+                let work = run_arrays(client, statements, *affected, part, &values, effects);
+                with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
-            Run::Rows(statement) => {
-                let work = run_rows(client, statement, shape, rows, part, batch, stop);
+            Run::Rows { statement, plan } => {
+                let names = statement.columns().iter().map(Column::name);
+                effects.begin(shape.is_late, names.take(plan.len()));
+                let given = (&**shape, rows, batch);
+                let statement = (&*statement, &plan[..]);
+                let work = run_rows(client, statement, *affected, given, part, effects, stop);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
             Run::Query { .. } => Err(Fault::new(Blame::Statement, "a query stores nothing")),
@@ -339,9 +425,7 @@ impl Link for PostgresLink {
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, client, tls, .. } = self;
-        let work = async {
-            letters::bury(client, table, letters).await.map_err(|error| fault::of(&error))
-        };
+        let work = async { letters::bury(client, table, letters).await };
         with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
     }
 

@@ -14,6 +14,8 @@ use crate::{DatabaseError, OnConflict};
 #[derive(Debug)]
 pub(super) struct Insert {
     pub(super) sql: String,
+    /// A query with the same parameters: how many of the rows have a key that is not in the table.
+    pub(super) absent: Option<String>,
     /// Of the columns, in their order.
     pub(super) types: Vec<String>,
     /// A key makes sure that no row is there twice, and one that is there stays.
@@ -64,7 +66,7 @@ pub(super) async fn insert(
     server: &str,
     table: &str,
     columns: &[String],
-    on_conflict: OnConflict,
+    on_conflict: &OnConflict,
 ) -> Result<Insert, DatabaseError> {
     let told = |error: Error| refused(server, &error);
     let named = table_sql(table);
@@ -94,8 +96,8 @@ pub(super) async fn insert(
         return Err(DatabaseError::Unset { column, table });
     }
     let conflict = match on_conflict {
-        OnConflict::Refuse => "",
-        OnConflict::Nothing => " on conflict do nothing",
+        OnConflict::Refuse => String::new(),
+        OnConflict::Nothing(key) => format!(" on conflict ({}) do nothing", listed(key, '"')),
     };
     let (select, arrays) = arrays(&chosen);
     let sql = format!(
@@ -103,15 +105,52 @@ pub(super) async fn insert(
         listed(columns, '"'),
         numbered(columns.len(), "c").join(", "),
     );
-    let mut idempotent = false;
-    if on_conflict == OnConflict::Nothing {
-        let given = Array::of(columns.iter().map(String::as_str));
+    let (mut idempotent, mut absent) = (false, None);
+    if let OnConflict::Nothing(key) = on_conflict {
+        let given = Array::of(key.iter().map(String::as_str));
+        check_key(client, server, table, &named, key).await?;
+        let selected = select.split(", ");
+        let values = columns.iter().zip(selected).filter(|(column, _)| key.contains(column));
+        let same = values.map(|(column, value)| format!("t.{} = {value}", quoted(column, '"')));
+        absent = Some(format!(
+            "select count(*) from unnest({arrays}) as u ({}) where not exists \
+             (select from {named} as t where {})",
+            numbered(columns.len(), "c").join(", "),
+            same.collect::<Vec<_>>().join(" and "),
+        ));
         let parameters = [Text(Some(named.as_bytes())), Text(Some(&given))];
         let rows = client.query(HAS_KEY, &[&parameters[0], &parameters[1]]).await.map_err(told)?;
         idempotent = rows.first().is_some_and(|row| row.get(0));
     }
     let types = chosen.iter().map(|column| column.of.clone()).collect();
-    Ok(Insert { sql, types, idempotent })
+    Ok(Insert { sql, absent, types, idempotent })
+}
+
+/// The columns of each unique key that can decide a conflict.
+const KEYS: &str = "\
+    select array_to_string(array(select a.attname::text from pg_attribute a \
+             where a.attrelid = i.indrelid and a.attnum = any (i.indkey::int2[]) \
+             order by a.attname), ', ') \
+    from pg_index i where i.indrelid = to_regclass($1::text) and i.indisunique and i.indisvalid \
+      and i.indimmediate and i.indpred is null and i.indexprs is null \
+      and i.indnatts = i.indnkeyatts order by 1";
+
+async fn check_key(
+    client: &Client,
+    server: &str,
+    table: &str,
+    named: &str,
+    key: &[String],
+) -> Result<(), DatabaseError> {
+    let told = |error: Error| refused(server, &error);
+    let rows = client.query(KEYS, &[&Text(Some(named.as_bytes()))]).await.map_err(told)?;
+    let keys: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let mut sorted = key.to_vec();
+    sorted.sort();
+    if keys.contains(&sorted.join(", ")) {
+        return Ok(());
+    }
+    Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys })
 }
 
 fn numbered(count: usize, letter: &str) -> Vec<String> {

@@ -7,10 +7,11 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 use super::fault::{code_of, text_of};
 use super::identity::{Identity, OpenFiles};
 use super::letters;
-use super::link::SqliteLink;
+use super::link::{Conflict, Prepared, SqliteLink};
 use super::{SqliteDriver, statement, types};
 use crate::rows::Shape;
-use crate::{Action, DatabaseError, OnConflict, Sync};
+use crate::source::Members;
+use crate::{Action, DatabaseError, OnConflict, Sync, ack};
 
 /// Opens the file and prepares what a handler needs. Waits for locks up to `lock_wait`.
 pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError> {
@@ -18,7 +19,7 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
     let before = Identity::of(path);
     if let Some(log) = driver.stale.path() {
         let text = format!(
-            "`{}` belongs to a file that was replaced; move it away together with that file",
+            "`{}` belongs to a file that was moved away or replaced; move it to that file, or remove it",
             log.display()
         );
         return Err(DatabaseError::Open(path.clone(), text.into()));
@@ -36,11 +37,19 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
             .execute_batch(create)
             .map_err(|error| DatabaseError::Create(text_of(&error).into()))?;
     }
-    let mut idempotent = false;
+    let mut conflict = None;
     if let Action::Insert { table, columns, on_conflict } = &job.action {
         check_table(&connection, table, columns).map_err(failed)??;
-        idempotent = *on_conflict == OnConflict::Nothing
-            && has_key(&connection, table, columns).map_err(failed)?;
+        if let OnConflict::Nothing(key) = on_conflict {
+            let keys = keys(&connection, table).map_err(failed)?;
+            let found = keys.iter().find(|(columns, _)| same_names(columns, key));
+            let Some((_, is_filled)) = found else {
+                let keys = keys.iter().map(|(columns, _)| columns.join(", ")).collect();
+                let (key, table) = (key.join(", "), table.clone());
+                return Err(DatabaseError::NoKey { key, table, keys });
+            };
+            conflict = Some(Conflict::new(table, columns, key, *is_filled));
+        }
     }
     if let Some(table) = &job.dead {
         letters::prepare(&connection, table)?;
@@ -54,8 +63,10 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
     names(&connection, "select name from sqlite_schema limit 1", []).map_err(failed)?;
     let files = OpenFiles::note(path, before, &driver.stale)
         .map_err(|error| DatabaseError::Open(path.clone(), error.to_string().into()))?;
-    SqliteLink::new(connection, files, driver.sql.clone(), shape, job.lock_wait, idempotent)
-        .map_err(failed)
+    let (sql, affected) = (driver.sql.clone(), job.affected);
+    let is_insert = matches!(job.action, Action::Insert { .. });
+    let statement = Prepared { sql, conflict, affected, is_insert };
+    SqliteLink::new(connection, files, statement, shape, job.lock_wait).map_err(failed)
 }
 
 fn open_file(driver: &SqliteDriver) -> Result<Connection, DatabaseError> {
@@ -128,31 +139,35 @@ fn names(
     connection.prepare(sql)?.query_map(parameters, |row| row.get(0))?.collect()
 }
 
-/// Whether an index makes sure that no row with the same values of `columns` is there twice.
-fn has_key(connection: &Connection, table: &str, columns: &[String]) -> Result<bool, Error> {
-    let given = |name: &String| columns.iter().any(|column| column.eq_ignore_ascii_case(name));
-    // A primary key that is the row's number has no index. NULL is never twice the same.
-    let key = names(
-        connection,
-        "select name from pragma_table_info(?) where pk > 0 and (\"notnull\" or lower(type) = 'integer')",
-        [table],
-    )?;
-    let whole = names(connection, "select name from pragma_table_info(?) where pk > 0", [table])?;
-    if !key.is_empty() && key.len() == whole.len() && key.iter().all(given) {
-        return Ok(true);
+/// The keys of a table: their columns, and whether none of these may be NULL, which is never twice
+/// the same.
+fn keys(connection: &Connection, table: &str) -> Result<Vec<(Vec<String>, bool)>, Error> {
+    let filled = "select name from pragma_table_info(?) where \"notnull\" \
+                  or pk = 1 and lower(type) = 'integer' \
+                  and (select count(*) from pragma_table_info(?1) where pk > 0) = 1";
+    let filled = names(connection, filled, [table])?;
+    let mut keys = Vec::new();
+    // A primary key that is the row's number has no index.
+    let primary = "select name from pragma_table_info(?) where pk > 0 order by pk";
+    keys.push(names(connection, primary, [table])?);
+    let unique = "select name from pragma_index_list(?) where \"unique\" and not partial";
+    for index in names(connection, unique, [table])? {
+        let parts = "select ifnull(i.name, '') from pragma_index_info(?) i";
+        keys.push(names(connection, parts, [&index])?);
     }
-    let sql = "select name from pragma_index_list(?) where \"unique\" and not partial";
-    for index in names(connection, sql, [table])? {
-        let sql = "select ifnull(i.name, '') from pragma_index_info(?) i";
-        let parts = names(connection, sql, [&index])?;
-        let sql = "select name from pragma_table_info(?) where \"notnull\"";
-        let filled = names(connection, sql, [table])?;
-        let holds = |part: &String| given(part) && filled.contains(part);
-        if !parts.is_empty() && parts.iter().all(holds) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    keys.retain(|key| !key.is_empty() && !key.contains(&String::new()));
+    keys.sort();
+    keys.dedup();
+    let is_filled = |key: &Vec<String>| key.iter().all(|column| filled.contains(column));
+    Ok(keys.into_iter().map(|key| (is_filled(&key), key)).map(|(is, key)| (key, is)).collect())
+}
+
+/// Whether both name the same columns, in any order.
+fn same_names(one: &[String], other: &[String]) -> bool {
+    let all_in = |these: &[String], those: &[String]| {
+        these.iter().all(|it| those.iter().any(|that| that.eq_ignore_ascii_case(it)))
+    };
+    all_in(one, other) && all_in(other, one)
 }
 
 fn shape_of(driver: &SqliteDriver, connection: &Connection) -> Result<Shape, DatabaseError> {
@@ -162,9 +177,11 @@ fn shape_of(driver: &SqliteDriver, connection: &Connection) -> Result<Shape, Dat
         let why = if reads { "it writes" } else { "it does not write" };
         return Err(DatabaseError::Statement(why.into()));
     }
-    let mut members = driver.members.clone();
+    let returned: Vec<String> = prepared.column_names().map(str::to_owned).collect();
+    let mut members = Members::default();
+    let ack = ack::of(&driver.job, &mut members, &returned)?;
     let parameters = statement::parameters(&driver.job.action, &prepared, &mut members)?;
-    Shape::new(&driver.job, members, parameters, driver.ack.clone())
+    Shape::new(&driver.job, members, parameters, ack)
 }
 
 fn open_error(path: &Path, error: &Error) -> DatabaseError {

@@ -38,8 +38,9 @@ impl From<&fs::Metadata> for Identity {
     }
 }
 
-/// The log of a database that was replaced, where it still lies beside the new file. SQLite would
-/// apply it to that: it does not notice that the two do not belong together.
+/// The log of a database that was moved away or replaced, where it still lies beside the path. SQLite
+/// would apply it to a file that took the place of the old one, and remove it where there is none:
+/// with it the last rows of the old file.
 ///
 /// The file is held open, so that no other file gets its inode.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +118,7 @@ impl OpenFiles {
         };
         if let Some(what) = what {
             let (log, opened) = &self.beside[0];
-            if found.is_ok_and(|found| found.len() > 0) && Identity::of(log) == Some(*opened) {
+            if what != "was truncated" && Identity::of(log) == Some(*opened) {
                 self.stale.note(log);
             }
             tracing::error!(path = %path.display(), "the database file {what}");

@@ -33,7 +33,9 @@ pub(super) fn bury(
         match count {
             None => {
                 let mut statement = connection.prepare_cached(&insert(table))?;
-                statement.execute((at_us, row, code, &**text))?;
+                if statement.execute((at_us, row, code, &**text))? == 0 {
+                    return Err(Fault::ignored());
+                }
             }
             Some(count) => {
                 let mut statement = connection.prepare_cached(&insert_up_to(table))?;

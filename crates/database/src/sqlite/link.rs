@@ -13,7 +13,10 @@ use super::bind::bound;
 use super::fault::{is_ambiguous, proves_rollback};
 use super::identity::OpenFiles;
 use super::letters;
+use super::statement::quoted;
+use crate::Affected;
 use crate::digits::Digits;
+use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
@@ -31,23 +34,52 @@ const STOP_STEPS: std::ffi::c_int = 10_000;
 pub(super) struct SqliteLink {
     connection: Connection,
     files: OpenFiles,
-    sql: String,
+    statement: Prepared,
     shape: Arc<Shape>,
     lock_wait: Duration,
-    idempotent: bool,
+}
+
+/// The statement of a connection.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) sql: String,
+    pub(super) conflict: Option<Conflict>,
+    pub(super) affected: Affected,
+    /// It was made of a table and its columns.
+    pub(super) is_insert: bool,
+}
+
+/// How a row is found that may be there already.
+#[derive(Debug)]
+pub(super) struct Conflict {
+    sql: String,
+    /// Of the parameters of the insert, those that are the key.
+    key: Vec<usize>,
+    /// No column of the key may be NULL.
+    is_filled: bool,
+}
+
+impl Conflict {
+    pub(super) fn new(table: &str, columns: &[String], key: &[String], is_filled: bool) -> Self {
+        let conditions = key.iter().map(|column| format!("{} = ?", quoted(column)));
+        let conditions = conditions.collect::<Vec<_>>().join(" and ");
+        let place = |name: &String| columns.iter().position(|it| it.eq_ignore_ascii_case(name));
+        let key = key.iter().filter_map(place).collect();
+        let sql = format!("select 1 from {} where {conditions}", quoted(table));
+        Self { sql, key, is_filled }
+    }
 }
 
 impl SqliteLink {
     pub(super) fn new(
         connection: Connection,
         files: OpenFiles,
-        sql: String,
+        statement: Prepared,
         shape: Shape,
         lock_wait: Duration,
-        idempotent: bool,
     ) -> Result<Self, Error> {
         connection.busy_timeout(lock_wait.min(LOCK_SLICE))?;
-        Ok(Self { connection, files, sql, shape: Arc::new(shape), lock_wait, idempotent })
+        Ok(Self { connection, files, statement, shape: Arc::new(shape), lock_wait })
     }
 
     /// Lets `stop` interrupt a statement that runs long, from now until the next call.
@@ -73,7 +105,7 @@ impl SqliteLink {
 
     /// The statement that is run for each row.
     fn statement(&self) -> Result<CachedStatement<'_>, Fault> {
-        self.connection.prepare_cached(&self.sql).map_err(|error| {
+        self.connection.prepare_cached(&self.statement.sql).map_err(|error| {
             let fault = Fault::from(error);
             if fault.blame == Blame::Row {
                 Fault { blame: Blame::Statement, ..fault }
@@ -83,38 +115,64 @@ impl SqliteLink {
         })
     }
 
-    /// Runs the statement for one row.
+    /// Runs the statement for one row. Returns how many rows it stored or changed.
     fn run(
         &self,
         statement: &mut CachedStatement<'_>,
         rows: &Rows,
         row: usize,
         batch: &Batch,
-    ) -> Result<(), Fault> {
-        self.run_raw(statement, rows, row, batch).map_err(|error| {
+        effects: &mut Effects,
+    ) -> Result<u64, Fault> {
+        let told = |error: Error| {
             let ambiguous = is_ambiguous(&error);
             let fault = Fault::from(error);
-            match self.connection.prepare(&self.sql) {
+            match self.connection.prepare(&self.statement.sql) {
                 Err(error) if ambiguous => Fault { blame: Blame::Statement, ..error.into() },
                 _ => fault,
             }
-        })
+        };
+        self.bind(statement, rows, row, batch).map_err(told)?;
+        if statement.column_count() == 0 {
+            let count = statement.raw_execute().map_err(told)? as u64;
+            effects.push(count, [])?;
+            return Ok(count);
+        }
+        let mut returned = statement.raw_query();
+        let (mut digits, mut values) = (Digits::default(), Vec::new());
+        let columns = effects.columns();
+        let mut is_first = true;
+        while let Some(row) = returned.next().map_err(told)? {
+            if std::mem::take(&mut is_first) {
+                for column in 0..columns {
+                    values.push(keep(row.get_ref(column).map_err(told)?, &mut digits));
+                }
+            }
+        }
+        drop(returned);
+        let count = self.connection.changes();
+        let mut texts = digits.iter();
+        let values = values.iter().map(|&is_there| {
+            is_there.then(|| texts.next()).flatten().map_or(Value::Null, Value::Bytes)
+        });
+        effects.push(count, values)?;
+        Ok(count)
     }
 
-    fn run_raw(
+    /// Whether a row with the key of that row is there.
+    fn is_there(
         &self,
-        statement: &mut CachedStatement<'_>,
+        conflict: &Conflict,
         rows: &Rows,
         row: usize,
         batch: &Batch,
-    ) -> Result<(), Error> {
-        self.bind(statement, rows, row, batch)?;
-        if statement.column_count() == 0 {
-            return statement.raw_execute().map(drop);
+    ) -> Result<bool, Fault> {
+        let mut statement = self.connection.prepare_cached(&conflict.sql)?;
+        for (index, &parameter) in conflict.key.iter().enumerate() {
+            let given = rows.given(row, self.shape.parameters[parameter], batch);
+            bind_one(&mut statement, index + 1, given)?;
         }
-        let mut returned = statement.raw_query();
-        while returned.next()?.is_some() {}
-        Ok(())
+        Ok(statement.raw_query().next()?.is_some())
     }
 
     fn bind(
@@ -125,12 +183,7 @@ impl SqliteLink {
         batch: &Batch,
     ) -> Result<(), Error> {
         for (index, source) in self.shape.parameters.iter().enumerate() {
-            let index = index + 1;
-            match rows.given(row, *source, batch) {
-                Given::Value(value) => statement.raw_bind_parameter(index, bound(value))?,
-                Given::Integer(number) => statement.raw_bind_parameter(index, number)?,
-                Given::Client(peer) => statement.raw_bind_parameter(index, peer.to_string())?,
-            }
+            bind_one(statement, index + 1, rows.given(row, *source, batch))?;
         }
         Ok(())
     }
@@ -153,13 +206,33 @@ impl SqliteLink {
     }
 }
 
+fn bind_one(statement: &mut Statement<'_>, index: usize, given: Given<'_>) -> Result<(), Error> {
+    match given {
+        Given::Value(value) => statement.raw_bind_parameter(index, bound(value)),
+        Given::Integer(number) => statement.raw_bind_parameter(index, number),
+        Given::Client(peer) => statement.raw_bind_parameter(index, peer.to_string()),
+    }
+}
+
+/// Keeps a value that was returned as a text; none of NULL.
+fn keep(value: ValueRef<'_>, digits: &mut Digits) -> bool {
+    match value {
+        ValueRef::Integer(number) => digits.push(number),
+        ValueRef::Real(number) => digits.push(format_args!("{number:?}")),
+        ValueRef::Blob(bytes) => digits.push_base64(bytes),
+        ValueRef::Text(bytes) => digits.push(String::from_utf8_lossy(bytes)),
+        ValueRef::Null => return false,
+    }
+    true
+}
+
 impl Link for SqliteLink {
     fn shape(&self) -> &Arc<Shape> {
         &self.shape
     }
 
     fn is_idempotent(&self) -> bool {
-        self.idempotent
+        self.statement.conflict.as_ref().is_some_and(|conflict| conflict.is_filled)
     }
 
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault> {
@@ -176,16 +249,25 @@ impl Link for SqliteLink {
         rows: &Rows,
         part: Range<usize>,
         batch: &Batch,
+        effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault> {
         let mut statement = self.statement()?;
+        let is_late = self.shape.is_late;
+        effects.begin(is_late, statement.column_names().filter(|_| is_late));
+        let mut idle = Idle::new(self.statement.affected);
         for row in part {
             if stop.requested() {
                 return Err(Fault::stopped());
             }
-            self.run(&mut statement, rows, row, batch).map_err(|fault| fault.at(row))?;
+            let ran = self.run(&mut statement, rows, row, batch, effects);
+            let count = ran.map_err(|fault| fault.at(row))?;
+            match &self.statement.conflict {
+                Some(conflict) if count == 0 && self.is_there(conflict, rows, row, batch)? => {}
+                _ => idle.note(row, count),
+            }
         }
-        Ok(())
+        idle.fault(|| if self.statement.is_insert { Fault::ignored() } else { Fault::no_row() })
     }
 
     fn savepoint(&mut self, _: &Stop) -> Result<(), Fault> {

@@ -16,7 +16,7 @@ const READING: [&str; 3] = ["select", "values", "with"];
 /// The statement for `action`, checked as far as that is possible without its database.
 pub(super) fn sql_of(action: &Action) -> Result<String, DatabaseError> {
     match action {
-        Action::Insert { table, columns, on_conflict } => insert(table, columns, *on_conflict),
+        Action::Insert { table, columns, on_conflict } => insert(table, columns, on_conflict),
         Action::Statement(sql) => {
             verb::check(sql, &WRITING)?;
             check_syntax(sql)?;
@@ -33,14 +33,17 @@ pub(super) fn sql_of(action: &Action) -> Result<String, DatabaseError> {
 fn insert(
     table: &str,
     columns: &[String],
-    on_conflict: OnConflict,
+    on_conflict: &OnConflict,
 ) -> Result<String, DatabaseError> {
     name::check_insert(table, columns)?;
+    name::check_key(columns, on_conflict)?;
     let names = name::listed(columns, '"');
     let marks = vec!["?"; columns.len()].join(", ");
     let conflict = match on_conflict {
-        OnConflict::Refuse => "",
-        OnConflict::Nothing => " on conflict do nothing",
+        OnConflict::Refuse => String::new(),
+        OnConflict::Nothing(key) => {
+            format!(" on conflict ({}) do nothing", name::listed(key, '"'))
+        }
     };
     Ok(format!("insert into {} ({names}) values ({marks}){conflict}", quoted(table)))
 }
@@ -157,11 +160,11 @@ mod tests {
         let action = Action::Insert {
             table: "a\"b; drop table x".to_owned(),
             columns: vec!["order".to_owned(), "é".to_owned()],
-            on_conflict: OnConflict::Nothing,
+            on_conflict: OnConflict::Nothing(vec!["é".to_owned()]),
         };
         assert_eq!(
             sql_of(&action).unwrap(),
-            r#"insert into "a""b; drop table x" ("order", "é") values (?, ?) on conflict do nothing"#
+            r#"insert into "a""b; drop table x" ("order", "é") values (?, ?) on conflict ("é") do nothing"#
         );
     }
 

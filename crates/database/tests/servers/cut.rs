@@ -58,7 +58,7 @@ fn during_the_commit_a_key_makes_it_safe_to_send_the_rows_again(place: &Place) {
     place.with_hits();
     let mut job = insert();
     if let Action::Insert { on_conflict, .. } = &mut job.action {
-        *on_conflict = OnConflict::Nothing;
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
     }
     for cut in DURING {
         assert_eq!(serve_two(place, job.clone(), cut), ["ok 1", "ok 2"], "{cut:?}");
@@ -70,7 +70,7 @@ fn a_letter_is_written_once_when_its_batch_is_sent_again(place: &Place) {
     place.with_hits();
     let mut job = Job { dead: Some("dead".to_owned()), ..insert() };
     if let Action::Insert { on_conflict, .. } = &mut job.action {
-        *on_conflict = OnConflict::Nothing;
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
     }
     let poison = |id: usize| format!(r#"{{"id":{id},"path":null,"status":0}}"#);
     // One row comes twice, and has a letter for each time.

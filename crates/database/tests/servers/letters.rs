@@ -81,7 +81,7 @@ fn letters_are_only_of_the_rows_that_were_refused(place: &Place) {
     job.action = Action::Insert {
         table: "hits".to_owned(),
         columns: ["id", "path", "status"].map(str::to_owned).to_vec(),
-        on_conflict: OnConflict::Nothing,
+        on_conflict: OnConflict::Nothing(vec!["id".to_owned()]),
     };
     let mut handler = place.handler(job);
     serve(&mut handler, [hit(0), hit(1)]);

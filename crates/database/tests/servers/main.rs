@@ -18,6 +18,7 @@ mod proxy;
 mod checked;
 mod cut;
 mod details;
+mod dropped;
 mod failed;
 mod letters;
 mod mysql8;

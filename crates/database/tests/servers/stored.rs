@@ -107,7 +107,7 @@ fn a_large_batch_is_stored_whole(place: &Place) {
 fn ignoring() -> Job {
     let mut job = insert();
     if let Action::Insert { on_conflict, .. } = &mut job.action {
-        *on_conflict = OnConflict::Nothing;
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
     }
     job
 }

@@ -142,6 +142,8 @@ impl Line<'_> {
             Cause::Worker
             | Cause::Record
             | Cause::Row
+            | Cause::Ignored
+            | Cause::NoRow
             | Cause::Database
             | Cause::Rows
             | Cause::Unreached

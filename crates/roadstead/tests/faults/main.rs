@@ -12,6 +12,7 @@ mod client;
 #[path = "../support/daemon.rs"]
 mod daemon;
 
+mod dropped;
 mod ground;
 mod kills;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]

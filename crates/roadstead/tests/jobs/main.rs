@@ -20,6 +20,7 @@ mod datagrams;
 mod details;
 mod doctor;
 mod drain;
+mod dropped;
 mod examples;
 mod framing_faults;
 mod framings;

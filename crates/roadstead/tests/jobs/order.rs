@@ -12,7 +12,7 @@ use crate::server::{Kind, Server, eventually};
 const KINDS: [Kind; 2] = [Kind::Postgres, Kind::Mariadb];
 
 const INSERT: &str = "insert = { table = \"hits\", columns = [\"id\", \"path\"], on_conflict = \
-                      \"nothing\" }\nack = \"ok {id}\"\n";
+                      \"nothing\", key = [\"id\"] }\nack = \"ok {id}\"\n";
 
 fn lines(ids: impl IntoIterator<Item = usize>) -> String {
     ids.into_iter().map(|id| format!("{{\"id\":{id},\"path\":\"/{id}\"}}\n")).collect()

@@ -3,7 +3,7 @@
 use crate::diagnostics::{Fault, Trust};
 use crate::options::Choice;
 use crate::walk::{Section, Value};
-use crate::{Order, Target};
+use crate::{OnConflict, Order, Target};
 
 /// What a request becomes.
 const ACTIONS: [&str; 3] = ["insert", "statement", "query"];
@@ -11,6 +11,7 @@ const ACTIONS: [&str; 3] = ["insert", "statement", "query"];
 /// Adds a fault for every rule that is broken.
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     action(pool, faults);
+    key(pool, faults);
     order(pool, faults);
     server_only(pool, faults);
     path(pool, faults);
@@ -81,6 +82,42 @@ fn action(pool: &Section, faults: &mut Vec<Fault>) {
             Fault::at(place.clone(), format!("{title} has both `{first}` and `{second}`"))
                 .expected("a request is one of them")
                 .mend("remove one of the two"),
+        );
+    }
+}
+
+/// Rows that may be there already need a key by which they are found, among the columns.
+fn key(pool: &Section, faults: &mut Vec<Fault>) {
+    let Some(Value::Group(insert)) = pool.group.value("insert") else { return };
+    let conflict = insert.place("on_conflict");
+    let nothing = matches!(
+        insert.value("on_conflict"),
+        Some(Value::Word(Choice::OnConflict(OnConflict::Nothing)))
+    );
+    let key = match insert.value("key") {
+        Some(Value::Texts(key)) => key.as_slice(),
+        _ => &[],
+    };
+    if let (true, true, Some(place)) = (nothing, key.is_empty(), conflict) {
+        faults.push(
+            Fault::at(place, "`on_conflict = \"nothing\"` needs a `key`")
+                .expected("only a conflict on that key is acknowledged")
+                .mend("add `key = [\"id\"]` with the columns of a unique key"),
+        );
+    }
+    let Some(place) = insert.place("key") else { return };
+    if !nothing {
+        faults.push(
+            Fault::at(place, "`key` is for `on_conflict = \"nothing\"` alone").mend("remove it"),
+        );
+        return;
+    }
+    let Some(Value::Texts(columns)) = insert.value("columns") else { return };
+    let absent = |name: &&String| !columns.iter().any(|it| it.eq_ignore_ascii_case(name));
+    if let Some(name) = key.iter().find(absent) {
+        faults.push(
+            Fault::at(place, format!("`{name}` of `key` is not among `columns`"))
+                .mend("add it to `columns`, or remove it"),
         );
     }
 }

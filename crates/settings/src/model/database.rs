@@ -25,6 +25,8 @@ pub struct Database {
     pub retry: Duration,
     /// The table that keeps the rows which the database does not accept, if there is one.
     pub dead: Option<String>,
+    /// How many rows a request has to store or change.
+    pub affected: Affected,
     /// Whether the log gets the details of errors, which may show values of other rows.
     pub log_error_details: bool,
     /// What proves to a server who we are.
@@ -158,6 +160,8 @@ pub struct Insert {
     pub columns: Vec<String>,
     /// What happens when the row is there already.
     pub on_conflict: OnConflict,
+    /// The columns of the key that decides whether the row is there already; empty where it is refused.
+    pub key: Vec<String>,
 }
 
 /// What happens when a row is there already.
@@ -167,6 +171,15 @@ pub enum OnConflict {
     Refuse,
     /// The row that is there stays, and the request is acknowledged.
     Nothing,
+}
+
+/// How many rows a request has to store or change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affected {
+    /// At least one.
+    Row,
+    /// Any number.
+    Any,
 }
 
 /// How a request is read into named values.

@@ -83,7 +83,14 @@ pub(super) const DATABASE: &[Opt] = &[
         "ack",
         Kind::Template,
         Is("ok"),
-        "The reply after the commit, one line; `{name}` stands for a value of the record.",
+        "The reply after the commit, one line; `{name}` stands for a value of the record or for a column that the `statement` returns, \
+         `{rows}` for the number of rows that were stored or changed.",
+    ),
+    database(
+        "affected",
+        Kind::Word(AFFECTED),
+        Is("row"),
+        "How many rows a request has to store or change.",
     ),
     database("sync", Kind::Word(SYNC), Is("full"), "What a commit waits for."),
     database(
@@ -140,6 +147,13 @@ const INSERT: &[Opt] = &[
         Kind::Word(ON_CONFLICT),
         Is("refuse"),
         "What happens when the row is there already.",
+    ),
+    any(
+        "key",
+        Kind::Names,
+        Nothing,
+        "The columns of the unique key that decides whether the row is there already; `on_conflict = \"nothing\"` needs it. \
+         A conflict on another key refuses the row.",
     ),
 ];
 
@@ -207,6 +221,19 @@ const ON_CONFLICT: &[Word] = &[
     word(
         "nothing",
         Choice::OnConflict(OnConflict::Nothing),
-        "The row that is there stays, and the request is acknowledged.",
+        "The row with the same `key` stays, and the request is acknowledged.",
+    ),
+];
+
+const AFFECTED: &[Word] = &[
+    word(
+        "row",
+        Choice::Affected(Affected::Row),
+        "At least one, or the request is refused: as `ignored` where an `insert` stores nothing, as `norow` where a `statement` changes none.",
+    ),
+    word(
+        "any",
+        Choice::Affected(Affected::Any),
+        "Any number, also none: for triggers and rules that put rows elsewhere.",
     ),
 ];

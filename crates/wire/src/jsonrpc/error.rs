@@ -16,6 +16,8 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::TooLong | Cause::Record | Cause::Malformed => -32600,
         Cause::Row => -32602,
         // -32042 has a meaning in MCP.
+        Cause::NoRow => -32043,
+        Cause::Ignored => -32044,
         Cause::Denied => -32045,
         Cause::Crowded => -32046,
         Cause::Rate => -32047,

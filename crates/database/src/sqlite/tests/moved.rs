@@ -142,6 +142,25 @@ fn the_log_of_a_replaced_file_is_not_applied_to_the_new_one() {
 }
 
 #[test]
+fn a_file_is_not_made_again_while_the_log_of_the_old_one_is_there() {
+    let place = Place::new();
+    let mut handler = place.handler();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    let (path, old) = (place.path(), beside(&place.path(), ".old"));
+    fs::rename(&path, &old).unwrap();
+    for id in 2..=3 {
+        assert!(serve(&mut handler, [hit(id)])[0].starts_with("!database "), "{id}");
+        assert!(beside(&path, "-wal").exists() && !path.exists());
+    }
+    for suffix in ["-wal", "-shm"] {
+        fs::rename(beside(&path, suffix), beside(&old, suffix)).unwrap();
+    }
+    assert_eq!(serve(&mut handler, [hit(4)]), ["ok 4"]);
+    assert_eq!(rows(&old), ["1 /1 200"]);
+    assert_eq!(place.rows(), ["4 /4 200"]);
+}
+
+#[test]
 fn a_symbolic_link_to_another_file_counts_as_a_replacement() {
     let mut place = without_create();
     let (link, other) = (beside(&place.path(), ".link"), beside(&place.path(), ".other"));
@@ -196,7 +215,7 @@ fn a_row_with_a_key_is_stored_in_the_new_file_after_an_unknown_commit() {
     let mut place = Place::new();
     place.options.job.retry = Duration::from_secs(3600);
     let Action::Insert { on_conflict, .. } = &mut place.options.job.action else { unreachable!() };
-    *on_conflict = OnConflict::Nothing;
+    *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
     let mut handler = place.handler();
     let link = handler.line().link().as_mut().expect("the connection is open");
     let path = Arc::new(place.path());

@@ -70,7 +70,7 @@ fn a_parameter_may_come_from_the_request_and_no_record_can_forge_it() {
     place.options.job.ack = "{_id} {_client} {_at} {path}".to_owned();
     let mut handler = place.handler();
     let body = r#"{"path":"/","_id":99,"_client":"x","_at":0}"#;
-    let expected = ["0 unix 1700000000000000 /", "1 unix 1700000000000000 /"];
+    let expected = ["0 unix 1700000000000000 unix/", "1 unix 1700000000000000 unix/"];
     assert_eq!(serve(&mut handler, [body, body]), expected);
     assert_eq!(place.rows(), ["0 unix/ 1700000000000000", "1 unix/ 1700000000000000"]);
 }
@@ -79,7 +79,7 @@ fn a_parameter_may_come_from_the_request_and_no_record_can_forge_it() {
 fn a_row_that_is_there_already_may_be_acknowledged() {
     let mut place = Place::new();
     let Action::Insert { on_conflict, .. } = &mut place.options.job.action else { unreachable!() };
-    *on_conflict = OnConflict::Nothing;
+    *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
     let mut handler = place.handler();
     let again = r#"{"id":1,"path":"other","status":0}"#;
     assert_eq!(serve(&mut handler, [&hit(1), again]), ["ok 1", "ok 1"]);

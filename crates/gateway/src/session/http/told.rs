@@ -61,7 +61,15 @@ impl Said {
                 // What was found out about workers is for the log and not for clients, unless the
                 // pool says otherwise (`last_words`).
                 let said: &[u8] = match (end.cause, outcome.text()) {
-                    (Cause::Worker | Cause::Record | Cause::Row | Cause::Rows, _) => text,
+                    (
+                        Cause::Worker
+                        | Cause::Record
+                        | Cause::Row
+                        | Cause::Ignored
+                        | Cause::NoRow
+                        | Cause::Rows,
+                        _,
+                    ) => text,
                     (_, (_, Some(more))) => more,
                     (cause, _) => cause.meaning().as_bytes(),
                 };
