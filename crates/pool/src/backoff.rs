@@ -3,11 +3,14 @@
 //! *Rounds.* Workers that were started together and fail together are one failure of one round:
 //! the delay doubles once. The next start belongs to the next round.
 //!
+//! *Crashes.* A worker that ends soon after it has answered a request has not failed to start. The
+//! next one is started after the first delay, which does not double, and requests wait for it.
+//!
 //! *In trouble*, that is after a failure, one worker is started a delay, and while the circuit is
 //! open none before the last one has become ready or failed.
 //!
 //! *Forgiven* is all at once when a worker of the current round, started after the last failure,
-//! has lived for twice the delay and has settled; also when nothing was tried for so long, for
+//! answers a request, or has lived for twice the delay and has settled; also when nothing was tried for so long, for
 //! then nothing is known.
 
 use std::time::{Duration, Instant};
@@ -94,6 +97,24 @@ impl Backoff {
         }
     }
 
+    /// A worker that was started in `round` answered a request: starts do not fail any more.
+    pub(crate) fn handle_answer(&mut self, round: u32) {
+        if self.trouble.is_some_and(|trouble| trouble.failures > 0) && round == self.round {
+            self.trouble = None;
+        }
+    }
+
+    /// A worker that had answered requests ended before it had settled.
+    pub(crate) fn handle_crash(&mut self, now: Instant, worker: WorkerId) {
+        self.handle_gone(now, worker);
+        if self.trouble.is_none_or(|trouble| trouble.failures == 0) {
+            let delay = self.settings.first;
+            let start_at = now.checked_add(self.random.jitter(delay));
+            let (failures, witness) = (0, None);
+            self.trouble = Some(Trouble { failures, delay, start_at, witness, news_at: now });
+        }
+    }
+
     /// A worker that did not fail is no longer ready.
     pub(crate) fn handle_gone(&mut self, now: Instant, worker: WorkerId) {
         if let Some(trouble) = &mut self.trouble {
@@ -116,6 +137,7 @@ impl Backoff {
             }
             _ => {
                 self.round = self.round.wrapping_add(1);
+                let before = before.filter(|trouble| trouble.failures > 0);
                 let delay = before.map_or(first, |trouble| trouble.delay.saturating_mul(2));
                 let delay = delay.clamp(first, max);
                 (delay, now.checked_add(self.random.jitter(delay)), None)
@@ -283,6 +305,38 @@ mod tests {
             now = backoff.start_at().unwrap();
         }
         assert_eq!(delays, [1, 2, 4, 8, 16, 32].map(|times| FIRST * times));
+    }
+
+    #[test]
+    fn workers_that_crash_after_an_answer_are_started_again_after_the_first_delay() {
+        let mut now = start();
+        let mut backoff = Backoff::new(SETTINGS, 1);
+        for number in 0..20 {
+            let round = backoff.handle_start(now);
+            backoff.handle_ready(now, worker(number), round);
+            backoff.handle_answer(round);
+            backoff.handle_crash(now, worker(number));
+            assert!(!backoff.is_hopeless());
+            let at = backoff.start_at().unwrap();
+            assert!(at > now && at <= now + FIRST, "crash {number}");
+            now = at;
+        }
+    }
+
+    #[test]
+    fn an_answer_ends_the_trouble_of_starts_that_failed() {
+        let now = start();
+        let mut backoff = Backoff::new(SETTINGS, 1);
+        let old = backoff.handle_start(now);
+        for number in 0..5 {
+            let round = backoff.handle_start(now);
+            backoff.handle_failure(now, worker(number), round);
+        }
+        backoff.handle_answer(old);
+        assert!(backoff.is_hopeless(), "one that was started before says nothing");
+        let round = backoff.handle_start(now);
+        backoff.handle_answer(round);
+        assert!(!backoff.in_trouble());
     }
 
     #[test]

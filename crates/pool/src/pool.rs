@@ -331,6 +331,12 @@ impl<P: Payload> Pool<P> {
         if let Some((place, in_use)) =
             place.and_then(|place| Some((place, self.workers.release(place)?)))
         {
+            if self.backoff.in_trouble() {
+                let worker = self.workers.at(place);
+                if worker.answered {
+                    self.backoff.handle_answer(worker.round);
+                }
+            }
             self.give_back(place, 1);
             match self.workers.at(place).state {
                 State::Ready => {
@@ -365,7 +371,8 @@ impl<P: Payload> Pool<P> {
     }
 
     /// A worker is gone, and its slots with it. `expected`: its end was asked for, by
-    /// [`Effect::Stop`] or by its owner; otherwise it is a failure if it had not settled.
+    /// [`Effect::Stop`] or by its owner; otherwise it is a failure if it had not settled, and a failed
+    /// start if it had not answered a request either.
     pub fn handle_ended(&mut self, now: Instant, worker: WorkerId, expected: bool) {
         self.begin(now);
         let before = self.workers.find(worker).map(|place| *self.workers.at(place));
@@ -382,7 +389,11 @@ impl<P: Payload> Pool<P> {
             };
             if quick && !expected {
                 self.counts.failures += 1;
-                self.backoff.handle_failure(self.now, worker, before.round);
+                if before.answered {
+                    self.backoff.handle_crash(self.now, worker);
+                } else {
+                    self.backoff.handle_failure(self.now, worker, before.round);
+                }
             } else {
                 self.backoff.handle_gone(self.now, worker);
             }

@@ -84,11 +84,21 @@ pub(crate) struct Worker {
     pub(crate) round: u32,
     /// Retired before it had settled: whether that was a failure is known when it is gone.
     pub(crate) undecided: bool,
+    /// It has answered a request: its start did not fail, however soon it ends.
+    pub(crate) answered: bool,
 }
 
 impl Worker {
     const fn new(generation: u32, state: State, round: u32) -> Self {
-        Self { generation, state, in_use: 0, ready_at: None, round, undecided: false }
+        Self {
+            generation,
+            state,
+            in_use: 0,
+            ready_at: None,
+            round,
+            undecided: false,
+            answered: false,
+        }
     }
 }
 
@@ -259,6 +269,7 @@ impl Workers {
     pub(crate) fn release(&mut self, place: u32) -> Option<u32> {
         let worker = &mut self.table[place as usize];
         worker.in_use = worker.in_use.checked_sub(1)?;
+        worker.answered |= matches!(worker.state, State::Ready | State::Leaving);
         self.slots_in_use -= 1;
         let in_use = worker.in_use;
         if in_use == 0 && worker.state == State::Ready {

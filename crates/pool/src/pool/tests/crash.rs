@@ -204,7 +204,7 @@ fn what_comes_back_to_an_open_circuit_is_refused_at_once() {
 }
 
 #[test]
-fn nobody_is_stopped_for_want_of_work_while_workers_fail() {
+fn an_answer_shows_that_starts_no_longer_fail_and_idle_workers_may_stop_again() {
     let sizing = elastic::Sizing { min: 0, max: 4, idle: ms(200), ..elastic::Sizing::default() };
     let mut yard = Yard::new(Settings { sizing, backoff: BACKOFF, ..Settings::default() });
     yard.requests([0]);
@@ -218,5 +218,29 @@ fn nobody_is_stopped_for_want_of_work_while_workers_fail() {
     while yard.stopped.is_empty() {
         yard.wait();
     }
-    assert_eq!(yard.now - begin, ms(1200), "forgiven after it has settled; then it may go");
+    assert_eq!(yard.now - begin, ms(200));
+}
+
+#[test]
+fn requests_wait_while_a_program_crashes_now_and_then() {
+    let queue = QueueLimits { wait: Duration::from_secs(60), ..QueueLimits::default() };
+    let mut yard = Yard::ready(Settings { backoff: BACKOFF, queue, ..fixed(1) });
+    yard.requests(0..1000);
+    let mut given = 0;
+    while given < 1000 && yard.refused.is_empty() {
+        yard.start_all();
+        if yard.dispatched.is_empty() {
+            yard.wait();
+            continue;
+        }
+        let (worker, ..) = yard.dispatched.remove(0);
+        given += 1;
+        // Every tenth request crashes the program.
+        if given % 10 == 9 {
+            yard.ended(worker, false);
+        } else {
+            yard.release(worker);
+        }
+    }
+    assert_eq!((given, yard.refused.len()), (1000, 0));
 }
