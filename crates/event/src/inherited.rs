@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
@@ -33,6 +33,9 @@ pub struct Inherited {
 /// The descriptors that were handed over to this process (`LISTEN_PID`, `LISTEN_FDS`,
 /// `LISTEN_FDNAMES`), in their order. They are handed out once: a second call finds none.
 ///
+/// Call it early: a descriptor without the close-on-exec flag that this process opened before cannot be told from one
+/// that was handed over. Those with the flag, as Rust opens all, are found out.
+///
 /// The variables stay set, for changing them is not safe beside other threads; they name this
 /// process, so that no other takes them for its own.
 ///
@@ -49,7 +52,10 @@ pub fn inherited() -> io::Result<Vec<Inherited>> {
     if names.is_empty() || TAKEN.swap(true, Ordering::Relaxed) {
         return Ok(Vec::new());
     }
-    (FIRST..).zip(names).map(|(number, name)| take(number, name)).collect()
+    let all: Vec<_> = (FIRST..).zip(names).collect();
+    // All are looked at before one is taken: what is wrong with the variables must not close what is ours.
+    all.iter().try_for_each(|(number, name)| was_handed_over(*number, name))?;
+    all.into_iter().map(|(number, name)| take(number, name)).collect()
 }
 
 /// What the variables say.
@@ -83,7 +89,8 @@ impl<T: AsRef<OsStr>> Said<T> {
 }
 
 fn number(text: &OsStr, of: &str) -> io::Result<i64> {
-    let number = text.to_str().and_then(|text| text.parse().ok());
+    let digits = text.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|text| text.parse().ok());
     number.ok_or_else(|| invalid(format!("{of} is no number")))
 }
 
@@ -91,17 +98,34 @@ fn invalid(text: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }
 
+/// Whether a descriptor can have been handed over: it is open, and it has survived the start of this process.
+/// One that would be closed then was opened since, by this process, which may own it.
+///
+/// # Errors
+/// When it cannot.
+fn was_handed_over(number: RawFd, name: &str) -> io::Result<()> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        invalid(format!("descriptor {number} (`{name}`) was said to be handed over: {why}"))
+    };
+    let flags = rustix::io::fcntl_getfd(borrowed(number)).map_err(|errno| wrong(&errno))?;
+    if flags.contains(FdFlags::CLOEXEC) {
+        return Err(wrong(&"this process has opened it itself; is LISTEN_FDS right?"));
+    }
+    Ok(())
+}
+
+#[expect(unsafe_code, reason = "nothing but a number tells of an inherited descriptor")]
+fn borrowed(number: RawFd) -> BorrowedFd<'static> {
+    // SAFETY: it is not negative. Whoever asks about one that is not open is told so by the system.
+    unsafe { BorrowedFd::borrow_raw(number) }
+}
+
 #[expect(unsafe_code, reason = "nothing but a number tells of an inherited descriptor")]
 fn take(number: RawFd, name: String) -> io::Result<Inherited> {
-    // SAFETY: it was handed over to this process and so is ours alone: the swap above lets it be
-    // taken once. If it is not open after all, the next line says so before anything is done.
+    // SAFETY: it was handed over to this process, as was just found, and so is ours alone: the swap above
+    // lets it be taken once.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
-    if let Err(error) = rustix::io::fcntl_setfd(&fd, FdFlags::CLOEXEC) {
-        // Not ours to close: it may be somebody else's by then.
-        std::mem::forget(fd);
-        let text = format!("descriptor {number} (`{name}`) was said to be handed over: {error}");
-        return Err(invalid(text));
-    }
+    rustix::io::fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
     let flags = rustix::fs::fcntl_getfl(&fd)?;
     rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
     let address = address(&fd);
@@ -146,6 +170,24 @@ mod tests {
         for (count, names) in [("2", Some("web")), ("-1", None), ("x", None), ("99999", None)] {
             assert!(said("7", count, names).names_for(7).is_err(), "{count} {names:?}");
         }
-        assert!(said("me", "1", None).names_for(7).is_err());
+        for odd in ["me", "+7", " 7", "-7", "", "7 "] {
+            assert!(said(odd, "1", None).names_for(7).is_err(), "{odd:?}");
+            assert!(said("7", odd, None).names_for(7).is_err(), "{odd:?}");
+        }
+    }
+
+    #[test]
+    fn what_this_process_has_opened_itself_is_not_taken() {
+        use std::os::fd::AsRawFd;
+        let own = std::fs::File::open("/dev/null").expect("a file");
+        let error = was_handed_over(own.as_raw_fd(), "web").expect_err("it is ours");
+        assert!(error.to_string().contains("LISTEN_FDS"), "{error}");
+        own.metadata().expect("it is still open");
+        let kept = rustix::io::fcntl_dupfd_cloexec(&own, 800).expect("a number");
+        rustix::io::fcntl_setfd(&kept, FdFlags::empty()).expect("it is open");
+        was_handed_over(kept.as_raw_fd(), "web").expect("it would survive an exec");
+        let number = kept.as_raw_fd();
+        drop(kept);
+        assert!(was_handed_over(number, "web").is_err(), "it is closed");
     }
 }

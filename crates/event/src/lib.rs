@@ -22,6 +22,7 @@ mod listener;
 mod mail;
 mod output;
 mod poll;
+mod random;
 mod select;
 mod slab;
 mod state;
@@ -42,6 +43,7 @@ pub use kernel::{Conduit, Happened, Interest, Kernel, Medium, Readiness, Token, 
 pub use level::{Level, LevelSet};
 pub use mail::Mailbox;
 pub use poll::{Poll, PollSet};
+pub use random::fill_random;
 pub use select::{Select, SelectSet};
 pub use state::Counts;
 pub use system::keep_alive;

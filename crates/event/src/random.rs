@@ -1,0 +1,37 @@
+//! Bytes from the random source of the system.
+
+use std::io;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Fills the buffer with bytes that nobody can guess: for keys, secrets and seeds. Blocks only while the
+/// machine starts and has not gathered enough randomness yet.
+///
+/// # Errors
+/// When the system has no random source.
+pub fn fill_random(buffer: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match getrandom(&mut buffer[filled..], GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_drawn_and_no_two_draws_are_alike() {
+        let (mut one, mut other) = ([0; 1000], [0; 1000]);
+        fill_random(&mut one).expect("the system has a source");
+        fill_random(&mut other).expect("the system has a source");
+        assert_ne!(one, other);
+        // Of a thousand bytes some hundred would be zero if a part had been left out.
+        assert!(one.iter().filter(|&&byte| byte == 0).count() < 50);
+    }
+}
