@@ -25,6 +25,14 @@ pub trait Spawn: Send {
     /// What the system says: no folder, no descriptor, no port.
     fn home(&mut self, how: Serves) -> io::Result<Home>;
 
+    /// Whether nobody but the user of a running program (or root) listens on a port of TCP: a port that is
+    /// kept for a program can be taken before it by somebody else of this machine. True where that cannot be
+    /// known, and where nobody listens.
+    fn serves_port(&self, port: u16, pid: u32) -> bool {
+        let _ = (port, pid);
+        true
+    }
+
     /// The bytes of memory that a running program occupies now, where that can be known.
     fn resident(&self, pid: u32) -> Option<u64>;
 }
@@ -39,7 +47,8 @@ pub struct Command {
     pub arguments: Vec<String>,
     /// The working directory; `None` is the daemon's at its start.
     pub cwd: Option<PathBuf>,
-    /// Variables added to, or replacing those of, the environment the daemon was started with.
+    /// Variables added to, or replacing those of, the environment the daemon was started with, less
+    /// those that are [withheld](crate::withhold).
     pub env: Vec<(String, String)>,
     /// Starts from no variables instead of the daemon's; its `PATH` is then that of `env`, or
     /// `/usr/local/bin:/usr/bin:/bin`.

@@ -121,8 +121,10 @@ fn enter() -> io::Result<Keeper> {
         return Err(io::Error::other("the keeper is started by the daemon, never by hand"));
     }
     // What the daemon's embedder or its service manager left open, listeners say, is not ours.
-    system::close_range(3, socket.as_raw_fd() - 1);
-    system::close_range(socket.as_raw_fd() + 1, i32::MAX);
+    system::close_range(3, socket.as_raw_fd() - 1)?;
+    system::close_range(socket.as_raw_fd() + 1, i32::MAX)?;
+    // Programs of its user must neither read its environment, where secrets are, nor trace it.
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;

@@ -23,8 +23,8 @@
 //!
 //! A program starts in a session and process group of its own, with pipes for standard input,
 //! output and error and no other descriptor, all signals at their default, the limit of
-//! descriptors that the daemon was started with, the daemon's environment and in it
-//! `ROADSTEAD_WORKER` (its name) and `ROADSTEAD_START` (by which the keeper knows what it left
+//! descriptors that the daemon was started with, the daemon's environment without what is
+//! [withheld](withhold), and in it `ROADSTEAD_WORKER` (its name) and `ROADSTEAD_START` (by which the keeper knows what it left
 //! behind). [`Wiring`] connects it in other ways; [`Bounds`] hold it to a user, limits, processors
 //! and a control group of its own.
 
@@ -37,10 +37,12 @@ mod keeper;
 mod launch;
 mod message;
 mod place;
+mod port_owner;
 mod socket;
 mod spawner;
 mod system;
 mod wiring;
+mod withheld;
 
 pub use bounds::{Bounds, Cgroup, Limits, resident};
 pub use command::{Command, Exit, Report, Spawn, Status, Stop};
@@ -51,7 +53,14 @@ pub use place::{allowed, stay_here};
 pub use socket::{Port, Socket};
 pub use spawner::Spawner;
 pub use wiring::{Io, Numbers, Pipes, Unbuffer, Wiring};
+pub use withheld::withhold;
 
-/// The longest command that can be handed to the keeper: program, arguments, directory, variables
-/// and four bytes for the length of each.
+/// The id of the group of this name or number. It may ask a directory service, and block.
+#[must_use]
+pub fn group_id(name: &str) -> Option<u32> {
+    system::group_shared(name)
+}
+
+/// The longest command that can be handed to the keeper: program, arguments, directory, variables, the
+/// names of variables that are withheld, and four bytes for the length of each.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024;

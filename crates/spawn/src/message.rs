@@ -28,6 +28,8 @@ pub(crate) struct Start {
     pub(crate) cwd: Option<Vec<u8>>,
     pub(crate) env: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) env_clear: bool,
+    /// Variables that it does not inherit.
+    pub(crate) withheld: Vec<Vec<u8>>,
     /// Requests and replies are descriptors 3 and 4.
     pub(crate) three_four: bool,
     /// Output is unbuffered by `libstdbuf`.
@@ -99,6 +101,8 @@ impl Order {
                 to.optional(start.cwd.as_deref());
                 to.count(start.env.len());
                 start.env.iter().for_each(|(name, value)| _ = to.text(name).text(value));
+                to.count(start.withheld.len());
+                start.withheld.iter().for_each(|name| _ = to.text(name));
                 for flag in [start.env_clear, start.three_four, start.stdbuf, start.serves] {
                     to.byte(u8::from(flag));
                 }
@@ -127,6 +131,7 @@ impl Order {
                     arguments: from.list(Reader::text)?,
                     cwd: from.optional()?,
                     env: from.list(|from| Some((from.text()?, from.text()?)))?,
+                    withheld: from.list(Reader::text)?,
                     env_clear: from.byte()? == 1,
                     three_four: from.byte()? == 1,
                     stdbuf: from.byte()? == 1,

@@ -94,6 +94,11 @@ pub(crate) fn is_dead(path: &Path) -> bool {
 
 /// A port of 127.0.0.1 that the system gives to nobody else meanwhile; a program that sets
 /// `SO_REUSEADDR`, as nearly every server does, may listen on it.
+///
+/// So may a program of another user that asks for this very number first: `SO_REUSEADDR` does not look at
+/// users, and `SO_REUSEPORT`, which does, is set by few servers and would have to be set by both. What is sent
+/// to the port is therefore sent only after [`Spawn::serves_port`](crate::Spawn::serves_port). A Unix socket
+/// has no such gap.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -151,6 +156,20 @@ mod tests {
         drop((reach(&path).unwrap(), reach(&path).unwrap()));
         drop((socket, listener));
         assert!(UnixStream::connect(&path).is_err(), "nobody holds it any more");
+    }
+
+    /// How the port of a program can be lost, and how that is seen.
+    #[test]
+    fn whoever_takes_a_port_that_is_kept_is_found_by_its_user() {
+        let port = Port::keep().unwrap();
+        let thief = TcpListener::bind(("127.0.0.1", port.number())).unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        assert_eq!(crate::port_owner::listeners(port.number()).unwrap(), [own]);
+        assert!(
+            TcpListener::bind(("127.0.0.1", port.number())).is_err(),
+            "the program comes too late"
+        );
+        drop(thief);
     }
 
     #[test]

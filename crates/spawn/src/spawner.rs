@@ -9,6 +9,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -22,6 +23,7 @@ use crate::error::{SpawnError, StartError, Step};
 use crate::home::{Home, Homes, Serves};
 use crate::launch::{KEEPER_START_MAX, Keeper};
 use crate::message::{Notice, Order, Start};
+use crate::port_owner;
 use crate::wiring::{self, Numbers, Pipes, Unbuffer};
 
 /// The first wait before another try when a keeper cannot be started; doubled each time.
@@ -104,6 +106,15 @@ impl Spawn for Spawner {
 
     fn home(&mut self, how: Serves) -> io::Result<Home> {
         self.homes.make(how)
+    }
+
+    fn serves_port(&self, port: u16, pid: u32) -> bool {
+        let Ok(listeners) = port_owner::listeners(port) else { return true };
+        // Of a program that has ended, its files are nobody's.
+        let user = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
+        listeners
+            .iter()
+            .all(|&listener| listener == 0 || user.as_ref().is_ok_and(|it| *it == listener))
     }
 
     fn resident(&self, pid: u32) -> Option<u64> {
@@ -396,13 +407,14 @@ fn checked(command: Command) -> Result<Start, StartError> {
             .map(|(name, value)| (name.into_bytes(), value.into_bytes()))
             .collect(),
         env_clear,
+        withheld: crate::withheld::names(),
         three_four: wiring.numbers == Numbers::ThreeFour,
         stdbuf: wiring.unbuffer == Unbuffer::Stdbuf,
         serves: socket.is_some(),
         bounds,
     };
     let texts = [&start.program].into_iter().chain(&start.arguments).chain(&start.cwd);
-    let variables = start.env.iter().flat_map(|(name, value)| [name, value]);
+    let variables = start.env.iter().flat_map(|(name, value)| [name, value]).chain(&start.withheld);
     let has_nul = texts.chain(variables).any(|bytes| bytes.contains(&0));
     if has_nul { Err(StartError::Nul) } else { Ok(start) }
 }

@@ -65,14 +65,37 @@ fn last_errno() -> i32 {
 }
 
 /// Closes every descriptor from `first` to `last`, both included. The caller owns what is in
-/// there and uses none of it again.
-pub(crate) fn close_range(first: RawFd, last: RawFd) {
-    if first > last {
-        return;
+/// there and uses none of it again. Where the system has no such call or forbids it, as some sandboxes
+/// do, they are closed one by one.
+pub(crate) fn close_range(first: RawFd, last: RawFd) -> io::Result<()> {
+    close_range_by(first, last, || {
+        // SAFETY: closing a descriptor touches no memory; that no owner uses the closed ones again is
+        // the caller's promise, kept by calling this only at the keeper's start and before an execve.
+        let failed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    })
+}
+
+fn close_range_by(
+    first: RawFd,
+    last: RawFd,
+    at_once: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    if first > last || at_once().is_ok() {
+        return Ok(());
     }
-    // SAFETY: closing a descriptor touches no memory; that no owner uses the closed ones again is
-    // the caller's promise, kept by calling this only at the keeper's start and before an execve.
-    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    let open = std::fs::read_dir("/proc/self/fd")?;
+    let open: Vec<RawFd> = open
+        .map(|entry| entry.map(|entry| entry.file_name().to_str()?.parse().ok()))
+        .collect::<io::Result<Vec<Option<RawFd>>>>()?
+        .into_iter()
+        .flatten()
+        .collect();
+    for fd in open.into_iter().filter(|fd| (first..=last).contains(fd)) {
+        // SAFETY: as above. The directory that was read is closed already, which is no error.
+        unsafe { libc::close(fd) };
+    }
+    Ok(())
 }
 
 /// The descriptor that is readable while one of `signals` is pending; blocks them as it must.
@@ -217,13 +240,26 @@ pub(crate) fn put_at(fd: &OwnedFd, number: RawFd) -> io::Result<()> {
     }
 }
 
+/// What a program finds of its user in its environment.
+pub(crate) struct Account {
+    pub(crate) name: String,
+    pub(crate) home: String,
+}
+
 /// A user and its groups.
 pub(crate) struct Member {
     pub(crate) user: u32,
+    pub(crate) account: Account,
     /// Its own group; `None` for a number that no user of this system has.
     pub(crate) group: Option<u32>,
     /// All its groups, its own included.
     pub(crate) groups: Vec<u32>,
+}
+
+/// The number of a user or a group. The largest one is no number: it tells the system calls that set an
+/// identity to change nothing.
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|&number| number != u32::MAX)
 }
 
 /// The user of this name or number. Only for a process of one thread: it uses memory of libc.
@@ -231,13 +267,16 @@ pub(crate) fn user(name: &str) -> Option<Member> {
     let text = CString::new(name).ok()?;
     // SAFETY: `text` ends in NUL and outlives the call.
     let mut found = unsafe { libc::getpwnam(text.as_ptr()) };
-    let number = name.parse::<u32>().ok();
+    let number = number(name);
     if let (true, Some(number)) = (found.is_null(), number) {
         // SAFETY: getpwuid has no preconditions on memory.
         found = unsafe { libc::getpwuid(number) };
     }
     if found.is_null() {
-        return number.map(|user| Member { user, group: None, groups: Vec::new() });
+        return number.map(|user| {
+            let account = Account { name: user.to_string(), home: "/".to_owned() };
+            Member { user, account, group: None, groups: Vec::new() }
+        });
     }
     // SAFETY: it is not null, and valid until the next call of its family, of which there is none
     // before it was read.
@@ -250,7 +289,38 @@ pub(crate) fn user(name: &str) -> Option<Member> {
     };
     // More than fit: the first thousand, which is how many the kernel of old would take.
     groups.truncate(if listed < 0 { 1024 } else { usize::try_from(count).unwrap_or(0) });
-    Some(Member { user: found.pw_uid, group: Some(found.pw_gid), groups })
+    if [found.pw_uid, found.pw_gid].contains(&u32::MAX) || groups.contains(&u32::MAX) {
+        return None;
+    }
+    // SAFETY: what libc gave ends in NUL, and is valid as above.
+    let name = unsafe { CStr::from_ptr(found.pw_name) }.to_string_lossy().into_owned();
+    // SAFETY: as before.
+    let home = unsafe { CStr::from_ptr(found.pw_dir) }.to_string_lossy().into_owned();
+    let account = Account { name, home };
+    Some(Member { user: found.pw_uid, account, group: Some(found.pw_gid), groups })
+}
+
+/// The real, effective and saved ids of this process.
+pub(crate) struct Ids {
+    pub(crate) user: [u32; 3],
+    pub(crate) group: [u32; 3],
+}
+
+pub(crate) fn ids() -> io::Result<Ids> {
+    let (mut user, mut group) = ([0; 3], [0; 3]);
+    let [real, effective, saved] = &mut user;
+    // SAFETY: three writable numbers that outlive the call.
+    let failed = unsafe { libc::getresuid(real, effective, saved) };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let [real, effective, saved] = &mut group;
+    // SAFETY: as before.
+    let failed = unsafe { libc::getresgid(real, effective, saved) };
+    if failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Ids { user, group })
 }
 
 /// The group of this name or number. Only for a process of one thread.
@@ -259,10 +329,38 @@ pub(crate) fn group(name: &str) -> Option<u32> {
     // SAFETY: `text` ends in NUL and outlives the call.
     let found = unsafe { libc::getgrnam(text.as_ptr()) };
     if found.is_null() {
-        return name.parse().ok();
+        return number(name);
     }
     // SAFETY: it is not null, and valid until the next call of its family.
     Some(unsafe { (*found).gr_gid })
+}
+
+/// As [`group`], for a process of several threads. It may ask a directory service, and block.
+pub(crate) fn group_shared(name: &str) -> Option<u32> {
+    const MEMBERS_BYTES_MAX: usize = 1 << 20;
+    let text = CString::new(name).ok()?;
+    let mut buffer: Vec<libc::c_char> = vec![0; 4096];
+    loop {
+        // SAFETY: all zeroes is a valid group: null pointers and a number.
+        let mut group: libc::group = unsafe { MaybeUninit::zeroed().assume_init() };
+        let mut found = ptr::null_mut();
+        // SAFETY: `text` ends in NUL; `group`, `found` and the whole `buffer` are writable and outlive
+        // the call.
+        let errno = unsafe {
+            libc::getgrnam_r(
+                text.as_ptr(),
+                &raw mut group,
+                buffer.as_mut_ptr(),
+                buffer.len(),
+                &raw mut found,
+            )
+        };
+        if errno == libc::ERANGE && buffer.len() < MEMBERS_BYTES_MAX {
+            buffer.resize(2 * buffer.len(), 0);
+            continue;
+        }
+        return if found.is_null() { number(name) } else { Some(group.gr_gid) };
+    }
 }
 
 /// The keeper's socket, which it is given as standard input, moved out of the way of the
@@ -280,4 +378,43 @@ pub(crate) fn take_standard_input() -> io::Result<OwnedFd> {
 /// How many threads this process has.
 pub(crate) fn threads() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/task")?.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_are_closed_one_by_one_where_the_system_call_is_forbidden() {
+        // Numbers that nothing else in this process has.
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        let mut high = Vec::new();
+        for number in [700, 705, 710, 711] {
+            // SAFETY: duplicating a descriptor touches no memory.
+            high.push(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, number) });
+        }
+        assert_eq!(high, [700, 705, 710, 711]);
+        let forbidden = || Err(io::Error::from_raw_os_error(libc::EPERM));
+        close_range_by(701, 710, forbidden).expect("/proc is there");
+        // SAFETY: asking for the flags touches no memory.
+        let is_open = |fd: &RawFd| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0;
+        high.retain(is_open);
+        assert_eq!(high, [700, 711]);
+        close_range(700, 720).expect("the system has it");
+        high.retain(is_open);
+        assert!(high.is_empty());
+    }
+
+    #[test]
+    fn the_number_that_changes_nothing_is_neither_a_user_nor_a_group() {
+        for text in ["4294967295", "+4294967295", "04294967295"] {
+            assert!(user(text).is_none() && group(text).is_none(), "{text}");
+            assert!(group_shared(text).is_none(), "{text}");
+        }
+        assert_eq!(user("4294967294").map(|it| it.user), Some(4_294_967_294));
+        assert_eq!((group("root"), group_shared("root")), (Some(0), Some(0)));
+        assert_eq!(group_shared("3999999999"), Some(3_999_999_999));
+        let root = user("root").expect("it is there");
+        assert_eq!((root.account.name.as_str(), root.account.home.as_str()), ("root", "/root"));
+    }
 }

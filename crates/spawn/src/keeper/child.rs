@@ -20,7 +20,7 @@ use super::cgroup::Group;
 use super::{confine, family};
 use crate::error::{StartError, Step};
 use crate::message::{self, Start};
-use crate::system::{self, Fork};
+use crate::system::{self, Account, Fork};
 
 /// Where programs are searched when there is no `PATH` at all.
 const PATH_DEFAULT: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -28,28 +28,38 @@ const PATH_DEFAULT: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 /// The longest verdict that is read: an error with a name or two and a `PATH`.
 const VERDICT_BYTES_MAX: usize = 512 * 1024;
 
-/// The variables that the keeper, and so the daemon, was started with.
+/// Variables by which a service manager speaks to the daemon alone.
+const OF_THE_SERVICE: &[&[u8]] = &[
+    b"CREDENTIALS_DIRECTORY",
+    b"FDSTORE",
+    b"LISTEN_FDNAMES",
+    b"LISTEN_FDS",
+    b"LISTEN_PID",
+    b"LISTEN_PIDFDID",
+    b"NOTIFY_SOCKET",
+    b"WATCHDOG_PID",
+    b"WATCHDOG_USEC",
+];
+
+/// The variables that the keeper, and so the daemon, was started with, but those that are the daemon's own.
 pub(super) struct Environment(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Environment {
     pub(super) fn inherited() -> Self {
         let bytes = OsString::into_vec;
-        Self(std::env::vars_os().map(|(name, value)| (bytes(name), bytes(value))).collect())
+        let all = std::env::vars_os().map(|(name, value)| (bytes(name), bytes(value)));
+        Self(all.filter(|(name, _)| !OF_THE_SERVICE.contains(&name.as_slice())).collect())
     }
 
-    /// With variables added or replaced, or, with `clear`, these alone; of two alike the last
-    /// counts.
-    fn with(
-        &self,
-        added: &[(Vec<u8>, Vec<u8>)],
-        clear: bool,
-        mark: &str,
-    ) -> Vec<(Vec<u8>, Vec<u8>)> {
+    /// What a start asks for: these variables less those that are withheld, and others added or
+    /// replaced; with `env_clear`, the others alone. Of two alike the last counts.
+    fn of(&self, start: &Start, mark: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mark = (family::MARK.into(), mark.into());
-        let inherited = if clear { &[][..] } else { &self.0[..] };
+        let inherited = if start.env_clear { &[][..] } else { &self.0[..] };
+        let inherited = inherited.iter().filter(|(name, _)| !start.withheld.contains(name));
         let mut all: Vec<(Vec<u8>, Vec<u8>)> =
-            Vec::with_capacity(inherited.len() + added.len() + 1);
-        for variable in inherited.iter().chain(added).chain([&mark]) {
+            Vec::with_capacity(self.0.len() + start.env.len() + 1);
+        for variable in inherited.chain(&start.env).chain([&mark]) {
             match all.iter_mut().find(|(name, _)| *name == variable.0) {
                 Some((_, value)) => value.clone_from(&variable.1),
                 None => all.push(variable.clone()),
@@ -156,7 +166,7 @@ struct Words {
 
 impl Words {
     fn new(environment: &Environment, mark: &str, start: &Start) -> Result<Self, StartError> {
-        let mut variables = environment.with(&start.env, start.env_clear, mark);
+        let mut variables = environment.of(start, mark);
         if start.stdbuf {
             unbuffer(&mut variables)?;
         }
@@ -190,14 +200,22 @@ impl Words {
 }
 
 impl Words {
-    /// The variables with the number of this very process in the one by which it knows that the
-    /// socket is for it.
-    fn with_own_number(&self) -> Option<Vec<CString>> {
+    /// The variables with these set: what only the child knows.
+    fn with(&self, known: &[(&str, String)]) -> Result<Vec<CString>, StartError> {
         let mut variables = self.environment.clone();
-        let place = variables.iter().position(|it| it.to_bytes().starts_with(b"LISTEN_PID="))?;
-        variables[place] =
-            c_string(format!("LISTEN_PID={}", std::process::id()).as_bytes()).ok()?;
-        Some(variables)
+        for (name, value) in known {
+            let variable = c_string(format!("{name}={value}").as_bytes())?;
+            let is_it = |it: &CString| {
+                it.to_bytes()
+                    .strip_prefix(name.as_bytes())
+                    .is_some_and(|rest| rest.starts_with(b"="))
+            };
+            match variables.iter().position(is_it) {
+                Some(place) => variables[place] = variable,
+                None => variables.push(variable),
+            }
+        }
+        Ok(variables)
     }
 }
 
@@ -229,10 +247,14 @@ impl Child<'_> {
         // dead file system, must not hold the daemon's socket or another program's pipe.
         let tell = tell.as_raw_fd();
         let own = if start.three_four { 5 } else { 3 + i32::from(start.serves) };
-        system::close_range(own, tell - 1);
-        system::close_range(tell + 1, i32::MAX);
+        for (first, last) in [(own, tell - 1), (tell + 1, i32::MAX)] {
+            system::close_range(first, last).map_err(|error| StartError::Bounds {
+                doing: "close the daemon's descriptors".to_owned(),
+                errno: error.raw_os_error().unwrap_or(libc::EIO),
+            })?;
+        }
 
-        confine::confine(&start.bounds, self.group, self.descriptors)?;
+        let account = confine::confine(&start.bounds, self.group, self.descriptors)?;
         // The kernel forgets it when a process becomes another user.
         self.die_with_the_keeper()?;
         if let Some(directory) = &start.cwd {
@@ -242,8 +264,19 @@ impl Child<'_> {
             })?;
         }
         system::signals_as_new_but(&super::IGNORED);
-        let environment = if start.serves { words.with_own_number() } else { None };
-        execute(&start.program, words, environment.as_deref().unwrap_or(&words.environment))
+        let mut known = Vec::new();
+        if start.serves {
+            // By which it knows that the socket is for it.
+            known.push(("LISTEN_PID", std::process::id().to_string()));
+        }
+        if let Some(Account { name, home }) = account
+            && !start.env_clear
+        {
+            let given = |name: &str| start.env.iter().any(|(it, _)| it == name.as_bytes());
+            let all = [("HOME", home), ("USER", name.clone()), ("LOGNAME", name)];
+            known.extend(all.into_iter().filter(|(name, _)| !given(name)));
+        }
+        execute(&start.program, words, &words.with(&known)?)
     }
 
     /// The kernel kills the program with the keeper; should that have gone since the fork, this is
@@ -368,11 +401,22 @@ mod tests {
     fn variables_replace_those_of_the_same_name_and_the_last_counts() {
         let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
         let base = Environment(vec![pair("A", "1"), pair(family::MARK, "outer"), pair("B", "2")]);
-        let all = base.with(&[pair("B", "3"), pair("C", "4"), pair("B", "5")], false, "7.1");
+        let start = |env, env_clear, withheld: &[&str]| Start {
+            env,
+            env_clear,
+            withheld: withheld.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            ..Start::default()
+        };
+        let added = || vec![pair("B", "3"), pair("C", "4"), pair("B", "5")];
+        let all = base.of(&start(added(), false, &[]), "7.1");
         let expected = [pair("A", "1"), pair(family::MARK, "7.1"), pair("B", "5"), pair("C", "4")];
         assert_eq!(all, expected);
-        let alone = base.with(&[pair("C", "4")], true, "7.2");
+        let alone = base.of(&start(vec![pair("C", "4")], true, &[]), "7.2");
         assert_eq!(alone, [pair("C", "4"), pair(family::MARK, "7.2")]);
+        let less = base.of(&start(Vec::new(), false, &["A", "AB", ""]), "7.3");
+        assert_eq!(less, [pair(family::MARK, "7.3"), pair("B", "2")]);
+        let given = base.of(&start(vec![pair("A", "9")], false, &["A"]), "7.4");
+        assert_eq!(given, [pair(family::MARK, "7.4"), pair("B", "2"), pair("A", "9")]);
     }
 
     #[test]

@@ -3,13 +3,15 @@
 //! What it is: one function a bound, in the order in which they can be had: a limit or a place may
 //! need rights that the next step gives up. What it must never know: the program.
 
+use std::io;
+
 use rustix::process::{Resource, Rlimit, setrlimit};
-use rustix::thread::{CpuSet, Gid, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet, Gid, Uid};
 
 use super::cgroup::Group;
 use crate::bounds::Bounds;
 use crate::error::StartError;
-use crate::system::{self, Member};
+use crate::system::{self, Account, Member};
 
 /// As whom the child goes on.
 struct Identity {
@@ -17,14 +19,16 @@ struct Identity {
     group: Option<Gid>,
     /// Further groups.
     groups: Vec<Gid>,
+    account: Option<Account>,
 }
 
-/// Everything at once. `descriptors` is the soft limit where none is asked for.
+/// Everything at once. `descriptors` is the soft limit where none is asked for. Returns the account of
+/// the user that the child has become.
 pub(super) fn confine(
     bounds: &Bounds,
     group: Option<&Group>,
     descriptors: Option<u64>,
-) -> Result<(), StartError> {
+) -> Result<Option<Account>, StartError> {
     let identity = identity(bounds)?;
     if let Some(group) = group {
         group.join()?;
@@ -44,7 +48,7 @@ pub(super) fn confine(
         rustix::thread::set_no_new_privs(true)
             .map_err(failed("keep it from gaining rights".to_owned()))?;
     }
-    Ok(())
+    Ok(identity.account)
 }
 
 fn failed(doing: String) -> impl FnOnce(rustix::io::Errno) -> StartError {
@@ -82,7 +86,7 @@ fn place(cpus: &[usize]) -> Result<(), StartError> {
 
 /// Looks up names. It may ask a directory service, and block: this child alone.
 fn identity(bounds: &Bounds) -> Result<Identity, StartError> {
-    let mut found = Identity { user: None, group: None, groups: Vec::new() };
+    let mut found = Identity { user: None, group: None, groups: Vec::new(), account: None };
     if let Some(group) = &bounds.group {
         let number =
             system::group(group).ok_or_else(|| StartError::NoGroup { group: group.clone() })?;
@@ -91,8 +95,10 @@ fn identity(bounds: &Bounds) -> Result<Identity, StartError> {
     }
     if let Some(user) = &bounds.user {
         let none = || StartError::NoUser { user: user.clone() };
-        let Member { user: number, group, groups } = system::user(user).ok_or_else(none)?;
+        let Member { user: number, account, group, groups } =
+            system::user(user).ok_or_else(none)?;
         found.user = Some(Uid::from_raw(number));
+        found.account = Some(account);
         if found.group.is_none() {
             // A number without a name is in no group that we could know of.
             let group = group.ok_or_else(|| StartError::NoGroup { group: user.clone() })?;
@@ -113,6 +119,45 @@ fn become_identity(bounds: &Bounds, identity: &Identity) -> Result<(), StartErro
     if let Some(user) = identity.user {
         rustix::thread::set_thread_res_uid(user, user, user)
             .map_err(failed(format!("become user `{}`", name(&bounds.user))))?;
+        give_up_capabilities(user)
+            .map_err(failed(format!("give up the rights that user `{user}` does not have")))?;
+    }
+    verify(identity)
+}
+
+/// A daemon that is not root and may change users by a capability hands it down otherwise: the kernel
+/// takes capabilities away only from what was root.
+fn give_up_capabilities(user: Uid) -> Result<(), rustix::io::Errno> {
+    if user.is_root() {
+        return Ok(());
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, none)
+}
+
+/// Looks at what the kernel says the child is: nothing is executed as somebody else.
+fn verify(identity: &Identity) -> Result<(), StartError> {
+    let fault =
+        |what: &str, errno: i32| StartError::Bounds { doing: format!("verify its {what}"), errno };
+    let failed = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+    let ids = system::ids().map_err(|error| fault("user and group", failed(error)))?;
+    if let Some(user) = identity.user
+        && ids.user != [user.as_raw(); 3]
+    {
+        return Err(fault("user", libc::EPERM));
+    }
+    if let Some(group) = identity.group {
+        if ids.group != [group.as_raw(); 3] {
+            return Err(fault("group", libc::EPERM));
+        }
+        let mut groups =
+            rustix::process::getgroups().map_err(|errno| fault("groups", errno.raw_os_error()))?;
+        groups.retain(|group| !identity.groups.contains(group));
+        if !groups.is_empty() {
+            return Err(fault("groups", libc::EPERM));
+        }
     }
     Ok(())
 }

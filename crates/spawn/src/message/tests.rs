@@ -7,6 +7,7 @@ fn orders() -> Vec<Order> {
         cwd: Some(b"/srv/\xff".to_vec()),
         env: vec![(b"A".to_vec(), b"=".to_vec()), (b"B".to_vec(), b"".to_vec())],
         env_clear: true,
+        withheld: vec![b"TOKEN".to_vec(), b"".to_vec()],
         three_four: false,
         stdbuf: true,
         serves: true,
@@ -108,10 +109,63 @@ fn a_message_cut_short_or_with_a_tail_is_refused() {
     }
 }
 
+/// The largest piece of memory that is asked for on this thread while `act` runs.
+fn largest_allocation<T>(act: impl FnOnce() -> T) -> (T, usize) {
+    allocator::LARGEST.set(0);
+    let made = act();
+    (made, allocator::LARGEST.get())
+}
+
+#[expect(unsafe_code, reason = "an allocator can only be written with it")]
+mod allocator {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static LARGEST: Cell<usize> = const { Cell::new(0) };
+    }
+
+    struct Watched;
+
+    // SAFETY: every call is handed on unchanged to the system's allocator, which keeps the contract.
+    unsafe impl GlobalAlloc for Watched {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            LARGEST.set(LARGEST.get().max(layout.size()));
+            // SAFETY: the caller's promise about the layout is the one that is asked for here.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+            // SAFETY: the place came from the same allocator with the same layout.
+            unsafe { System.dealloc(place, layout) }
+        }
+    }
+
+    #[global_allocator]
+    static ALLOCATOR: Watched = Watched;
+}
+
 #[test]
 fn a_claimed_length_beyond_the_message_reserves_nothing() {
-    let mut bytes = Order::Start { token: 1, start: Box::default() }.encode();
-    // The count of arguments stands after kind, token and the empty program.
-    bytes[13..17].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(Order::decode(&bytes), None);
+    // The test can fail: what is reserved is seen.
+    assert_eq!(largest_allocation(|| Vec::<u8>::with_capacity(1 << 20)).1, 1 << 20);
+    let orders = orders().into_iter().map(|order| (order.encode(), true));
+    let notices = notices().into_iter().map(|notice| (notice.encode(), false));
+    let mut refused = 0;
+    for (message, is_order) in orders.chain(notices) {
+        // Every place, as each may be a length or a count.
+        for place in 0..message.len().saturating_sub(3) {
+            for claimed in [u32::MAX, i32::MAX.cast_unsigned(), 1 << 24] {
+                let mut bytes = message.clone();
+                bytes[place..place + 4].copy_from_slice(&claimed.to_le_bytes());
+                let (is_refused, largest) = largest_allocation(|| match is_order {
+                    true => Order::decode(&bytes).is_none(),
+                    false => Notice::decode(&bytes).is_none(),
+                });
+                refused += u32::from(is_refused);
+                assert!(largest <= 4096, "{largest} bytes for {claimed} at {place} of {message:?}");
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}");
 }

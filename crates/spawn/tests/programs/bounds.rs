@@ -10,6 +10,7 @@ use spawn::{
 };
 
 use crate::support::{Daemon, PATIENCE, Process, command, read_all, shell, until};
+use crate::untested::untested_without_root;
 
 pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::only_the_variables_given_are_there_when_the_others_are_cleared", cleared),
@@ -19,6 +20,10 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::a_program_runs_on_the_processors_and_with_the_urgency_asked_for", place),
     ("bounds::another_user_is_that_user_in_every_way_and_still_dies_with_the_keeper", user),
     ("bounds::an_unknown_user_and_a_group_without_a_name_are_told", unknown),
+    ("bounds::the_largest_number_is_no_user_and_no_group", largest_number),
+    ("bounds::home_and_name_follow_the_user_unless_they_are_given", account),
+    ("bounds::a_program_of_another_user_has_no_rights_of_the_daemon", no_rights),
+    ("bounds::capabilities_by_which_the_daemon_changes_users_end_at_the_program", capabilities),
     ("bounds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
     ("bounds::a_start_that_cannot_fork_fails_alone_and_later_ones_succeed", fork_failure),
     ("bounds::no_descriptor_left_fails_the_start_and_nothing_else", no_descriptor),
@@ -124,11 +129,11 @@ fn place() {
     );
 }
 
-/// Only root can make others; the tests of a user who cannot say so.
+/// Only root can make others. What is not tested otherwise is told, and kept for the end of the run.
 fn may_change_users() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        print!("(needs root; only the refusal is tested) ");
+        untested_without_root("programs of another user", "the tests do not run as root");
     }
     root
 }
@@ -170,6 +175,112 @@ fn unknown() {
     assert_eq!(error, StartError::NoGroup { group: "no-group-at-all".into() });
     let error = daemon.start_error(of("3999999999", None));
     assert_eq!(error, StartError::NoGroup { group: "3999999999".into() });
+}
+
+/// As an argument of the system calls it means: stay what you are.
+fn largest_number() {
+    let mut daemon = Daemon::new();
+    let of = |user: Option<&str>, group: Option<&str>| Bounds {
+        user: user.map(str::to_owned),
+        group: group.map(str::to_owned),
+        ..Bounds::default()
+    };
+    let number = "4294967295";
+    let error = daemon.start_error(bounded(of(Some(number), Some("0")), "id -u"));
+    assert_eq!(error, StartError::NoUser { user: number.into() });
+    let error = daemon.start_error(bounded(of(None, Some(number)), "id -g"));
+    assert_eq!(error, StartError::NoGroup { group: number.into() });
+}
+
+fn account() {
+    let mut daemon = Daemon::new();
+    if !may_change_users() {
+        return;
+    }
+    let script = "echo $HOME $USER $LOGNAME";
+    let of = |user: &str, group: Option<&str>| Bounds {
+        user: Some(user.into()),
+        group: group.map(str::to_owned),
+        ..Bounds::default()
+    };
+    let seen = daemon.output(bounded(of("nobody", None), script));
+    assert_eq!(seen, "/nonexistent nobody nobody\n");
+    let seen = daemon.output(bounded(of("3999999996", Some("65534")), script));
+    assert_eq!(seen, "/ 3999999996 3999999996\n");
+    let env = vec![("HOME".into(), "/given".into())];
+    let given = Command { env, ..bounded(of("nobody", None), script) };
+    assert_eq!(daemon.output(given), "/given nobody nobody\n");
+    let cleared = Command { env_clear: true, ..bounded(of("nobody", None), script) };
+    assert_eq!(daemon.output(cleared), "\n");
+    let without = daemon.output(shell(script));
+    assert!(!without.contains("nobody"), "{without}");
+}
+
+/// All of its ids, its groups, and its capabilities are those of the user.
+fn no_rights() {
+    let mut daemon = Daemon::new();
+    if !may_change_users() {
+        return;
+    }
+    let bounds = Bounds { user: Some("nobody".into()), ..Bounds::default() };
+    let script = "grep -E '^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapAmb):' /proc/self/status";
+    let seen = daemon.output(bounded(bounds, script));
+    let rows: Vec<Vec<&str>> =
+        seen.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
+    let none = "0000000000000000";
+    let id = "65534";
+    let expected = [
+        vec!["Uid:", id, id, id, id],
+        vec!["Gid:", id, id, id, id],
+        vec!["Groups:", id],
+        vec!["CapInh:", none],
+        vec!["CapPrm:", none],
+        vec!["CapEff:", none],
+        vec!["CapAmb:", none],
+    ];
+    assert_eq!(rows, expected);
+}
+
+/// Asks this executable to play a daemon that is not root and may change users by capabilities.
+pub(crate) const CAPABLE: &str = "be-capable";
+
+const RIGHTS: &str = "grep -E '^(Uid|Groups|CapInh|CapPrm|CapEff|CapAmb):' /proc/self/status | \
+    tr -s '[:space:]' ' '; echo";
+
+pub(crate) fn be_capable() -> ! {
+    let mut daemon = Daemon::new();
+    print!("{}", daemon.output(shell(RIGHTS)));
+    let bounds = Bounds { user: Some("nobody".into()), ..Bounds::default() };
+    print!("{}", daemon.output(bounded(bounds, RIGHTS)));
+    drop(daemon);
+    std::process::exit(0)
+}
+
+fn capabilities() {
+    if !may_change_users() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.path().join("daemon");
+    fs::copy("/proc/self/exe", &copy).unwrap();
+    let (user, both) = ("3999999995", "+setuid,+setgid");
+    let out = std::process::Command::new("setpriv")
+        .args([&format!("--reuid={user}"), "--regid=65534", "--clear-groups"])
+        .args([&format!("--inh-caps={both}"), &format!("--ambient-caps={both}")])
+        .arg(&copy)
+        .arg(CAPABLE)
+        .output()
+        .unwrap();
+    let (has, none) = ("00000000000000c0", "0000000000000000");
+    let rights = |user: &str, groups: &str, caps: &str| {
+        format!(
+            "Uid: {user} {user} {user} {user} Groups:{groups} CapInh: {caps} CapPrm: {caps} \
+             CapEff: {caps} CapAmb: {caps} \n"
+        )
+    };
+    let expected = rights(user, "", has) + &rights("65534", " 65534", none);
+    assert_eq!(String::from_utf8_lossy(&out.stdout), expected, "{out:?}");
 }
 
 fn bomb() {

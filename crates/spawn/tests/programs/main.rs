@@ -16,6 +16,8 @@ mod losses;
 mod starts;
 mod strays;
 mod support;
+#[path = "../../../database/tests/support/untested.rs"]
+mod untested;
 
 /// What programs must find as their limit of descriptors, though we raise our own.
 const DESCRIPTORS: u64 = 777;
@@ -34,6 +36,9 @@ fn main() -> ExitCode {
     }
     if arguments.first().is_some_and(|first| first == bounds::CROWDED) {
         bounds::be_crowded();
+    }
+    if arguments.first().is_some_and(|first| first == bounds::CAPABLE) {
+        bounds::be_capable();
     }
     // As with any test: words select by name, `--list` lists, other flags are for other harnesses.
     let words: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
