@@ -22,9 +22,7 @@ pub(crate) fn fill(sections: &[Section]) -> Configuration {
             .map(daemon)
             .next()
             .expect("the walk adds this section where it is missing"),
-        admin: of("admin")
-            .map(|section| Admin { listen: address(&section.group, "listen") })
-            .next(),
+        admin: of("admin").map(|section| admin(&section.group)).next(),
         access_log: of("access_log").map(access_log).next(),
         listeners: of("listener").map(listener).collect(),
         pools: of("pool").map(pool).collect(),
@@ -50,6 +48,19 @@ fn daemon(section: &Section) -> Daemon {
             0 => Shards::Auto,
             count => Shards::Count(count),
         },
+    }
+}
+
+fn admin(group: &Group) -> Admin {
+    Admin {
+        listen: address(group, "listen"),
+        token: group.find("token").map(|_| secret(group, "token")),
+        group: group.find("group").map(|_| text(group, "group")),
+        allowed_hosts: group
+            .find("allowed_hosts")
+            .map_or_else(Vec::new, |_| texts(group, "allowed_hosts")),
+        max_connections: count(group, "max_connections"),
+        header_timeout: time(group, "header_timeout"),
     }
 }
 

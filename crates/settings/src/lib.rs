@@ -30,6 +30,7 @@ mod reference;
 mod reload;
 mod remarks;
 mod routes;
+mod secrets;
 mod tree;
 mod values;
 mod walk;
@@ -44,6 +45,7 @@ pub use named::{NAMED_BYTES_MAX, read_named, read_named_text};
 pub use reference::reference;
 pub use reload::{fixed, in_order_of, replaces};
 pub use remarks::{Remark, placed};
+pub use secrets::passed_variable;
 
 use diagnostics::Fault;
 use tree::Table;

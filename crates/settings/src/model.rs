@@ -74,8 +74,30 @@ pub enum EventKernel {
 /// The admin address (`[admin]`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admin {
-    /// Where metrics and status are served.
+    /// Where metrics, status and commands are served.
     pub listen: Address,
+    /// The bearer token for full access.
+    pub token: Option<Secret>,
+    /// The group whose members have full access through the Unix socket.
+    pub group: Option<String>,
+    /// Host names accepted in addition to the default ones.
+    pub allowed_hosts: Vec<String>,
+    /// Maximum number of connections.
+    pub max_connections: u32,
+    /// Maximum time to receive the headers of a request.
+    pub header_timeout: Duration,
+}
+
+impl Address {
+    /// Whether only this machine can reach it.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Internet(address) => address.ip().to_canonical().is_loopback(),
+            Self::Unix(_) => true,
+            Self::Inherited(_) | Self::Named(_) => false,
+        }
+    }
 }
 
 /// Where to listen or to connect.

@@ -5,6 +5,7 @@
 
 mod access_log;
 mod addresses;
+mod admin;
 mod balance;
 mod database;
 mod listener;

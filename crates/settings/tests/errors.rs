@@ -437,6 +437,49 @@ fn two_listeners_on_one_address_are_named() {
 }
 
 #[test]
+fn the_number_of_a_user_is_one_that_changes_the_user() {
+    for option in ["user", "group"] {
+        for text in ["4294967295", "+4294967295", "-1", "4294967296", "99999999999999999999999"] {
+            let error = in_pool(&format!("{option} = \"{text}\"")).0;
+            assert_eq!(error.message, format!("`{text}` is not the number of a {option}"));
+        }
+        let text = format!("{LISTENER}{POOL}{option} = \"4294967294\"\n");
+        let source = Source { name: "roadstead.toml".into(), text };
+        parse(&source, &|_| None).expect("it is a number like others");
+    }
+}
+
+#[test]
+fn an_admin_address_that_others_can_reach_requires_a_token() {
+    let mend = "add `token = \"env:ADMIN_TOKEN\"`, or listen on 127.0.0.1 or a Unix socket";
+    for listen in ["0.0.0.0:7070", ":7070", "10.0.0.1:7070", "[::]:7070", "[2001:db8::1]:7070"] {
+        let error = in_pool(&format!("[admin]\nlisten = \"{listen}\"")).0;
+        assert!(error.message.ends_with("is not local and has no `token`"), "{}", error.message);
+        assert_eq!(error.mend.as_deref(), Some(mend));
+    }
+    for right in [
+        "listen = \"0.0.0.0:7070\"\ntoken = \"env:ADMIN_TOKEN\"",
+        "listen = \"127.1.2.3:7070\"",
+        "listen = \"[::1]:7070\"",
+        "listen = \"[::ffff:127.0.0.1]:7070\"\nallowed_hosts = [\"admin.example.org\", \"10.0.0.1\"]",
+        "listen = \"unix:/run/admin.sock\"\ngroup = \"operators\"",
+    ] {
+        let text = format!("{LISTENER}{POOL}[admin]\n{right}\n");
+        let source = Source { name: "roadstead.toml".into(), text };
+        parse(&source, &|_| None).unwrap_or_else(|errors| panic!("{right}: {errors}"));
+    }
+    let listen = "[admin]\nlisten = \"127.0.0.1:7070\"";
+    let error = in_pool(&format!("{listen}\ngroup = \"operators\"")).0;
+    assert_eq!(error.message, "`group` requires a Unix socket");
+    for host in ["https://example.org", "example.org:80", "a b", "a/b"] {
+        let error = in_pool(&format!("{listen}\nallowed_hosts = [\"{host}\"]")).0;
+        assert_eq!(error.message, format!("`{host}` is not a host name"));
+    }
+    let error = in_pool("[admin]\nlisten = \"fd:admin\"").0;
+    assert_eq!(error.message, "the admin address cannot be an inherited socket");
+}
+
+#[test]
 fn pools_that_are_not_there_are_named_with_the_nearest() {
     let (error, line) = in_pool("then = \"ecko\"");
     assert_eq!(error.expected.as_deref(), Some("did you mean `echo`?"));

@@ -41,7 +41,14 @@ fn example() -> Configuration {
             event: EventKernel::Auto,
             shards: Shards::Count(1),
         },
-        admin: Some(Admin { listen: address("127.0.0.1:7070") }),
+        admin: Some(Admin {
+            listen: address("127.0.0.1:7070"),
+            token: None,
+            group: None,
+            allowed_hosts: Vec::new(),
+            max_connections: 64,
+            header_timeout: Duration::from_secs(10),
+        }),
         access_log: None,
         listeners: vec![Listener {
             name: "hits".into(),

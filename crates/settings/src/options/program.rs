@@ -75,7 +75,13 @@ pub(super) const PROGRAM: &[Opt] = &[
         Nothing,
         "Working folder, relative to the daemon's; without it the daemon's own.",
     ),
-    program("env", Kind::Variables, Nothing, "Variables added to the daemon's environment."),
+    program(
+        "env",
+        Kind::Variables,
+        Nothing,
+        "Variables added to the daemon's environment. `env:NAME` as a value passes the daemon's variable of \
+         that name. Variables that the configuration names as `env:NAME` are not inherited otherwise.",
+    ),
     program(
         "grace",
         time_or_zero(),
@@ -106,7 +112,7 @@ pub(super) const PROGRAM: &[Opt] = &[
         "user",
         Kind::Text,
         Nothing,
-        "The user it runs as, by name or number; without it the daemon's own.",
+        "The user it runs as, by name or number; without it the daemon's own. `HOME`, `USER` and `LOGNAME` follow it.",
     ),
     program(
         "group",

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use super::{
-    Choice, Default, Kind, Of, Opt, Section, Word, access_log, database, listener, pool, program,
-    servers,
+    Choice, Default, Kind, Of, Opt, Section, Word, access_log, admin, database, listener, pool,
+    program, servers,
 };
 use crate::model::*;
 
@@ -47,7 +47,7 @@ pub(super) const fn any(
     Opt::new(name, kind, default, Of::Any, about)
 }
 
-use Default::{Is, Required};
+use Default::Is;
 
 pub(super) const fn frames(name: &'static str, framing: Framing, about: &'static str) -> Word {
     word(name, Choice::Protocol(Protocol::Frames(framing)), about)
@@ -60,7 +60,7 @@ pub(crate) const SECTIONS: &[Section] = &[
         name: "admin",
         named: false,
         about: "The admin address; without this section there is none.",
-        options: &[any("listen", Kind::Address, Required, "Where metrics and status are served.")],
+        options: admin::ADMIN,
     },
     Section {
         name: "access_log",
