@@ -3,7 +3,7 @@
 //! What it is: their mailboxes, which of them is the home of which pool, and the counts that are
 //! exact for all of them together. What it must never know: a stream, a request.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -77,6 +77,8 @@ impl Fleet {
         configuration: &Configuration,
         lookup: Option<Lookup>,
     ) -> Arc<Self> {
+        // Before any program can be started.
+        spawn::withhold(configuration.secret_variables());
         let count = u32::try_from(mailboxes.len()).unwrap_or(u32::MAX);
         assert!((1..=SHARDS_MAX).contains(&count), "1 to {SHARDS_MAX} shards");
         let homes = homes(configuration, count);
@@ -174,7 +176,7 @@ impl Fleet {
             return Ok(drawn);
         }
         let mut drawn = [0; 32];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut drawn)?;
+        event::fill_random(&mut drawn)?;
         *secret = Some(drawn);
         Ok(drawn)
     }

@@ -427,10 +427,11 @@ impl Hosted {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
+        let pid = self.programs.pid(worker);
         let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
             return calls.close(stream);
         };
-        if birth.handle_connected(calls, stream, self.place, outside) == Step::Accepts {
+        if birth.handle_connected(calls, stream, self.place, pid, outside) == Step::Accepts {
             self.born(calls, worker);
             let place = self.place;
             self.with_server(calls, worker, outside, up, |servers, _, up| {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::printable::printable;
 use exchange::{Cause, End, Peer, RequestId, Verdict};
 
 /// Failures logged a second of one cause in one pool; the rest is counted and said.
@@ -59,7 +60,7 @@ impl Journal {
         }
         let Some(suppressed) = self.admit(end.cause, now) else { return };
         let (cause, phase) = (end.cause.word(), end.phase.word());
-        let text = String::from_utf8_lossy(text);
+        let text = printable(text);
         let verdict = end.cause.verdict().word();
         tracing::warn!(pool, request = %id, client = %peer, cause, phase, suppressed, "{verdict}: {text}");
     }

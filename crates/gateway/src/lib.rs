@@ -38,6 +38,7 @@ pub mod metrics;
 mod names;
 mod outside;
 mod plan;
+mod printable;
 mod programs;
 mod question;
 mod receipts;

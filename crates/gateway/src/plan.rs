@@ -87,6 +87,13 @@ pub enum PlanError {
     },
     /// A pool has had more servers since the daemon started than it may: a place is kept for each.
     Servers(String),
+    /// A variable that is passed to the programs of a pool is not set.
+    Variable {
+        /// The pool.
+        pool: String,
+        /// Why it cannot be passed.
+        why: String,
+    },
     /// A server of a pool has a name, and no address is found for it.
     Name {
         /// The pool.
@@ -121,6 +128,7 @@ impl fmt::Display for PlanError {
             }
             Self::Handler { pool, why }
             | Self::Sorry { pool, why }
+            | Self::Variable { pool, why }
             | Self::Cookie { pool, why } => {
                 write!(f, "pool `{pool}`: {why}")
             }

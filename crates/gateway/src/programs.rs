@@ -531,6 +531,11 @@ impl Programs {
         self.find(worker).is_some_and(|program| program.pid.is_some())
     }
 
+    /// The process of one that runs.
+    pub(crate) fn pid(&mut self, worker: WorkerId) -> Option<u32> {
+        self.find(worker)?.pid
+    }
+
     /// What a program that serves HTTP is called.
     pub(crate) fn name(&self, worker: WorkerId) -> String {
         format!("{}/{}", self.pool, worker.index())

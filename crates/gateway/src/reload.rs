@@ -51,6 +51,7 @@ impl Reload {
         let mut new = new.clone();
         settings::in_order_of(old, &mut new);
         let new = &new;
+        spawn::withhold(new.secret_variables());
         let places = plan::places(new);
         let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
         fleet.look_up(new)?;

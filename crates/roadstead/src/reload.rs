@@ -125,6 +125,7 @@ pub(crate) fn remark(error: &PlanError) -> Remark {
         PlanError::NoSecret(_) => &[],
         PlanError::Servers(pool) => &["pool", pool, "servers"],
         PlanError::NoSocket(listener) => &["listener", listener],
+        PlanError::Variable { pool, .. } => &["pool", pool, "env"],
         PlanError::Sorry { pool, .. } => &["pool", pool, "sorry"],
         PlanError::Cookie { pool, .. } => &["pool", pool, "sticky", "secret"],
         PlanError::Route { listener, .. } => &["listener", listener],

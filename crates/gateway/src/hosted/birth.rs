@@ -82,9 +82,21 @@ impl Birth {
         calls: &mut Calls<'_>,
         stream: StreamId,
         place: usize,
+        pid: Option<u32>,
         outside: &mut Outside,
     ) -> Step {
         if self.trying != Some(stream) {
+            return Step::Waits;
+        }
+        if let (Address::Internet(address), Some(pid)) = (&self.address, pid)
+            && !outside.spawner.serves_port(address.port(), pid)
+        {
+            tracing::warn!(
+                process = pid,
+                "another user listens on {address}, which was kept for a program"
+            );
+            calls.close(stream);
+            self.handle_closed(calls, stream);
             return Step::Waits;
         }
         self.trying = None;

@@ -2,14 +2,18 @@
 
 use settings::{Configuration, KnownBy, SorryAnswer};
 
-use super::{PlanError, cookie, page, routes};
+use super::{PlanError, cookie, page, program, routes};
 
 /// All that this configuration names and that cannot be read, or is not what it should be: secrets and
-/// answers of routes, answers of pools that are sorry, and what their cookies are made with.
+/// answers of routes, answers of pools that are sorry, what their cookies are made with, and variables
+/// that are passed to programs.
 #[must_use]
 pub fn unread(configuration: &Configuration) -> Vec<PlanError> {
     let mut errors: Vec<_> = configuration.listeners.iter().flat_map(routes::unread).collect();
     for pool in &configuration.pools {
+        if let Some(program) = pool.program() {
+            errors.extend(program::variables(&pool.name, program.env.clone()).err());
+        }
         if let Some(SorryAnswer::File(path)) = pool.balance.sorry.as_ref().map(|it| &it.answer) {
             errors.extend(page::read(&pool.name, path).err());
         }

@@ -8,7 +8,7 @@ use event::StreamLimits;
 use settings::{HttpSocket, Idempotent, LastWords};
 
 use super::workers::{Said, WorkersPlan};
-use super::{OwnPlan, ServersPlan, Terms, terms, unless_zero};
+use super::{OwnPlan, PlanError, ServersPlan, Terms, terms, unless_zero};
 
 /// What the workers of a program pool are started and held to.
 #[derive(Clone, Debug)]
@@ -79,7 +79,10 @@ pub(crate) struct HostedPlan {
 }
 
 /// The programs of a pool, each of whose requests is answered within `deadline`.
-pub(super) fn program(program: settings::Program, pool: &settings::Pool) -> (WorkersPlan, Said) {
+pub(super) fn program(
+    program: settings::Program,
+    pool: &settings::Pool,
+) -> Result<(WorkersPlan, Said), PlanError> {
     let (deadline, tagged) = (pool.deadline, is_tagged(&program));
     let settings::Program {
         command,
@@ -120,7 +123,7 @@ pub(super) fn program(program: settings::Program, pool: &settings::Pool) -> (Wor
         program,
         arguments,
         cwd,
-        env,
+        env: variables(&pool.name, env)?,
         terms,
         framing,
         is_hosted,
@@ -163,7 +166,24 @@ pub(super) fn program(program: settings::Program, pool: &settings::Pool) -> (Wor
     } else {
         WorkersPlan::Programs(program)
     };
-    (workers, Said { slots: pipeline, settle, recycle, own, members: Vec::new() })
+    Ok((workers, Said { slots: pipeline, settle, recycle, own, members: Vec::new() }))
+}
+
+/// What programs of a pool find in their environment, with the variables of the daemon that are passed
+/// on purpose.
+pub(super) fn variables(
+    pool: &str,
+    env: Vec<(String, String)>,
+) -> Result<Vec<(String, String)>, PlanError> {
+    let passed = |(name, value): (String, String)| {
+        let Some(from) = settings::passed_variable(&value) else { return Ok((name, value)) };
+        let value = std::env::var(from).map_err(|error| PlanError::Variable {
+            pool: pool.to_owned(),
+            why: format!("`env`: `{name}` gets the variable `{from}`: {error}"),
+        })?;
+        Ok((name, value))
+    };
+    env.into_iter().map(passed).collect()
 }
 
 /// Whether requests of such a program go out with tags.

@@ -79,7 +79,7 @@ pub(super) fn plan(
         Said { slots, settle, recycle, own: None, members: Vec::new() }
     };
     match pool.worker.clone() {
-        Worker::Program(program) => Ok(program::program(*program, pool)),
+        Worker::Program(program) => program::program(*program, pool),
         Worker::Database(_) | Worker::Handler(_) => {
             let why = |why| PlanError::Handler { pool: pool.name.clone(), why };
             let factory = site.workshop.factory(pool).map_err(why)?;

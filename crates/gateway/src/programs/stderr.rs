@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use event::{Calls, Data, StreamId};
 use wire::lines::{Lines, Piece};
 
+use crate::printable::printable;
 use crate::upward::Upward;
 
 /// Bytes of a line that go into the log.
@@ -96,7 +97,7 @@ impl Stderr {
             return;
         }
         self.written += 1;
-        tracing::info!(worker, "stderr: {}", String::from_utf8_lossy(line));
+        tracing::info!(worker, "stderr: {}", printable(line));
     }
 
     pub(super) fn close(&mut self) {
