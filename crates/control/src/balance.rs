@@ -1,11 +1,9 @@
 //! What an operator orders and asks: weights, hands, being sorry, and why.
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use gateway::{Access, Order, Told};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -16,14 +14,6 @@ use crate::pages::STATUS_WAIT;
 const LATELY_MAX: usize = 100;
 /// The heaviest weight.
 const WEIGHT_MAX: u32 = 256;
-
-pub(crate) fn routes() -> Router<Access> {
-    Router::new()
-        .route("/pools/{pool}/sorry", post(sorry))
-        .route("/pools/{pool}/workers/{worker}/{verb}", post(worker))
-        .route("/pools/{pool}/why", get(lately))
-        .route("/why/{id}", get(why))
-}
 
 /// Waits for what the shard says.
 async fn ask<T>(ask: impl FnOnce(oneshot::Sender<T>)) -> Option<T> {
@@ -54,7 +44,11 @@ fn late() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
-async fn sorry(State(access): State<Access>, Path(pool): Path<String>, body: Bytes) -> Response {
+pub(crate) async fn sorry(
+    State(access): State<Access>,
+    Path(pool): Path<String>,
+    body: Bytes,
+) -> Response {
     match body.trim_ascii() {
         b"on" => order(access, pool, Order::Sorry(true)).await,
         b"off" => order(access, pool, Order::Sorry(false)).await,
@@ -62,7 +56,7 @@ async fn sorry(State(access): State<Access>, Path(pool): Path<String>, body: Byt
     }
 }
 
-async fn worker(
+pub(crate) async fn worker(
     State(access): State<Access>,
     Path((pool, worker, verb)): Path<(String, String, String)>,
     body: Bytes,
@@ -95,7 +89,7 @@ fn weight(body: &[u8]) -> Option<Option<u32>> {
     text.parse().ok().filter(|weight| *weight <= WEIGHT_MAX).map(Some)
 }
 
-async fn why(State(access): State<Access>, Path(id): Path<u64>) -> Response {
+pub(crate) async fn why(State(access): State<Access>, Path(id): Path<u64>) -> Response {
     let found = ask(|reply| access.why(id, move |why| drop(reply.send(why))));
     match found.await {
         None => silent(),
@@ -117,7 +111,7 @@ async fn why(State(access): State<Access>, Path(id): Path<u64>) -> Response {
     }
 }
 
-async fn lately(State(access): State<Access>, Path(pool): Path<String>) -> Response {
+pub(crate) async fn lately(State(access): State<Access>, Path(pool): Path<String>) -> Response {
     let asked = pool.clone();
     let found = ask(|reply| access.lately(asked, LATELY_MAX, move |all| drop(reply.send(all))));
     match found.await {

@@ -1,90 +1,159 @@
 //! The admin address.
 //!
-//! What it is: a small HTTP server on a thread of its own, for metrics, status and single requests.
+//! What it is: a small HTTP server on a thread of its own, for metrics, status and commands.
 //! What it knows: the shard's handle. What it must never know: a client's
 //! connection, a queue, a worker; the data plane never waits for it.
 //!
-//! | path | answer |
-//! |---|---|
-//! | `GET /metrics` | all numbers, Prometheus text format |
-//! | `GET /status` | listeners, pools and workers as JSON |
-//! | `GET /health` | `ok`, or 503 `draining` |
-//! | `POST /reload` | reads the configuration file again; 409 says why it is not taken over |
-//! | `POST /recycle/POOL` | replaces the pool's workers, each once another is ready |
-//! | `GET /why/ID` | what was decided about a request, and why |
-//! | `GET /pools/POOL/why` | what was decided lately |
-//! | `POST /pools/POOL/sorry` | `on` or `off` |
-//! | `POST /pools/POOL/workers/WORKER/VERB` | `enable`, `disable`, `drain`, or `weight` with a number |
-//! | `POST /ask/POOL` | the body goes to the pool as one request; its reply comes back |
+//! The routes are in `routes.rs`, each with the role that it requires. Every request passes the same checks in
+//! the same order first: `gate.rs`. docs/operate.md describes who has access.
 
 #![forbid(unsafe_code)]
 
 mod balance;
+mod gate;
 mod pages;
 mod reload;
+mod routes;
+mod server;
+mod socket;
+mod token_file;
 
+use std::fmt;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::sync::Arc;
+use std::time::Duration;
 
+use axum::{Router, middleware};
 use gateway::Access;
+use route::{Guard, GuardFault};
 use settings::Address;
-use tokio::net::{TcpListener, UnixListener};
 
+use gate::Gate;
+use token_file::TokenFile;
+
+pub use gate::REQUEST_HEADER;
 pub use reload::Reload;
+pub use token_file::local_token;
 
-/// Opens the admin address and serves it on a thread of its own until the process ends. Returns
-/// the address, with the port that the system chose where it was 0. `reload` reads the configuration
-/// file again, where there is one.
+/// How the admin address is served.
+#[derive(Clone, Debug)]
+pub struct AdminSettings {
+    /// Where.
+    pub listen: Address,
+    /// The bearer token for full access.
+    pub token: Option<String>,
+    /// The id of the group whose members have full access through the Unix socket.
+    pub group: Option<u32>,
+    /// Host names accepted in addition to the default ones.
+    pub allowed_hosts: Vec<String>,
+    /// Maximum number of connections.
+    pub max_connections: u32,
+    /// Maximum time to receive the headers of a request.
+    pub header_timeout: Duration,
+}
+
+/// Why the admin address cannot be served.
+#[derive(Debug)]
+pub enum AdminError {
+    /// The token cannot be used.
+    Token(GuardFault),
+    /// The address can be reached by others and there is no token.
+    Open,
+    /// The address cannot be bound, or the thread cannot be started.
+    System(io::Error),
+}
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(fault) => write!(f, "the `token` {fault}"),
+            Self::Open => f.write_str("it is not local and has no `token`"),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AdminError {}
+
+impl From<io::Error> for AdminError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Whether a token can be used.
 ///
 /// # Errors
-/// When the address cannot be bound or the thread not be started.
-pub fn start(listen: &Address, access: Access, reload: Option<Reload>) -> io::Result<Address> {
-    let (bound, socket) = bind(listen)?;
+/// Why not.
+pub fn check_token(token: &str) -> Result<(), GuardFault> {
+    guard(token).map(drop)
+}
+
+fn guard(token: &str) -> Result<Guard, GuardFault> {
+    let mut guard = Guard::new("roadstead")?;
+    guard.token(token)?;
+    Ok(guard)
+}
+
+/// The admin address while it is served.
+#[derive(Debug)]
+pub struct Admin {
+    /// The address, with the port that the system chose where it was 0.
+    pub address: Address,
+    /// Removed when this is dropped.
+    _token_file: Option<TokenFile>,
+}
+
+/// Opens the admin address and serves it on a thread of its own until the process ends. `reload` reads
+/// the configuration file again, where there is one.
+///
+/// # Errors
+/// When the address cannot be bound, the token is not usable, or the thread cannot be started.
+pub fn start(
+    settings: AdminSettings,
+    access: Access,
+    reload: Option<Reload>,
+) -> Result<Admin, AdminError> {
+    let AdminSettings { listen, token, group, allowed_hosts, max_connections, header_timeout } =
+        settings;
+    if !listen.is_local() && token.is_none() {
+        return Err(AdminError::Open);
+    }
+    let mut token = token.as_deref().map(guard).transpose().map_err(AdminError::Token)?;
+    let (address, socket) = socket::bind(&listen, group)?;
+    let mut token_file = None;
+    if let (None, Address::Internet(bound)) = (&token, &address) {
+        match TokenFile::create(*bound) {
+            Ok(file) => {
+                tracing::info!("admin: the token is in {}", file.path().display());
+                token = Some(guard(file.token()).map_err(AdminError::Token)?);
+                token_file = Some(file);
+            }
+            Err(error) => {
+                tracing::warn!("admin: no token file, so {address} is read-only: {error}");
+            }
+        }
+    }
+    let gate = Gate {
+        hosts: allowed_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        token,
+        anonymous: listen.is_local(),
+        user: rustix::process::geteuid().as_raw(),
+        by_permissions: group.is_some(),
+    };
+    let limits = server::Limits { connections: max_connections as usize, header_timeout };
+    let routes = routes::router(routes::App { access, reload });
+    let router = protected(routes, gate);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
-        if let Err(error) = runtime.block_on(serve(socket, access, reload)) {
+        if let Err(error) = runtime.block_on(server::serve(socket, router, limits)) {
             tracing::error!(%error, "the admin address is gone");
         }
     })?;
-    Ok(bound)
+    Ok(Admin { address, _token_file: token_file })
 }
 
-enum Socket {
-    Internet(std::net::TcpListener),
-    Unix(std::os::unix::net::UnixListener),
-}
-
-fn bind(listen: &Address) -> io::Result<(Address, Socket)> {
-    match listen {
-        Address::Internet(address) => {
-            let socket = std::net::TcpListener::bind(address)?;
-            socket.set_nonblocking(true)?;
-            Ok((Address::Internet(socket.local_addr()?), Socket::Internet(socket)))
-        }
-        Address::Unix(path) => {
-            // A file left by a daemon that was killed; one that still answers is another's.
-            let nobody = std::os::unix::net::UnixStream::connect(path)
-                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-            // A file that is no socket answers in the same way, and is none of ours.
-            let socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
-            if nobody && socket {
-                std::fs::remove_file(path)?;
-            }
-            let socket = std::os::unix::net::UnixListener::bind(path)?;
-            socket.set_nonblocking(true)?;
-            Ok((Address::Unix(path.clone()), Socket::Unix(socket)))
-        }
-        // The settings have names of servers only.
-        Address::Inherited(_) | Address::Named(_) => {
-            Err(io::Error::new(io::ErrorKind::Unsupported, "only listeners can be handed over"))
-        }
-    }
-}
-
-async fn serve(socket: Socket, access: Access, reload: Option<Reload>) -> io::Result<()> {
-    let pages = pages::router(access).merge(reload::routes(reload));
-    match socket {
-        Socket::Internet(socket) => axum::serve(TcpListener::from_std(socket)?, pages).await,
-        Socket::Unix(socket) => axum::serve(UnixListener::from_std(socket)?, pages).await,
-    }
+/// Routes behind the checks.
+fn protected(routes: Router, gate: Gate) -> Router {
+    routes.layer(middleware::from_fn_with_state(Arc::new(gate), gate::protect))
 }

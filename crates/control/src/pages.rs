@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use gateway::{Access, Answer, Status, Verdict};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -17,31 +15,12 @@ use tokio::time::timeout;
 pub(crate) const STATUS_WAIT: Duration = Duration::from_secs(2);
 /// How long an asked request may take; its pool's own limits are shorter as a rule.
 const ASK_WAIT: Duration = Duration::from_secs(120);
-/// Bytes of an asked request.
-const ASK_MAX: usize = 1 << 20;
 
-pub(crate) fn router(access: Access) -> Router {
-    Router::new()
-        .route("/", get(index))
-        .route("/metrics", get(metrics))
-        .route("/status", get(status))
-        .route("/health", get(health))
-        .route("/ask/{pool}", post(ask))
-        .route("/recycle/{pool}", post(recycle))
-        .merge(crate::balance::routes())
-        .layer(DefaultBodyLimit::max(ASK_MAX))
-        .with_state(access)
+pub(crate) async fn index() -> String {
+    crate::routes::index()
 }
 
-async fn index() -> &'static str {
-    "roadstead\n\n/metrics   numbers, Prometheus text format\n/status    listeners, pools, workers\n\
-     /health    ok or draining\n/why/ID    why a request went where it went\n\
-     /pools/POOL/why  what was decided lately\n/ask/POOL  POST a request, get its reply\n\
-     /reload    POST: read the configuration file again\n\
-     /recycle/POOL  POST: replace the pool's workers, each once another is ready\n"
-}
-
-async fn metrics(State(access): State<Access>) -> impl IntoResponse {
+pub(crate) async fn metrics(State(access): State<Access>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], access.render_metrics())
 }
 
@@ -54,7 +33,7 @@ async fn ask_status(access: &Access) -> Option<Status> {
     timeout(STATUS_WAIT, answer).await.ok()?.ok()
 }
 
-async fn status(State(access): State<Access>) -> Response {
+pub(crate) async fn status(State(access): State<Access>) -> Response {
     match ask_status(&access).await {
         Some(status) => {
             let text = format!("{:#}\n", as_json(&status));
@@ -64,7 +43,7 @@ async fn status(State(access): State<Access>) -> Response {
     }
 }
 
-async fn health(State(access): State<Access>) -> Response {
+pub(crate) async fn health(State(access): State<Access>) -> Response {
     match ask_status(&access).await {
         Some(status) if !status.draining => "ok\n".into_response(),
         Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response(),
@@ -72,7 +51,11 @@ async fn health(State(access): State<Access>) -> Response {
     }
 }
 
-async fn ask(State(access): State<Access>, Path(pool): Path<String>, body: Bytes) -> Response {
+pub(crate) async fn ask(
+    State(access): State<Access>,
+    Path(pool): Path<String>,
+    body: Bytes,
+) -> Response {
     let line = body.strip_suffix(b"\n").unwrap_or(&body);
     if line.contains(&b'\n') {
         return (StatusCode::BAD_REQUEST, "a request is one line\n").into_response();
@@ -87,7 +70,7 @@ async fn ask(State(access): State<Access>, Path(pool): Path<String>, body: Bytes
     }
 }
 
-async fn recycle(State(access): State<Access>, Path(pool): Path<String>) -> Response {
+pub(crate) async fn recycle(State(access): State<Access>, Path(pool): Path<String>) -> Response {
     let (reply, answer) = oneshot::channel();
     access.recycle(pool.clone(), move |count| {
         let _ = reply.send(count);

@@ -2,21 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
 
 /// Reads the configuration file again. A sentence for the operator, or why nothing has changed. May
 /// block: it is called on a thread of its own.
 pub type Reload = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
 
-pub(crate) fn routes(reload: Option<Reload>) -> Router {
-    Router::new().route("/reload", post(answer)).with_state(reload)
-}
-
-async fn answer(State(reload): State<Option<Reload>>) -> Response {
+pub(crate) async fn answer(State(reload): State<Option<Reload>>) -> Response {
     let Some(reload) = reload else {
         return (StatusCode::NOT_FOUND, "the daemon was started without a file\n").into_response();
     };

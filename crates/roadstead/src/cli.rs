@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use settings::{Flag, FlagValue};
 
+use crate::ask::AdminArgs;
 use crate::ctl::CtlArgs;
 use crate::demo::DemoArgs;
 use crate::doctor::DoctorArgs;
@@ -60,9 +61,9 @@ pub enum Command {
         pool: String,
         /// The line.
         line: String,
-        /// The admin address of the daemon.
-        #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS")]
-        admin: String,
+        #[command(flatten)]
+        #[expect(missing_docs, reason = "its arguments say what it is")]
+        admin: AdminArgs,
     },
     #[expect(missing_docs, reason = "its arguments say what it is")]
     Ctl(CtlArgs),

@@ -5,15 +5,14 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use crate::ask::request;
+use crate::ask::{AdminArgs, escaped};
 use crate::dead::{self, DeadCommand};
 
 /// Steer a running daemon: weights, workers, the sorry state; and ask it why.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// The admin address of the daemon.
-    #[arg(long, default_value = "127.0.0.1:7070", value_name = "ADDRESS", global = true)]
-    admin: String,
+    #[command(flatten)]
+    admin: AdminArgs,
     #[command(subcommand)]
     command: CtlCommand,
 }
@@ -90,7 +89,7 @@ pub fn main(arguments: &CtlArgs) -> ExitCode {
         CtlCommand::Dead(command) => return dead::main(command),
         command => call(command),
     };
-    match request(&arguments.admin, method, &path, body.as_bytes()) {
+    match arguments.admin.request(method, &path, body.as_bytes()) {
         Ok(said) if said.status == 200 => {
             let written = io::stdout().lock().write_all(&said.body);
             if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -129,17 +128,6 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
         CtlCommand::Dead(_) => unreachable!("it needs no daemon and is done before"),
         CtlCommand::Why { what } => ("GET", format!("/pools/{}/why", escaped(what)), ""),
     }
-}
-
-/// A name as a part of a path.
-fn escaped(name: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    };
-    name.bytes().map(byte).collect()
 }
 
 #[cfg(test)]

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use event::{Epoll, Kernel, Poll, Select};
 use gateway::{Fleet, Mail, Workshop};
+use rustix::process::DumpableBehavior;
 use serde_json::{Map, Value, json};
 use settings::{Address, Configuration, EventKernel};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::access_log::AccessLog;
+use crate::admin::admin_settings;
 use crate::binding::{BindError, bind_all};
 use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
@@ -25,13 +27,15 @@ use crate::workshop::Handlers;
 pub enum DaemonError {
     /// A listener's address cannot be had.
     Bind(BindError),
-    /// The admin address cannot be had.
+    /// The admin address cannot be served.
     Admin {
         /// Which.
         address: Address,
         /// Why not.
-        error: io::Error,
+        error: control::AdminError,
     },
+    /// An option of the admin address cannot be used.
+    AdminOption(String),
     /// The access log cannot be opened.
     AccessLog(io::Error),
     /// The configuration names something that cannot be made.
@@ -47,8 +51,9 @@ impl std::fmt::Display for DaemonError {
         match self {
             Self::Bind(error) => error.fmt(f),
             Self::Admin { address, error } => {
-                write!(f, "the admin address {address} cannot be had: {error}")
+                write!(f, "the admin address {address} cannot be served: {error}")
             }
+            Self::AdminOption(message) => f.write_str(message),
             Self::AccessLog(error) => write!(f, "the access log cannot be opened: {error}"),
             Self::Plan(error) => error.fmt(f),
             Self::Spawner(error) => write!(f, "no program can be started: {error}"),
@@ -66,6 +71,11 @@ impl std::error::Error for DaemonError {}
 /// # Errors
 /// When it cannot start; nothing was served then.
 pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCode, DaemonError> {
+    if !configuration.secret_variables().is_empty() {
+        // Programs of the same user could read them in our environment, or trace us.
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            .map_err(|errno| DaemonError::System("secrets cannot be protected", errno.into()))?;
+    }
     let (event, given) = (configuration.daemon.event, (configuration, file));
     match event {
         EventKernel::Auto | EventKernel::Epoll => serve_on(Epoll::new, "epoll", given),
@@ -115,7 +125,8 @@ fn say_descriptors() {
 /// What is told to whoever started us, once everything is there.
 struct Ready {
     listeners: Vec<(String, String)>,
-    admin: Option<String>,
+    /// The admin address; served, with its token file, as long as this exists.
+    admin: Option<control::Admin>,
     event: &'static str,
     shards: usize,
 }
@@ -157,7 +168,9 @@ fn prepare<K: Kernel + Send + 'static>(
     let access = crew.access();
     let admin = admin
         .map(|admin| {
-            control::start(&admin.listen, access, reloader.as_ref().map(ordered))
+            let settings = admin_settings(&admin)
+                .map_err(|unusable| DaemonError::AdminOption(unusable.message))?;
+            control::start(settings, access, reloader.as_ref().map(ordered))
                 .map_err(|error| DaemonError::Admin { address: admin.listen, error })
         })
         .transpose()?;
@@ -166,7 +179,6 @@ fn prepare<K: Kernel + Send + 'static>(
     let reload =
         reload.map_err(|error| DaemonError::System("a thread cannot be started", error))?;
     watch_signals(fleet, log.clone(), reload)?;
-    let admin = admin.as_ref().map(ToString::to_string);
     Ok((crew, Ready { listeners: addresses, admin, event: name, shards: count }, log))
 }
 
@@ -176,7 +188,7 @@ fn announce(ready: &Ready) {
     let listeners: Map<String, Value> = ready.listeners.iter().map(addresses).collect();
     let ready = json!({
         "listeners": listeners,
-        "admin": ready.admin,
+        "admin": ready.admin.as_ref().map(|admin| admin.address.to_string()),
         "event": ready.event,
         "shards": ready.shards,
         "pid": std::process::id(),

@@ -285,7 +285,7 @@ fn configuration(database: &Path, binary: &Path) -> String {
         r#"# The main job: lines in, programs behind, rows committed, then the acknowledgement.
 
 [admin]
-listen = "127.0.0.1:0"
+listen = {admin}
 
 [listener.hits]
 listen = "127.0.0.1:0"
@@ -304,6 +304,7 @@ insert = {{ table = "hits", columns = ["id", "at", "path", "status"] }}
 record = "json"
 ack = "ok {{id}}"
 "#,
+        admin = quoted(&format!("unix:{}", database.with_file_name("admin.sock").display())),
         binary = quoted(&binary.display().to_string()),
         database = quoted(&format!("sqlite:{}", database.display())),
     )

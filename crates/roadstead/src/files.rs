@@ -4,6 +4,7 @@ use std::path::Path;
 
 use settings::{Configuration, Diagnostics, Remark, Source};
 
+use crate::admin::admin_settings;
 use crate::reload::remark;
 use crate::workshop::{WorkshopError, database_of};
 
@@ -20,6 +21,10 @@ pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnosti
             let path = ["pool", &pool.name, "password"].map(str::to_owned).to_vec();
             remarks.push(Remark { path, message });
         }
+    }
+    if let Some(Err(unusable)) = configuration.admin.as_ref().map(admin_settings) {
+        let path = ["admin", unusable.option].map(str::to_owned).to_vec();
+        remarks.push(Remark { path, message: unusable.message });
     }
     if remarks.is_empty() {
         return Ok(());

@@ -15,6 +15,8 @@
 #[cfg(feature = "daemon")]
 mod access_log;
 #[cfg(feature = "daemon")]
+mod admin;
+#[cfg(feature = "daemon")]
 pub mod ask;
 pub mod binding;
 #[cfg(feature = "daemon")]

@@ -24,7 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "spawn", "wire",
         ],
     ),
-    ("control", &["gateway", "settings"]),
+    ("control", &["event", "gateway", "route", "settings"]),
     ("simulate", &["block", "event", "exchange", "gateway", "settings", "spawn", "wire"]),
     (
         "roadstead",

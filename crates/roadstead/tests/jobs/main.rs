@@ -13,6 +13,7 @@ mod http_server;
 
 mod access_log;
 mod addresses;
+mod admin;
 mod alignment;
 mod balance;
 mod commands;
@@ -44,6 +45,7 @@ mod records;
 mod reload;
 mod repeats;
 mod rows;
+mod secrets;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/server.rs"]
 mod server;

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -76,6 +77,20 @@ fn on_shards(configuration: &str) -> String {
     }
 }
 
+/// The admin address of tests that do not choose one on purpose: a socket in their folder, which this user
+/// may control without a token. Each daemon of a folder has its own; `rewrite` means the last one's.
+fn with_admin_socket(configuration: &str, folder: &Path, name: &str) -> String {
+    let socket = Value::from(format!("unix:{}", folder.join(name).display()));
+    let (any, own) =
+        ("[admin]\nlisten = \"127.0.0.1:0\"\n", format!("[admin]\nlisten = {socket}\n"));
+    configuration.replacen(any, &own, 1)
+}
+
+/// The file with the name of the socket.
+const ADMIN_NAME: &str = "admin.name";
+
+static SOCKETS: AtomicU32 = AtomicU32::new(0);
+
 impl Daemon {
     pub(crate) fn serve(folder: &Path, configuration: &str) -> Self {
         Self::serve_with(folder, configuration, &[])
@@ -88,7 +103,9 @@ impl Daemon {
         environment: &[(&str, &str)],
     ) -> Self {
         let file = folder.join("roadstead.toml");
-        fs::write(&file, on_shards(configuration)).unwrap();
+        let name = format!("admin-{}.sock", SOCKETS.fetch_add(1, Ordering::Relaxed));
+        fs::write(&file, with_admin_socket(&on_shards(configuration), folder, &name)).unwrap();
+        fs::write(folder.join(ADMIN_NAME), &name).unwrap();
         let mut command = Command::new(BINARY);
         command.arg("serve").arg(&file).current_dir(folder).envs(environment.iter().copied());
         match Self::start(&mut command, folder) {
@@ -124,7 +141,9 @@ impl Daemon {
     pub(crate) fn rewrite(folder: &Path, configuration: &str) {
         // As an editor does: it is never half there.
         let (file, new) = (folder.join("roadstead.toml"), folder.join("roadstead.toml.new"));
-        fs::write(&new, on_shards(configuration)).unwrap();
+        let name = fs::read_to_string(folder.join(ADMIN_NAME)).unwrap();
+        let configuration = on_shards(configuration);
+        fs::write(&new, with_admin_socket(&configuration, folder, &name)).unwrap();
         fs::rename(new, file).unwrap();
     }
 

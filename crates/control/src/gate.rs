@@ -1,0 +1,345 @@
+//! Who may do what: the checks in front of every route, in one order.
+//!
+//! 1. `Host` names this daemon, so that a name that an attacker's DNS points here (DNS rebinding) is
+//!    rejected.
+//! 2. `Origin` and `Sec-Fetch-Site` do not come from another site.
+//! 3. Authentication: a bearer token, or the peer credentials of a Unix socket. A client on a loopback
+//!    address without a token is anonymous.
+//! 4. The role that the route declares. A route that is not in the table requires [`Role::Admin`].
+//! 5. A request that changes something declares JSON or carries the header `Roadstead-Request`: a
+//!    browser sends neither to another site without asking first (CORS preflight), which is rejected.
+//! 6. The body: its size and the time to receive it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use route::Guard;
+use tokio::time::timeout;
+
+use crate::routes;
+
+/// The header that marks a request as deliberate; any value.
+pub const REQUEST_HEADER: &str = "roadstead-request";
+/// Maximum size of a request body, in bytes.
+pub(crate) const BODY_MAX: usize = 1 << 20;
+/// Maximum time to receive a request body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Characters of a path in the audit log.
+const PATH_SHOWN: usize = 200;
+
+const HEADERS: [(HeaderName, HeaderValue); 6] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+    ),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+];
+
+/// What a client may do.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Role {
+    /// Read metrics and status.
+    Viewer,
+    /// Everything.
+    Admin,
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Peer {
+    /// TCP: its address, and the address that it connected to.
+    Internet { from: SocketAddr, to: SocketAddr },
+    /// A Unix socket; none where the system does not know who connected.
+    Unix { uid: Option<u32>, pid: Option<i32> },
+}
+
+/// Why a request is rejected.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Rejection {
+    NoHost,
+    Host,
+    Origin,
+    FetchSite,
+    Token,
+    Unauthenticated,
+    ReadOnly,
+    PeerUser,
+    ContentType,
+    TooLarge,
+    Slow,
+}
+
+impl Rejection {
+    fn parts(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::NoHost => (StatusCode::BAD_REQUEST, "exactly one `Host` header is required"),
+            Self::Host => (
+                StatusCode::FORBIDDEN,
+                "`Host` does not name this daemon; add the name to `allowed_hosts` in `[admin]`",
+            ),
+            Self::Origin => (StatusCode::FORBIDDEN, "requests from another origin are rejected"),
+            Self::FetchSite => (StatusCode::FORBIDDEN, "cross-site requests are rejected"),
+            Self::Token => (StatusCode::UNAUTHORIZED, "the token is wrong"),
+            Self::Unauthenticated => (StatusCode::UNAUTHORIZED, "a bearer token is required"),
+            Self::ReadOnly => (
+                StatusCode::FORBIDDEN,
+                "without a token this address is read-only; use the token of `[admin]`, or a Unix socket",
+            ),
+            Self::PeerUser => (
+                StatusCode::FORBIDDEN,
+                "only root, the user of the daemon and members of `group` in `[admin]` are allowed",
+            ),
+            Self::ContentType => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "a change requires `Content-Type: application/json` or the header `Roadstead-Request: 1`",
+            ),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 1 MiB"),
+            Self::Slow => (StatusCode::REQUEST_TIMEOUT, "the body was not received in time"),
+        }
+    }
+}
+
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        let (status, text) = self.parts();
+        let mut response = (status, format!("{text}\n")).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer realm=\"roadstead\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}
+
+/// How a client was identified, for the audit log.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Identity {
+    Token,
+    User(u32),
+    Anonymous,
+}
+
+/// What the checks compare requests with.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// Host names that are accepted, in lower case.
+    pub(crate) hosts: Vec<String>,
+    /// The token, if there is one.
+    pub(crate) token: Option<Guard>,
+    /// Whether anonymous clients may read: on a loopback address.
+    pub(crate) anonymous: bool,
+    /// The user of the daemon.
+    pub(crate) user: u32,
+    /// Whether the permissions of the Unix socket decide who has access, because they name a group.
+    pub(crate) by_permissions: bool,
+}
+
+impl Gate {
+    /// The checks 1 to 5.
+    pub(crate) fn check(
+        &self,
+        peer: Peer,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        required: Role,
+    ) -> Result<Identity, (Identity, Rejection)> {
+        let unknown = |rejection| (Identity::Anonymous, rejection);
+        let host = host(headers).ok_or(Rejection::NoHost).map_err(unknown)?;
+        let authorities = [Some(host), uri.authority().map(|it| it.as_str())];
+        if !authorities.into_iter().flatten().all(|it| self.is_allowed(it, peer)) {
+            return Err(unknown(Rejection::Host));
+        }
+        same_site(headers, host).map_err(unknown)?;
+        let (identity, role) = self.authenticate(peer, headers).map_err(unknown)?;
+        if role < required {
+            return Err((identity, Rejection::ReadOnly));
+        }
+        if !is_read(method) && !is_deliberate(headers) {
+            return Err((identity, Rejection::ContentType));
+        }
+        Ok(identity)
+    }
+
+    /// Whether an authority (`HOST` or `HOST:PORT`) names this daemon. The port is not compared:
+    /// behind a forwarded port it is another one.
+    fn is_allowed(&self, authority: &str, peer: Peer) -> bool {
+        let name = without_port(authority).to_ascii_lowercase();
+        if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>() {
+            // No DNS answer turns an address into another one.
+            let own = matches!(peer, Peer::Internet { to, .. } if to.ip().to_canonical() == address.to_canonical());
+            return own || address.to_canonical().is_loopback() || self.hosts.contains(&name);
+        }
+        let name = name.strip_suffix('.').unwrap_or(&name);
+        name == "localhost" || self.hosts.iter().any(|host| host == name)
+    }
+
+    fn authenticate(&self, peer: Peer, headers: &HeaderMap) -> Result<(Identity, Role), Rejection> {
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        if let Some(value) = given.next() {
+            let admits = self.token.as_ref().is_some_and(|guard| guard.admits(value.as_bytes()));
+            return match admits && given.next().is_none() {
+                true => Ok((Identity::Token, Role::Admin)),
+                false => Err(Rejection::Token),
+            };
+        }
+        match peer {
+            Peer::Unix { uid: Some(uid), .. }
+                if uid == 0 || uid == self.user || self.by_permissions =>
+            {
+                Ok((Identity::User(uid), Role::Admin))
+            }
+            Peer::Unix { .. } => Err(Rejection::PeerUser),
+            Peer::Internet { from, .. }
+                if self.anonymous && from.ip().to_canonical().is_loopback() =>
+            {
+                Ok((Identity::Anonymous, Role::Viewer))
+            }
+            Peer::Internet { .. } => Err(Rejection::Unauthenticated),
+        }
+    }
+}
+
+/// The one `Host` header.
+fn host(headers: &HeaderMap) -> Option<&str> {
+    let mut all = headers.get_all(header::HOST).iter();
+    let first = all.next()?.to_str().ok().filter(|host| !host.is_empty())?;
+    all.next().is_none().then_some(first)
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((name, port))
+            if port.bytes().all(|it| it.is_ascii_digit())
+                && (!name.contains(':') || name.ends_with(']')) =>
+        {
+            name
+        }
+        _ => authority,
+    }
+}
+
+/// A browser names the site that a request comes from in at least one of these headers, other clients
+/// in none.
+fn same_site(headers: &HeaderMap, host: &str) -> Result<(), Rejection> {
+    for value in headers.get_all("sec-fetch-site") {
+        if !matches!(value.as_bytes(), b"same-origin" | b"none") {
+            return Err(Rejection::FetchSite);
+        }
+    }
+    for value in headers.get_all(header::ORIGIN) {
+        let origin = value.to_str().map_err(|_| Rejection::Origin)?;
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if !authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host)) {
+            return Err(Rejection::Origin);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a method changes nothing.
+pub(crate) fn is_read(method: &Method) -> bool {
+    method == Method::GET || method == Method::HEAD
+}
+
+/// Whether a request carries what a page of another site cannot send without a preflight.
+fn is_deliberate(headers: &HeaderMap) -> bool {
+    let is_json = |value: &HeaderValue| {
+        let media = value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default();
+        media.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    };
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let json = types.next().is_some_and(is_json) && types.next().is_none();
+    json || headers.contains_key(REQUEST_HEADER)
+}
+
+/// The middleware in front of all routes, including those that do not exist.
+pub(crate) async fn protect(
+    State(gate): State<Arc<Gate>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (method, path) = (request.method().clone(), shown(request.uri().path()));
+    let peer = request.extensions().get::<Peer>().copied();
+    let (identity, mut response) = match peer {
+        Some(peer) => answer(&gate, peer, request, next).await,
+        // The server attaches it to every connection.
+        None => (Identity::Anonymous, StatusCode::INTERNAL_SERVER_ERROR.into_response()),
+    };
+    if !is_read(&method) {
+        audit(peer, identity, &method, &path, response.status());
+    }
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+async fn answer(gate: &Gate, peer: Peer, request: Request, next: Next) -> (Identity, Response) {
+    let (parts, body) = request.into_parts();
+    let matched = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    let required = matched.map_or(Role::Admin, |path| routes::role(&parts.method, path));
+    let checked = gate.check(peer, &parts.method, &parts.uri, &parts.headers, required);
+    let identity = match checked {
+        Ok(identity) => identity,
+        Err((identity, rejection)) => return (identity, rejection.into_response()),
+    };
+    match timeout(BODY_TIMEOUT, to_bytes(body, BODY_MAX)).await {
+        Err(_) => (identity, Rejection::Slow.into_response()),
+        Ok(Err(_)) => (identity, Rejection::TooLarge.into_response()),
+        Ok(Ok(bytes)) => {
+            let request = Request::from_parts(parts, Body::from(bytes));
+            (identity, next.run(request).await)
+        }
+    }
+}
+
+/// One line for each attempt to change something, also for a rejected one.
+fn audit(peer: Option<Peer>, identity: Identity, method: &Method, path: &str, status: StatusCode) {
+    let who = match (identity, peer) {
+        (Identity::User(uid), Some(Peer::Unix { pid, .. })) => match pid {
+            Some(pid) => format!("uid {uid} (process {pid})"),
+            None => format!("uid {uid}"),
+        },
+        (_, Some(Peer::Unix { uid: Some(uid), .. })) => format!("{} (uid {uid})", identity.name()),
+        (_, Some(Peer::Internet { from, .. })) => format!("{} ({from})", identity.name()),
+        _ => identity.name().to_owned(),
+    };
+    let status = status.as_u16();
+    if status < 400 {
+        tracing::info!(status, "admin: {who}: {method} {path}");
+    } else {
+        tracing::warn!(status, "admin: {who}: {method} {path}: rejected or failed");
+    }
+}
+
+impl Identity {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::User(_) => "user",
+            Self::Anonymous => "no token",
+        }
+    }
+}
+
+/// A path for the log: bounded, printable.
+fn shown(path: &str) -> String {
+    path.chars().take(PATH_SHOWN).flat_map(char::escape_default).collect()
+}
+
+#[cfg(test)]
+mod tests;

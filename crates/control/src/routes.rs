@@ -1,0 +1,107 @@
+//! The table of routes: every path, its method and the role that it requires.
+
+use axum::Router;
+use axum::extract::FromRef;
+use axum::http::Method;
+use axum::routing::{MethodRouter, get, post};
+use gateway::Access;
+
+use crate::gate::Role;
+use crate::reload::Reload;
+use crate::{balance, pages, reload};
+
+/// What handlers work with.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) access: Access,
+    pub(crate) reload: Option<Reload>,
+}
+
+impl FromRef<App> for Access {
+    fn from_ref(app: &App) -> Self {
+        app.access.clone()
+    }
+}
+
+impl FromRef<App> for Option<Reload> {
+    fn from_ref(app: &App) -> Self {
+        app.reload.clone()
+    }
+}
+
+/// One route.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) role: Role,
+    /// Its line on the index page.
+    about: &'static str,
+    handler: fn() -> MethodRouter<App>,
+}
+
+const fn view(
+    path: &'static str,
+    about: &'static str,
+    handler: fn() -> MethodRouter<App>,
+) -> Route {
+    Route { method: Method::GET, path, role: Role::Viewer, about, handler }
+}
+
+const fn inspect(
+    path: &'static str,
+    about: &'static str,
+    handler: fn() -> MethodRouter<App>,
+) -> Route {
+    Route { method: Method::GET, path, role: Role::Admin, about, handler }
+}
+
+const fn change(
+    path: &'static str,
+    about: &'static str,
+    handler: fn() -> MethodRouter<App>,
+) -> Route {
+    Route { method: Method::POST, path, role: Role::Admin, about, handler }
+}
+
+/// Every route. What a client asked and why its request went where it went (`why`) is for
+/// administrators.
+pub(crate) const ROUTES: &[Route] = &[
+    view("/", "this page", || get(pages::index)),
+    view("/metrics", "metrics in Prometheus text format", || get(pages::metrics)),
+    view("/status", "listeners, pools and workers as JSON", || get(pages::status)),
+    view("/health", "ok, or 503 while draining", || get(pages::health)),
+    inspect("/why/{id}", "why a request was handled as it was", || get(balance::why)),
+    inspect("/pools/{pool}/why", "recent decisions of a pool", || get(balance::lately)),
+    change("/ask/{pool}", "send one request to a pool", || post(pages::ask)),
+    change("/reload", "reload the configuration file", || post(reload::answer)),
+    change("/recycle/{pool}", "replace the workers of a pool", || post(pages::recycle)),
+    change("/pools/{pool}/sorry", "switch the fallback `on` or `off`", || post(balance::sorry)),
+    change(
+        "/pools/{pool}/workers/{worker}/{verb}",
+        "`enable`, `disable`, `drain` or `weight` a worker",
+        || post(balance::worker),
+    ),
+];
+
+/// The role that a request requires. What the table does not have requires the highest one.
+pub(crate) fn role(method: &Method, path: &str) -> Role {
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let found = ROUTES.iter().find(|route| route.method == *method && route.path == path);
+    found.map_or(Role::Admin, |route| route.role)
+}
+
+/// All routes with their handlers, without the checks in front of them.
+pub(crate) fn router(app: App) -> Router {
+    let empty = Router::new();
+    let all = ROUTES.iter().fold(empty, |router, it| router.route(it.path, (it.handler)()));
+    all.with_state(app)
+}
+
+/// The index page.
+pub(crate) fn index() -> String {
+    let mut text = "roadstead\n\n".to_owned();
+    for route in ROUTES {
+        text.push_str(&format!("{:<5}{:<40}{}\n", route.method, route.path, route.about));
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! What programs learn of the daemon's secrets: nothing that they are not given.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::daemon::{BINARY, Daemon, folder, one_pool, until};
+
+/// A program that answers each line with its environment, on one line.
+const TELLS: &str = "while read -r line; do env | tr '\\n' ' '; echo; done";
+
+fn teller(more: &str) -> String {
+    format!("program = [\"sh\", \"-c\", {}]\n{more}\n", Value::from(TELLS))
+}
+
+/// A listener of HTTP that reads a secret, beside the pool that tells.
+fn configuration(secret: &str, pool: &str) -> String {
+    one_pool("", &teller(pool))
+        + "[listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"web\"\n"
+        + secret
+        + "\n[pool.web]\n"
+        + "servers = [\"127.0.0.1:9\"]\n"
+}
+
+const TOKENS: [(&str, &str); 3] = [
+    ("TEST_WEB_TOKEN", "web-0123456789abcdef"),
+    ("TEST_OTHER_TOKEN", "other-0123456789abcdef"),
+    ("TEST_PLAIN", "plain-value"),
+];
+
+#[test]
+fn programs_do_not_inherit_variables_that_hold_secrets() {
+    let folder = folder();
+    let text = configuration("authenticate = { bearer = [\"env:TEST_WEB_TOKEN\"] }", "");
+    let daemon = Daemon::serve_with(folder.path(), &text, &TOKENS);
+    let seen = daemon.connect().ask("environment");
+    assert!(!seen.contains("web-0123456789abcdef"), "{seen}");
+    assert!(seen.contains("TEST_PLAIN=plain-value"), "{seen}");
+    // Nor after a reload that names another one, and no longer the first.
+    let pid = daemon.programs();
+    let text = configuration(
+        "authenticate = { bearer = [\"env:TEST_OTHER_TOKEN\"] }",
+        "env = { TEST_GIVEN = \"new\" }",
+    );
+    Daemon::rewrite(folder.path(), &text);
+    daemon.reload().unwrap();
+    until("the program is replaced", || {
+        let now = daemon.programs();
+        !now.is_empty() && now.iter().all(|it| !pid.contains(it))
+    });
+    let mut client = daemon.connect();
+    let mut seen = String::new();
+    until("the new program answers", || {
+        seen = client.ask("environment");
+        seen.contains("TEST_GIVEN=new")
+    });
+    assert!(!seen.contains("0123456789abcdef"), "{seen}");
+}
+
+#[test]
+fn a_secret_is_passed_to_a_program_that_is_given_it() {
+    let folder = folder();
+    let text = configuration(
+        "authenticate = { bearer = [\"env:TEST_WEB_TOKEN\"] }",
+        "env = { UPSTREAM = \"env:TEST_WEB_TOKEN\", HOME = \"/given\" }",
+    );
+    let daemon = Daemon::serve_with(folder.path(), &text, &TOKENS);
+    let seen = daemon.connect().ask("environment");
+    assert!(seen.contains("UPSTREAM=web-0123456789abcdef"), "{seen}");
+    assert!(!seen.contains("TEST_WEB_TOKEN=") && seen.contains("HOME=/given"), "{seen}");
+}
+
+#[test]
+fn a_variable_that_is_to_be_passed_and_is_not_set_is_an_error() {
+    let folder = folder();
+    let file = folder.path().join("roadstead.toml");
+    fs::write(&file, configuration("", "env = { UPSTREAM = \"env:TEST_NOT_SET\" }")).unwrap();
+    for command in ["check", "serve"] {
+        let mut command_line = Command::new(BINARY);
+        let out = command_line.arg(command).arg(&file).env_remove("TEST_NOT_SET").output().unwrap();
+        let told = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && told.contains("TEST_NOT_SET"), "{command}: {told}");
+    }
+}
+
+/// A program that answers each line with the environments of its parent, of whose parent, and so on.
+const TELLS_OF_PARENTS: &str = "while read -r line; do p=$$; seen=; while [ \"$p\" -gt 1 ]; do \
+    p=$(awk '/^PPid/ { print $2 }' /proc/$p/status); \
+    seen=\"$seen $p $(cat /proc/$p/environ 2>/dev/null | tr '\\0\\n' '  ')\"; done; \
+    echo \"seen $seen\"; done";
+
+#[test]
+fn programs_of_the_daemon_s_user_cannot_read_its_environment() {
+    const NOBODY: u32 = 65534;
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let text = configuration("authenticate = { bearer = [\"env:TEST_WEB_TOKEN\"] }", "");
+    let (own, parents) =
+        (Value::from(TELLS).to_string(), Value::from(TELLS_OF_PARENTS).to_string());
+    let text =
+        text.replacen(&own, &parents, 1).replacen("[admin]\nlisten = \"127.0.0.1:0\"\n", "", 1);
+    let file = folder.path().join("roadstead.toml");
+    fs::write(&file, text).unwrap();
+    let binary = folder.path().join("roadstead");
+    fs::copy(BINARY, &binary).unwrap();
+    let mut command = Command::new(&binary);
+    command.arg("serve").arg(&file).current_dir(folder.path()).envs(TOKENS);
+    if rustix::process::geteuid().is_root() {
+        // Root reads everything, so somebody else plays the daemon.
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+    let seen = daemon.connect().ask("environment");
+    let chain = format!(" {} ", daemon.pid());
+    assert!(seen.contains(&chain), "the daemon is among the parents: {seen}");
+    assert!(!seen.contains("0123456789abcdef"), "{seen}");
+}
