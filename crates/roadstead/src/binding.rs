@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use event::{BindSettings, Fd, Inherited};
 use settings::{Address, Configuration, Protocol};
@@ -36,10 +35,12 @@ impl fmt::Display for BindError {
 
 impl std::error::Error for BindError {}
 
-/// What everything random begins with.
-pub(crate) fn seed(now: SystemTime) -> u64 {
-    now.duration_since(UNIX_EPOCH)
-        .map_or(1, |since| since.as_secs() ^ u64::from(since.subsec_nanos()))
+/// The seed of a daemon: the keys of its hash tables and all its random choices come from it, so nobody
+/// may guess it.
+pub(crate) fn seed() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    event::fill_random(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// Sockets and addresses, each with the name of its listener.
@@ -100,4 +101,18 @@ fn handed_over(inherited: &mut Vec<Inherited>, name: &str) -> io::Result<(Fd, ev
         io::Error::new(io::ErrorKind::InvalidInput, text)
     })?;
     Ok((fd, address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_daemons_have_the_same_seed() {
+        let seeds: std::collections::BTreeSet<u64> = (0..100).map(|_| seed().unwrap()).collect();
+        assert_eq!(seeds.len(), 100);
+        // Each half is drawn: a clock would leave the upper one alike.
+        let upper: std::collections::BTreeSet<u64> = seeds.iter().map(|seed| seed >> 32).collect();
+        assert!(upper.len() > 90);
+    }
 }

@@ -37,6 +37,8 @@ pub mod demo;
 pub mod doctor;
 pub mod embed;
 #[cfg(feature = "daemon")]
+pub mod error_log;
+#[cfg(feature = "daemon")]
 pub mod files;
 #[cfg(feature = "daemon")]
 pub mod ledger;

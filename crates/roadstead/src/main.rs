@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
+use roadstead::error_log::ErrorLog;
 use roadstead::{ask, connect, ctl, daemon, demo, doctor, files, ledger, load, outcomes, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
@@ -47,10 +48,11 @@ fn needs_keeper() -> bool {
 
 fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>) -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let coloured = std::io::stderr().is_terminal();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(move || ErrorLog::new(std::io::stderr(), coloured))
+        .with_ansi(coloured)
         .with_target(false)
         .init();
     let configuration = match configuration {

@@ -92,6 +92,7 @@ impl<K: Kernel> Loops<K> {
         let Common { configuration, mut sockets, workshop, spawner, admission, access_log } =
             common;
         let started = (Instant::now(), SystemTime::now());
+        let seed = binding::seed().map_err(CrewError::System)?;
         let spawner = Arc::new(Mutex::new(spawner));
         let admission = admission.map(|admission| Arc::new(Mutex::new(admission)));
         let (mut members, mut metrics) = (Vec::new(), Vec::new());
@@ -109,7 +110,7 @@ impl<K: Kernel> Loops<K> {
                 shard,
                 metrics: Arc::clone(&numbers),
                 started,
-                seed: binding::seed(started.1).wrapping_add(u64::from(shard) << 32),
+                seed: seed.wrapping_add(u64::from(shard) << 32),
                 admission: admission.as_ref().map(shared_admission),
                 access_log: access_log.clone(),
             };
@@ -253,6 +254,10 @@ impl Spawn for SharedSpawner {
 
     fn home(&mut self, how: spawn::Serves) -> io::Result<spawn::Home> {
         self.lock().home(how)
+    }
+
+    fn serves_port(&self, port: u16, pid: u32) -> bool {
+        self.lock().serves_port(port, pid)
     }
 
     fn resident(&self, pid: u32) -> Option<u64> {

@@ -1,0 +1,135 @@
+//! The writer of the daemon's log: no text in it can look like a line of its own.
+//!
+//! Lines hold texts of programs, clients, servers and databases. A line end within an event becomes the start
+//! of a continuation line, which begins with `  | `; other control characters, and those that change the
+//! direction of text, are escaped as `\\u{1b}`. So whoever reads the log, by a program or in a terminal,
+//! reads what the daemon wrote. An event has a maximum size.
+
+use std::io::{self, Write};
+
+/// Maximum size of an event, in bytes. Errors of a configuration have several lines; texts of others are
+/// limited where they are logged.
+const EVENT_MAX: usize = 64 << 10;
+/// What a continuation line begins with.
+const CONTINUATION: &str = "\n  | ";
+/// The end of an event that is cut.
+const CUT: &str = " … (cut)";
+
+/// Writes events, each given whole, to `inner`.
+#[derive(Debug)]
+pub struct ErrorLog<W> {
+    inner: W,
+    /// The formatter colours its events: escape sequences are its own. It escapes those of texts itself.
+    coloured: bool,
+}
+
+impl<W: Write> ErrorLog<W> {
+    /// A writer of events; `coloured` when their formatter uses escape sequences.
+    pub const fn new(inner: W, coloured: bool) -> Self {
+        Self { inner, coloured }
+    }
+}
+
+impl<W: Write> Write for ErrorLog<W> {
+    /// One event, in one call of the inner writer.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        self.inner.write_all(printable(event, self.coloured).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn printable(event: &[u8], coloured: bool) -> String {
+    let text = String::from_utf8_lossy(event);
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let mut line = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        if line.len() >= EVENT_MAX {
+            line.push_str(CUT);
+            break;
+        }
+        match c {
+            '\n' => line.push_str(CONTINUATION),
+            '\t' => line.push(c),
+            '\u{1b}' if coloured => line.push(c),
+            c if c.is_control() || is_bidirectional(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line.push('\n');
+    line
+}
+
+/// Characters that make text appear in another order than it has, and separators that some readers take
+/// for line ends.
+const fn is_bidirectional(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_in_an_event_cannot_end_its_line_or_speak_to_a_terminal() {
+        let forged =
+            "INFO stderr: a\r2026 ERROR b\x1b[2K\x1b[31m\x07\u{9b}c\0\u{202e}d\u{2028}e\tf\n";
+        let line = printable(forged.as_bytes(), false);
+        let expected = "INFO stderr: a\\u{d}2026 ERROR b\\u{1b}[2K\\u{1b}[31m\\u{7}\\u{9b}c\\u{0}\\u{202e}d\\u{2028}e\tf\n";
+        assert_eq!(line, expected);
+        assert_eq!(printable(b"one\n2026 ERROR two\n\n", false), "one\n  | 2026 ERROR two\n  | \n");
+        assert_eq!(printable("größe\n".as_bytes(), false), "größe\n");
+        assert_eq!(printable(b"\xff\n", false), "\u{fffd}\n");
+        assert_eq!(printable(b"\x1b[32mINFO\x1b[0m \x07\n", true), "\x1b[32mINFO\x1b[0m \\u{7}\n");
+    }
+
+    #[test]
+    fn an_event_has_a_maximum_size() {
+        let line = printable(&b"x".repeat(10 * EVENT_MAX), false);
+        assert!(line.len() < EVENT_MAX + 100 && line.ends_with("(cut)\n"), "{}", line.len());
+    }
+
+    /// With the formatter of the daemon.
+    #[test]
+    fn events_are_one_line_each_in_colour_too() {
+        use std::sync::{Arc, Mutex};
+
+        #[derive(Clone, Default)]
+        struct Kept(Arc<Mutex<Vec<u8>>>);
+        impl Write for Kept {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.lock().unwrap().extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        for coloured in [false, true] {
+            let kept = Kept::default();
+            let to = kept.clone();
+            let subscriber = tracing_subscriber::fmt()
+                .with_writer(move || ErrorLog::new(to.clone(), coloured))
+                .with_ansi(coloured)
+                .with_target(false)
+                .finish();
+            tracing::subscriber::with_default(subscriber, || {
+                let text = "a\nERROR forged\x1b]0;title\x07\x1b[1A\r";
+                tracing::info!(worker = text, "stderr: {text}");
+                tracing::info!("next");
+            });
+            let log = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+            let own = log.lines().filter(|line| !line.starts_with("  | "));
+            assert_eq!(own.count(), 2, "{log:?}");
+            assert!(
+                !log.contains(['\r', '\x07'])
+                    && !log.contains("\x1b]0")
+                    && !log.contains("\x1b[1A"),
+                "{log:?}"
+            );
+        }
+    }
+}
