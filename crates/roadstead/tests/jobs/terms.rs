@@ -65,7 +65,8 @@ fn it_is_held_to_the_limits_of_its_pool() {
         let line = format!("Max {name} {limit} ");
         assert!(limits.contains(&line), "{line}{hard}: {limits}");
     }
-    assert_eq!(told("nice = 7", "cut -d ' ' -f 19 /proc/$$/stat"), "7");
+    let nice = |more| told(more, "cut -d ' ' -f 19 /proc/$$/stat").parse::<i32>().unwrap();
+    assert_eq!(nice("nice = 7"), (nice("") + 7).min(19), "added to the daemon's own");
     assert!(
         told("no_new_privs = true", STATUS).contains("NoNewPrivs: 1".replace(' ', "\t").as_str())
     );

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::balance::ctl;
 use super::{CLOSE, connect, rest, serve_pool, status, talk};
 use crate::daemon::{BINARY, Daemon, folder, is_alive, processes_with, read_log, until};
+use crate::untested::untested_without_root;
 
 /// Serves on whatever it was given. What it does stands in the path.
 const SERVER: &str = r#"
@@ -189,6 +190,53 @@ fn one_that_never_accepts_is_killed_and_what_waits_is_told() {
         assert!(log.contains("was not ready in time"), "{socket}: {log}");
         assert!(daemon.stop().success(), "{socket}");
     }
+}
+
+/// At its first start it lets another user listen on its port, and waits; then it serves.
+const ROBBED: &str = r#"
+if [ ! -e "$MARKER" ]; then
+    touch "$MARKER"
+    setpriv --reuid=65534 --regid=65534 --clear-groups perl -MIO::Socket::INET -e '
+my $thief = IO::Socket::INET->new(
+    LocalAddr => "127.0.0.1", LocalPort => $ENV{PORT}, Listen => 5, ReuseAddr => 1) or die $!;
+while (my $client = $thief->accept) {
+    sysread $client, my $request, 4096;
+    print $client "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen";
+    close $client;
+}
+' &
+    exec sleep 600
+fi
+exec python3 -c "$SERVER" "at $PORT"
+"#;
+
+#[test]
+fn another_user_who_listens_on_the_port_of_a_program_gets_no_request() {
+    if !rustix::process::geteuid().is_root() {
+        return untested_without_root(
+            "a port that another user takes",
+            "the tests do not run as root",
+        );
+    }
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let marker = folder();
+    let settings = format!(
+        "program = [\"sh\", \"-c\", {}]\nframing = \"http\"\nsocket = \"port\"\nworkers = 1\nstart_timeout = \"2s\"\n\
+         env = {{ MARKER = {}, SERVER = {} }}\nqueue = {{ wait = \"20s\" }}",
+        text(ROBBED),
+        text(marker.path().join("marker").to_str().unwrap()),
+        text(SERVER)
+    );
+    let (folder, daemon) = serve_pool("", &settings);
+    let mut said = String::new();
+    until("the program serves after another start", || {
+        said = get(&daemon, "/");
+        assert!(!said.contains("stolen"), "{said}");
+        status(&said) == "200"
+    });
+    answered_by(&said);
+    let log = read_log(folder.path());
+    assert!(log.contains("another user listens on 127.0.0.1:"), "{log}");
 }
 
 #[test]
