@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pool::{HealthCause, HealthState, SorryReason};
 
 use super::Core;
+use crate::printable::printable;
 
 /// Changes of the fallback that are logged in a second; a pool without `steady` may change at every request.
 const LINES_MAX: u32 = 5;
@@ -86,7 +87,10 @@ impl Core {
                 HealthCause::Checks => {
                     let checks = served.checks.as_ref();
                     let last = checks.and_then(|checks| checks.last(worker.index(), self.now));
-                    last.unwrap_or_else(|| "no check has passed since".to_owned())
+                    last.map_or_else(
+                        || "no check has passed since".to_owned(),
+                        |last| printable(last.as_bytes()),
+                    )
                 }
                 cause => cause.word().to_owned(),
             };
