@@ -70,9 +70,11 @@ impl<'a> Calls<'a> {
 
 /// Listeners.
 impl Calls<'_> {
-    /// Accepts connections from a bound, listening, non-blocking socket, as [`crate::bind`] makes it.
-    /// Each comes as `Accepted`, with default limits.
+    /// Accepts connections from a bound, listening socket, as [`crate::bind`] or the standard library makes
+    /// it; it becomes non-blocking. Each connection comes as `Accepted`, with default limits.
     pub fn accept_from(&mut self, fd: Fd) -> ListenerId {
+        // It cannot fail on a descriptor that is open; one that is none fails when it is watched.
+        let _ = fd.make_nonblocking();
         let (index, generation) = self.state.listeners.insert(Listener::new(fd));
         let id = ListenerId { index, generation };
         self.state.work.listeners.push(id);
@@ -244,7 +246,7 @@ impl Calls<'_> {
     /// `linger` (or the loop's own, if none is given) passes without progress it ends with
     /// `Closed(Lingered)`.
     pub fn finish(&mut self, id: StreamId, linger: Option<Duration>) {
-        let (linger, now) = (linger.unwrap_or(self.state.settings.linger), self.now());
+        let linger = linger.unwrap_or(self.state.settings.linger);
         let Some(stream) = self.state.stream(id) else { return };
         match stream.phase {
             Phase::Connecting { .. } => stream.phase = Phase::Connecting { finish: true },
@@ -260,7 +262,8 @@ impl Calls<'_> {
             stream.marks.clear(mark);
         }
         stream.linger_ms = u32::try_from(linger.as_millis()).unwrap_or(u32::MAX);
-        self.state.set_alarm(id, LINGER, Some(now + linger));
+        let tick = self.state.clock.tick_in(linger);
+        self.state.set_alarm_at(id, LINGER, tick);
         self.state.mark_dirty(id);
         self.state.wake(id);
     }

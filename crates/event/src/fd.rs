@@ -34,6 +34,13 @@ impl Fd {
         }
     }
 
+    /// Has reads and accepts return at once where there is nothing. A simulated descriptor always does.
+    pub(crate) fn make_nonblocking(&self) -> io::Result<()> {
+        let Kind::Real(fd) = &self.0 else { return Ok(()) };
+        let flags = rustix::fs::fcntl_getfl(fd)?;
+        Ok(rustix::fs::fcntl_setfl(fd, flags | rustix::fs::OFlags::NONBLOCK)?)
+    }
+
     /// The number of a simulated descriptor, if it is one.
     #[must_use]
     pub const fn simulated_number(&self) -> Option<u32> {

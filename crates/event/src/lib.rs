@@ -32,6 +32,7 @@ mod turn;
 mod wheel;
 
 pub use bind::{BindSettings, bind, bind_datagrams};
+pub use block::{Block, Slice};
 pub use calls::Calls;
 pub use data::Data;
 pub use datagram::Origin;

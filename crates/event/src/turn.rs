@@ -40,14 +40,19 @@ pub struct Loop<K: Kernel, M> {
     state: State,
     inbox: Inbox<M>,
     batch: VecDeque<M>,
+    /// What the kernel has reported, and how much of it was told. Here and below, what is being worked off
+    /// stays in the loop: should the owner panic, the next turn goes on behind the event that it panicked on.
     happened: Vec<Happened>,
+    told: usize,
     rung: Vec<Alarm>,
+    rung_told: usize,
     /// The block into which everybody receives: it stays in the cache.
     hot: Lent,
     /// Bytes that it is to have room for when nothing is held before them.
     hot_capacity: usize,
     /// The list of ready streams that is being worked off.
     stepping: Vec<StreamId>,
+    stepped: usize,
 }
 
 impl<K: Kernel, M> fmt::Debug for Loop<K, M> {
@@ -78,10 +83,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             inbox,
             batch: VecDeque::new(),
             happened: Vec::new(),
+            told: 0,
             rung: Vec::new(),
+            rung_told: 0,
             hot: Lent::nothing(),
             hot_capacity: HOT_CAPACITY_MIN,
             stepping: Vec::new(),
+            stepped: 0,
         })
     }
 
@@ -116,6 +124,10 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     ///
     /// # Errors
     /// When the kernel cannot be waited for. Nothing is lost by that: the turn may be begun again.
+    ///
+    /// # Panics
+    /// When the owner does. The turn may be begun again then, too: only the event on which it panicked is
+    /// lost, with the bytes that were lent in it.
     pub fn turn<O: Owner<Mail = M>>(
         &mut self,
         owner: &mut O,
@@ -144,8 +156,15 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn wait(&mut self, wait_max: Option<Duration>) -> io::Result<()> {
+        if self.told < self.happened.len() {
+            self.state.clock.set(self.kernel.now());
+            return Ok(());
+        }
         let mut timeout = Some(Duration::ZERO);
-        if !self.state.has_work() && !self.state.stopped {
+        let is_behind = !self.batch.is_empty()
+            || self.rung_told < self.rung.len()
+            || self.stepped < self.stepping.len();
+        if !is_behind && !self.state.has_work() && !self.state.stopped {
             let alarm = self.state.wheel.next_tick().map(|tick| self.state.clock.until(tick));
             let rest = [alarm, wait_max].into_iter().flatten().min();
             // Who only looks is not woken: a sleep is announced where there will be one.
@@ -154,6 +173,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
         }
         self.happened.clear();
+        self.told = 0;
         self.kernel.wait(timeout, self.state.settings.events_max, &mut self.happened)?;
         self.state.clock.set(self.kernel.now());
         Ok(())
@@ -164,9 +184,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn hear_reports<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
-        let happened = std::mem::take(&mut self.happened);
-        self.state.counts.reports += happened.len() as u64;
-        for report in &happened {
+        while let Some(report) = self.happened.get(self.told).copied() {
+            self.told += 1;
+            self.state.counts.reports += 1;
             match report.token.target() {
                 Target::Waker => {}
                 Target::Listener { index, generation } => {
@@ -180,7 +200,6 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 }
             }
         }
-        self.happened = happened;
     }
 
     /// A report about a stream. One that was closed earlier in this batch is not there any more,
@@ -309,22 +328,21 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if count == 0 {
             return 0;
         }
-        let mut batch = std::mem::take(&mut self.batch);
-        self.state.counts.mail += count as u64;
-        for mail in batch.drain(..) {
+        while let Some(mail) = self.batch.pop_front() {
+            self.state.counts.mail += 1;
             self.tell(owner, Event::Mail(mail));
         }
-        self.batch = batch;
         count
     }
 
     fn ring<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
-        self.state.wheel.advance(self.state.clock.tick(), &mut self.rung);
-        if self.rung.is_empty() {
-            return;
+        if self.rung_told >= self.rung.len() {
+            self.rung.clear();
+            self.rung_told = 0;
         }
-        let mut rung = std::mem::take(&mut self.rung);
-        for alarm in rung.drain(..) {
+        self.state.wheel.advance(self.state.clock.tick(), &mut self.rung);
+        while let Some(alarm) = self.rung.get(self.rung_told).copied() {
+            self.rung_told += 1;
             match self.state.wheel.collect(alarm) {
                 None => {}
                 Some(Key::Deadline { stream, slot }) if usize::from(slot) == LINGER => {
@@ -342,7 +360,6 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 }
             }
         }
-        self.rung = rung;
     }
 
     /// The peer took no output for too long, or did not end. What it was not sent it must miss.
@@ -356,18 +373,21 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Steps the streams that wait for a step. Those that join meanwhile have their turn next.
     fn step_ready<O: Owner<Mail = M>>(&mut self, owner: &mut O) {
-        if self.state.work.ready.is_empty() && self.state.work.later.is_empty() {
-            return;
+        if self.stepped >= self.stepping.len() {
+            self.stepping.clear();
+            self.stepped = 0;
+            if self.state.work.ready.is_empty() && self.state.work.later.is_empty() {
+                return;
+            }
+            std::mem::swap(&mut self.stepping, &mut self.state.work.ready);
         }
-        let mut stepping = std::mem::take(&mut self.stepping);
-        std::mem::swap(&mut stepping, &mut self.state.work.ready);
-        for id in stepping.drain(..) {
+        while let Some(id) = self.stepping.get(self.stepped).copied() {
+            self.stepped += 1;
             if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
                 stream.marks.clear(Marks::READY);
                 self.step(owner, id, 0);
             }
         }
-        self.stepping = stepping;
         let work = &mut self.state.work;
         work.ready.append(&mut work.later);
     }

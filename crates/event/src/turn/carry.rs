@@ -178,13 +178,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// What follows from bytes having left, or from there being none any more.
     fn after_sending(&mut self, id: StreamId, before: usize) {
-        let now = self.state.clock.now();
         let Some(stream) = self.state.streams.get_mut(id.index, id.generation) else { return };
         let queued = stream.queued();
         if stream.phase == Phase::Flushing {
             let linger = Duration::from_millis(u64::from(stream.linger_ms));
             if queued < before || queued == 0 {
-                self.state.set_alarm(id, LINGER, Some(now + linger));
+                let tick = self.state.clock.tick_in(linger);
+                self.state.set_alarm_at(id, LINGER, tick);
             }
             if queued == 0 {
                 self.end_direction(id);

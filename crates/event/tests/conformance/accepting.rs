@@ -218,3 +218,16 @@ pub(crate) fn our_direction_can_end_before_connected(kernel: impl Kernel) {
     drop(far);
     assert_eq!(bench.until_closed(stream), Reason::Clean);
 }
+
+pub(crate) fn a_listener_of_the_standard_library_does_not_block_the_loop(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let same = socket.try_clone().unwrap();
+    bench.calls().accept_from(socket.into());
+    // What is set on one descriptor holds for all of the socket. Without it the loop would wait in
+    // accept(2) for a second connection behind the first.
+    let flags = rustix::fs::fcntl_getfl(&same).unwrap();
+    assert!(flags.contains(rustix::fs::OFlags::NONBLOCK), "{flags:?}");
+    let _client = TcpStream::connect(same.local_addr().unwrap()).unwrap();
+    bench.until("a connection", |seen| matches!(seen, [Seen::Accepted(..)]));
+}

@@ -378,3 +378,16 @@ pub(crate) fn finishing_after_our_direction_ended_discards_the_rest(kernel: impl
         bench.take_seen();
     }
 }
+
+/// As long as there is.
+pub(crate) fn a_stream_may_linger_for_ever(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    let (near, far) = tcp();
+    let stream = bench.adopt(near, Both);
+    bench.calls().send_bytes(stream, b"bye");
+    bench.calls().finish(stream, Some(Duration::MAX));
+    bench.settle();
+    drop(far);
+    let reason = bench.until_closed(stream);
+    assert!(matches!(reason, Reason::Clean | Reason::Reset), "{reason:?}");
+}

@@ -11,6 +11,7 @@ mod datagrams;
 mod ending;
 mod harness;
 mod mail;
+mod panics;
 mod pipes;
 mod receiving;
 mod relaying;
@@ -45,7 +46,12 @@ macro_rules! all_of_it_over {
                 finishing_before_connected_still_sends,
                 unix_sockets_accept_and_connect,
                 connecting_can_be_given_up_by_a_deadline,
-                our_direction_can_end_before_connected;
+                our_direction_can_end_before_connected,
+                a_listener_of_the_standard_library_does_not_block_the_loop;
+            panics:
+                what_comes_behind_an_event_on_which_the_owner_panics_is_told,
+                a_panic_on_mail_loses_that_mail_alone,
+                a_panic_on_a_timer_loses_that_timer_alone;
             receiving:
                 data_and_fin_in_one_report,
                 fin_alone,
@@ -65,6 +71,7 @@ macro_rules! all_of_it_over {
             ending:
                 a_reset_after_data_still_offers_the_data,
                 a_reset_after_eof_ends_the_stream,
+                a_stream_may_linger_for_ever,
                 a_peer_that_left_is_seen_by_writing,
                 a_failed_write_still_offers_what_came,
                 what_was_not_sent_is_told_with_the_end,
