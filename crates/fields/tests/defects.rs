@@ -206,3 +206,34 @@ fn an_empty_value_behind_what_was_cut_off_is_still_empty() {
     fields.check();
     assert_eq!(format!("{fields:?}"), r#"[="", b=""]"#);
 }
+
+/// A peer that sends one name a hundred thousand times had each removal move all that was behind it.
+#[test]
+fn a_name_that_is_there_many_times_is_removed_in_one_walk() {
+    const MANY: usize = 100_000;
+    let many = || {
+        let mut fields = Fields::new();
+        for number in 0..MANY {
+            fields.append(if number % 3 == 0 { "keep" } else { "drop" }, "x");
+        }
+        fields
+    };
+    let mut fields = many();
+    assert_eq!(fields.remove("drop"), MANY - MANY.div_ceil(3));
+    assert_eq!(fields.len(), MANY.div_ceil(3));
+    assert!(!fields.contains("drop"));
+    let mut fields = many();
+    assert_eq!(fields.insert("drop", "one"), 1);
+    assert_eq!(fields.len(), MANY.div_ceil(3) + 1);
+    assert_eq!(fields.get("drop"), Some(Value::Bytes(b"one")));
+}
+
+/// The first example of the README: a client fills the set, and we add a field of our own.
+#[test]
+fn a_set_that_a_peer_has_filled_takes_no_further_field_and_does_not_panic() {
+    let lines: String = (0..Limits::default().fields).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let mut head = Fields::headers();
+    fields::http1::adopt(&mut head, block::Slice::copy_of(lines.as_bytes())).unwrap();
+    assert!(head.try_append("Via", "1.1 example").is_err());
+    assert_eq!(head.len(), Limits::default().fields as usize);
+}

@@ -2,15 +2,16 @@
 
 use super::lines::LINE_EXTRA;
 use super::{Entry, Fields, Form, Kind, LINE, NULL, READ, SENSITIVE, position};
-use crate::name::{AsName, Tag};
+use crate::name::{AsName, Tag, same};
 use crate::{FieldError, Value};
 
 impl Fields {
     /// Adds a field at the end, also when the name is there already, and returns its number.
     ///
     /// # Panics
-    /// When a limit is exceeded, or when the set holds lines of a head and this cannot be one. For
-    /// names and values of one's own; what others sent goes through [`Self::try_append`].
+    /// When a limit is exceeded, or when the set holds lines of a head and this cannot be one. For sets
+    /// that are filled by one's own code alone: one that holds what others sent may be full, and takes
+    /// [`Self::try_append`].
     pub fn append<'v>(
         &mut self,
         name: &(impl AsName + ?Sized),
@@ -191,11 +192,7 @@ impl Fields {
         value: impl Into<Value<'v>>,
     ) -> Result<usize, FieldError> {
         let index = self.try_update(name, value)?;
-        let case = self.case;
-        while let Some(other) = self.find(name.as_name(), name.tag(), case, index + 1) {
-            let entry = self.entries.remove(other);
-            self.release(entry);
-        }
+        self.remove_from(index + 1, name.as_name(), name.tag());
         self.settle();
         Ok(index)
     }
@@ -243,10 +240,35 @@ impl Fields {
 
     /// Removes all fields of that name and returns how many they were.
     pub fn remove(&mut self, name: &(impl AsName + ?Sized)) -> usize {
-        let before = self.len();
-        while self.remove_one(name) {}
+        let removed = self.remove_from(0, name.as_name(), name.tag());
         self.settle();
-        before - self.len()
+        removed
+    }
+
+    /// Removes all fields of that name from number `from` on, in one walk however many they are.
+    fn remove_from(&mut self, from: usize, name: &[u8], tag: Tag) -> usize {
+        let Some(first) = self.find(name, tag, self.case, from) else { return 0 };
+        if self.find(name, tag, self.case, first + 1).is_none() {
+            let entry = self.entries.remove(first);
+            self.release(entry);
+            return 1;
+        }
+        let mut entries = std::mem::take(&mut self.entries);
+        let (mut kept, mut dead) = (first, 0);
+        for place in first..entries.len() {
+            let entry = entries[place];
+            if entry.tag == tag && same(self.name_of(entry), name, self.case) {
+                dead += self.footprint(entry);
+            } else {
+                entries[kept] = entry;
+                kept += 1;
+            }
+        }
+        let removed = entries.len() - kept;
+        entries.truncate(kept);
+        self.entries = entries;
+        self.dead += dead;
+        removed
     }
 
     /// Removes the first field of that name. False when there is none.
