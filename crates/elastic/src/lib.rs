@@ -19,4 +19,5 @@ pub use policy::{Advice, Load, Policy};
 pub use sizing::{QUEUE_GROWS_ABOVE, Sizing};
 pub use threads::{
     Drained, OpenError, Refusal, Refused, Serve, Statistics, Task, ThreadPool, ThreadPoolSettings,
+    write_metrics,
 };

@@ -40,7 +40,7 @@ use std::time::{Duration, Instant};
 use crate::Sizing;
 use state::{Phase, Shared};
 
-pub use statistics::Statistics;
+pub use statistics::{Statistics, write_metrics};
 
 /// What a thread does with its jobs. It is made on the thread, by the pool's `open`, and stays
 /// there: a database connection can live in it.
@@ -202,13 +202,14 @@ impl<J: Send + 'static> ThreadPool<J> {
     }
 
     /// Takes no more jobs, has those in the queue served, ends all threads and waits for that;
-    /// when `within` is given, not longer than that. What had not begun by then is given back.
+    /// when `within` is given, not longer than that. What had not begun by then is given back, and so
+    /// is what waits when no thread is left and none can be opened ([`open_error`](Self::open_error)).
     ///
     /// A job that drains its own pool waits for itself.
     pub fn drain(&self, within: Option<Duration>) -> Drained<J> {
         let until = within.and_then(|within| Instant::now().checked_add(within));
         let mut state = self.shared.close(self.shared.lock());
-        while !state.is_over {
+        while !state.is_over && !state.is_stuck() {
             match until.map(|until| until.saturating_duration_since(Instant::now())) {
                 None => state = self.shared.wait(&self.shared.rest, state),
                 Some(Duration::ZERO) => break,
@@ -230,11 +231,18 @@ impl<J: Send + 'static> ThreadPool<J> {
         Drained { unserved, running }
     }
 
-    /// Other numbers of threads from now on.
+    /// Other numbers of threads from now on. Threads beyond a lower `max` end at once when they are
+    /// idle, and after their job otherwise.
     pub fn resize(&self, sizing: Sizing) {
         let mut state = self.shared.lock();
         state.policy.handle_sizing(sizing);
         self.shared.look_now(&mut state);
+    }
+
+    /// Why a thread could not be started or opened last; it stays when one was opened since.
+    #[must_use]
+    pub fn open_error(&self) -> Option<String> {
+        self.shared.lock().open_error.clone()
     }
 
     /// What it has done and is doing.

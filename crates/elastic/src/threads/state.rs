@@ -78,6 +78,10 @@ pub(super) struct State<J> {
     /// Threads that could not be opened in a row, and the end of the pause for it.
     failures: u32,
     pub(super) retry_at: Option<Instant>,
+    /// Why a thread could not be started or opened last.
+    pub(super) open_error: Option<String>,
+    /// That happened since the drain began.
+    failed_in_drain: bool,
     pub(super) joiners: u32,
     /// All threads have ended, after the phase `Draining`.
     pub(super) is_over: bool,
@@ -133,6 +137,8 @@ impl<J> Shared<J> {
             look_at: None,
             failures: 0,
             retry_at: None,
+            open_error: None,
+            failed_in_drain: false,
             joiners: 0,
             is_over: false,
             counts: Counts::starting_now(0),
@@ -217,6 +223,10 @@ impl<J> Shared<J> {
         &self,
         mut state: MutexGuard<'a, State<J>>,
     ) -> MutexGuard<'a, State<J>> {
+        if state.phase == Phase::Open {
+            // One more try, at once, for the jobs that wait.
+            state.retry_at = None;
+        }
         state.phase = Phase::Draining;
         for seat in std::mem::take(&mut state.idle) {
             state.looking += 1;
@@ -296,7 +306,9 @@ impl<J> State<J> {
     }
 
     /// A thread could not be opened: the next start waits.
-    pub(super) fn handle_failure(&mut self, now: Instant) {
+    pub(super) fn handle_failure(&mut self, now: Instant, why: String) {
+        self.open_error = Some(why);
+        self.failed_in_drain |= self.phase == Phase::Draining;
         let doublings = self.failures.min(16);
         self.failures = self.failures.saturating_add(1);
         let pause = PAUSE_FIRST.saturating_mul(1 << doublings).min(PAUSE_MAX);
@@ -304,10 +316,24 @@ impl<J> State<J> {
         self.counts.open_failed += 1;
     }
 
+    /// Whether a drain would wait in vain: jobs wait, nobody is there to serve them, and nobody could be
+    /// opened for them.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.failed_in_drain
+            && !self.queue.is_empty()
+            && self.busy + self.starting + self.resting() == 0
+    }
+
+    /// How many of those that are ready are more than `max`, which was lowered.
+    pub(super) fn excess(&self) -> u32 {
+        self.policy.beyond(self.busy + self.resting())
+    }
+
     /// A thread was opened: there is no trouble.
     pub(super) fn handle_opened(&mut self) {
         self.failures = 0;
         self.retry_at = None;
+        self.failed_in_drain = false;
     }
 
     /// That every thread is counted once, in tests.

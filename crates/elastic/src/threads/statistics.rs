@@ -57,42 +57,76 @@ impl Statistics {
         let seconds = self.elapsed.as_secs_f64();
         if seconds > 0.0 { self.served as f64 / seconds } else { 0.0 }
     }
+}
 
-    /// Adds them as metrics in Prometheus' text format; `pool` is the label's value.
-    ///
-    /// ```
-    /// # let pool = elastic::ThreadPool::of_tasks(elastic::ThreadPoolSettings::new("a", elastic::Sizing::on_demand(1))).unwrap();
-    /// let mut page = String::new();
-    /// pool.statistics().metrics("a", &mut page);
-    /// assert!(page.contains("thread_pool_served_total{pool=\"a\"} 0\n"));
-    /// ```
-    pub fn metrics(&self, pool: &str, page: &mut String) {
-        let pool: String = pool.chars().flat_map(escaped).collect();
-        let mut metric = |name: &str, kind: &str, help: &str, value: String| {
-            page.push_str(&format!(
-                "# HELP thread_pool_{name} {help}\n# TYPE thread_pool_{name} {kind}\n\
-                 thread_pool_{name}{{pool=\"{pool}\"}} {value}\n"
-            ));
-        };
-        let counter = "counter";
-        metric("served_total", counter, "Jobs served.", self.served.to_string());
-        metric("panicked_total", counter, "Jobs that panicked.", self.panicked.to_string());
-        metric("refused_total", counter, "Jobs refused.", self.refused.to_string());
-        metric("started_total", counter, "Threads started.", self.started.to_string());
-        let failed = self.open_failed.to_string();
-        metric("open_failed_total", counter, "Threads that could not be opened.", failed);
-        let seconds = |time: Duration| time.as_secs_f64().to_string();
-        metric("working_seconds_total", counter, "Time of all jobs.", seconds(self.working));
-        metric("waited_seconds_total", counter, "Time that jobs waited.", seconds(self.waited));
-        let gauge = "gauge";
-        metric("waiting", gauge, "Jobs that wait.", self.waiting.to_string());
-        metric("oldest_seconds", gauge, "Time the oldest has waited.", seconds(self.oldest));
-        metric("busy", gauge, "Threads with a job.", self.busy.to_string());
-        metric("idle", gauge, "Threads without one.", self.idle.to_string());
-        metric("starting", gauge, "Threads that are not ready yet.", self.starting.to_string());
-        metric("threads_max", gauge, "Most threads at once.", self.threads_max.to_string());
+/// Adds the statistics of pools, each with its name, to a page in Prometheus' text format. All pools of a page
+/// are given at once: the format has each metric described once, with all its values behind it.
+///
+/// ```
+/// # use elastic::{Sizing, ThreadPool, ThreadPoolSettings, write_metrics};
+/// # let pool = || ThreadPool::of_tasks(ThreadPoolSettings::new("a", Sizing::on_demand(1))).unwrap();
+/// # let (reads, writes) = (pool(), pool());
+/// let mut page = String::new();
+/// write_metrics(&[("reads", reads.statistics()), ("writes", writes.statistics())], &mut page);
+/// assert!(page.contains("thread_pool_served_total{pool=\"reads\"} 0\n"));
+/// assert_eq!(page.matches("# TYPE thread_pool_served_total counter\n").count(), 1);
+/// ```
+pub fn write_metrics(pools: &[(&str, Statistics)], page: &mut String) {
+    let names: Vec<String> =
+        pools.iter().map(|(name, _)| name.chars().flat_map(escaped).collect()).collect();
+    for Metric { name, kind, help, value } in METRICS {
+        page.push_str(&format!(
+            "# HELP thread_pool_{name} {help}\n# TYPE thread_pool_{name} {kind}\n"
+        ));
+        for (pool, (_, statistics)) in names.iter().zip(pools) {
+            let value = value(statistics);
+            page.push_str(&format!("thread_pool_{name}{{pool=\"{pool}\"}} {value}\n"));
+        }
     }
 }
+
+struct Metric {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    value: fn(&Statistics) -> String,
+}
+
+const fn counter(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Statistics) -> String,
+) -> Metric {
+    Metric { name, kind: "counter", help, value }
+}
+
+const fn gauge(name: &'static str, help: &'static str, value: fn(&Statistics) -> String) -> Metric {
+    Metric { name, kind: "gauge", help, value }
+}
+
+const METRICS: &[Metric] = &[
+    counter("served_total", "Jobs served.", |it| it.served.to_string()),
+    counter("panicked_total", "Jobs that panicked.", |it| it.panicked.to_string()),
+    counter("refused_total", "Jobs refused.", |it| it.refused.to_string()),
+    counter("started_total", "Threads started.", |it| it.started.to_string()),
+    counter("open_failed_total", "Threads that could not be opened.", |it| {
+        it.open_failed.to_string()
+    }),
+    counter("working_seconds_total", "Time of all jobs.", |it| {
+        it.working.as_secs_f64().to_string()
+    }),
+    counter("waited_seconds_total", "Time that jobs waited.", |it| {
+        it.waited.as_secs_f64().to_string()
+    }),
+    gauge("waiting", "Jobs that wait.", |it| it.waiting.to_string()),
+    gauge("oldest_seconds", "Time the oldest has waited.", |it| {
+        it.oldest.as_secs_f64().to_string()
+    }),
+    gauge("busy", "Threads with a job.", |it| it.busy.to_string()),
+    gauge("idle", "Threads without one.", |it| it.idle.to_string()),
+    gauge("starting", "Threads that are not ready yet.", |it| it.starting.to_string()),
+    gauge("threads_max", "Most threads at once.", |it| it.threads_max.to_string()),
+];
 
 fn mean(time: Duration, count: u64) -> Duration {
     time.checked_div(u32::try_from(count).unwrap_or(u32::MAX)).unwrap_or_default()
@@ -160,9 +194,25 @@ mod tests {
     #[test]
     fn metrics_are_text_with_a_label_that_cannot_break_out() {
         let mut page = String::new();
-        some().metrics("a\"}\\\n", &mut page);
+        write_metrics(&[("a\"}\\\n", some())], &mut page);
         assert!(page.contains("thread_pool_served_total{pool=\"a\\\"}\\\\\\n\"} 8\n"), "{page}");
         assert_eq!(page.lines().count(), 13 * 3);
+    }
+
+    #[test]
+    fn several_pools_on_a_page_are_described_once() {
+        let mut page = String::new();
+        write_metrics(&[("a", some()), ("b", Statistics { served: 9, ..some() })], &mut page);
+        assert_eq!(page.lines().count(), 13 * 4);
+        let mut described: Vec<_> =
+            page.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let all = described.len();
+        described.sort_unstable();
+        described.dedup();
+        assert_eq!((all, described.len()), (13, 13));
+        let served =
+            "thread_pool_served_total{pool=\"a\"} 8\nthread_pool_served_total{pool=\"b\"} 9\n";
+        assert!(page.contains(served), "the values of a metric stand together: {page}");
     }
 
     #[test]

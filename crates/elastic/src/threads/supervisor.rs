@@ -58,6 +58,9 @@ fn follow<'a, J: Send + 'static>(
     mut state: MutexGuard<'a, State<J>>,
 ) -> MutexGuard<'a, State<J>> {
     loop {
+        while state.excess() > 0 && !state.idle.is_empty() {
+            end_one(&mut state);
+        }
         let now = Instant::now();
         let load = state.load(now);
         let draining = state.phase == Phase::Draining;
@@ -79,10 +82,7 @@ fn follow<'a, J: Send + 'static>(
                     state.look_at = state.ended.first().map(|_| now);
                     return state;
                 }
-                let seat = state.idle.remove(0);
-                state.ending += 1;
-                state.seats[seat].told = Told::End;
-                state.seats[seat].wake.notify_one();
+                end_one(&mut state);
             }
             Advice::Nothing => break,
         }
@@ -91,6 +91,14 @@ fn follow<'a, J: Send + 'static>(
     // Somebody may have come to his end while the lock was free.
     state.look_at = if state.ended.is_empty() { state.next_look(now) } else { Some(now) };
     state
+}
+
+/// Ends the one that has rested longest.
+fn end_one<J>(state: &mut State<J>) {
+    let seat = state.idle.remove(0);
+    state.ending += 1;
+    state.seats[seat].told = Told::End;
+    state.seats[seat].wake.notify_one();
 }
 
 /// Starts one thread.
@@ -115,10 +123,13 @@ fn start<'a, J: Send + 'static>(
     let mut state = shared.lock();
     match spawned {
         Ok(thread) => state.seats[seat].thread = Some(thread),
-        Err(_) => {
+        Err(error) => {
             state.starting -= 1;
             state.vacant.push(seat);
-            state.handle_failure(Instant::now());
+            state.handle_failure(Instant::now(), format!("no thread can be started: {error}"));
+            if state.is_stuck() {
+                shared.rest.notify_all();
+            }
         }
     }
     state

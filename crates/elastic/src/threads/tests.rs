@@ -280,6 +280,83 @@ fn other_numbers_hold_at_once() {
 }
 
 #[test]
+fn a_lower_maximum_ends_threads_that_are_idle_and_others_after_their_job() {
+    let pool = tasks(sizing(0, 4), 100);
+    let barrier = Arc::new(Barrier::new(5));
+    let (let_go, gone) = channel::<()>();
+    let gone = Arc::new(Mutex::new(gone));
+    // Four at once: two rest afterwards, two go on.
+    pool.resize(sizing(4, 4));
+    for number in 0..4 {
+        let (barrier, gone) = (Arc::clone(&barrier), Arc::clone(&gone));
+        submit(&pool, move || {
+            barrier.wait();
+            if number < 2 {
+                let _ = gone.lock().unwrap().recv();
+            }
+        });
+    }
+    barrier.wait();
+    let ready = || {
+        let statistics = pool.statistics();
+        statistics.busy + statistics.idle
+    };
+    pool.resize(sizing(1, 1));
+    while ready() > 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(pool.statistics().busy, 2, "a job is not cut short");
+    drop(let_go);
+    while ready() > 1 {
+        std::thread::yield_now();
+    }
+    let (sender, receiver) = channel();
+    for number in 0..10 {
+        let sender = sender.clone();
+        submit(&pool, move || sender.send(number).unwrap());
+    }
+    pool.join();
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+    assert_eq!(pool.statistics().started, 4, "nobody was started again");
+    assert!(pool.drain(None).is_clean());
+}
+
+#[test]
+fn why_a_thread_could_not_be_opened_is_kept() {
+    let (opens, opened) = channel();
+    let settings = ThreadPoolSettings::new("opens", sizing(1, 1));
+    let pool: ThreadPool<Task> = ThreadPool::new(settings, move || {
+        opens.send(()).unwrap();
+        Err("no such database".into())
+    })
+    .unwrap();
+    opened.recv().unwrap();
+    while pool.open_error().is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(pool.open_error().as_deref(), Some("no such database"));
+    let settings = ThreadPoolSettings::new("panics", sizing(1, 1));
+    let pool: ThreadPool<Task> =
+        ThreadPool::new(settings, || std::panic::resume_unwind(Box::new("no"))).unwrap();
+    while pool.open_error().is_none() {
+        std::thread::yield_now();
+    }
+    assert_eq!(pool.open_error().as_deref(), Some("it panicked: no"));
+}
+
+#[test]
+fn a_drain_gives_jobs_back_when_no_thread_can_be_opened() {
+    let settings = ThreadPoolSettings::new("opens", sizing(0, 2));
+    let pool: ThreadPool<u32> = ThreadPool::new(settings, || Err("never".into())).unwrap();
+    (0..3).for_each(|number| pool.submit(number).unwrap());
+    // Without a limit: it would wait for ever.
+    let drained = pool.drain(None);
+    assert_eq!((drained.unserved, drained.running), (vec![0, 1, 2], 0));
+    assert_eq!(pool.open_error().as_deref(), Some("never"));
+    assert!(pool.drain(None).is_clean(), "nothing is left of it");
+}
+
+#[test]
 fn a_drain_while_idle_ends_all_threads() {
     let pool = tasks(sizing(3, 3), 10);
     assert!(pool.drain(None).is_clean());

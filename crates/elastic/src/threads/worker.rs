@@ -12,10 +12,13 @@ pub(super) fn run<J: Send + 'static>(shared: &Shared<J>, seat: usize) {
     let opened = open(shared);
     let mut state = shared.lock();
     state.starting -= 1;
-    let Some(serve) = opened else {
-        state.ending += 1;
-        state.handle_failure(Instant::now());
-        return leave(shared, state, seat);
+    let serve = match opened {
+        Ok(serve) => serve,
+        Err(why) => {
+            state.ending += 1;
+            state.handle_failure(Instant::now(), why);
+            return leave(shared, state, seat);
+        }
     };
     state.handle_opened();
     state.looking += 1;
@@ -28,16 +31,22 @@ fn leave<J>(shared: &Shared<J>, mut state: MutexGuard<'_, State<J>>, seat: usize
     state.ending -= 1;
     state.ended.push(seat);
     shared.look_now(&mut state);
+    if state.is_stuck() {
+        shared.rest.notify_all();
+    }
 }
 
-/// What serves the jobs, unless it cannot be had now.
-fn open<J>(shared: &Shared<J>) -> Option<Serve<J>> {
+/// What serves the jobs, or why it cannot be had now.
+fn open<J>(shared: &Shared<J>) -> Result<Serve<J>, String> {
     // After a panic nothing of what was begun is used.
     match catch_unwind(AssertUnwindSafe(|| (shared.open)())) {
-        Ok(opened) => opened.ok(),
+        Ok(opened) => opened.map_err(|error| error.to_string()),
         Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
             discard(panic);
-            None
+            Err(text
+                .map_or_else(|| "it panicked".to_owned(), |text| format!("it panicked: {text}")))
         }
     }
 }
@@ -61,6 +70,15 @@ fn work<'a, J>(
     // The policy knows it as busy; a worker that goes from job to job need not tell it each time.
     let mut known_busy = false;
     loop {
+        if state.excess() > 0 {
+            // `max` was lowered, and this one is ready for another job. It may have been woken for one.
+            state.looking -= 1;
+            state.ending += 1;
+            if let Some(sleeper) = state.sleeper() {
+                sleeper.notify_one();
+            }
+            break;
+        }
         if let Some(waiting) = state.queue.pop_front() {
             state.looking -= 1;
             state.busy += 1;
@@ -87,13 +105,15 @@ fn work<'a, J>(
                 let opened = open(shared);
                 state = shared.lock();
                 state.busy -= 1;
-                let Some(reopened) = opened else {
-                    state.ending += 1;
-                    state.handle_failure(Instant::now());
-                    shared.tell_rest(&state);
-                    return state;
-                };
-                serve = reopened;
+                match opened {
+                    Ok(reopened) => serve = reopened,
+                    Err(why) => {
+                        state.ending += 1;
+                        state.handle_failure(Instant::now(), why);
+                        shared.tell_rest(&state);
+                        return state;
+                    }
+                }
             } else {
                 state.counts.served += 1;
                 state.busy -= 1;
