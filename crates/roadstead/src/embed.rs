@@ -34,13 +34,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use event::Epoll;
 use gateway::{Access, Admission, DrainResult, Lookup, PlanError, Workshop};
-use settings::{Configuration, Diagnostics, Source};
+use settings::{Configuration, Diagnostics, EventKernel, Source};
 use spawn::Spawn;
 
 use crate::binding::{BindError, bind_all};
@@ -62,6 +63,17 @@ pub enum EmbedError {
     Plan(PlanError),
     /// Programs cannot be started; [`Embed::init`] was not called first of all in `main`.
     Programs(spawn::SpawnError),
+    /// The configuration asks for something that an embedded data plane does not have.
+    Unsupported(&'static str),
+    /// A handler is registered that no pool names.
+    UnusedHandler(String),
+    /// A handler cannot be opened.
+    Handler {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// The system refused a thread, or the loop.
     System(io::Error),
 }
@@ -72,6 +84,13 @@ impl fmt::Display for EmbedError {
             Self::Bind(error) => error.fmt(f),
             Self::Plan(error) => error.fmt(f),
             Self::Programs(error) => write!(f, "no program can be started: {error}"),
+            Self::Unsupported(what) => {
+                write!(f, "{what} is not supported by an embedded data plane; remove it")
+            }
+            Self::UnusedHandler(name) => {
+                write!(f, "no pool has `handler = \"{name}\"`, but such a handler is registered")
+            }
+            Self::Handler { name, why } => write!(f, "handler `{name}` cannot be opened: {why}"),
             Self::System(error) => write!(f, "the data plane cannot run: {error}"),
         }
     }
@@ -156,7 +175,8 @@ impl Embed {
         self
     }
 
-    /// Binds the listeners and serves.
+    /// Opens one of each handler, to see whether it can be opened, then binds the listeners and serves. What
+    /// was opened is dropped again; threads open their own.
     ///
     /// # Errors
     /// When it cannot; nothing was served then.
@@ -192,7 +212,37 @@ impl Embed {
         })
     }
 
+    /// Whether all that is asked for can be had.
+    fn check(&self) -> Result<(), EmbedError> {
+        if self.configuration.access_log.is_some() {
+            return Err(EmbedError::Unsupported("`[access_log]`"));
+        }
+        if !matches!(self.configuration.daemon.event, EventKernel::Auto | EventKernel::Epoll) {
+            return Err(EmbedError::Unsupported("`event` of `[daemon]` other than \"epoll\""));
+        }
+        let mut named = self.configuration.pools.iter().filter_map(settings::Pool::handler);
+        if named.any(|name| !self.handlers.contains_key(name)) {
+            // The plan says which one, and what there is.
+            return Ok(());
+        }
+        for (name, factory) in &self.handlers {
+            let named = |pool: &settings::Pool| pool.handler() == Some(name.as_str());
+            if !self.configuration.pools.iter().any(named) {
+                return Err(EmbedError::UnusedHandler(name.clone()));
+            }
+            let opened = catch_unwind(AssertUnwindSafe(|| factory.open().map(drop)));
+            let why = match opened {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "it panicked".to_owned(),
+            };
+            return Err(EmbedError::Handler { name: name.clone(), why });
+        }
+        Ok(())
+    }
+
     fn prepare(self) -> Result<(Crew<Epoll>, Started), EmbedError> {
+        self.check()?;
         let Self { configuration, handlers, admission, lookup } = self;
         let loops = Loops::new(&configuration, Epoll::new, lookup).map_err(EmbedError::System)?;
         let refused = |error| match error {

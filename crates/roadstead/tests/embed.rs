@@ -183,3 +183,30 @@ fn reply(client: &UdpSocket) -> String {
     let count = client.recv(&mut bytes).unwrap();
     String::from_utf8_lossy(&bytes[..count]).trim_end().to_owned()
 }
+
+#[test]
+fn what_an_embedded_data_plane_cannot_do_is_an_error_of_its_start() {
+    let start = |text: &str, name: &str, opens: bool| {
+        let open = move || match opens {
+            true => Ok(|_: &_| "served".into()),
+            false => Err("no such device".to_owned()),
+        };
+        Embed::from_text(text).unwrap().answering(name, open).start().map(drop)
+    };
+    let error = |text: &str, name: &str, opens| start(text, name, opens).unwrap_err().to_string();
+    let text = configuration("");
+    assert!(start(&text, "ours", true).is_ok());
+    assert_eq!(error(&text, "ours", false), "handler `ours` cannot be opened: no such device");
+    let spare = Embed::from_text(&text)
+        .unwrap()
+        .answering("ours", || Ok(|_: &_| "served".into()))
+        .answering("spare", || Ok(|_: &_| "served".into()));
+    assert!(matches!(spare.start(), Err(EmbedError::UnusedHandler(name)) if name == "spare"));
+    for (section, what) in [
+        ("[access_log]\nto = \"stderr\"\n", "`[access_log]`"),
+        ("[daemon]\nevent = \"poll\"\n", "`event`"),
+    ] {
+        let told = error(&format!("{section}{text}"), "ours", true);
+        assert!(told.starts_with(what), "{told}");
+    }
+}
