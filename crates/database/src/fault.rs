@@ -58,19 +58,25 @@ pub(crate) struct Fault {
     pub(crate) cause: Cause,
     /// Which rows it was, in their order, where the driver knows.
     pub(crate) rows: Vec<usize>,
+    /// The database gave it in answer to a statement that stores rows, and the connection goes on: the
+    /// error may be about one of the rows, whatever its code says.
+    pub(crate) answered: bool,
+    /// Its cause may be that the statement was prepared for columns that have changed since.
+    pub(crate) of_types: bool,
 }
 
 impl Fault {
     pub(crate) fn new(blame: Blame, text: &str) -> Self {
-        let (code, detail) = (Box::default(), Box::default());
         Self {
             blame,
             again: false,
-            code,
+            code: Box::default(),
             text: one_line(text),
-            detail,
+            detail: Box::default(),
             cause: Cause::Row,
             rows: Vec::new(),
+            answered: false,
+            of_types: false,
         }
     }
 
@@ -121,6 +127,18 @@ impl Fault {
     /// It was these rows.
     pub(crate) fn at_all(mut self, rows: Vec<usize>) -> Self {
         self.rows = rows;
+        self
+    }
+
+    /// The database answered so, and the connection goes on.
+    pub(crate) fn answered(mut self, answered: bool) -> Self {
+        self.answered = answered;
+        self
+    }
+
+    /// The columns may have changed since the statement was prepared.
+    pub(crate) fn of_types(mut self, of_types: bool) -> Self {
+        self.of_types = of_types;
         self
     }
 

@@ -17,133 +17,96 @@
 //! the driver knows it and in two halves where it does not, until the row stands alone and is
 //! refused. Some errors of a row undo the whole transaction: then the parts begin anew, but finer,
 //! so it ends.
+//!
+//! A fault that is not a row's by its code may still be caused by one: a trigger can raise any code.
+//! Where the database answered with it and the connection goes on, the rows are tried again as long
+//! as that may help, and then in smaller transactions, down to one row each. The good rows are stored,
+//! and the row that fails alone ends with its own fault. A database that accepts no row is noticed
+//! after [`ALONE_MAX`] of them.
+//!
+//! An error that may be due to columns that have changed since the statement was prepared is checked
+//! first, once for each batch. If they have changed, the batch runs again on a fresh statement.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use exchange::plant::{Plant, active};
 use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Stop};
 
 use crate::DatabaseError;
+use crate::connection::Connection;
 use crate::details::DetailLog;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault, for_operators};
 use crate::letters::{self, Letter};
 use crate::link::{Commit, Driver, Link, Setup};
-use crate::patience::Patience;
-use crate::rows::Rows;
+use crate::logins::PAUSE_MAX;
+use crate::rows::{Rows, Shape};
 use crate::text::one_line;
+
+/// Rows that fail alone, one after the other and none stored between them, before the rest of the
+/// batch fails with them: then the fault is not a row's. It bounds what a batch costs a server that
+/// accepts nothing.
+const ALONE_MAX: u32 = 32;
+
+/// How long rows are tried in smaller transactions at least before a batch is given up, where the time
+/// for locks is shorter.
+const SPLIT_MIN: Duration = Duration::from_secs(1);
 
 /// Writes batches into a database. One on each thread.
 #[derive(Debug)]
 pub(crate) struct RowsHandler<D: Driver> {
     setup: Arc<Setup<D>>,
-    line: Line<D::Link>,
+    connection: Connection<D::Link>,
     rows: Rows,
     effects: Effects,
     details: DetailLog,
 }
 
-/// The connection of a handler.
-#[derive(Debug)]
-pub(crate) struct Line<L> {
-    /// None after an error that spoils a connection, until the next batch.
-    link: Option<L>,
-    /// No patience helped the last batch: the next one gets one attempt.
-    down: bool,
-}
-
-impl<L: Link> Line<L> {
-    pub(crate) const fn new(link: L) -> Self {
-        Self { link: Some(link), down: false }
-    }
-
-    /// How long a batch is tried again.
-    pub(crate) fn patience<D>(&self, setup: &Setup<D>) -> Patience {
-        Patience::new(if self.down { std::time::Duration::ZERO } else { setup.job.retry })
-    }
-
-    /// The connection, opened anew where the last one was spoiled.
-    pub(crate) fn open<D: Driver<Link = L>>(
-        &mut self,
-        setup: &Setup<D>,
-        patience: &mut Patience,
-        stop: &Stop,
-    ) -> Result<&mut L, DatabaseError> {
-        let anew = self.link.is_none();
-        while self.link.is_none() {
-            match setup.connect() {
-                Ok(link) => self.link = Some(link),
-                Err(error) if error.is_for_now() && patience.wait(stop) => {}
-                Err(error) => {
-                    if !self.down {
-                        tracing::error!(database = setup.driver.name(), "{error}");
-                    }
-                    self.down = true;
-                    return Err(error);
-                }
-            }
-        }
-        if anew {
-            tracing::warn!(database = setup.driver.name(), "the database was opened anew");
-        }
-        self.down = false;
-        Ok(self.link.as_mut().expect("it was opened just now"))
-    }
-
-    /// Gives a spoiled connection up.
-    pub(crate) fn spoil(&mut self, fault: &Fault) {
-        if fault.blame.spoils_connection() {
-            self.link = None;
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) const fn is_spoiled(&self) -> bool {
-        self.link.is_none()
-    }
-}
-
 impl<D: Driver> RowsHandler<D> {
     pub(crate) fn open(setup: Arc<Setup<D>>) -> Result<Self, DatabaseError> {
-        let line = Line::new(setup.connect()?);
+        let connection = Connection::new(setup.connect()?);
         let details = DetailLog::new(setup.job.log_error_details);
-        Ok(Self { setup, line, rows: Rows::default(), effects: Effects::default(), details })
+        let effects = Effects::default();
+        Ok(Self { setup, connection, rows: Rows::default(), effects, details })
     }
 
     #[cfg(test)]
-    pub(crate) const fn line(&mut self) -> &mut Line<D::Link> {
-        &mut self.line
-    }
-}
-
-impl<L> Line<L> {
-    /// For tests that bring a connection into a state that no request can.
-    #[cfg(test)]
-    pub(crate) const fn link(&mut self) -> &mut Option<L> {
-        &mut self.link
+    pub(crate) const fn connection(&mut self) -> &mut Connection<D::Link> {
+        &mut self.connection
     }
 }
 
 impl<D: Driver> Handler for RowsHandler<D> {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
-        let mut patience = self.line.patience(&self.setup);
-        let shape = match self.line.open(&self.setup, &mut patience, stop) {
-            Ok(link) => Arc::clone(link.shape()),
-            Err(error) => {
-                let outcome = failed(error.for_clients());
-                return (0..batch.requests.len()).for_each(|i| outbox.answer(i, outcome.clone()));
-            }
-        };
-        self.rows.begin(&shape);
+        let Self { setup, connection, rows, effects, details } = self;
+        let shape = Arc::clone(connection.shape());
+        rows.begin(&shape);
         for (index, request) in batch.requests.iter().enumerate() {
-            if let Err(outcome) = self.rows.read(&shape, index, request) {
+            if let Err(outcome) = rows.read(&shape, index, request) {
                 outbox.answer(index, outcome);
             }
         }
-        let Self { setup, line, rows, effects, details } = self;
-        Work { setup, line, rows, effects, details, batch, outbox, stop, patience, unsure: None }
-            .store_all();
+        Work {
+            setup,
+            connection,
+            shape,
+            rows,
+            effects,
+            details,
+            batch,
+            outbox,
+            stop,
+            unsure: None,
+            answered: false,
+            splits: false,
+            alone: 0,
+            splitting: None,
+            suspect: false,
+            checked: false,
+        }
+        .store_all();
     }
 }
 
@@ -157,6 +120,8 @@ enum Stored {
     Failed(Fault),
     /// Nobody knows whether they are stored.
     Unknown(Fault),
+    /// Nothing of them is stored, and the columns have changed since the statement was prepared.
+    Stale,
 }
 
 /// What became of the rows of a transaction that is not committed yet.
@@ -172,16 +137,29 @@ enum Pass {
 /// One batch while it is being stored.
 struct Work<'a, D: Driver> {
     setup: &'a Setup<D>,
-    line: &'a mut Line<D::Link>,
+    connection: &'a mut Connection<D::Link>,
+    /// What the rows were read for.
+    shape: Arc<Shape>,
     rows: &'a mut Rows,
     effects: &'a mut Effects,
     details: &'a mut DetailLog,
     batch: &'a Batch,
     outbox: &'a mut dyn Outbox,
     stop: &'a Stop,
-    patience: Patience,
     /// The rows up to here may be stored, for this reason: they are being sent again.
     unsure: Option<(usize, Fault)>,
+    /// The last attempt failed with an error that the database gave in answer to rows.
+    answered: bool,
+    /// Rows are being tried in smaller transactions, once each.
+    splits: bool,
+    /// Rows that failed alone since the last transaction that was committed.
+    alone: u32,
+    /// Since when smaller transactions have been tried and none was committed.
+    splitting: Option<Instant>,
+    /// A row was rejected with an error that may be due to columns that have changed.
+    suspect: bool,
+    /// The statement was compared with its columns, once for each batch.
+    checked: bool,
 }
 
 impl<D: Driver> Work<'_, D> {
@@ -192,31 +170,37 @@ impl<D: Driver> Work<'_, D> {
         ranges.push(whole);
         // Ranges are stored in their order, so the rest of the batch is what follows.
         while let Some(range) = ranges.pop().filter(|range| !range.is_empty()) {
+            let began = Instant::now();
             match self.store(range.clone()) {
-                Stored::Committed => self.answer(range),
+                Stored::Committed => {
+                    self.worked();
+                    self.answer(range);
+                }
                 Stored::Refused(fault) if range.len() == 1 => {
+                    self.worked();
                     self.rows.refuse(range.start, fault);
                     self.bury_alone(range.start);
                     self.answer(range);
                 }
-                Stored::Refused(_) => {
-                    let middle = range.start + range.len() / 2;
-                    ranges.extend([middle..range.end, range.start..middle]);
-                }
+                Stored::Refused(_) => ranges.extend(halves(range)),
+                Stored::Stale => ranges.push(range),
                 Stored::Failed(fault) => {
-                    self.line.spoil(&fault);
-                    if fault.again && self.patience.wait(self.stop) {
-                        ranges.push(range);
-                        continue;
+                    let waited =
+                        fault.blame == Blame::Busy && began.elapsed() >= self.setup.job.lock_wait;
+                    let fault = Fault { answered: fault.answered && !waited, ..fault };
+                    if !self.after_failure(range, &fault, &mut ranges) {
+                        return;
                     }
-                    let rest = range.start..self.rows.len();
-                    return self.end_failed(rest, &fault);
                 }
                 Stored::Unknown(fault) => {
-                    let idempotent = self.line.link.as_ref().is_some_and(Link::is_idempotent);
-                    self.line.link = None;
-                    if idempotent && self.patience.wait(self.stop) {
-                        self.unsure = Some((range.end, fault));
+                    let link = self.connection.link();
+                    let idempotent = link.is_some_and(|link| link.is_idempotent());
+                    self.connection.failed(self.setup, &fault);
+                    self.connection.discard();
+                    if idempotent && self.wait(range.clone()) {
+                        if self.unsure.as_ref().is_none_or(|(end, _)| *end < range.end) {
+                            self.unsure = Some((range.end, fault));
+                        }
                         ranges.push(range);
                         continue;
                     }
@@ -227,20 +211,118 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
+    /// A transaction is committed, or one of its rows is rejected: the database works.
+    fn worked(&mut self) {
+        self.connection.worked(self.setup);
+        (self.alone, self.splitting) = (0, None);
+    }
+
+    /// Decides what becomes of rows that could not be stored: they wait for another attempt, or are
+    /// tried in smaller transactions, or end. False when the batch has ended.
+    fn after_failure(
+        &mut self,
+        mut range: Range<usize>,
+        fault: &Fault,
+        ranges: &mut Vec<Range<usize>>,
+    ) -> bool {
+        let in_time = range.clone().any(|row| !self.time_left(row).is_zero());
+        if fault.again && in_time && !(fault.answered && self.splits) {
+            self.answered = fault.answered;
+            self.connection.failed(self.setup, fault);
+            // Rows that may have to be tried one by one stay with the others until then.
+            if !fault.answered {
+                let in_time = |row: &usize| !self.time_left(*row).is_zero();
+                let first = range.clone().find(in_time).unwrap_or(range.end);
+                self.end_failed(range.start..first, fault);
+                range.start = first;
+            }
+            if self.wait(range.clone()) {
+                ranges.push(range);
+                return true;
+            }
+            self.end_failed(range.start..self.rows.len(), fault);
+            return false;
+        }
+        // The time has run out before a login was allowed, but the database answers: one more attempt.
+        let answered = std::mem::take(&mut self.answered) && !fault.answered;
+        if fault.again && answered && self.connection.wait(self.setup, PAUSE_MAX, self.stop) {
+            ranges.push(range);
+            return true;
+        }
+        if self.may_split(fault) {
+            self.splits = true;
+            match range.len() {
+                1 => {
+                    self.alone += 1;
+                    self.end_failed(range, fault);
+                    // Whoever comes next may find a better server on a new connection.
+                    if fault.again && ranges.is_empty() {
+                        self.connection.failed(self.setup, fault);
+                    }
+                }
+                _ => ranges.extend(
+                    match fault.rows.first().copied().filter(|row| range.contains(row)) {
+                        Some(row) => around(range, row),
+                        None => halves(range).into(),
+                    },
+                ),
+            }
+            return true;
+        }
+        self.connection.failed(self.setup, fault);
+        self.end_failed(range.start..self.rows.len(), fault);
+        false
+    }
+
+    /// Whether the rows of a transaction that failed so are tried in smaller ones, down to one row each:
+    /// one of them may be to blame, whatever the error says.
+    fn may_split(&mut self, fault: &Fault) -> bool {
+        let time = self.setup.job.lock_wait.max(SPLIT_MIN);
+        fault.answered
+            && !self.stop.requested()
+            && self.alone < ALONE_MAX
+            && self.splitting.get_or_insert_with(Instant::now).elapsed() < time
+    }
+
+    /// How much longer a row is tried again.
+    fn time_left(&self, row: usize) -> Duration {
+        let at_us = self.batch.requests[self.rows.request(row)].at_us;
+        self.connection.time_left(self.setup.job.retry, at_us)
+    }
+
+    /// Waits for another attempt, as long as any of `rows` has time left.
+    fn wait(&mut self, rows: Range<usize>) -> bool {
+        let limit = rows.map(|row| self.time_left(row)).max().unwrap_or_default();
+        self.connection.wait(self.setup, limit, self.stop)
+    }
+
     /// Ends rows that are not stored, as far as that is known.
     fn end_failed(&mut self, rows: Range<usize>, fault: &Fault) {
         self.write_details(fault);
         let mut known = rows.start;
-        if let Some((end, fault)) = self.unsure.take() {
-            known = end.clamp(rows.start, rows.end);
-            self.end(rows.start..known, &unknown(&fault));
+        if let Some((end, fault)) = &self.unsure {
+            known = (*end).clamp(rows.start, rows.end);
+            let outcome = unknown(fault);
+            self.end(rows.start..known, &outcome);
         }
         self.end(known..rows.end, &failed(&fault.for_clients()));
     }
 
     fn store(&mut self, range: Range<usize>) -> Stored {
-        if let Err(error) = self.line.open(self.setup, &mut self.patience, self.stop) {
-            return Stored::Failed(Fault::new(Blame::Lost, error.for_clients()));
+        let idempotent = match self.connection.open(self.setup) {
+            Ok(link) => link.is_idempotent(),
+            Err(fault) => return Stored::Failed(fault),
+        };
+        if self.connection.shape().ack != self.shape.ack {
+            // An acknowledgement must not name one column with the value of another.
+            let text = "the columns that the statement returns have changed";
+            return Stored::Failed(Fault::new(Blame::Statement, text));
+        }
+        // The key that made it safe to send them again may be gone.
+        if let Some((_, fault)) =
+            self.unsure.as_ref().filter(|it| !idempotent && range.start < it.0)
+        {
+            return Stored::Unknown(fault.clone());
         }
         self.rows.forgive(range.clone());
         let mut parts = vec![range.clone()];
@@ -253,20 +335,46 @@ impl<D: Driver> Work<'_, D> {
                     return undone.map_or_else(Stored::Failed, |()| Stored::Committed);
                 }
                 Pass::Ran(_) => return self.commit(range),
+                Pass::Undone if self.is_stale() => return Stored::Stale,
                 Pass::Undone => careful = true,
-                Pass::Failed(fault) => return self.give_up(fault),
+                Pass::Failed(fault) => {
+                    self.suspect |= fault.of_types;
+                    return match self.give_up(fault) {
+                        Stored::Failed(_) if self.is_stale() => Stored::Stale,
+                        stored => stored,
+                    };
+                }
             }
         }
     }
 
+    /// Whether the columns have changed since the statement was prepared. Then the link is given up:
+    /// the next one has a fresh statement, which judges the rows.
+    fn is_stale(&mut self) -> bool {
+        if !std::mem::take(&mut self.suspect) || std::mem::replace(&mut self.checked, true) {
+            return false;
+        }
+        let stop = self.stop;
+        // An error here is met again by whatever comes next.
+        let stale = self.connection.link().is_some_and(|it| it.is_stale(stop).unwrap_or(false));
+        if stale {
+            tracing::info!(
+                database = self.setup.driver.name(),
+                "columns have changed: prepared anew"
+            );
+            self.connection.discard();
+        }
+        stale
+    }
+
     fn link(&mut self) -> &mut D::Link {
-        self.line.link.as_mut().expect("a connection is open while rows are stored")
+        self.connection.link().expect("a connection is open while rows are stored")
     }
 
     /// Begins a transaction and stores the rows of `parts`, from which those that are refused are
     /// taken out.
     fn pass(&mut self, parts: &mut Vec<Range<usize>>, careful: bool) -> Pass {
-        let link = self.line.link.as_mut().expect("a connection is open while rows are stored");
+        let link = self.connection.link().expect("a connection is open while rows are stored");
         if let Err(fault) = link.begin(self.stop) {
             return Pass::Failed(fault);
         }
@@ -290,8 +398,10 @@ impl<D: Driver> Work<'_, D> {
                 Err(fault) if fault.blame != Blame::Row => return Pass::Failed(fault),
                 Err(fault) => fault,
             };
+            let suspect = fault.of_types && !self.checked;
+            self.suspect |= suspect;
             split(self.rows, parts, next, fault);
-            let undone = match careful && link.is_open() {
+            let undone = match careful && !suspect && link.is_open() {
                 true => link.undo(self.stop),
                 false => link.rollback(self.stop),
             };
@@ -306,7 +416,7 @@ impl<D: Driver> Work<'_, D> {
 
     fn commit(&mut self, range: Range<usize>) -> Stored {
         if let Err(fault) = self.bury(range.clone()) {
-            return self.give_up(fault);
+            return self.give_up(fault.answered(false));
         }
         if active(Plant::AckBeforeCommit) {
             self.answer(range);
@@ -323,13 +433,14 @@ impl<D: Driver> Work<'_, D> {
 
     /// Undoes what there is. A connection that cannot even do that is spoiled.
     fn give_up(&mut self, fault: Fault) -> Stored {
-        if fault.blame == Blame::Lost {
+        if fault.blame == Blame::Lost && !fault.answered {
             return Stored::Failed(fault);
         }
         let stop = self.stop;
         match self.link().rollback(stop) {
             Ok(()) => Stored::Failed(fault),
-            Err(_) => Stored::Failed(Fault { blame: Blame::Broken, ..fault }),
+            Err(_) if fault.blame == Blame::Lost => Stored::Failed(fault.answered(false)),
+            Err(_) => Stored::Failed(Fault { blame: Blame::Broken, answered: false, ..fault }),
         }
     }
 
@@ -347,7 +458,7 @@ impl<D: Driver> Work<'_, D> {
         };
         let again = self.unsure.as_ref().is_some_and(|(end, _)| rows.start < *end);
         let letters = letters(self.rows, self.batch, rows, again);
-        let link = self.line.link.as_mut().expect("a connection is open while rows are stored");
+        let link = self.connection.link().expect("a connection is open while rows are stored");
         link.savepoint(self.stop)?;
         match link.bury(table, &letters, self.stop) {
             Ok(()) => link.release(self.stop),
@@ -382,7 +493,7 @@ impl<D: Driver> Work<'_, D> {
         tracing::error!(error = fault.for_operators(), "a dead letter is not kept");
         // The next batch must not begin within what is left of this transaction.
         if let Stored::Failed(fault) = self.give_up(fault) {
-            self.line.spoil(&fault);
+            self.connection.failed(self.setup, &fault);
         }
     }
 
@@ -454,6 +565,18 @@ fn split(rows: &mut Rows, parts: &mut Vec<Range<usize>>, at: usize, mut fault: F
         finer.push(start..part.end);
     }
     parts.splice(at..=at, finer.into_iter().filter(|part| !part.is_empty()));
+}
+
+/// A range in two parts, the one that is stored first at the end.
+fn halves(range: Range<usize>) -> [Range<usize>; 2] {
+    let middle = range.start + range.len() / 2;
+    [middle..range.end, range.start..middle]
+}
+
+/// A range in the parts before, at and behind `row`, the one that is stored first at the end.
+fn around(range: Range<usize>, row: usize) -> Vec<Range<usize>> {
+    let parts = [row + 1..range.end, row..row + 1, range.start..row];
+    parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
 
 /// How a request ends of which nothing is stored.

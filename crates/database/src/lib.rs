@@ -22,6 +22,7 @@
 
 mod ack;
 mod action;
+mod connection;
 mod database;
 mod details;
 mod digits;
@@ -31,10 +32,10 @@ mod fault;
 mod handler;
 mod letters;
 mod link;
+mod logins;
 mod name;
 #[cfg(feature = "server")]
 mod named;
-mod patience;
 mod plain_write;
 mod reading;
 mod reply;

@@ -11,12 +11,16 @@ use crate::DatabaseError;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
+use crate::logins::Logins;
 use crate::rows::{Rows, Shape};
 
 /// Opens connections to one database.
 pub(crate) trait Driver: Debug + Send + Sync + 'static {
     /// What it opens.
     type Link: Link;
+
+    /// A login costs a server something, so that failing ones need a pause between them.
+    const PACED: bool = true;
 
     /// A connection that is ready: missing tables made, the statement prepared and checked.
     ///
@@ -102,6 +106,13 @@ pub(crate) trait Link: Send {
         &[]
     }
 
+    /// Whether its statement was prepared for columns that have changed since: a new link has to be
+    /// opened. Is called while no transaction is open. A database that prepares anew by itself has
+    /// nothing to check.
+    fn is_stale(&mut self, _: &Stop) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
     /// Starts a transaction that may write. Waits for locks as the settings and `stop` allow.
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault>;
 
@@ -166,13 +177,15 @@ pub(crate) trait Link: Send {
 pub(crate) struct Setup<D> {
     pub(crate) driver: D,
     pub(crate) job: Arc<crate::Job>,
+    /// When its handlers may log in.
+    pub(crate) logins: Logins,
     /// The doubts that the last connection raised are logged.
     doubted: AtomicBool,
 }
 
 impl<D: Driver> Setup<D> {
     pub(crate) fn new(driver: D, job: Arc<crate::Job>) -> Self {
-        Self { driver, job, doubted: AtomicBool::default() }
+        Self { driver, job, logins: Logins::new(D::PACED), doubted: AtomicBool::default() }
     }
 
     /// A connection as [`Driver::connect`] opens it. What it raises doubts about is logged, once for

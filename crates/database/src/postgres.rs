@@ -25,6 +25,7 @@ mod fault;
 mod letters;
 mod link;
 mod schema;
+mod stale;
 mod tls;
 mod wire;
 

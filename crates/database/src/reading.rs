@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Slice, Stop};
 
+use crate::connection::Connection;
 use crate::details::DetailLog;
 use crate::fault::{Blame, Fault};
-use crate::handler::{Line, failed};
+use crate::handler::failed;
 use crate::link::{Driver, Link, Setup, Sink};
-use crate::patience::Patience;
 use crate::reply::Writer;
 use crate::rows::{Rows, Shape};
 use crate::{DatabaseError, Format, Query};
@@ -25,7 +25,7 @@ const PART_BYTES: usize = 32 << 10;
 pub(crate) struct QueryHandler<D: Driver> {
     setup: Arc<Setup<D>>,
     query: Query,
-    line: Line<D::Link>,
+    connection: Connection<D::Link>,
     rows: Rows,
     /// What came and is not written yet.
     cells: fields::Rows,
@@ -34,10 +34,10 @@ pub(crate) struct QueryHandler<D: Driver> {
 
 impl<D: Driver> QueryHandler<D> {
     pub(crate) fn open(setup: Arc<Setup<D>>, query: Query) -> Result<Self, DatabaseError> {
-        let line = Line::new(setup.driver.connect()?);
+        let connection = Connection::new(setup.driver.connect()?);
         let (rows, cells) = (Rows::default(), fields::Rows::default());
         let details = DetailLog::new(setup.job.log_error_details);
-        Ok(Self { setup, query, line, rows, cells, details })
+        Ok(Self { setup, query, connection, rows, cells, details })
     }
 
     /// The reply to request `index` of `batch`.
@@ -48,14 +48,43 @@ impl<D: Driver> QueryHandler<D> {
         outbox: &mut dyn Outbox,
         stop: &Stop,
     ) -> Outcome {
-        let mut patience = self.line.patience(&self.setup);
-        let mut begun = false;
+        let shape: Arc<Shape> = Arc::clone(self.connection.shape());
+        self.rows.begin(&shape);
+        if let Err(outcome) = self.rows.read(&shape, index, &batch.requests[index]) {
+            return outcome;
+        }
+        let at_us = batch.requests[index].at_us;
+        let (mut begun, mut checked) = (false, false);
         loop {
-            match self.attempt(batch, index, &mut patience, (outbox, &mut begun), stop) {
-                Ok(outcome) => return outcome,
-                // What only reads may be run again, until somebody has a part of it.
-                Err(fault) if fault.again && !begun && patience.wait(stop) => {}
-                Err(fault) => return failed(&fault.for_clients()),
+            let fault = match self.attempt(batch, index, (outbox, &mut begun), stop) {
+                Ok(outcome) => {
+                    self.connection.worked(&self.setup);
+                    return outcome;
+                }
+                Err(fault) => fault,
+            };
+            // What only reads may be run again, until somebody has a part of it.
+            if fault.of_types && !begun && !std::mem::replace(&mut checked, true) {
+                let stale = match self.connection.link() {
+                    Some(link) => link.is_stale(stop).unwrap_or(false),
+                    None => true,
+                };
+                if stale {
+                    self.connection.discard();
+                    continue;
+                }
+            }
+            if fault.blame == Blame::Row {
+                self.connection.worked(&self.setup);
+                return Outcome::ended(Cause::Row, Phase::Work, &fault.for_clients());
+            }
+            self.connection.failed(&self.setup, &fault);
+            if !fault.again || begun {
+                return failed(&fault.for_clients());
+            }
+            let limit = self.connection.time_left(self.setup.job.retry, at_us);
+            if !self.connection.wait(&self.setup, limit, stop) {
+                return failed(&fault.for_clients());
             }
         }
     }
@@ -64,19 +93,10 @@ impl<D: Driver> QueryHandler<D> {
         &mut self,
         batch: &Batch,
         index: usize,
-        patience: &mut Patience,
         (outbox, begun): (&mut dyn Outbox, &mut bool),
         stop: &Stop,
     ) -> Result<Outcome, Fault> {
-        let link = match self.line.open(&self.setup, patience, stop) {
-            Ok(link) => link,
-            Err(error) => return Ok(failed(error.for_clients())),
-        };
-        let shape: Arc<Shape> = Arc::clone(link.shape());
-        self.rows.begin(&shape);
-        if let Err(outcome) = self.rows.read(&shape, index, &batch.requests[index]) {
-            return Ok(outcome);
-        }
+        let link = self.connection.open(&self.setup)?;
         let Query { rows: format, rows_max, reply_max, .. } = self.query;
         let mut writer = Writer::new(format, rows_max, reply_max);
         let streams = outbox.streams(index);
@@ -95,14 +115,16 @@ impl<D: Driver> QueryHandler<D> {
         if let Err(fault) = &run {
             let name = self.setup.driver.name();
             self.details.write(&name, &fault.code, &fault.text, &fault.detail);
-            self.line.spoil(fault);
         }
         match (run, writer.over()) {
-            (_, Some(over)) => Ok(Outcome::ended(Cause::Rows, Phase::Work, over)),
-            (Ok(()), None) => Ok(Outcome::Reply(Slice::from(&*writer.finish()))),
-            (Err(fault), None) if fault.blame == Blame::Row => {
-                Ok(Outcome::ended(Cause::Row, Phase::Work, &fault.for_clients()))
+            (run, Some(over)) => {
+                // It was ended by us, in the middle: that is no failure of the database.
+                if run.is_err_and(|fault| fault.blame.spoils_connection()) {
+                    self.connection.discard();
+                }
+                Ok(Outcome::ended(Cause::Rows, Phase::Work, over))
             }
+            (Ok(()), None) => Ok(Outcome::Reply(Slice::from(&*writer.finish()))),
             (Err(fault), None) => Err(fault),
         }
     }

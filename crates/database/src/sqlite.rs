@@ -76,6 +76,8 @@ struct SqliteDriver {
 impl Driver for SqliteDriver {
     type Link = SqliteLink;
 
+    const PACED: bool = false;
+
     fn connect(&self) -> Result<SqliteLink, DatabaseError> {
         connect::connect(self)
     }

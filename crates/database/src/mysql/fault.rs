@@ -9,7 +9,8 @@ use crate::fault::{Blame, Fault};
 /// The fault that an error is, before the commit.
 pub(super) fn of(error: &Error) -> Fault {
     match error {
-        Error::Server(said) => of_code(said.code, &said.state, &said.message),
+        // A connection that ends with it is noticed by what comes next.
+        Error::Server(said) => of_code(said.code, &said.state, &said.message).answered(true),
         // A row alone may still fit.
         Error::Driver(DriverError::PacketTooLarge) => Fault::new(Blame::Row, "too large"),
         Error::Driver(DriverError::ConnectionClosed) | Error::Io(_) => {

@@ -78,8 +78,8 @@ impl MysqlLink {
         match done {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(match fault::of(&error) {
-                fault if fault.again => fault,
-                fault => Fault { blame: Blame::Broken, ..fault },
+                fault if fault.again => fault.answered(false),
+                fault => Fault { blame: Blame::Broken, answered: false, ..fault },
             }),
             None => Err(Fault::new(Blame::Lost, "the server did not answer")),
         }

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::future::Future;
+use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -11,10 +12,12 @@ use tokio_postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::decode::Decode;
 use super::link::{PostgresLink, Run};
+use super::stale::{Columns, Prepared};
 use super::tls::Rustls;
 use super::{PostgresDriver, durability, fault, letters, schema};
 use crate::ack::{self, Piece};
 use crate::fault::Blame;
+use crate::name::quoted;
 use crate::rows::Shape;
 use crate::server::{KEEPALIVE, roots, runtime};
 use crate::source::{Members, Source};
@@ -40,6 +43,7 @@ struct Ready {
     client: Client,
     tls: Option<Rustls>,
     run: Run,
+    prepared: Prepared,
     shape: Shape,
     idempotent: bool,
     affected: Affected,
@@ -48,9 +52,9 @@ struct Ready {
 
 impl Ready {
     fn link(self, runtime: Runtime) -> PostgresLink {
-        let Self { client, tls, run, shape, idempotent, affected, doubts } = self;
+        let Self { client, tls, run, prepared, shape, idempotent, affected, doubts } = self;
         let job = (idempotent, affected);
-        PostgresLink::new(runtime, (client, tls), run, shape, job, doubts)
+        PostgresLink::new(runtime, (client, tls), (run, prepared), shape, job, doubts)
     }
 }
 
@@ -80,7 +84,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
     let mut idempotent = false;
     let mut returned = Vec::new();
-    let (mut run, sources) = match &job.action {
+    let (mut run, columns, sources) = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
             let plan = schema::insert(&client, name, table, columns, on_conflict).await?;
             idempotent = plan.idempotent;
@@ -92,19 +96,23 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
                 Some(sql) => Some(client.prepare(sql).await.map_err(statement)?),
                 None => None,
             };
-            (Run::Arrays { insert: prepared, absent }, sources)
+            let columns = Columns::Insert(plan.sql);
+            (Run::Arrays { insert: prepared, absent }, columns, sources)
         }
         Action::Statement(_) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
             schema::check_parameters(&driver.text, &sources, &prepared)?;
+            let known = Columns::of(&prepared);
             let columns = prepared.columns().iter();
             returned = columns.map(|column| column.name().to_owned()).collect();
-            (Run::Rows { statement: prepared, plan: Vec::new() }, sources)
+            (Run::Rows { statement: prepared, plan: Vec::new() }, known, sources)
         }
         Action::Query(_) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
             schema::check_parameters(&driver.text, &sources, &prepared)?;
-            (query(&client, &driver.text.sql, prepared).await.map_err(statement)?, sources)
+            let columns = Columns::of(&prepared);
+            let run = query(&client, &driver.text.sql, prepared).await.map_err(statement)?;
+            (run, columns, sources)
         }
     };
     let doubts = match (&job.action, job.sync) {
@@ -126,7 +134,13 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         }
     }
     let shape = Shape::new(job, members, sources, ack)?;
-    Ok(Ready { client, tls, run, shape, idempotent, affected: job.affected, doubts })
+    let prepared = Prepared {
+        server: name.to_owned(),
+        job: Arc::clone(job),
+        sql: driver.text.sql.clone(),
+        columns,
+    };
+    Ok(Ready { client, tls, run, prepared, shape, idempotent, affected: job.affected, doubts })
 }
 
 /// A query whose columns all come in a form that we read.
@@ -141,7 +155,13 @@ async fn query(client: &Client, sql: &str, prepared: Statement) -> Result<Run, E
     let plan = known.iter().zip(columns);
     let plan = plan.map(|(known, it)| known.unwrap_or_else(|| Decode::of_text(it.type_())));
     let plan: Vec<Decode> = plan.collect();
-    let aliases: Vec<String> = (1..=columns.len()).map(|number| format!("c{number}")).collect();
+    // Columns are chosen by their names, so that another order of them changes nothing, and a name
+    // that has gone is an error. Where a name is there twice, only their order tells them apart.
+    let is_unique = names.iter().all(|name| names.iter().filter(|it| *it == name).count() == 1);
+    let aliases: Vec<String> = match is_unique {
+        true => names.iter().map(|name| quoted(name, '"')).collect(),
+        false => (1..=columns.len()).map(|number| format!("c{number}")).collect(),
+    };
     let chosen = known.iter().zip(&aliases);
     let chosen: Vec<String> = chosen
         .map(
@@ -151,9 +171,10 @@ async fn query(client: &Client, sql: &str, prepared: Statement) -> Result<Run, E
         )
         .collect();
     // The line end ends a comment at the end of the query.
-    let (chosen, aliases) = (chosen.join(", "), aliases.join(", "));
+    let chosen = chosen.join(", ");
+    let aliases = if is_unique { String::new() } else { format!(" ({})", aliases.join(", ")) };
     let types: Vec<_> = prepared.params().to_vec();
-    let sql = format!("select {chosen} from ({sql}\n) as q ({aliases})");
+    let sql = format!("select {chosen} from ({sql}\n) as q{aliases}");
     let prepared = client.prepare_typed(&sql, &types).await?;
     Ok(Run::Query { prepared, names, plan })
 }

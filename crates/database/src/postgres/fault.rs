@@ -11,14 +11,18 @@ use crate::fault::{Blame, Fault};
 pub(super) fn of(error: &Error) -> Fault {
     match error.as_db_error() {
         Some(said) if is_of_the_plan(said) => {
-            Fault::new(Blame::Lost, said.message()).coded(said.code().code()).again()
+            let fault = Fault::new(Blame::Lost, said.message()).coded(said.code().code());
+            fault.again().of_types(true)
         }
         Some(said) => {
             // Whatever ends more than the statement is no row's.
             let severity = said.parsed_severity().unwrap_or(Severity::Error);
+            let (state, living) = (said.code().code(), severity == Severity::Error);
             let text = primary(said);
-            of_state(said.code().code(), severity == Severity::Error, &text)
+            of_state(state, living, &text)
                 .detailed(&detail(said, &text))
+                .answered(living)
+                .of_types(may_be_of_types(state))
         }
         None => of_connection(error),
     }
@@ -99,6 +103,13 @@ fn is_of_the_plan(said: &DbError) -> bool {
     said.code().code() == "0A000"
         && (said.routine() == Some("RevalidateCachedQuery")
             || said.message().contains("cached plan must not change"))
+}
+
+/// Whether this may come of a statement that was prepared for columns that have changed since: of a
+/// value that is out of range or not of the type, a column that must have a value, a name, an object
+/// that is looked up by its number.
+fn may_be_of_types(state: &str) -> bool {
+    matches!(state.get(..2), Some("22" | "42")) || matches!(state, "0A000" | "23502" | "XX000")
 }
 
 /// `living`: the connection goes on behind it.

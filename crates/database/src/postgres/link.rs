@@ -15,6 +15,7 @@ use tokio_postgres::{Client, Column, Error, NoTls, Statement};
 
 use super::array::Array;
 use super::decode::{self, Decode};
+use super::stale::Prepared;
 use super::tls::Rustls;
 use super::wire::Text;
 use super::{fault, letters};
@@ -66,6 +67,7 @@ pub(super) struct PostgresLink {
     client: Client,
     tls: Option<Rustls>,
     run: Run,
+    prepared: Prepared,
     shape: Arc<Shape>,
     idempotent: bool,
     affected: Affected,
@@ -82,7 +84,7 @@ impl PostgresLink {
     pub(super) fn new(
         runtime: Runtime,
         (client, tls): (Client, Option<Rustls>),
-        run: Run,
+        (run, prepared): (Run, Prepared),
         shape: Shape,
         (idempotent, affected): (bool, Affected),
         doubts: Vec<String>,
@@ -94,6 +96,7 @@ impl PostgresLink {
             client,
             tls,
             run,
+            prepared,
             shape,
             idempotent,
             affected,
@@ -121,8 +124,8 @@ fn with_ahead<T>(
         let (ahead, work) = join(client.batch_execute(ahead), work).await;
         // No row has to do with it, whatever the server says.
         ahead.map_err(|error| match fault::of(&error) {
-            fault if fault.again => fault,
-            fault => Fault { blame: Blame::Broken, ..fault },
+            fault if fault.again => fault.answered(false),
+            fault => Fault { blame: Blame::Broken, answered: false, ..fault },
         })?;
         work
     };
@@ -292,6 +295,11 @@ impl Link for PostgresLink {
 
     fn doubts(&self) -> &[String] {
         &self.doubts
+    }
+
+    fn is_stale(&mut self, stop: &Stop) -> Result<bool, Fault> {
+        let Self { runtime, client, tls, prepared, .. } = self;
+        with_ahead(runtime, client, tls.as_ref(), "", stop, prepared.is_stale(client))
     }
 
     fn begin(&mut self, _: &Stop) -> Result<(), Fault> {

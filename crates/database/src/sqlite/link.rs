@@ -129,7 +129,11 @@ impl SqliteLink {
             let fault = Fault::from(error);
             match self.connection.prepare(&self.statement.sql) {
                 Err(error) if ambiguous => Fault { blame: Blame::Statement, ..error.into() },
-                _ => fault,
+                // A smaller row may still fit.
+                _ => {
+                    let full = fault.blame == Blame::Full;
+                    fault.answered(full)
+                }
             }
         };
         self.bind(statement, rows, row, batch).map_err(told)?;
@@ -332,9 +336,15 @@ impl Link for SqliteLink {
         self.bind(&mut statement, rows, row, batch)?;
         let mut found = statement.raw_query();
         let mut digits = Digits::default();
+        let mut columns = None;
         while let Some(row) = found.next()? {
             digits.clear();
-            let columns = into.schema().len();
+            // Its first step has prepared it anew where a table has changed, with other columns.
+            let columns = *columns.get_or_insert_with(|| {
+                let run: &Statement<'_> = row.as_ref();
+                into.reshape(Schema::new(run.column_names(), Case::Exact));
+                into.schema().len()
+            });
             for column in 0..columns {
                 match row.get_ref(column)? {
                     ValueRef::Integer(number) => digits.push(number),

@@ -21,10 +21,13 @@ mod details;
 mod dropped;
 mod failed;
 mod letters;
+mod migrated;
 mod mysql8;
+mod outage;
 mod place;
 mod read;
 mod refused;
+mod row_faults;
 mod stored;
 mod way_in;
 

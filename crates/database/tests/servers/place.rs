@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use database::{Action, Database, DatabaseError, Host, Job, Server, Tls};
 use exchange::{
@@ -248,6 +248,16 @@ pub(crate) fn batch<T: AsRef<[u8]>>(bodies: impl IntoIterator<Item = T>) -> Batc
         at_us: 1_700_000_000_000_000,
     });
     Batch { requests: requests.collect() }
+}
+
+/// The same, received now.
+pub(crate) fn batch_now<T: AsRef<[u8]>>(bodies: impl IntoIterator<Item = T>) -> Batch {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let mut batch = batch(bodies);
+    for request in &mut batch.requests {
+        request.at_us = i64::try_from(now.as_micros()).unwrap();
+    }
+    batch
 }
 
 pub(crate) fn serve_until(handler: &mut dyn Handler, batch: &Batch, stop: &Stop) -> Vec<String> {

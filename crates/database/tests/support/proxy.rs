@@ -5,7 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
@@ -76,6 +76,10 @@ struct Plan {
     armed: Mutex<Option<Cut>>,
     ways: Mutex<Vec<Weak<Way>>>,
     cuts: AtomicU32,
+    /// Connections are closed as soon as they are made.
+    closed: AtomicBool,
+    /// Connections that were made.
+    connections: AtomicU32,
 }
 
 impl Proxy {
@@ -87,6 +91,10 @@ impl Proxy {
         let shared = Arc::clone(&plan);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                shared.connections.fetch_add(1, Ordering::SeqCst);
+                if shared.closed.load(Ordering::SeqCst) {
+                    continue;
+                }
                 // Without a server the client sees its connection close.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 Way { client, server, answer: AtomicU8::new(PASS) }.open(&shared);
@@ -111,6 +119,22 @@ impl Proxy {
             self.plan.cuts.fetch_add(1, Ordering::SeqCst);
             way.close();
         }
+    }
+
+    /// Cuts all connections and closes each new one at once, until it is opened again.
+    pub(crate) fn close(&self) {
+        self.plan.closed.store(true, Ordering::SeqCst);
+        self.cut_all();
+    }
+
+    /// Lets new connections through again.
+    pub(crate) fn open(&self) {
+        self.plan.closed.store(false, Ordering::SeqCst);
+    }
+
+    /// How many connections were made so far.
+    pub(crate) fn connections(&self) -> u32 {
+        self.plan.connections.load(Ordering::SeqCst)
     }
 
     /// How often it was cut, or is about to be.

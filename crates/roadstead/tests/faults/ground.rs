@@ -49,9 +49,9 @@ impl Ground {
         self.daemon.metric("roadstead_ends_total", &["store", "failed"])
     }
 
-    /// How often the daemon has opened the database anew.
-    pub(crate) fn reopened(&self) -> usize {
-        read_log(self.folder.path()).matches("opened anew").count()
+    /// How often the daemon has logged that its connections failed.
+    pub(crate) fn outages(&self) -> usize {
+        read_log(self.folder.path()).matches("the connection to the database failed").count()
     }
 
     /// Waits until `count` more rows are stored.

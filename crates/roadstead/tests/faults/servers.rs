@@ -66,9 +66,9 @@ fn read_only(kind: Kind) {
                 drop(ground.server.run("hits", &format!("set global read_only = {on}")));
             }
         };
-        let before = ground.reopened();
+        let before = ground.outages();
         switch(true);
-        until("a batch has run into it", || ground.reopened() > before);
+        until("a batch has run into it", || ground.outages() > before);
         assert_eq!(ground.server.run("hits", "select 1"), ["1"], "it can be read meanwhile");
         switch(false);
     });

@@ -103,7 +103,7 @@ pub(super) const DATABASE: &[Opt] = &[
         "retry",
         time_or_zero(),
         Is("10s"),
-        "How long a batch that a server is known not to have stored is tried again; `0s`: not at all.",
+        "How long a row that a server is known not to have stored is tried again, from the first failure or, for a row that is received later, from its receipt; `0s`: not at all.",
     ),
     database(
         "dead",

@@ -102,7 +102,7 @@ fn a_statement_without_end_can_be_stopped() {
 }
 
 fn pragma(handler: &mut SqliteHandler, sql: &str) {
-    let link = handler.line().link().as_mut().expect("the connection is open");
+    let link = handler.connection().slot().as_mut().expect("the connection is open");
     let mut statement = link.connection().prepare(sql).unwrap();
     let mut rows = statement.query([]).unwrap();
     while rows.next().unwrap().is_some() {}
@@ -116,37 +116,52 @@ fn a_file_that_cannot_be_written_fails_the_batch_and_is_opened_anew() {
     pragma(&mut handler, "pragma query_only = on");
     let text = "!database attempt to write a readonly database (8)";
     assert_eq!(serve(&mut handler, [hit(1), hit(2)]), [text, text]);
-    assert!(handler.line().is_spoiled());
+    assert!(handler.connection().is_spoiled());
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     assert_eq!(place.rows(), ["1 /1 200"]);
 }
 
 #[test]
-fn a_full_disk_fails_the_batch_whole_and_a_smaller_one_still_fits() {
+fn a_full_disk_fails_the_rows_that_do_not_fit_and_smaller_ones_are_stored() {
     let place = Place::new();
     let mut handler = place.handler();
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     // Reported as SQLITE_FULL, like a disk without room.
     pragma(&mut handler, "pragma max_page_count = 20");
-    let large = |id| format!(r#"{{"id":{id},"path":"{}","status":0}}"#, "x".repeat(20_000));
-    let bodies: Vec<_> = (2..9).map(large).chain(["x".to_owned()]).collect();
+    let large = |id| format!(r#"{{"id":{id},"path":"{}","status":0}}"#, "x".repeat(100_000));
+    let bodies: Vec<_> = (2..9).map(large).chain(["x".to_owned(), hit(9)]).collect();
     let answers = serve(&mut handler, bodies);
     assert_eq!(answers[..7], ["!database database or disk is full (13)"; 7]);
     assert!(answers[7].starts_with("!record "), "it was refused before: {}", answers[7]);
-    assert_eq!(place.rows(), ["1 /1 200"]);
+    assert_eq!(answers[8], "ok 9");
+    assert_eq!(place.rows(), ["1 /1 200", "9 /9 200"]);
     assert_eq!(serve(&mut handler, [hit(2)]), ["ok 2"]);
 }
 
 #[test]
-fn a_row_too_many_in_a_poisoned_batch_fails_all_of_it() {
+fn a_disk_that_takes_no_row_at_all_fails_the_batch_whole() {
+    let place = Place::new();
+    let mut handler = place.handler();
+    pragma(&mut handler, "pragma max_page_count = 20");
+    let large = |id| format!(r#"{{"id":{id},"path":"{}","status":0}}"#, "x".repeat(100_000));
+    let answers = serve(&mut handler, (0..200).map(large));
+    assert_eq!(answers, ["!database database or disk is full (13)"; 200]);
+    assert_eq!(place.rows(), [""; 0]);
+    assert_eq!(serve(&mut handler, [hit(2)]), ["ok 2"]);
+}
+
+#[test]
+fn a_row_too_many_in_a_poisoned_batch_fails_alone() {
     let place = Place::new();
     let mut handler = place.handler();
     pragma(&mut handler, "pragma max_page_count = 20");
     let poison = r#"{"id":1,"path":null,"status":0}"#.to_owned();
     let large = format!(r#"{{"id":3,"path":"{}","status":0}}"#, "x".repeat(100_000));
     let answers = serve(&mut handler, [hit(2), poison, large]);
-    assert_eq!(answers, ["!database database or disk is full (13)"; 3]);
-    assert_eq!(place.rows(), [""; 0]);
+    assert_eq!(answers[0], "ok 2");
+    assert!(answers[1].starts_with("!row "), "{answers:?}");
+    assert_eq!(answers[2], "!database database or disk is full (13)");
+    assert_eq!(place.rows(), ["2 /2 200"]);
 }
 
 #[test]
@@ -166,15 +181,16 @@ fn a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows() {
 fn a_file_that_is_no_longer_a_database_fails_each_batch_until_it_is_mended() {
     let place = Place::new();
     let mut handler = place.handler();
-    *handler.line().link() = None;
+    *handler.connection().slot() = None;
     for part in ["-wal", "-shm", ""] {
         let mut path = place.path().into_os_string();
         path.push(part);
         let _ = std::fs::remove_file(path);
     }
     std::fs::write(place.path(), "these are not the pages of a database ".repeat(200)).unwrap();
-    let text = "!database the database cannot be opened";
-    assert_eq!(serve(&mut handler, [hit(1), "x".to_owned()]), [text, text]);
+    let answers = serve(&mut handler, [hit(1), "x".to_owned()]);
+    assert_eq!(answers[0], "!database the database cannot be opened");
+    assert!(answers[1].starts_with("!record "), "it needs no database: {answers:?}");
     std::fs::remove_file(place.path()).unwrap();
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
 }

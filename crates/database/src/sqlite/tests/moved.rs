@@ -89,7 +89,7 @@ fn no_row_is_acknowledged_in_a_file_that_is_no_longer_at_its_path() {
         for answer in serve(&mut handler, [hit(2), hit(3)]) {
             assert!(answer.starts_with("!database "), "{what}: {answer}");
         }
-        assert!(handler.line().is_spoiled(), "{what}");
+        assert!(handler.connection().is_spoiled(), "{what}");
     }
 }
 
@@ -98,7 +98,7 @@ fn a_file_that_is_replaced_within_a_commit_leaves_its_rows_unknown() {
     for (what, change) in CHANGES {
         let place = in_a_folder(without_create());
         let mut handler = place.handler();
-        let link = handler.line().link().as_mut().expect("the connection is open");
+        let link = handler.connection().slot().as_mut().expect("the connection is open");
         let path = Arc::new(place.path());
         link.connection()
             .commit_hook(Some(move || {
@@ -109,7 +109,7 @@ fn a_file_that_is_replaced_within_a_commit_leaves_its_rows_unknown() {
         for answer in serve(&mut handler, [hit(2), hit(3)]) {
             assert!(answer.starts_with("!commit "), "{what}: {answer}");
         }
-        assert!(handler.line().is_spoiled(), "{what}");
+        assert!(handler.connection().is_spoiled(), "{what}");
     }
 }
 
@@ -217,7 +217,7 @@ fn a_row_with_a_key_is_stored_in_the_new_file_after_an_unknown_commit() {
     let Action::Insert { on_conflict, .. } = &mut place.options.job.action else { unreachable!() };
     *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
     let mut handler = place.handler();
-    let link = handler.line().link().as_mut().expect("the connection is open");
+    let link = handler.connection().slot().as_mut().expect("the connection is open");
     let path = Arc::new(place.path());
     link.connection()
         .commit_hook(Some(move || {

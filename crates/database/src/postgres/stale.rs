@@ -1,0 +1,60 @@
+//! Whether a statement still fits the columns that it was prepared for.
+//!
+//! PostgreSQL plans a prepared statement anew when its tables have changed, but keeps the types of
+//! its parameters: a value that fits the new type of a column is still read as the old one.
+
+use std::sync::Arc;
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Statement};
+
+use super::{fault, schema};
+use crate::fault::{Blame, Fault};
+use crate::{Action, DatabaseError, Job};
+
+/// What a statement was prepared from, and for which columns.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) server: String,
+    pub(super) job: Arc<Job>,
+    /// Of a statement or a query.
+    pub(super) sql: String,
+    pub(super) columns: Columns,
+}
+
+/// The columns that a statement was prepared for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Columns {
+    /// Of an insert: its text names their types.
+    Insert(String),
+    /// The types of its parameters, and the columns that it returns.
+    Statement(Vec<Type>, Vec<(String, Type)>),
+}
+
+impl Columns {
+    pub(super) fn of(statement: &Statement) -> Self {
+        let columns = statement.columns().iter();
+        let columns = columns.map(|it| (it.name().to_owned(), it.type_().clone())).collect();
+        Self::Statement(statement.params().to_vec(), columns)
+    }
+}
+
+impl Prepared {
+    /// Whether its columns are others now. A statement that cannot be prepared any more counts as
+    /// changed: to open a connection says what is wrong with it.
+    pub(super) async fn is_stale(&self, client: &Client) -> Result<bool, Fault> {
+        if let Action::Insert { table, columns, on_conflict } = &self.job.action {
+            let plan = schema::insert(client, &self.server, table, columns, on_conflict).await;
+            return match plan {
+                Ok(plan) => Ok(Columns::Insert(plan.sql) != self.columns),
+                Err(DatabaseError::Unreachable(_, text)) => Err(Fault::new(Blame::Lost, &text)),
+                Err(_) => Ok(true),
+            };
+        }
+        match client.prepare(&self.sql).await {
+            Ok(statement) => Ok(Columns::of(&statement) != self.columns),
+            Err(error) if fault::of(&error).answered => Ok(true),
+            Err(error) => Err(fault::of(&error)),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Errors that are a server's by their code and a row's by their cause: the other rows are stored.
+
+use std::time::Duration;
+
+use database::{Action, Job};
+
+use crate::place::{Place, serve};
+
+crate::suite_of_servers!(
+    a_row_with_the_code_of_a_server_fault_fails_alone,
+    many_such_rows_fail_alone_wherever_they_are,
+    a_batch_is_tried_again_before_its_rows_are_tried_alone,
+    a_server_that_accepts_no_row_is_not_tried_with_each_of_them,
+);
+
+mod on_postgres {
+    #[test]
+    fn a_row_that_fails_with_such_a_code_at_commit_fails_alone() {
+        super::at_commit(&crate::place::Place::postgres());
+    }
+}
+
+/// A table whose trigger raises this code for rows with `v = 13`.
+fn raises(place: &Place, code: &str) {
+    if place.is_postgres() {
+        place.run(&format!(
+            "create or replace function f() returns trigger language plpgsql as $$ begin \
+             if new.v = 13 then raise exception 'unlucky' using errcode = '{code}'; end if; \
+             return new; end $$"
+        ));
+        place.run(
+            "create or replace trigger t before insert on kinds for each row execute function f()",
+        );
+    } else {
+        place.run(&format!(
+            "create or replace trigger t before insert on kinds for each row if new.v = 13 then \
+             signal sqlstate '45000' set mysql_errno = {code}, message_text = 'unlucky'; end if"
+        ));
+    }
+}
+
+/// An insert, and a statement that does the same.
+fn jobs(retry: Duration) -> [Job; 2] {
+    let sql = "insert into kinds (id, v) values (:id, :v)";
+    let insert = Job { retry, ..Job::new(Action::insert("kinds", ["id", "v"])) };
+    let statement = Job { action: Action::Statement(sql.to_owned()), ..insert.clone() };
+    [insert, statement]
+}
+
+fn row(id: usize, bad: bool) -> String {
+    format!(r#"{{"id":{id},"v":{}}}"#, if bad { 13 } else { 1 })
+}
+
+/// Serves `count` rows of which these are bad.
+fn check(place: &Place, job: &Job, count: usize, bad: &[usize], what: &str) {
+    place.run("delete from kinds");
+    let mut handler = place.handler(job.clone());
+    let answers = serve(&mut handler, (0..count).map(|id| row(id, bad.contains(&id))));
+    for (id, answer) in answers.iter().enumerate() {
+        if bad.contains(&id) {
+            assert!(answer.starts_with("!database "), "{what}, {id}: {answer}");
+            assert!(answer.contains("unlucky"), "{what}, {id}: {answer}");
+        } else {
+            assert_eq!(answer, "ok", "{what}, {id} beside {bad:?}");
+        }
+    }
+    let stored = place.run("select count(*), count(case when v = 13 then 1 end) from kinds");
+    assert_eq!(stored, [format!("{}|0", count - bad.len())], "{what}");
+    assert_eq!(serve(&mut handler, [row(count, false)]), ["ok"], "{what}, afterwards");
+}
+
+fn a_row_with_the_code_of_a_server_fault_fails_alone(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    let codes: &[&str] = if place.is_postgres() {
+        &[
+            "XX000", "40001", "40P01", "53200", "53100", "25006", "57P01", "57014", "55P03",
+            "55000", "58030", "08006", "28000", "42501", "26000", "HV00N",
+        ]
+    } else {
+        // Locks, a deadlock, a conflict, read-only, shutdown, memory, disk, an engine, a table.
+        &[
+            "1205", "1213", "1020", "1290", "1836", "1053", "1927", "1037", "1021", "1030", "1105",
+            "1146", "1317", "2013",
+        ]
+    };
+    for code in codes {
+        raises(place, code);
+        for job in jobs(Duration::from_millis(30)) {
+            check(place, &job, 99, &[61], code);
+        }
+    }
+}
+
+fn many_such_rows_fail_alone_wherever_they_are(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    raises(place, if place.is_postgres() { "XX000" } else { "1105" });
+    for job in jobs(Duration::ZERO) {
+        for bad in [&[0][..], &[98], &[0, 1, 2, 3, 50, 51, 97, 98], &[0, 2, 4, 6, 8, 10]] {
+            check(place, &job, 99, bad, "many");
+        }
+    }
+}
+
+fn a_batch_is_tried_again_before_its_rows_are_tried_alone(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    place.run("create sequence tries");
+    // Two attempts meet a deadlock, the third does not. A sequence is not rolled back.
+    if place.is_postgres() {
+        place.run(
+            "create function f() returns trigger language plpgsql as $$ begin \
+             if new.v = 13 and nextval('tries') < 3 then \
+             raise exception 'unlucky' using errcode = '40P01'; end if; return new; end $$; \
+             create trigger t before insert on kinds for each row execute function f()",
+        );
+    } else {
+        place.run(
+            "create trigger t before insert on kinds for each row \
+             if new.v = 13 and nextval(tries) < 3 then \
+             signal sqlstate '45000' set mysql_errno = 1213, message_text = 'unlucky'; end if",
+        );
+    }
+    let [insert, _] = jobs(Duration::from_secs(60));
+    let mut handler = place.handler(insert);
+    assert_eq!(serve(&mut handler, (0..9).map(|id| row(id, id == 4))), ["ok"; 9]);
+    assert_eq!(place.run("select count(*) from kinds"), ["9"]);
+}
+
+fn a_server_that_accepts_no_row_is_not_tried_with_each_of_them(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    place.run("create sequence tries");
+    if place.is_postgres() {
+        place.run(
+            "create function f() returns trigger language plpgsql as $$ begin \
+             perform nextval('tries'); \
+             raise exception 'unlucky' using errcode = '53100'; end $$; \
+             create trigger t before insert on kinds for each row execute function f()",
+        );
+    } else {
+        place.run(
+            "create trigger t before insert on kinds for each row if nextval(tries) > 0 then \
+             signal sqlstate '45000' set mysql_errno = 1021, message_text = 'unlucky'; end if",
+        );
+    }
+    let [insert, _] = jobs(Duration::ZERO);
+    let mut handler = place.handler(insert);
+    let answers = serve(&mut handler, (0..1000).map(|id| row(id, false)));
+    assert!(answers.iter().all(|it| it.starts_with("!database ")), "{answers:?}");
+    let next =
+        if place.is_postgres() { "select nextval('tries')" } else { "select nextval(tries)" };
+    let tries: usize = place.run(next).concat().parse().unwrap();
+    assert!(tries < 200, "{tries} attempts");
+}
+
+fn at_commit(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    for code in ["XX000", "40001", "25006", "57P01"] {
+        place.run(&format!(
+            "create or replace function f() returns trigger language plpgsql as $$ begin \
+             if new.v = 13 then raise exception 'unlucky' using errcode = '{code}'; end if; \
+             return new; end $$; drop trigger if exists t on kinds; \
+             create constraint trigger t after insert on kinds deferrable initially deferred \
+             for each row execute function f()"
+        ));
+        for job in jobs(Duration::from_millis(30)) {
+            check(place, &job, 99, &[61], code);
+        }
+    }
+}
