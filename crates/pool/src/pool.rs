@@ -193,6 +193,7 @@ impl<P: Payload> Pool<P> {
         };
         let kept = lane.ok().and_then(|lane| self.kept_for(&entry, lane));
         let next = match lane {
+            Ok(Lane::Bound(_)) if kept.is_some() => kept.map(|place| (place, Choice::Bound)),
             _ if kept.is_some() => kept.map(|place| (place, Choice::Kept)),
             Ok(Lane::Common) if self.goes_at_once(entry.bytes) => self.secure_next(&entry),
             Ok(Lane::Bound(place)) => self.secure_own(place),

@@ -1,3 +1,4 @@
+// tidy: tests
 //! One broken file for every kind of error: exactly one diagnostic, at the right place, with the
 //! right words. Exactly one matters: an operator who sees five errors looks for five mistakes.
 

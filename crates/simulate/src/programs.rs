@@ -161,7 +161,9 @@ impl World {
 
     /// Its start is done, well or not.
     pub(crate) fn program_starts(&mut self, number: usize) {
-        let fails = self.fault(40);
+        let absent =
+            number < self.scenario.programs_absent && self.programs[number].serves.is_none();
+        let fails = self.fault(40) || absent;
         let program = &mut self.programs[number];
         let (shard, token) = (program.shard, program.token);
         let pipes = program.pipes.take();

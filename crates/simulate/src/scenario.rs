@@ -62,6 +62,8 @@ pub(crate) struct Scenario {
     pub(crate) lines_max: usize,
     /// How much goes wrong, from 0 to 10.
     pub(crate) trouble: u32,
+    /// The first so many programs cannot be started.
+    pub(crate) programs_absent: usize,
     /// In a thousand: programs that go wrong, refusals, early reports, short calls, empty calls.
     pub(crate) faulty_programs: u32,
     pub(crate) refusals: u32,
@@ -116,6 +118,8 @@ impl Scenario {
             clients: chance.between(1, 14),
             lines_max: chance.pick(&[2, 8, 30, 80]),
             trouble,
+            // Not drawn, so that all other worlds stay what they are.
+            programs_absent: if trouble > 0 && seed % 16 == 5 { 12 } else { 0 },
             faulty_programs: chance.pick(&[0, 200, 500]),
             refusals: chance.pick(&[0, 0, 60]),
             eager: chance.pick(&[0, 0, 300, 1000]),

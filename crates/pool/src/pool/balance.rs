@@ -112,7 +112,8 @@ impl<P: Payload> Pool<P> {
         entry.facts.since = self.now;
         let idle = |pool: &Self, place: u32| {
             let worker = pool.workers.at(place);
-            worker.state == State::Ready && worker.in_use == 0
+            // A worker that is being checked for unrequested output gets no request of another client.
+            worker.state == State::Ready && worker.in_use == 0 && !pool.kept.is_kept(place)
         };
         let place = self
             .workers

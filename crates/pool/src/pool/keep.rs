@@ -124,7 +124,11 @@ impl<P: Payload> Pool<P> {
                 && !asked.failed.each().any(|failed| failed == *place)
         };
         match lane {
-            Lane::Common => self.kept.places().find(is_for),
+            // The schedule comes first: a client that asks for many, such as a proxy, is spread as before.
+            Lane::Common if self.free.any() => None,
+            Lane::Common => {
+                self.kept.places().find(|place| is_for(place) && self.roster.at(*place).is_open())
+            }
             Lane::Bound(place) => Some(place).filter(is_for),
             Lane::Again => None,
         }

@@ -229,6 +229,10 @@ impl Alignment {
         }
         self.count += 1;
         if self.requests.len() < SUSPECTS_MAX {
+            if self.requests.capacity() == 0 {
+                // All at once, so that no later request allocates.
+                self.requests.reserve_exact(SUSPECTS_MAX);
+            }
             return self.requests.push(request);
         }
         self.requests[self.oldest] = request;
