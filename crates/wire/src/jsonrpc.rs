@@ -113,6 +113,24 @@ impl Message {
         written.is_some_and(|written| json::is_string(written, name))
     }
 
+    /// Whether it cancels something, by its method alone: whatever its letters' case, its parameters and
+    /// whether it has an id. A program may read it less strictly than it is written.
+    #[must_use]
+    pub fn is_cancel(&self, frame: &[u8]) -> bool {
+        self.is_method_like(frame, &CANCELS)
+    }
+
+    /// Whether it reports progress, by its method alone as [`Self::is_cancel`].
+    #[must_use]
+    pub fn is_progress(&self, frame: &[u8]) -> bool {
+        self.is_method_like(frame, &REPORTS)
+    }
+
+    fn is_method_like(&self, frame: &[u8], names: &[&str]) -> bool {
+        let written = self.method.clone().and_then(|place| frame.get(place));
+        written.is_some_and(|written| names.iter().any(|name| json::is_alike(written, name)))
+    }
+
     /// The id of the request that this notification cancels (MCP, LSP).
     #[must_use]
     pub fn cancels(&self, frame: &[u8]) -> Option<&Range<usize>> {
@@ -124,9 +142,7 @@ impl Message {
     /// The token of the request whose progress this notification reports (MCP, LSP).
     #[must_use]
     pub fn reports(&self, frame: &[u8]) -> Option<&Range<usize>> {
-        self.about(frame, ["notifications/progress", "$/progress"], |tokens| {
-            [&tokens.progress, &tokens.token]
-        })
+        self.about(frame, REPORTS, |tokens| [&tokens.progress, &tokens.token])
     }
 
     /// The place that belongs to this notification's method.
@@ -142,6 +158,13 @@ impl Message {
     }
 }
 
+/// The methods by which a client takes a request back or stops what it named by a token (MCP, LSP).
+const CANCELS: [&str; 3] =
+    ["notifications/cancelled", "$/cancelRequest", "window/workDoneProgress/cancel"];
+
+/// The methods that report progress (MCP, LSP).
+const REPORTS: [&str; 2] = ["notifications/progress", "$/progress"];
+
 /// The frame with something else at one place, in three pieces.
 ///
 /// # Panics
@@ -152,8 +175,9 @@ pub fn rewrite<'a>(frame: &'a [u8], place: &Range<usize>, new: &'a [u8]) -> [&'a
 }
 
 /// Writes the frame behind what `out` holds, with something else at each of some places, which are
-/// in their order. Line feeds become blanks: in JSON they are white space between two tokens, and
-/// so the message fits in a line.
+/// in their order. The frame is a message that [`scan`] accepted, and what is written is one line for
+/// every reader: LF and CR become blanks, since in JSON they are white space between two tokens, and
+/// U+0085, U+2028 and U+2029, which can only stand in strings, become escapes.
 ///
 /// # Panics
 /// When the places are not in their order or do not lie within the frame.
@@ -167,14 +191,39 @@ pub fn splice(frame: &[u8], edits: &[(Range<usize>, &[u8])], out: &mut Vec<u8>) 
     write_flat(&frame[from..], out);
 }
 
-fn write_flat(bytes: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
-    out.extend_from_slice(bytes);
-    let mut from = start;
-    while let Some(found) = memchr::memchr(b'\n', &out[from..]) {
-        from += found;
-        out[from] = b' ';
+/// Whether a message that [`scan`] accepted is one line for every reader, as [`splice`] writes it.
+#[must_use]
+pub fn is_flat(frame: &[u8]) -> bool {
+    let may_break = memchr::memchr3(b'\n', b'\r', 0xe2, frame).is_some()
+        || memchr::memchr(0xc2, frame).is_some();
+    !may_break || line_breaks(frame).next().is_none()
+}
+
+pub(crate) fn write_flat(bytes: &[u8], out: &mut Vec<u8>) {
+    if is_flat(bytes) {
+        return out.extend_from_slice(bytes);
     }
+    let mut from = 0;
+    for (place, instead) in line_breaks(bytes) {
+        out.extend_from_slice(&bytes[from..place.start]);
+        out.extend_from_slice(instead.as_bytes());
+        from = place.end;
+    }
+    out.extend_from_slice(&bytes[from..]);
+}
+
+/// What some reader takes for the end of a line, and what means the same in JSON.
+fn line_breaks(bytes: &[u8]) -> impl Iterator<Item = (Range<usize>, &'static str)> {
+    (0..bytes.len()).filter_map(|at| {
+        let (length, instead) = match bytes[at..] {
+            [b'\n' | b'\r', ..] => (1, " "),
+            [0xc2, 0x85, ..] => (2, "\\u0085"),
+            [0xe2, 0x80, 0xa8, ..] => (3, "\\u2028"),
+            [0xe2, 0x80, 0xa9, ..] => (3, "\\u2029"),
+            _ => return None,
+        };
+        Some((at..at + length, instead))
+    })
 }
 
 /// How the two protocols on top differ.

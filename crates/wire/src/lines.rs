@@ -134,6 +134,21 @@ impl Lines {
     }
 }
 
+/// Whether a line holds what readers of lines other than this one take for the end of one: CR (universal
+/// newlines, as in Python), U+2028 and U+2029 (as in the `readline` of Node.js).
+///
+/// ```
+/// use wire::lines::holds_line_break;
+///
+/// assert!(holds_line_break(b"one\rtwo") && holds_line_break("\u{2028}".as_bytes()));
+/// assert!(!holds_line_break("one\ttwo \u{2027}".as_bytes()));
+/// ```
+#[must_use]
+pub fn holds_line_break(line: &[u8]) -> bool {
+    memchr::memchr2_iter(b'\r', 0xe2, line)
+        .any(|at| matches!(line[at..], [b'\r', ..] | [0xe2, 0x80, 0xa8 | 0xa9, ..]))
+}
+
 /// Writes one reply with its line end behind what `out` holds.
 pub fn write_reply(out: &mut Vec<u8>, marks: Marks, outcome: &Outcome) {
     reply::write_text(out, marks, outcome);

@@ -32,6 +32,7 @@ use super::encode::{line, write_decimal};
 use super::grammar::{text_length, token_length};
 use super::status::reason;
 use super::{Asked, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead};
+use crate::jsonrpc::{is_flat, write_flat};
 
 /// What a text is.
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -246,8 +247,14 @@ fn parse<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Result<T, Refusal> {
 }
 
 fn string(text: &str, out: &mut Vec<u8>) {
+    let start = out.len();
     // Writing a text into memory cannot fail.
-    let _ = serde_json::to_writer(out, text);
+    let _ = serde_json::to_writer(&mut *out, text);
+    // U+2028 and the like are escaped: the object is one line for every reader.
+    if !is_flat(&out[start..]) {
+        let written = out.split_off(start);
+        write_flat(&written, out);
+    }
 }
 
 /// The members of an object in their order, each name once whatever its case.

@@ -129,6 +129,37 @@ fn several_places_are_rewritten_at_once_and_the_message_fits_in_a_line() {
 }
 
 #[test]
+fn a_written_message_holds_nothing_that_any_reader_takes_for_a_line_end() {
+    let inner = r#"{"jsonrpc":"2.0","id":0,"method":"get"}"#;
+    for blank in ["\n", "\r", "\r\n", "\n\r", "\t\r\r"] {
+        let frame =
+            format!(r#"{{"jsonrpc":"2.0","method":"note","params":[{blank}{inner}{blank}]}}"#);
+        scan(frame.as_bytes()).unwrap();
+        let mut out = Vec::new();
+        splice(frame.as_bytes(), &[], &mut out);
+        let blanks = blank.replace(['\r', '\n'], " ");
+        assert_eq!(String::from_utf8(out).unwrap(), frame.replace(blank, &blanks));
+    }
+    // Within strings these are text, and their escapes mean the same.
+    let frame =
+        "{\"method\":\"m\",\"params\":{\"a\u{85}\":\"\u{2028}b\u{2029}\u{2027}\u{a0}\u{e2}\"}}";
+    scan(frame.as_bytes()).unwrap();
+    let mut out = Vec::new();
+    splice(frame.as_bytes(), &[], &mut out);
+    let expected =
+        "{\"method\":\"m\",\"params\":{\"a\\u0085\":\"\\u2028b\\u2029\u{2027}\u{a0}\u{e2}\"}}";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+    // The other characters at which some readers end a line stand nowhere in JSON.
+    for control in ["\u{b}", "\u{c}", "\u{1c}", "\u{1d}", "\u{1e}"] {
+        for frame in
+            [format!("{{\"method\":\"a{control}b\"}}"), format!("{{\"method\":{control}\"a\"}}")]
+        {
+            assert!(matches!(fault(&frame), Fault::Syntax(_)), "{frame:?}");
+        }
+    }
+}
+
+#[test]
 fn batches_and_what_is_no_message_are_refused_with_their_reason() {
     for (frame, expected) in [
         (r#"[{"id":1,"method":"a"}]"#, Fault::Batch),
