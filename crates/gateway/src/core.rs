@@ -501,6 +501,7 @@ impl Core {
             }
             Upward::Unreached { worker } => self.unreached(place, worker),
             Upward::Memory { worker, bytes } => served.pool.handle_memory(now, worker, bytes),
+            Upward::Stray => served.counts.strays += 1,
             Upward::StderrDropped => served.counts.stderr_dropped += 1,
         }
     }

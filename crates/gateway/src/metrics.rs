@@ -158,6 +158,7 @@ pub(crate) struct PoolMetrics {
     pub(crate) unrequested: Published,
     pub(crate) undelivered: Published,
     pub(crate) stderr_dropped: Published,
+    pub(crate) strays: Published,
     request_time: PublishedHistogram,
     queue_time: PublishedHistogram,
 }
@@ -188,6 +189,7 @@ pub(crate) struct PoolCounts {
     pub(crate) unrequested: u64,
     pub(crate) undelivered: u64,
     pub(crate) stderr_dropped: u64,
+    pub(crate) strays: u64,
     pub(crate) sorry: u64,
     pub(crate) passed_on: u64,
     pub(crate) request_time: Histogram,
@@ -282,6 +284,7 @@ impl PoolCounts {
         to.unrequested.set(self.unrequested);
         to.undelivered.set(self.undelivered);
         to.stderr_dropped.set(self.stderr_dropped);
+        to.strays.set(self.strays);
         to.sorry.set(self.sorry);
         to.passed_on.set(self.passed_on);
         to.request_time.set(&mut self.request_time);

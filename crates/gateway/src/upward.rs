@@ -191,4 +191,6 @@ pub(crate) enum Upward {
         bytes: u64,
     },
     StderrDropped,
+    /// A client's message was not passed on, because what it names may be another client's.
+    Stray,
 }

@@ -342,6 +342,7 @@ fn program(group: &Group) -> Program {
         handshake: choice!(group, "handshake", Handshake),
         pipeline: count(group, "pipeline"),
         alignment: choice!(group, "alignment", Alignment),
+        line_breaks: choice!(group, "line_breaks", LineBreaks),
         carries: group.find("match").and_then(|_| Carried::parse(&text(group, "match"))),
         stream: group.find("stream").map(|_| stream(inner(group, "stream"))),
         reply_max: size(group, "reply_max"),

@@ -204,6 +204,7 @@ pub(crate) enum Choice {
     Unbuffer(Unbuffer),
     Dispatch(Dispatch),
     Alignment(Alignment),
+    LineBreaks(LineBreaks),
     FrameOver(FrameOver),
     Handshake(Handshake),
     Record(Record),

@@ -569,6 +569,21 @@ fn what_finds_replies_out_of_step_belongs_to_programs_without_ids() {
         "write for example `match = \"{1}\"` or `match = \"{id}\"`",
     );
     says(
+        in_pool("pipeline = 2\nalignment = \"strict\""),
+        1,
+        "alignment",
+        "`strict` cannot check before another client is served: with `pipeline` above 1 requests of several \
+         clients are with the program at once",
+        "remove `pipeline`, or replace `alignment` by `match`, which checks each reply",
+    );
+    says(
+        in_pool("framing = \"jsonrpc\"\nline_breaks = \"keep\""),
+        1,
+        "line_breaks",
+        "`line_breaks` has nothing to do here",
+        "remove it",
+    );
+    says(
         in_pool("match = \"{id}\"\nalignment = \"strict\""),
         1,
         "alignment",

@@ -103,6 +103,7 @@ fn programs() -> Pool {
             dispatch: Dispatch::Auto,
             reset: None,
             alignment: Alignment::Auto,
+            line_breaks: LineBreaks::Reject,
             carries: None,
             handshake: Handshake::None,
             stream: None,

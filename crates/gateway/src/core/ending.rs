@@ -12,6 +12,11 @@ impl Core {
         self.exchanges.get_mut(id).is_some()
     }
 
+    /// A client takes back what is no request of its own in flight.
+    pub(crate) fn count_stray(&mut self, pool: usize) {
+        self.pools[pool].counts.strays += 1;
+    }
+
     /// Its client takes this request back. It is told the end, and the worker as well.
     pub(crate) fn cancel(&mut self, id: RequestId) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };

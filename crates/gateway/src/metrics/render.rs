@@ -110,6 +110,12 @@ const POOL: &[Family<PoolMetrics>] = &[
         |it| &it.stderr_dropped,
         "Lines on the standard error of programs that were over the rate of the log.",
     ),
+    counter(
+        "roadstead_notifications_dropped_total",
+        |it| &it.strays,
+        "Notifications of clients that were not passed on, because they cancel or report on what is not \
+         a request of theirs in flight.",
+    ),
 ];
 
 const SHARD: &[Family<ShardMetrics>] = &[

@@ -48,6 +48,7 @@ impl PoolMetrics {
             unrequested,
             undelivered,
             stderr_dropped,
+            strays,
             checks,
             checks_failed,
             request_time,
@@ -74,6 +75,7 @@ impl PoolMetrics {
             (&self.unrequested, unrequested),
             (&self.undelivered, undelivered),
             (&self.stderr_dropped, stderr_dropped),
+            (&self.strays, strays),
             (&self.checks, checks),
             (&self.checks_failed, checks_failed),
         ] {

@@ -25,6 +25,8 @@ pub(crate) struct ProgramPlan {
     pub(crate) alignment: Option<settings::Alignment>,
     /// What of a request its reply must carry.
     pub(crate) carries: Option<settings::Carried>,
+    /// Requests that some readers of lines take for several are rejected.
+    pub(crate) rejects_line_breaks: bool,
     /// Requests go out with tags, and replies come in any order.
     pub(crate) tagged: bool,
     pub(crate) stream: Option<StreamPlan>,
@@ -91,6 +93,7 @@ pub(super) fn program(
         pipeline,
         alignment,
         carries,
+        line_breaks,
         stream,
         reset,
         handshake,
@@ -133,6 +136,9 @@ pub(super) fn program(
             None => Some(alignment),
         },
         carries,
+        rejects_line_breaks: framing == wire::Framing::Lines
+            && own.is_none()
+            && line_breaks == settings::LineBreaks::Reject,
         tagged,
         stream: stream.map(|settings::Stream { until, gap }| StreamPlan {
             until: until.map(String::into_bytes),

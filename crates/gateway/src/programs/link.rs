@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use event::{Calls, StreamId};
 use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
-use wire::{Decoder, Over, Unframable, envelope};
+use wire::jsonrpc::{is_flat, splice};
+use wire::lines::holds_line_break;
+use wire::{Decoder, Framing, Over, Unframable, envelope};
 
 use super::fault::Epitaph;
 use super::{ANSWER, FIRST, Fault, Pipe, SLOW, STALL, answer_by};
@@ -41,6 +43,9 @@ use notices::Notice;
 use silence::Silence;
 use tags::{Outgoing, Tags};
 use words::Held;
+
+/// Why a request on lines is rejected that some readers take for several.
+const LINE_BREAK: &str = "it holds a CR, U+2028 or U+2029, at which a program may end a line";
 
 /// What a program said in one go.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,6 +87,8 @@ pub(super) struct Link {
     /// That connection is there, and hears what it says unasked.
     is_heard: bool,
     tags: Option<Tags>,
+    /// Requests that some readers of lines take for several are rejected.
+    rejects_line_breaks: bool,
     /// Only looked at where what was taken back is forgotten: with tags.
     silence: Silence,
     /// Whose request was late since it last said something: with tags.
@@ -130,6 +137,7 @@ impl Link {
             is_own: plan.is_own,
             is_heard: false,
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
+            rejects_line_breaks: plan.rejects_line_breaks,
             silence: Silence::default(),
             late_client: None,
             alignment: plan
@@ -189,13 +197,25 @@ impl Link {
         let ((outgoing, named), frame) = match &mut self.tags {
             Some(tags) => ((tags.outgoing(id, &body, &mut rewritten), 0..0), &rewritten[..]),
             None if self.decoder.framing().is_json() => {
-                (tags::unchanged(&body, self.is_own), &body[..])
+                let unchanged = tags::unchanged(&body, self.is_own);
+                let must_fit = self.decoder.framing() == Framing::JsonRpc && !is_flat(&body);
+                if must_fit {
+                    splice(&body, &[], &mut rewritten);
+                }
+                (unchanged, if must_fit { &rewritten[..] } else { &body[..] })
+            }
+            None if self.rejects_line_breaks && holds_line_break(&body) => {
+                ((Outgoing::Refused(LINE_BREAK), 0..0), &body[..])
             }
             None => ((Outgoing::Request, 0..0), &body[..]),
         };
         let ended = match outgoing {
             Outgoing::Refused(text) => Some(Outcome::ended(Cause::Record, Phase::Work, text)),
             Outgoing::Dropped => None,
+            Outgoing::Stray => {
+                up.push(Upward::Stray);
+                None
+            }
             Outgoing::Answered => Some(Outcome::Reply(Slice::from(frame))),
             Outgoing::Request | Outgoing::Notification => match self.write(calls, frame) {
                 Err(unframable) => {

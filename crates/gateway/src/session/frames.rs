@@ -225,8 +225,9 @@ impl Frames {
             return Some(Name::Nothing);
         }
         if let Some(cancelled) = message.cancels(frame) {
-            if let Some(request) = self.owed.find(&frame[cancelled.clone()]) {
-                core.cancel(request);
+            match self.owed.find(&frame[cancelled.clone()]) {
+                Some(request) => core.cancel(request),
+                None => core.count_stray(self.pool),
             }
             return None;
         }

@@ -171,10 +171,10 @@ fn without_checks_replies_reach_other_clients() {
 #[test]
 fn a_pipelined_program_is_emptied_before_it_is_checked() {
     let folder = folder();
-    let daemon = stray(folder.path(), 1, 0, "pipeline = 4\nalignment = \"strict\"");
+    let daemon = stray(folder.path(), 1, 0, "pipeline = 4");
     let tally = ask_in_turn(&daemon, 2, 20);
     // Both may have a request with it at once, for the operator has said that it answers once.
     assert!(tally.misdirected <= 20, "{tally:?}");
-    let daemon = stray(folder.path(), u32::MAX, 0, "pipeline = 4\nalignment = \"strict\"");
+    let daemon = stray(folder.path(), u32::MAX, 0, "pipeline = 4");
     assert_eq!(ask_in_turn(&daemon, 4, 20), Tally { own: 80, misdirected: 0 });
 }

@@ -72,6 +72,25 @@ fn nul_and_invalid_utf8_pass_unchanged() {
 }
 
 #[test]
+fn a_line_that_a_program_may_take_for_two_is_rejected_unless_kept() {
+    let ask = |client: &mut Client, line: &[u8]| {
+        client.send([line, b"\n"].concat());
+        client.line()
+    };
+    let (_folder, daemon) = echo("");
+    let mut client = daemon.connect();
+    for line in ["a\rb", "\ra", "a\r\r", "a\u{2028}b", "a\u{2029}"] {
+        let reply = ask(&mut client, line.as_bytes());
+        assert!(reply.starts_with("!record "), "{line:?}: {reply}");
+    }
+    assert_eq!(ask(&mut client, b"a\r"), "a", "it is part of the line end");
+    let folder = folder();
+    let pool = "program = [\"cat\"]\nline_breaks = \"keep\"\n";
+    let daemon = Daemon::serve(folder.path(), &one_pool("", pool));
+    assert_eq!(ask(&mut daemon.connect(), b"a\rb"), "a\rb");
+}
+
+#[test]
 fn an_unterminated_last_line_is_refused_or_accepted_as_configured() {
     let (_folder, daemon) = echo("");
     let mut client = daemon.connect();

@@ -47,6 +47,38 @@ fn deaths(daemon: &Daemon) -> u64 {
 }
 
 #[test]
+fn nothing_that_a_client_sends_reaches_a_request_of_another() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "");
+    let (mut victim, mut other) = (daemon.connect(), daemon.connect());
+    ask(&mut victim, 1, "later");
+    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+    // Python takes a CR for the end of a line.
+    let inner = r#"{"jsonrpc":"2.0","id":0,"method":"echo"}"#;
+    other.send(format!("{{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":[\r{inner}\r]}}\n"));
+    let cancel = r#""method":"notifications/cancelled","params":{"requestId":0}}"#;
+    for id in ["9", "null"] {
+        other.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{cancel}\n"));
+        let reply = parse(&other.line());
+        assert_eq!(
+            (&reply["error"]["code"], reply["id"].to_string()),
+            (&(-32600).into(), id.to_owned())
+        );
+    }
+    let cancels = [cancel.to_owned(), cancel.replace("requestId", "requestid")];
+    for cancel in &cancels {
+        other.send(format!("{{\"jsonrpc\":\"2.0\",{cancel}\n"));
+    }
+    ask(&mut other, 5, "echo");
+    let reply = parse(&other.line());
+    assert_eq!((&reply["id"], &reply["result"]), (&5.into(), &0.into()), "nothing was cancelled");
+    let dropped = || daemon.metric("roadstead_notifications_dropped_total", &[]);
+    until("both are counted", || dropped() == 2);
+    ask(&mut other, 6, "release");
+    assert_eq!(parse(&victim.line())["result"], "released");
+}
+
+#[test]
 fn a_late_request_is_taken_back_and_the_calls_of_other_clients_go_on() {
     let folder = folder();
     let daemon = shared(folder.path(), "deadline = \"600ms\"");

@@ -3,7 +3,7 @@
 use crate::diagnostics::Fault;
 use crate::options::Choice;
 use crate::walk::{Group, Section, Value};
-use crate::{Carried, Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
+use crate::{Alignment, Carried, Dispatch, Framing, Handshake, Protocol, Ready, ReplyStyle};
 
 /// What a framing can carry, and what makes no sense with it.
 pub(super) fn framing(pool: &Section, faults: &mut Vec<Fault>) {
@@ -61,6 +61,15 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
         _ if is_session => Some("a connection's own program answers nobody else"),
         _ => None,
     };
+    if let (false, Some(place)) =
+        (framing == Framing::Lines && !is_session, group.key("line_breaks"))
+    {
+        faults.push(
+            Fault::at(place, "`line_breaks` has nothing to do here")
+                .expected("it goes with `framing = \"lines\"`, and programs that clients share")
+                .mend("remove it"),
+        );
+    }
     for name in ["alignment", "match"] {
         if let (Some(why), Some(place)) = (why, group.key(name)) {
             faults.push(
@@ -69,6 +78,21 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
                     .mend("remove it"),
             );
         }
+    }
+    if let (Some(Value::Word(Choice::Alignment(Alignment::Strict))), Some(place), None) =
+        (group.value("alignment"), group.key("alignment"), why)
+        && group.number("pipeline").is_some_and(|pipeline| pipeline > 1)
+        && group.key("match").is_none()
+    {
+        faults.push(
+            Fault::at(
+                place,
+                "`strict` cannot check before another client is served: with `pipeline` above 1 requests \
+                 of several clients are with the program at once",
+            )
+            .expected("`alignment = \"strict\"` goes with `pipeline` = 1")
+            .mend("remove `pipeline`, or replace `alignment` by `match`, which checks each reply"),
+        );
     }
     let (Some(Value::Text(text)), Some(place), None) =
         (group.value("match"), group.place("match"), why)

@@ -16,6 +16,8 @@ pub struct Program {
     pub pipeline: u32,
     /// How it is watched for output that nobody asked for.
     pub alignment: Alignment,
+    /// What becomes of requests that some readers of lines take for several.
+    pub line_breaks: LineBreaks,
     /// What of a request its reply must carry.
     pub carries: Option<Carried>,
     /// What makes a program forget the connection that it served; without it, it is replaced.
@@ -224,6 +226,15 @@ pub enum Alignment {
     Strict,
     /// It is not watched.
     Off,
+}
+
+/// What becomes of requests with a CR, U+2028 or U+2029 for programs on lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineBreaks {
+    /// They are rejected.
+    Reject,
+    /// They are passed on.
+    Keep,
 }
 
 /// What of a request its reply must carry, as it is.

@@ -49,6 +49,15 @@ pub(super) const PROGRAM: &[Opt] = &[
          carry it is killed. It replaces the checks of `alignment`.",
     ),
     program(
+        "line_breaks",
+        Kind::Word(LINE_BREAKS),
+        Is("reject"),
+        "With `framing = \"lines\"` and programs that clients share: requests with a CR, U+2028 or U+2029 \
+         in them, at which some programs end a line too (universal newlines in Python, `readline` in \
+         Node.js). Such a program would answer twice, and another client would get the second reply. A CR \
+         before the LF of a client's line is part of its line end.",
+    ),
+    program(
         "reset",
         Kind::Text,
         Nothing,
@@ -305,13 +314,27 @@ const HANDSHAKE: &[Word] = &[
     ),
 ];
 
+const LINE_BREAKS: &[Word] = &[
+    word("reject", Choice::LineBreaks(LineBreaks::Reject), "Rejected (`!record`)."),
+    word(
+        "keep",
+        Choice::LineBreaks(LineBreaks::Keep),
+        "Passed on as they are: for programs that end lines at LF alone.",
+    ),
+];
+
 const ALIGNMENT: &[Word] = &[
     word(
         "auto",
         Choice::Alignment(Alignment::Auto),
-        "After each of its first 16 replies, then once per 100 ms of busy time, and for at most 3 % of it.",
+        "After each of its first 16 replies, then once per 33 times the silence of a check (330 ms to 3.3 s) of \
+         busy time, which is 3 % of it.",
     ),
-    word("strict", Choice::Alignment(Alignment::Strict), "After every reply."),
+    word(
+        "strict",
+        Choice::Alignment(Alignment::Strict),
+        "After every reply; not with `pipeline` above 1.",
+    ),
     word(
         "off",
         Choice::Alignment(Alignment::Off),

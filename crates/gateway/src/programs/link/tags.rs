@@ -26,6 +26,8 @@ pub(super) enum Outgoing {
     Notification,
     /// It is not for the program, and nothing is answered.
     Dropped,
+    /// As before, and counted: it names a request or a token, which may be another client's.
+    Stray,
     /// What was written is the reply.
     Answered,
     /// It cannot be sent.
@@ -125,12 +127,15 @@ fn answer(message: &jsonrpc::Message, frame: &[u8], id: &[u8], out: &mut Vec<u8>
 }
 
 /// What becomes of a message that keeps its id, and where that stands. A program that `asks` its client
-/// is told the answer.
+/// is told the answer, and whatever else that says, for it is this client's alone.
 pub(super) fn unchanged(frame: &[u8], asks: bool) -> (Outgoing, Range<usize>) {
     let message = match scan(frame) {
         Ok(message) => message,
         Err(fault) => return (Outgoing::Refused(fault.text()), 0..0),
     };
+    if let Some(outgoing) = naming(&message, frame).filter(|_| !asks) {
+        return (outgoing, 0..0);
+    }
     let outgoing = match message.kind() {
         Kind::Request => Outgoing::Request,
         Kind::Notification => Outgoing::Notification,
@@ -141,6 +146,20 @@ pub(super) fn unchanged(frame: &[u8], asks: bool) -> (Outgoing, Range<usize>) {
 }
 
 const RESPONSE: &str = "it answers what nobody asked";
+
+/// What becomes of a client's message that cancels or reports on something by name, which in a program
+/// that clients share may be another client's. The method alone decides: a program may find the name
+/// where we would not look for it.
+fn naming(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
+    let names = message.is_cancel(frame) || message.is_progress(frame);
+    match message.kind() {
+        _ if !names => None,
+        Kind::Request => {
+            Some(Outgoing::Refused("this method is a notification: send it without an id"))
+        }
+        Kind::Notification | Kind::Response => Some(Outgoing::Stray),
+    }
+}
 
 impl Tags {
     pub(super) fn new(framing: Framing) -> Self {
@@ -176,22 +195,19 @@ impl Tags {
         if !message.is_version_2(frame) {
             return Outgoing::Refused("the message has no \"jsonrpc\":\"2.0\"");
         }
+        if let Some(outgoing) = naming(&message, frame) {
+            return outgoing;
+        }
         let greeted = matches!(self.greeting, Greeting::Done(_));
         match (message.kind(), &message.id) {
             (Kind::Response, _) => return Outgoing::Refused(RESPONSE),
-            // A client's own would name another client's request, or nothing.
-            (Kind::Notification, _)
-                if message.cancels(frame).is_some() || message.reports(frame).is_some() =>
-            {
-                return Outgoing::Dropped;
-            }
             (Kind::Notification, _)
                 if greeted && message.is_method(frame, "notifications/initialized") =>
             {
                 return Outgoing::Dropped;
             }
             (Kind::Notification, _) | (Kind::Request, None) => {
-                splice(frame, &[], out);
+                self.write_notification(&message, frame, out);
                 return Outgoing::Notification;
             }
             (Kind::Request, Some(place)) => {
@@ -203,9 +219,7 @@ impl Tags {
                 }
             }
         }
-        let tokens = &message.tokens;
-        let tokens = [&tokens.meta_progress, &tokens.work_done, &tokens.partial_result];
-        let places = message.id.iter().chain(tokens.into_iter().flatten());
+        let places = message.id.iter().chain(tokens_of(&message));
         let count = places.clone().count();
         let first = self.free_run(count);
         self.of.insert(id, first);
@@ -219,11 +233,23 @@ impl Tags {
             tag = tag.next();
         }
         self.next = tag;
-        edits.sort_by_key(|(place, _)| place.start);
-        let edits: Vec<_> =
-            edits.iter().map(|(place, text)| (place.clone(), text.as_bytes())).collect();
-        splice(frame, &edits, out);
+        splice_in_order(frame, edits, out);
         Outgoing::Request
+    }
+
+    /// Writes a notification. Nothing of it is in flight, so what is said about its tokens is for
+    /// nobody: they become tags that stand for nothing.
+    fn write_notification(&mut self, message: &jsonrpc::Message, frame: &[u8], out: &mut Vec<u8>) {
+        let mut tag = self.free_run(tokens_of(message).count());
+        let mut edits = Vec::new();
+        for place in tokens_of(message) {
+            edits.push((place.clone(), tag.to_string()));
+            tag = tag.next();
+        }
+        if !edits.is_empty() {
+            self.next = tag;
+        }
+        splice_in_order(frame, edits, out);
     }
 
     /// The first of so many tags in a row that stand for nothing. After the greatest tag comes the
@@ -342,6 +368,19 @@ impl Tags {
     }
 }
 
+/// The places of the tokens by which a message wants to hear of its progress.
+fn tokens_of(message: &jsonrpc::Message) -> impl Iterator<Item = &Range<usize>> + Clone {
+    let tokens = &message.tokens;
+    [&tokens.meta_progress, &tokens.work_done, &tokens.partial_result].into_iter().flatten()
+}
+
+fn splice_in_order(frame: &[u8], mut edits: Vec<(Range<usize>, String)>, out: &mut Vec<u8>) {
+    edits.sort_by_key(|(place, _)| place.start);
+    let edits: Vec<_> =
+        edits.iter().map(|(place, text)| (place.clone(), text.as_bytes())).collect();
+    splice(frame, &edits, out);
+}
+
 /// What MCP has a server say that is as true for one client as for another: what it offers is not
 /// what it was. Its other notifications belong to a client (a resource that one subscribed to, the
 /// log at the level that one asked for), and so do all of LSP (the diagnostics of a file that one
@@ -371,192 +410,4 @@ fn write_refusal(id: &[u8], out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn id(number: u32) -> RequestId {
-        RequestId::new(number, 1)
-    }
-
-    fn out(tags: &mut Tags, request: u32, frame: &str) -> (Outgoing, String) {
-        let mut out = Vec::new();
-        let outgoing = tags.outgoing(id(request), frame.as_bytes(), &mut out);
-        (outgoing, String::from_utf8(out).unwrap())
-    }
-
-    fn back(tags: &mut Tags, frame: &str) -> (Message, String) {
-        let mut out = Vec::new();
-        let message = tags.incoming(frame.as_bytes(), &mut out);
-        (message, String::from_utf8(out).unwrap())
-    }
-
-    #[test]
-    fn two_clients_with_one_id_each_get_their_own_reply() {
-        let mut tags = Tags::new(Framing::JsonRpc);
-        let asked = r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#;
-        assert_eq!(out(&mut tags, 1, asked).1, r#"{"jsonrpc":"2.0","id":0,"method":"m"}"#);
-        assert_eq!(out(&mut tags, 2, asked).1, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#);
-        let second = back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":2}"#);
-        assert_eq!(
-            second,
-            (Message::Reply(id(2)), r#"{"jsonrpc":"2.0","id":"a","result":2}"#.to_owned())
-        );
-        assert_eq!(
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"error":1}"#).0,
-            Message::Reply(id(1))
-        );
-        assert_eq!(
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
-            Message::Unasked,
-            "a reply too many"
-        );
-    }
-
-    #[test]
-    fn progress_goes_to_the_client_that_asked_for_it() {
-        let mut tags = Tags::new(Framing::JsonRpc);
-        let asked =
-            r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
-        let (_, sent) = out(&mut tags, 1, asked);
-        assert_eq!(
-            sent,
-            r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":1}},"id":0,"method":"m"}"#
-        );
-        let said = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":5}}"#;
-        let (message, told) = back(&mut tags, said);
-        assert_eq!(message, Message::About(id(1)));
-        assert!(told.contains(r#""progressToken":"p""#), "{told}");
-        assert_eq!(
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":1}"#).0,
-            Message::Unasked,
-            "a token is no id"
-        );
-        assert_eq!(
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
-            Message::Reply(id(1))
-        );
-        assert_eq!(back(&mut tags, said).0, Message::Nobody, "its request has ended");
-    }
-
-    #[test]
-    fn what_is_true_for_one_client_as_for_another_is_for_all() {
-        let mut tags = Tags::new(Framing::JsonRpc);
-        for method in FOR_ALL {
-            let said = format!("{{\"jsonrpc\":\"2.0\",\n\"method\":\"{method}\"}}");
-            assert_eq!(back(&mut tags, &said), (Message::All, said.replace('\n', " ")));
-        }
-        for method in ["notifications/resources/updated", "notifications/message"] {
-            let said = format!("{{\"method\":\"{method}\"}}");
-            assert_eq!(back(&mut tags, &said).0, Message::Nobody);
-        }
-        let asked = format!("{{\"id\":1,\"method\":\"{}\"}}", FOR_ALL[0]);
-        assert_eq!(back(&mut tags, &asked).0, Message::Asked, "a request is none");
-    }
-
-    #[test]
-    fn clients_are_greeted_with_what_the_program_said_to_us() {
-        let mut tags = Tags::new(Framing::JsonRpc);
-        let mut greeting = Vec::new();
-        tags.greet(&mut greeting);
-        assert!(greeting.starts_with(br#"{"jsonrpc":"2.0","id":0,"method":"initialize""#));
-        let (message, thanks) = back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":{"x":1}}"#);
-        assert_eq!(message, Message::Greeted);
-        assert!(thanks.contains("notifications/initialized"));
-        let (outgoing, reply) =
-            out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"i","method":"initialize"}"#);
-        assert_eq!(outgoing, Outgoing::Answered);
-        assert_eq!(reply, r#"{"jsonrpc":"2.0","id":"i","result":{"x":1}}"#);
-        let (outgoing, _) =
-            out(&mut tags, 2, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        assert_eq!(outgoing, Outgoing::Dropped);
-    }
-
-    #[test]
-    fn what_the_program_asks_is_answered_by_us() {
-        let mut tags = Tags::new(Framing::JsonRpc);
-        let ping = back(&mut tags, r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#);
-        assert_eq!(ping, (Message::Asked, r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned()));
-        let (message, refused) =
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage"}"#);
-        assert_eq!(message, Message::Asked);
-        assert!(refused.starts_with(r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"#));
-    }
-
-    #[test]
-    fn a_request_is_taken_back_by_its_tag() {
-        let mut tags = Tags::new(Framing::ContentLength);
-        out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
-        let mut cancel = Vec::new();
-        assert!(tags.cancel(id(1), &mut cancel));
-        let text = String::from_utf8(cancel).unwrap();
-        assert!(text.contains(r#""$/cancelRequest","params":{"id":0}"#), "{text}");
-        assert!(!tags.cancel(id(2), &mut Vec::new()));
-        let own = r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":0}}"#;
-        assert_eq!(out(&mut tags, 3, own).0, Outgoing::Dropped, "it would be another's");
-    }
-
-    #[test]
-    fn a_tag_that_is_still_in_flight_is_not_given_again() {
-        let mut tags = Tags::new(Framing::JsonRpc);
-        let asked =
-            r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
-        out(&mut tags, 1, asked);
-        out(&mut tags, 2, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
-        tags.next = Tag::MAX;
-        let (_, sent) = out(&mut tags, 3, asked);
-        assert!(sent.contains(r#""id":3,"#) && sent.contains(r#""progressToken":4"#), "{sent}");
-        tags.next = Tag::MAX;
-        assert!(
-            out(&mut tags, 4, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).1.contains("2147483647")
-        );
-        assert!(
-            out(&mut tags, 5, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).1.contains(r#""id":5,"#)
-        );
-        assert_eq!(
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
-            Message::Reply(id(1))
-        );
-        assert_eq!(
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0,
-            Message::Reply(id(2))
-        );
-    }
-
-    #[test]
-    fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
-        let mut tags = Tags::new(Framing::JsonRpc);
-        for request in 0..3 {
-            out(&mut tags, request, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
-        }
-        tags.lapse(id(1));
-        assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":1}"#).0, Message::Nobody);
-        assert_eq!(
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0,
-            Message::Reply(id(2))
-        );
-        assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Unasked);
-        assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":3,"result":1}"#).0, Message::Unasked);
-        assert_eq!(
-            back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
-            Message::Reply(id(0))
-        );
-    }
-
-    #[test]
-    fn what_is_no_message_is_refused_or_breaks_the_program() {
-        let mut tags = Tags::new(Framing::JsonRpc);
-        assert!(matches!(out(&mut tags, 1, "hello").0, Outgoing::Refused(_)));
-        assert!(matches!(back(&mut tags, "hello").0, Message::Broken(_)));
-        assert_eq!(
-            unchanged(br#"{"jsonrpc":"2.0","method":"m"}"#, false).0,
-            Outgoing::Notification
-        );
-        assert_eq!(
-            unchanged(br#"{"jsonrpc":"2.0","id":12,"method":"m"}"#, false),
-            (Outgoing::Request, 22..24)
-        );
-        let answer = br#"{"jsonrpc":"2.0","id":1,"result":1}"#;
-        assert!(matches!(unchanged(answer, false).0, Outgoing::Refused(_)));
-        assert_eq!(unchanged(answer, true).0, Outgoing::Notification);
-    }
-}
+mod tests;

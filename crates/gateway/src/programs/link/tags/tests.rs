@@ -1,0 +1,233 @@
+use super::*;
+
+fn id(number: u32) -> RequestId {
+    RequestId::new(number, 1)
+}
+
+fn out(tags: &mut Tags, request: u32, frame: &str) -> (Outgoing, String) {
+    let mut out = Vec::new();
+    let outgoing = tags.outgoing(id(request), frame.as_bytes(), &mut out);
+    (outgoing, String::from_utf8(out).unwrap())
+}
+
+fn back(tags: &mut Tags, frame: &str) -> (Message, String) {
+    let mut out = Vec::new();
+    let message = tags.incoming(frame.as_bytes(), &mut out);
+    (message, String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn two_clients_with_one_id_each_get_their_own_reply() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    let asked = r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#;
+    assert_eq!(out(&mut tags, 1, asked).1, r#"{"jsonrpc":"2.0","id":0,"method":"m"}"#);
+    assert_eq!(out(&mut tags, 2, asked).1, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#);
+    let second = back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":2}"#);
+    assert_eq!(
+        second,
+        (Message::Reply(id(2)), r#"{"jsonrpc":"2.0","id":"a","result":2}"#.to_owned())
+    );
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"error":1}"#).0, Message::Reply(id(1)));
+    assert_eq!(
+        back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0,
+        Message::Unasked,
+        "a reply too many"
+    );
+}
+
+#[test]
+fn progress_goes_to_the_client_that_asked_for_it() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    let asked = r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
+    let (_, sent) = out(&mut tags, 1, asked);
+    assert_eq!(
+        sent,
+        r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":1}},"id":0,"method":"m"}"#
+    );
+    let said = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":5}}"#;
+    let (message, told) = back(&mut tags, said);
+    assert_eq!(message, Message::About(id(1)));
+    assert!(told.contains(r#""progressToken":"p""#), "{told}");
+    assert_eq!(
+        back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":1}"#).0,
+        Message::Unasked,
+        "a token is no id"
+    );
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0, Message::Reply(id(1)));
+    assert_eq!(back(&mut tags, said).0, Message::Nobody, "its request has ended");
+}
+
+#[test]
+fn what_is_true_for_one_client_as_for_another_is_for_all() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    for method in FOR_ALL {
+        let said = format!("{{\"jsonrpc\":\"2.0\",\n\"method\":\"{method}\"}}");
+        assert_eq!(back(&mut tags, &said), (Message::All, said.replace('\n', " ")));
+    }
+    for method in ["notifications/resources/updated", "notifications/message"] {
+        let said = format!("{{\"method\":\"{method}\"}}");
+        assert_eq!(back(&mut tags, &said).0, Message::Nobody);
+    }
+    let asked = format!("{{\"id\":1,\"method\":\"{}\"}}", FOR_ALL[0]);
+    assert_eq!(back(&mut tags, &asked).0, Message::Asked, "a request is none");
+}
+
+#[test]
+fn clients_are_greeted_with_what_the_program_said_to_us() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut greeting = Vec::new();
+    tags.greet(&mut greeting);
+    assert!(greeting.starts_with(br#"{"jsonrpc":"2.0","id":0,"method":"initialize""#));
+    let (message, thanks) = back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":{"x":1}}"#);
+    assert_eq!(message, Message::Greeted);
+    assert!(thanks.contains("notifications/initialized"));
+    let (outgoing, reply) =
+        out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"i","method":"initialize"}"#);
+    assert_eq!(outgoing, Outgoing::Answered);
+    assert_eq!(reply, r#"{"jsonrpc":"2.0","id":"i","result":{"x":1}}"#);
+    let (outgoing, _) =
+        out(&mut tags, 2, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    assert_eq!(outgoing, Outgoing::Dropped);
+}
+
+#[test]
+fn what_the_program_asks_is_answered_by_us() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    let ping = back(&mut tags, r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#);
+    assert_eq!(ping, (Message::Asked, r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned()));
+    let (message, refused) =
+        back(&mut tags, r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage"}"#);
+    assert_eq!(message, Message::Asked);
+    assert!(refused.starts_with(r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32601,"#));
+}
+
+#[test]
+fn a_request_is_taken_back_by_its_tag() {
+    let mut tags = Tags::new(Framing::ContentLength);
+    out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
+    let mut cancel = Vec::new();
+    assert!(tags.cancel(id(1), &mut cancel));
+    let text = String::from_utf8(cancel).unwrap();
+    assert!(text.contains(r#""$/cancelRequest","params":{"id":0}"#), "{text}");
+    assert!(!tags.cancel(id(2), &mut Vec::new()));
+    let own = r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":0}}"#;
+    assert_eq!(out(&mut tags, 3, own).0, Outgoing::Stray, "it would be another's");
+}
+
+#[test]
+fn no_client_can_name_what_belongs_to_another() {
+    let methods = [
+        "notifications/cancelled",
+        "$/cancelRequest",
+        "window/workDoneProgress/cancel",
+        "notifications/progress",
+        "$/progress",
+        "Notifications/CANCELLED",
+        r"$\/cancelRequest",
+        r"$/\u0063ancelRequest",
+    ];
+    let params = [
+        r#"{"requestId":0}"#,
+        r#"{"requestid":0}"#,
+        r#"{"id":0}"#,
+        r#"{"ID":0}"#,
+        r#"{"token":1}"#,
+        r#"{"progressToken":1}"#,
+        "[0]",
+        "[[0]]",
+        "0",
+        "{}",
+    ];
+    for method in methods {
+        for params in params {
+            let mut tags = Tags::new(Framing::JsonRpc);
+            out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
+            let rest = format!(r#""method":"{method}","params":{params}}}"#);
+            let said = format!(r#"{{"jsonrpc":"2.0",{rest}"#);
+            assert_eq!(out(&mut tags, 2, &said), (Outgoing::Stray, String::new()), "{said}");
+            assert_eq!(unchanged(said.as_bytes(), false).0, Outgoing::Stray, "{said}");
+            assert_eq!(unchanged(said.as_bytes(), true).0, Outgoing::Notification, "{said}");
+            for id in ["9", "null"] {
+                let said = format!(r#"{{"jsonrpc":"2.0","id":{id},{rest}"#);
+                let (outgoing, sent) = out(&mut tags, 2, &said);
+                assert!(matches!(outgoing, Outgoing::Refused(_)), "{said}: {outgoing:?}");
+                assert_eq!(sent, "");
+                let outgoing = unchanged(said.as_bytes(), false).0;
+                assert!(matches!(outgoing, Outgoing::Refused(_)), "{said}: {outgoing:?}");
+                assert_eq!(unchanged(said.as_bytes(), true).0, Outgoing::Request, "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn progress_of_a_notification_reaches_nobody() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    let asked = r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"_meta":{"progressToken":"p"}}}"#;
+    out(&mut tags, 1, asked);
+    for params in [
+        r#"{"_meta":{"progressToken":1}}"#,
+        r#"{"workDoneToken":1}"#,
+        r#"{"partialResultToken":1}"#,
+    ] {
+        let said = format!(r#"{{"jsonrpc":"2.0","method":"note","params":{params}}}"#);
+        let (outgoing, sent) = out(&mut tags, 2, &said);
+        assert_eq!(outgoing, Outgoing::Notification);
+        let message = scan(sent.as_bytes()).unwrap();
+        let tokens = &message.tokens;
+        let tokens = [&tokens.meta_progress, &tokens.work_done, &tokens.partial_result];
+        let token = &sent[tokens.into_iter().flatten().next().unwrap().clone()];
+        let said = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token}}}}}"#
+        );
+        assert_eq!(back(&mut tags, &said).0, Message::Nobody, "{sent}");
+    }
+    // The tags of these are not given to the next request.
+    let sent = out(&mut tags, 3, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).1;
+    assert!(sent.contains(r#""id":5,"#), "{sent}");
+}
+
+#[test]
+fn a_tag_that_is_still_in_flight_is_not_given_again() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    let asked = r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
+    out(&mut tags, 1, asked);
+    out(&mut tags, 2, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
+    tags.next = Tag::MAX;
+    let (_, sent) = out(&mut tags, 3, asked);
+    assert!(sent.contains(r#""id":3,"#) && sent.contains(r#""progressToken":4"#), "{sent}");
+    tags.next = Tag::MAX;
+    assert!(out(&mut tags, 4, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).1.contains("2147483647"));
+    assert!(out(&mut tags, 5, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#).1.contains(r#""id":5,"#));
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0, Message::Reply(id(1)));
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Reply(id(2)));
+}
+
+#[test]
+fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    for request in 0..3 {
+        out(&mut tags, request, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
+    }
+    tags.lapse(id(1));
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":1,"result":1}"#).0, Message::Nobody);
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Reply(id(2)));
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Unasked);
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":3,"result":1}"#).0, Message::Unasked);
+    assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0, Message::Reply(id(0)));
+}
+
+#[test]
+fn what_is_no_message_is_refused_or_breaks_the_program() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    assert!(matches!(out(&mut tags, 1, "hello").0, Outgoing::Refused(_)));
+    assert!(matches!(back(&mut tags, "hello").0, Message::Broken(_)));
+    assert_eq!(unchanged(br#"{"jsonrpc":"2.0","method":"m"}"#, false).0, Outgoing::Notification);
+    assert_eq!(
+        unchanged(br#"{"jsonrpc":"2.0","id":12,"method":"m"}"#, false),
+        (Outgoing::Request, 22..24)
+    );
+    let answer = br#"{"jsonrpc":"2.0","id":1,"result":1}"#;
+    assert!(matches!(unchanged(answer, false).0, Outgoing::Refused(_)));
+    assert_eq!(unchanged(answer, true).0, Outgoing::Notification);
+}
