@@ -16,6 +16,7 @@ mod fault;
 mod identity;
 mod letters;
 mod link;
+mod log;
 mod statement;
 #[cfg(test)]
 mod tests;

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
 
 use super::fault::{code_of, text_of};
-use super::identity::{Identity, OpenFiles};
+use super::identity::{Identity, LOG_TRUNCATED, OpenFiles, beside, short_index};
 use super::letters;
 use super::link::{Conflict, Prepared, SqliteLink};
+use super::log::{Depth, Log};
 use super::{SqliteDriver, statement, types};
 use crate::rows::Shape;
 use crate::source::Members;
@@ -24,6 +26,13 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
         );
         return Err(DatabaseError::Open(path.clone(), text.into()));
     }
+    if let Some(index) = short_index(path) {
+        let text = format!(
+            "`{}` was truncated while other handlers had it open; it is used when they have closed it",
+            index.display()
+        );
+        return Err(DatabaseError::Open(path.clone(), text.into()));
+    }
     let connection = open_file(driver)?;
     let failed = |error| open_error(path, &error);
     let mode = configure(&connection, job.sync).map_err(failed)?;
@@ -32,6 +41,9 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
         let text = format!("no write-ahead log is possible here, only `{mode}`");
         return Err(DatabaseError::Open(path.clone(), text.into()));
     }
+    // The first read opens the log.
+    names(&connection, "select name from sqlite_schema limit 1", []).map_err(failed)?;
+    let mut log = open_log(path, &connection)?;
     if let Some(create) = &job.create {
         connection
             .execute_batch(create)
@@ -59,14 +71,40 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
     if matches!(job.action, Action::Query(_)) {
         connection.pragma_update(None, "query_only", true).map_err(failed)?;
     }
-    // The first read opens the log.
-    names(&connection, "select name from sqlite_schema limit 1", []).map_err(failed)?;
-    let files = OpenFiles::note(path, before, &driver.stale)
+    // Nothing is copied from the log into the database before it was compared with its index.
+    let pages: u32 = connection
+        .pragma_query_value(None, "wal_autocheckpoint", |row| row.get(0))
+        .map_err(failed)?;
+    connection
+        .pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))
+        .map_err(failed)?;
+    // Rows that `create` wrote may be the first of the log.
+    compare(path, &connection, &mut log)?;
+    let files = OpenFiles::note(path, before, &log, &driver.stale)
         .map_err(|error| DatabaseError::Open(path.clone(), error.to_string().into()))?;
     let (sql, affected) = (driver.sql.clone(), job.affected);
     let is_insert = matches!(job.action, Action::Insert { .. });
     let statement = Prepared { sql, conflict, affected, is_insert };
-    SqliteLink::new(connection, files, statement, shape, job.lock_wait).map_err(failed)
+    let log = (log, pages);
+    SqliteLink::new(connection, files, log, statement, shape, job.lock_wait).map_err(failed)
+}
+
+/// The log of a connection that has used it, compared with its index.
+fn open_log(path: &Path, connection: &Connection) -> Result<Log, DatabaseError> {
+    let opened = beside(path, "-wal").and_then(|log| Log::open(&log));
+    let mut log =
+        opened.map_err(|error| DatabaseError::Open(path.to_owned(), error.to_string().into()))?;
+    compare(path, connection, &mut log)?;
+    Ok(log)
+}
+
+fn compare(path: &Path, connection: &Connection, log: &mut Log) -> Result<(), DatabaseError> {
+    let text = match log.frames(connection, Depth::Frames) {
+        Ok(Some(_)) => return Ok(()),
+        Ok(None) => LOG_TRUNCATED.to_owned(),
+        Err(fault) => fault.for_operators(),
+    };
+    Err(DatabaseError::Open(path.to_owned(), text.into()))
 }
 
 fn open_file(driver: &SqliteDriver) -> Result<Connection, DatabaseError> {
@@ -80,6 +118,8 @@ fn open_file(driver: &SqliteDriver) -> Result<Connection, DatabaseError> {
     let open = |error: Error| open_error(path, &error);
     let connection = Connection::open_with_flags(literal(path), flags).map_err(open)?;
     connection.busy_timeout(job.lock_wait).map_err(open)?;
+    // Unless the log is proved to be whole when the link is closed.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(open)?;
     // SQLite opens a file that it may not write for reading, and says nothing.
     if connection.is_readonly("main").map_err(open)? {
         return Err(DatabaseError::ReadOnly(path.clone()));

@@ -3,6 +3,7 @@
 use rusqlite::{Error, ErrorCode};
 
 use crate::fault::{Blame, Fault};
+use crate::text::one_line;
 
 /// Whether a COMMIT that reports this has not taken effect and never will. After an I/O error its
 /// record may lie in the log, and recovery would then bring it back.
@@ -22,13 +23,57 @@ impl From<Error> for Fault {
         let blame = code_of(&error).map_or(Blame::Broken, blame_of);
         let fault = match blame {
             Blame::Stopped => Self::new(blame, "stopped while a statement ran"),
-            _ => Self::new(blame, &text_of(&error)),
+            _ => {
+                let text = text_of(&error);
+                match plain_text(&error) {
+                    Some(plain) if plain != text => Self::new(blame, plain).detailed(&text),
+                    _ => Self::new(blame, &text),
+                }
+            }
         };
         match error.sqlite_error() {
             Some(error) => fault.coded(&error.extended_code.to_string()),
             None => fault,
         }
     }
+}
+
+/// An error of a statement that is prepared, before it has met any value: its text names tables,
+/// columns and functions only.
+pub(super) fn of_preparing(error: Error) -> Fault {
+    let text = text_of(&error);
+    let fault = Fault::from(error);
+    if fault.blame == Blame::Stopped {
+        return fault;
+    }
+    Fault { detail: Box::default(), text: one_line(&text), ..fault }
+}
+
+/// The text of a code alone, where the text of the error may quote values that are stored or those of
+/// another client. The texts of constraints name columns, or are those of a trigger.
+const fn plain_text(error: &Error) -> Option<&'static str> {
+    let Some(code) = code_of(error) else { return None };
+    Some(match code {
+        ErrorCode::ConstraintViolation => return None,
+        ErrorCode::TypeMismatch => "datatype mismatch",
+        ErrorCode::TooBig => "string or blob too big",
+        ErrorCode::ParameterOutOfRange => "column index out of range",
+        ErrorCode::DatabaseBusy => "database is locked",
+        ErrorCode::DatabaseLocked => "database table is locked",
+        ErrorCode::FileLockingProtocolFailed => "locking protocol",
+        ErrorCode::SchemaChanged => "database schema has changed",
+        ErrorCode::DiskFull => "database or disk is full",
+        ErrorCode::ReadOnly => "attempt to write a readonly database",
+        ErrorCode::CannotOpen => "unable to open database file",
+        ErrorCode::PermissionDenied => "access permission denied",
+        ErrorCode::AuthorizationForStatementDenied => "authorization denied",
+        ErrorCode::SystemIoFailure => "disk I/O error",
+        ErrorCode::DatabaseCorrupt => "database disk image is malformed",
+        ErrorCode::NotADatabase => "file is not a database",
+        ErrorCode::OutOfMemory => "out of memory",
+        ErrorCode::Unknown => "SQL logic error",
+        _ => "an error of the database",
+    })
 }
 
 /// What SQLite says, without what rusqlite adds.

@@ -4,7 +4,12 @@
 //! therefore preceded and followed by a comparison of device and inode of the open files with those
 //! at their paths: the database, its write-ahead log and the index of the log. The comparison covers
 //! removal, replacement, a renamed or replaced folder, a mount over the path, a symbolic link with
-//! another target, and a database that was truncated to nothing.
+//! another target, a database that was truncated to nothing, and an index that became shorter. What
+//! the log holds is compared in [`super::log`].
+//!
+//! SQLite maps the index into memory: whoever touches a part of it that was cut off is killed by
+//! SIGBUS. Its length is therefore compared before each use as well. The index cannot be read here: to
+//! close another descriptor of it would release the locks of SQLite.
 //!
 //! The descriptors of SQLite are not accessible, so the identity of an open file is that of its path
 //! when it was opened, which has to be the same before and after the opening.
@@ -14,12 +19,75 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::log::Log;
 use crate::fault::{Blame, Fault};
+
+pub(super) const LOG_TRUNCATED: &str =
+    "the write-ahead log of the database was truncated or overwritten";
 
 /// The size of the smallest page: a database has at least one.
 const PAGE_BYTES_MIN: u64 = 512;
+
+/// The size of a part of the index of a log, of which there is at least one.
+const INDEX_BYTES_MIN: u64 = 32 << 10;
+
+/// The indexes that connections of this process have open. SQLite maps an index once for all of them:
+/// one that was truncated is made anew only after the last of them was closed.
+static INDEXES: Mutex<Vec<Weak<Index>>> = Mutex::new(Vec::new());
+
+/// An index that connections have open.
+#[derive(Debug)]
+struct Index {
+    identity: Identity,
+    /// The most that it was found to have; it never becomes shorter.
+    bytes: AtomicU64,
+}
+
+impl Index {
+    /// The index with that identity, where another connection has it open.
+    fn opened(identity: Identity) -> Option<Arc<Self>> {
+        let mut indexes = INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+        indexes.retain(|index| index.strong_count() > 0);
+        indexes.iter().filter_map(Weak::upgrade).find(|index| index.identity == identity)
+    }
+
+    fn note(metadata: &fs::Metadata) -> Arc<Self> {
+        let identity = Identity::from(metadata);
+        let index = Self::opened(identity).unwrap_or_else(|| {
+            let index = Arc::new(Self { identity, bytes: AtomicU64::new(INDEX_BYTES_MIN) });
+            let mut indexes = INDEXES.lock().unwrap_or_else(PoisonError::into_inner);
+            indexes.push(Arc::downgrade(&index));
+            index
+        });
+        index.bytes.fetch_max(metadata.len(), Ordering::Relaxed);
+        index
+    }
+
+    /// Whether it became shorter than it was.
+    fn is_short(&self, metadata: &fs::Metadata) -> bool {
+        let bytes = metadata.len();
+        self.bytes.fetch_max(bytes, Ordering::Relaxed) > bytes
+    }
+}
+
+/// The path of the file with that suffix beside the one that `path` leads to.
+pub(super) fn beside(path: &Path, suffix: &str) -> io::Result<PathBuf> {
+    let mut name: OsString = path.canonicalize()?.into();
+    name.push(suffix);
+    Ok(name.into())
+}
+
+/// The index of the database at `path`, where it is short and another connection has it open: it
+/// cannot be used before that one is closed.
+pub(super) fn short_index(path: &Path) -> Option<PathBuf> {
+    let path = beside(path, "-shm").ok()?;
+    let metadata = fs::metadata(&path).ok()?;
+    let index = Index::opened(Identity::from(&metadata))?;
+    index.is_short(&metadata).then_some(path)
+}
 
 /// Device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +141,7 @@ pub(super) struct OpenFiles {
     database: (PathBuf, Identity),
     /// The write-ahead log and its index, beside the file that the path leads to.
     beside: [(PathBuf, Identity); 2],
+    index: Arc<Index>,
     stale: StaleLog,
 }
 
@@ -85,6 +154,7 @@ impl OpenFiles {
     pub(super) fn note(
         path: &Path,
         before: Option<Identity>,
+        log: &Log,
         stale: &StaleLog,
     ) -> io::Result<Self> {
         let identity = |path: &Path| fs::metadata(path).map(|metadata| Identity::from(&metadata));
@@ -92,15 +162,12 @@ impl OpenFiles {
         if before.is_some_and(|before| before != database.1) {
             return Err(io::Error::other("it was replaced while it was opened"));
         }
-        let real = path.canonicalize()?;
-        let beside = |suffix: &str| {
-            let mut name: OsString = real.clone().into();
-            name.push(suffix);
-            let path = PathBuf::from(name);
-            identity(&path).map(|identity| (path, identity))
-        };
-        let beside = [beside("-wal")?, beside("-shm")?];
-        Ok(Self { database, beside, stale: stale.clone() })
+        let (log_path, index_path) = (beside(path, "-wal")?, beside(path, "-shm")?);
+        let log = (log_path, log.identity()?);
+        let metadata = fs::metadata(&index_path)?;
+        let index = Index::note(&metadata);
+        let beside = [log, (index_path, index.identity)];
+        Ok(Self { database, beside, index, stale: stale.clone() })
     }
 
     /// Compares the open files with those at their paths: three system calls.
@@ -131,6 +198,26 @@ impl OpenFiles {
                 return Err(Fault::new(Blame::Access, text));
             }
         }
+        if self.index_is_short() {
+            let text = "the index of the database's write-ahead log was truncated";
+            tracing::error!(path = %self.beside[1].0.display(), "{text}");
+            return Err(Fault::new(Blame::Access, text));
+        }
         Ok(())
+    }
+
+    /// Whether the index was truncated. It cannot be used then, not even for a rollback.
+    pub(super) fn index_is_short(&self) -> bool {
+        let (path, opened) = &self.beside[1];
+        fs::metadata(path).is_ok_and(|metadata| {
+            Identity::from(&metadata) == *opened && self.index.is_short(&metadata)
+        })
+    }
+
+    /// The log no longer has what its index counts. The log of the daemon gets the path; the client
+    /// does not.
+    pub(super) fn log_truncated(&self) -> Fault {
+        tracing::error!(path = %self.beside[0].0.display(), "{LOG_TRUNCATED}");
+        Fault::new(Blame::Access, LOG_TRUNCATED)
     }
 }

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use exchange::{Batch, Stop};
 use fields::{Case, Schema, Value};
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Error, Statement};
 
 use super::bind::bound;
-use super::fault::{is_ambiguous, proves_rollback};
+use super::fault::{is_ambiguous, of_preparing, proves_rollback};
 use super::identity::OpenFiles;
 use super::letters;
+use super::log::{Depth, Log};
 use super::statement::quoted;
 use crate::Affected;
 use crate::digits::Digits;
@@ -34,6 +36,11 @@ const STOP_STEPS: std::ffi::c_int = 10_000;
 pub(super) struct SqliteLink {
     connection: Connection,
     files: OpenFiles,
+    log: Log,
+    /// The length of the log when the transaction began. Nobody else may change it until the end.
+    log_bytes: u64,
+    /// The log is copied into the database when it has so many frames; never with 0.
+    checkpoint_frames: u32,
     statement: Prepared,
     shape: Arc<Shape>,
     lock_wait: Duration,
@@ -74,12 +81,47 @@ impl SqliteLink {
     pub(super) fn new(
         connection: Connection,
         files: OpenFiles,
+        (log, checkpoint_frames): (Log, u32),
         statement: Prepared,
         shape: Shape,
         lock_wait: Duration,
     ) -> Result<Self, Error> {
         connection.busy_timeout(lock_wait.min(LOCK_SLICE))?;
-        Ok(Self { connection, files, statement, shape: Arc::new(shape), lock_wait })
+        let (shape, log_bytes) = (Arc::new(shape), 0);
+        Ok(Self {
+            connection,
+            files,
+            log,
+            log_bytes,
+            checkpoint_frames,
+            statement,
+            shape,
+            lock_wait,
+        })
+    }
+
+    /// Compares the log with its index, outside of a transaction. Returns how many frames it has.
+    fn check_log(&mut self, depth: Depth) -> Result<u32, Fault> {
+        self.log.frames(&self.connection, depth)?.ok_or_else(|| self.files.log_truncated())
+    }
+
+    /// Compares the files, and the log with what it was when the transaction began.
+    fn check_before_commit(&self) -> Result<(), Fault> {
+        self.files.check()?;
+        if self.log.bytes() < self.log_bytes { Err(self.files.log_truncated()) } else { Ok(()) }
+    }
+
+    /// Compares the files and what was written. As SQLite does after a commit, a long log is then
+    /// copied into the database, and an error of that is met again by the next one.
+    fn check_after_commit(&mut self) -> Result<(), Fault> {
+        self.files.check()?;
+        let frames = self.check_log(Depth::Frames)?;
+        if self.checkpoint_frames > 0 && frames >= self.checkpoint_frames {
+            let statement = self.connection.prepare_cached("pragma wal_checkpoint(passive)");
+            let copied = statement.and_then(|mut it| it.query_row([], |_| Ok(())));
+            copied.unwrap_or_else(|error| tracing::debug!(%error, "no checkpoint"));
+        }
+        Ok(())
     }
 
     /// Lets `stop` interrupt a statement that runs long, from now until the next call.
@@ -106,7 +148,7 @@ impl SqliteLink {
     /// The statement that is run for each row.
     fn statement(&self) -> Result<CachedStatement<'_>, Fault> {
         self.connection.prepare_cached(&self.statement.sql).map_err(|error| {
-            let fault = Fault::from(error);
+            let fault = of_preparing(error);
             if fault.blame == Blame::Row {
                 Fault { blame: Blame::Statement, ..fault }
             } else {
@@ -128,7 +170,7 @@ impl SqliteLink {
             let ambiguous = is_ambiguous(&error);
             let fault = Fault::from(error);
             match self.connection.prepare(&self.statement.sql) {
-                Err(error) if ambiguous => Fault { blame: Blame::Statement, ..error.into() },
+                Err(error) if ambiguous => Fault { blame: Blame::Statement, ..of_preparing(error) },
                 // A smaller row may still fit.
                 _ => {
                     let full = fault.blame == Blame::Full;
@@ -242,9 +284,15 @@ impl Link for SqliteLink {
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault> {
         self.heed(stop)?;
         let since = Instant::now();
-        while let Err(fault) = self.execute("begin immediate") {
-            self.may_wait(since, stop, fault)?;
+        loop {
+            self.files.check()?;
+            self.check_log(Depth::Length)?;
+            match self.execute("begin immediate") {
+                Ok(()) => break,
+                Err(fault) => self.may_wait(since, stop, fault)?,
+            }
         }
+        self.log_bytes = self.log.bytes();
         Ok(())
     }
 
@@ -290,7 +338,7 @@ impl Link for SqliteLink {
     /// Under another lock it waits like [`Self::begin`]. In files that are no longer at their paths
     /// nothing is committed; rows that were committed while the files went are unknown.
     fn commit(&mut self, stop: &Stop) -> Commit {
-        if let Err(fault) = self.files.check() {
+        if let Err(fault) = self.check_before_commit() {
             return match self.rollback(stop) {
                 Ok(()) => Commit::RolledBack(fault),
                 Err(_) => Commit::Unknown(fault),
@@ -299,7 +347,7 @@ impl Link for SqliteLink {
         let since = Instant::now();
         loop {
             let Err(fault) = self.execute("commit") else {
-                return self.files.check().map_or_else(Commit::Unknown, |()| Commit::Done);
+                return self.check_after_commit().map_or_else(Commit::Unknown, |()| Commit::Done);
             };
             let open = self.is_open();
             let fault = match self.may_wait(since, stop, fault) {
@@ -330,6 +378,7 @@ impl Link for SqliteLink {
     ) -> Result<(), Fault> {
         self.heed(stop)?;
         self.files.check().map_err(Fault::again)?;
+        self.check_log(Depth::Length).map_err(Fault::again)?;
         let mut statement = self.statement()?;
         let Sink { rows: into, each, in_base64 } = sink;
         into.reshape(Schema::new(statement.column_names(), Case::Exact));
@@ -390,6 +439,20 @@ impl Link for SqliteLink {
 
     fn unbury(&mut self, table: &str, number: i64) -> Result<bool, Fault> {
         Ok(letters::remove(&self.connection, table, number)?)
+    }
+}
+
+impl Drop for SqliteLink {
+    /// The last connection that is closed copies the log into the database. Of one with a hole it would
+    /// copy the hole; whoever opens the database next finds out what is valid.
+    fn drop(&mut self) {
+        let is_usable = !self.is_open() && !self.files.index_is_short();
+        if is_usable && let Ok(Some(_)) = self.log.frames(&self.connection, Depth::Frames) {
+            let setting = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            if let Err(error) = self.connection.set_db_config(setting, false) {
+                tracing::debug!(%error, "no checkpoint");
+            }
+        }
     }
 }
 

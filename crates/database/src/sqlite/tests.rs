@@ -139,4 +139,5 @@ mod moved;
 mod records;
 mod refused;
 mod stored;
+mod truncated;
 mod values;

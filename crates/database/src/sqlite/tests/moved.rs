@@ -53,10 +53,17 @@ fn truncated(path: &Path) {
     fs::OpenOptions::new().write(true).open(path).unwrap().set_len(0).unwrap();
 }
 
+fn cut(path: &Path, part: u64) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(file.metadata().unwrap().len() / part).unwrap();
+}
+
 /// What happens to the file between two batches.
 type Change = fn(&Path);
 
-const CHANGES: [(&str, Change); 8] = [
+const CHANGES: [(&str, Change); 10] = [
+    ("its log truncated", |path| truncated(&beside(path, "-wal"))),
+    ("its log cut to a half", |path| cut(&beside(path, "-wal"), 2)),
     ("removed", remove),
     ("only the file removed", |path| fs::remove_file(path).unwrap()),
     ("replaced", replace),
@@ -98,6 +105,7 @@ fn a_file_that_is_replaced_within_a_commit_leaves_its_rows_unknown() {
     for (what, change) in CHANGES {
         let place = in_a_folder(without_create());
         let mut handler = place.handler();
+        assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"], "{what}");
         let link = handler.connection().slot().as_mut().expect("the connection is open");
         let path = Arc::new(place.path());
         link.connection()

@@ -128,8 +128,20 @@ fn an_error_of_a_function_is_the_rows() {
     let good = r#"{"id":1,"path":{"a":"/"}}"#;
     let bad = r#"{"id":2,"path":"{"}"#;
     let answers = serve(&mut place.handler(), [good, bad]);
-    assert_eq!(answers, ["ok 1", "!row malformed JSON (1)"]);
+    assert_eq!(answers, ["ok 1", "!row SQL logic error (1)"]);
     assert_eq!(place.rows(), ["1 / 200"]);
+}
+
+#[test]
+fn an_error_of_a_function_quotes_no_stored_value() {
+    let mut place =
+        Place::statement("insert into hits select :id, json_extract('{}', path), 1 from secrets");
+    place.options.job.create = Some(format!(
+        "{CREATE}; create table if not exists secrets (path text);
+         insert into secrets values ('card 4111')"
+    ));
+    let answers = serve(&mut place.handler(), [hit(1)]);
+    assert_eq!(answers, ["!row SQL logic error (1)"]);
 }
 
 #[test]
