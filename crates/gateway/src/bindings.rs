@@ -176,6 +176,11 @@ impl Bindings {
         }
     }
 
+    /// Whether a worker is told to forget its client.
+    pub(crate) fn is_returning(&self, worker: WorkerId) -> bool {
+        self.workers.get(&worker).is_some_and(|it| it.state == State::Returning)
+    }
+
     /// A worker takes no more requests, or is gone.
     pub(crate) fn lost(&mut self, worker: WorkerId) {
         if let Some(Binding { state: State::Bound(session), in_flight, is_first, .. }) =

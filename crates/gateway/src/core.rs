@@ -461,6 +461,7 @@ impl Core {
                 Slot::Replace => self.used_up.push_back((place, worker)),
             },
             Upward::Kept { worker, client } => served.pool.handle_kept(now, worker, client),
+            Upward::SpokeAfterReset => served.spoke_after_reset(),
             Upward::Open { worker } => served.pool.handle_open(now, worker),
             Upward::Suspect { count, mut requests } => {
                 served.counts.suspect += count;

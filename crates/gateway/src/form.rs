@@ -52,6 +52,8 @@ pub(crate) struct Form {
     pub(crate) waits: bool,
     /// Bytes of its head, where it has one.
     pub(crate) head: u32,
+    /// It makes a program forget the connection that has ended: `reset`.
+    pub(crate) is_reset: bool,
     /// How often it was given to a worker and came back.
     pub(crate) tries: u8,
     pub(crate) asker: Asker,

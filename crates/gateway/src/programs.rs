@@ -42,7 +42,7 @@ mod stderr;
 
 pub(crate) use fault::Epitaph;
 use fault::Fault;
-use link::{Known, Link, Said, Suspects, UNREAD_MAX};
+use link::{Known, Link, Said, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
 
@@ -359,37 +359,7 @@ impl Programs {
                     program.serve(calls, up);
                 }
             }
-            Said::Unasked(ref frame) => {
-                let name = &program.name;
-                tracing::warn!(worker = name, "spoke though nothing was asked: {frame}");
-                up.push(Upward::Discarded);
-                let suspects = link.found_out();
-                let name = program.name.clone();
-                program.distrust(calls, outside, Fault::Ended, up);
-                if let Some(suspects) = suspects {
-                    suspects.report(&name, !self.known.is_strict);
-                    let Suspects { count, requests } = suspects;
-                    up.push(Upward::Suspect { count, requests });
-                    self.known.is_strict = true;
-                    self.tell_alignment();
-                }
-            }
-            Said::Broken(text) => {
-                tracing::warn!(worker = program.name, "does not keep to its framing: {text}");
-                program.distrust(calls, outside, Fault::Broken(text), up);
-            }
-            Said::TooLongForSomebody => {
-                let name = &program.name;
-                tracing::warn!(
-                    worker = name,
-                    "a reply without an id that could be read is longer than reply_max"
-                );
-                program.distrust(calls, outside, Fault::TooLongForSomebody, up);
-            }
-            Said::TooLong => {
-                tracing::warn!(worker = program.name, "its reply is longer than reply_max");
-                program.distrust(calls, outside, Fault::TooLong, up);
-            }
+            said => self.condemn(calls, worker, &said, outside, up),
         }
     }
 

@@ -147,6 +147,9 @@ pub(crate) enum Upward {
         count: u64,
         requests: Vec<u64>,
     },
+    /// A program that has answered its reset said something before it was given to another
+    /// connection.
+    SpokeAfterReset,
     /// It never reached the worker.
     Returned {
         id: RequestId,

@@ -20,13 +20,32 @@ pub(super) struct Own {
     /// One has said things that could not: another may at any moment, and then its words would be
     /// taken for the answer to the order to forget, and that answer for a reply to the next client.
     has_spoken: bool,
+    /// One has spoken after it had answered the order to forget: until the next reload that is given
+    /// to none, for what another says then would go to the next client.
+    spoke_after_reset: bool,
 }
 
 impl Own {
     pub(super) fn new(plan: OwnPlan) -> Self {
         let OwnPlan { reset, tells_apart } = plan;
         let reset = reset.as_deref().map(Slice::from);
-        Self { bindings: Bindings::default(), reset, tells_apart, has_spoken: false }
+        Self {
+            bindings: Bindings::default(),
+            reset,
+            tells_apart,
+            has_spoken: false,
+            spoke_after_reset: false,
+        }
+    }
+
+    /// Other settings were taken over.
+    pub(super) const fn handle_reload(&mut self) {
+        self.spoke_after_reset = false;
+    }
+
+    /// What a program is told to forget its client; none: it is replaced.
+    fn order(&self) -> Option<Slice> {
+        self.reset.clone().filter(|_| !self.has_spoken && !self.spoke_after_reset)
     }
 }
 
@@ -67,7 +86,19 @@ impl ServedPool {
     }
 
     pub(super) fn slot(&mut self, worker: WorkerId) -> Slot {
-        self.own.as_mut().map_or(Slot::Free, |own| own.bindings.released(worker))
+        let Some(own) = &mut self.own else { return Slot::Free };
+        let is_returning = own.bindings.is_returning(worker);
+        match own.bindings.released(worker) {
+            Slot::Free if is_returning && own.spoke_after_reset => Slot::Replace,
+            slot => slot,
+        }
+    }
+
+    /// A program has spoken after it had answered the order to forget.
+    pub(super) const fn spoke_after_reset(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.spoke_after_reset = true;
+        }
     }
 
     pub(super) fn lose(&mut self, worker: WorkerId) {
@@ -224,9 +255,8 @@ impl Core {
 
     /// A connection's own program is returned: it is told to forget, or replaced.
     pub(super) fn give_up(&mut self, place: usize, worker: WorkerId) {
-        let own = self.pools[place].own.as_ref().filter(|own| !own.has_spoken);
-        let reset = own.and_then(|own| own.reset.clone());
-        let Some(body) = reset else { return self.used_up.push_back((place, worker)) };
+        let order = self.pools[place].own.as_ref().and_then(Own::order);
+        let Some(body) = order else { return self.used_up.push_back((place, worker)) };
         let (at_us, peer) = (self.at_us(), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
             named: None,
@@ -244,7 +274,7 @@ impl Core {
             pool: place,
             state: State::Received,
         });
-        let form = Form::default();
+        let form = Form { is_reset: true, ..Form::default() };
         self.direct.push_back((place, worker, Waiting { id, peer, at_us, body, form }));
     }
 }

@@ -31,6 +31,9 @@ impl Core {
             }
             let (check, cookie) = (balance.check.take(), balance.cookie.take());
             served.balance = balance;
+            if let Some(own) = &mut served.own {
+                own.handle_reload();
+            }
             served.dirty = true;
             let room = shares.map(|Shares { tokens, slots, room, .. }| {
                 served.pool.handle_slots(now, &tokens, &slots);

@@ -4,7 +4,8 @@ use event::Calls;
 use exchange::WorkerId;
 use spawn::Report;
 
-use super::{Pipe, Programs};
+use super::link::{Link, Said, Suspects};
+use super::{Fault, Pipe, Programs};
 use crate::outside::Outside;
 use crate::upward::Upward;
 use crate::workers::Heard;
@@ -29,6 +30,65 @@ impl Programs {
             }
             // The end of a pipe is its closing.
             Heard::Connected | Heard::Eof | Heard::Relayed(..) => {}
+        }
+    }
+
+    /// It said what cannot be: it is killed.
+    pub(super) fn condemn(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        said: &Said,
+        outside: &mut Outside,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(program) = self.find(worker) else { return };
+        let name = program.name.clone();
+        let fault = match said {
+            Said::Fine | Said::Ready => return,
+            Said::Unasked(frame) => {
+                tracing::warn!(worker = name, "spoke though nothing was asked: {frame}");
+                up.push(Upward::Discarded);
+                Fault::Ended
+            }
+            Said::Broken(text) => {
+                tracing::warn!(worker = name, "does not keep to its framing: {text}");
+                Fault::Broken(text)
+            }
+            Said::TooLongForSomebody => {
+                tracing::warn!(
+                    worker = name,
+                    "a reply without an id that could be read is longer than reply_max"
+                );
+                Fault::TooLongForSomebody
+            }
+            Said::TooLong => {
+                tracing::warn!(worker = name, "its reply is longer than reply_max");
+                Fault::TooLong
+            }
+        };
+        let is_reset = program.link.as_ref().is_some_and(Link::is_reset);
+        let is_unasked = matches!(said, Said::Unasked(_));
+        let link = program.link.as_mut().filter(|_| is_unasked);
+        let suspects = link.and_then(Link::found_out);
+        program.distrust(calls, outside, fault, up);
+        if is_reset {
+            up.push(Upward::SpokeAfterReset);
+            if !std::mem::replace(&mut self.known.is_strict, true) {
+                tracing::warn!(
+                    worker = name,
+                    "printed something after its reply to `reset`: programs of this pool are \
+                     replaced instead of reset until the next reload; remove `reset`, or have the \
+                     program print its reply to `reset` last"
+                );
+            }
+        }
+        if let Some(suspects) = suspects {
+            suspects.report(&name, !self.known.is_strict);
+            let Suspects { count, requests } = suspects;
+            up.push(Upward::Suspect { count, requests });
+            self.known.is_strict = true;
+            self.tell_alignment();
         }
     }
 

@@ -29,8 +29,10 @@ mod alignment;
 mod carried;
 mod flights;
 mod late;
+mod latency;
 mod notices;
 mod replies;
+mod reset;
 mod silence;
 mod tags;
 mod words;
@@ -40,6 +42,7 @@ use alignment::{Alignment, Keep};
 use carried::Finder;
 use flights::{Flight, Flights};
 use notices::Notice;
+use reset::Reset;
 use silence::Silence;
 use tags::{Outgoing, Tags};
 use words::Held;
@@ -95,6 +98,8 @@ pub(super) struct Link {
     late_client: Option<u64>,
     /// Whether its replies are in step with its requests, where nothing in its framing tells.
     alignment: Option<Alignment>,
+    /// Whether it may be given to another connection, where it is one connection's own.
+    reset: Option<Reset>,
     /// What of a request its reply must carry.
     carried: Option<Finder>,
     stream: Option<StreamPlan>,
@@ -143,6 +148,7 @@ impl Link {
             alignment: plan
                 .alignment
                 .map(|mode| Alignment::new(mode, known.is_strict, !known.has_passed)),
+            reset: plan.is_own.then(|| Reset::new(!known.has_passed)),
             carried: plan.carries.clone().map(Finder::new),
             stream: plan.stream.clone(),
             is_streaming: false,
@@ -184,6 +190,9 @@ impl Link {
         up: &mut Vec<Upward>,
     ) {
         let Request { id, body, .. } = request;
+        if let Some(reset) = &mut self.reset {
+            reset.handle_sent(form.is_reset);
+        }
         if let Some(finder) = &mut self.carried
             && !finder.is_in(&body)
         {
@@ -283,8 +292,7 @@ impl Link {
         if let (Some(output), None) = (self.output, self.held) {
             let oldest = self.flights.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
-            let checked_at = self.alignment.as_ref().filter(|_| oldest.is_none());
-            let checked_at = checked_at.and_then(Alignment::until);
+            let checked_at = oldest.is_none().then(|| self.checked_at()).flatten();
             let at = at.into_iter().chain(self.silent_until(deadline)).chain(checked_at).min();
             calls.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
@@ -298,6 +306,14 @@ impl Link {
                 let at = oldest.filter(|it| !it.slow).map(|it| it.dispatched + limit);
                 calls.deadline(output, SLOW, at);
             }
+        }
+    }
+
+    /// When its check is passed, if nothing is in flight.
+    fn checked_at(&self) -> Option<Instant> {
+        match &self.reset {
+            Some(reset) => reset.until(),
+            None => self.alignment.as_ref().and_then(Alignment::until),
         }
     }
 
@@ -366,8 +382,11 @@ impl Link {
         }
     }
 
-    /// Closes the input once all is sent.
-    pub(super) fn finish(&self, calls: &mut Calls<'_>) {
+    /// Closes the input once all is sent: it serves nobody else, whatever it prints.
+    pub(super) fn finish(&mut self, calls: &mut Calls<'_>) {
+        if let Some(reset) = &mut self.reset {
+            reset.handle_end();
+        }
         if let Some(input) = self.input {
             calls.finish(input, None);
         }
@@ -434,13 +453,20 @@ impl Link {
     }
 
     /// Nothing is in flight, and nothing came for so long that its check is passed. True when it is
-    /// for any client again.
+    /// for any client again, or for any connection.
     pub(super) fn handle_silent(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
         up: &mut Vec<Upward>,
     ) -> bool {
+        if let Some(reset) = &mut self.reset {
+            let passed = reset.handle_time(calls.now());
+            if passed {
+                up.push(Upward::Released { worker });
+            }
+            return passed;
+        }
         let (Some(alignment), Some(output)) = (&mut self.alignment, self.output) else {
             return false;
         };
@@ -467,6 +493,11 @@ impl Link {
     /// None where nobody watches it.
     pub(super) fn found_out(&mut self) -> Option<Suspects> {
         self.alignment.as_mut().filter(|it| it.is_on()).map(Alignment::found_out)
+    }
+
+    /// Whether it has answered its reset, and is no connection's own: it has to be silent.
+    pub(super) fn is_reset(&self) -> bool {
+        self.reset.as_ref().is_some_and(Reset::is_done)
     }
 
     pub(super) fn is_owing(&self) -> bool {

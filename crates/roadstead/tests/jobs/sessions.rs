@@ -298,3 +298,125 @@ fn what_a_shared_program_offers_anew_all_its_clients_hear_and_nobody_what_is_one
         assert_eq!(parse(&quiet.line())["result"], "hello");
     }
 }
+
+/// A service of logins in JSON. What it does when it is reset is its argument: `late` prints something
+/// of its client 10 ms after the reply, `early` just before it, `cut` begins a message behind it.
+const LOGINS: &str = r#"
+import json, os, sys, time
+kind, user = sys.argv[1], None
+def text(message): return json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+def say(text): sys.stdout.write(text); sys.stdout.flush()
+for line in sys.stdin:
+    asked = json.loads(line)
+    reply = text({"id": asked["id"], "result": [os.getpid(), user]})
+    if asked["method"] == "login":
+        user = asked["params"]
+    elif asked["method"] == "reset":
+        secret, user = text({"method": "notice", "params": f"secret of {user}"}), None
+        if kind == "early": reply = secret + reply
+        if kind == "cut": reply += secret[:9]
+        say(reply)
+        if kind == "late": time.sleep(0.01); say(secret)
+        continue
+    say(reply)
+"#;
+
+/// Logs in, and gives what was the reply: the process, and who was logged in before.
+fn logs_in(client: &mut Client, user: &str) -> (i64, Value) {
+    let asked = json!({"jsonrpc": "2.0", "id": user, "method": "login", "params": user});
+    client.send(format!("{asked}\n"));
+    let reply = parse(&client.line());
+    assert_eq!(reply["id"], user, "not the reply to {user}: {reply}");
+    (reply["result"][0].as_i64().unwrap(), reply["result"][1].clone())
+}
+
+/// Three clients, one after the other: the process of each.
+fn logins(kind: &str, log: impl FnOnce(&str)) -> Vec<i64> {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nworkers = 1\nsettle = \"0s\"\n\
+                reset = '{\"jsonrpc\":\"2.0\",\"id\":\"r\",\"method\":\"reset\"}'\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", LOGINS, kind], pool);
+    let pids = ["one", "two", "three"].map(|user| {
+        let mut client = daemon.connect();
+        let (pid, before) = logs_in(&mut client, user);
+        assert_eq!(before, Value::Null);
+        // Asked again, and answered before anything else.
+        let (_, own) = logs_in(&mut client, user);
+        assert_eq!(own, user);
+        pid
+    });
+    log(&read_log(folder.path()));
+    pids.to_vec()
+}
+
+const RESETS_OFF: &str = "programs of this pool are replaced instead of reset";
+
+#[test]
+fn a_message_of_the_last_client_after_the_reply_to_reset_reaches_no_other_client() {
+    for kind in ["late", "cut"] {
+        let pids = logins(kind, |log| {
+            assert_eq!(log.matches(RESETS_OFF).count(), 1, "{log}");
+            assert_eq!(log.matches("spoke though nothing was asked").count(), 1, "{log}");
+        });
+        assert!(pids[0] != pids[1] && pids[1] != pids[2], "{kind}: {pids:?}");
+    }
+}
+
+#[test]
+fn a_message_before_the_reply_to_reset_is_discarded_and_a_silent_program_is_reused() {
+    for kind in ["early", "silent"] {
+        let pids = logins(kind, |log| assert!(!log.contains(RESETS_OFF), "{log}"));
+        assert!(pids[0] == pids[1] && pids[1] == pids[2], "{kind}: {pids:?}");
+    }
+}
+
+/// The same on lines: `late` prints a line 10 ms after the reply to the reset, `early` before it.
+const LINES: &str = r#"
+import os, sys, time
+kind, user = sys.argv[1], None
+def say(text): sys.stdout.write(text); sys.stdout.flush()
+for line in sys.stdin:
+    word = line.strip()
+    if word == "forget":
+        if kind == "early": say(f"secret of {user}\n"); time.sleep(0.01)
+        say("forgotten\n")
+        if kind == "late": time.sleep(0.01); say(f"secret of {user}\n")
+        user = None
+    else:
+        say(f"{os.getpid()} {user} {word}\n")
+        user = word
+"#;
+
+#[test]
+fn a_line_that_is_no_reply_to_reset_reaches_no_other_client() {
+    for kind in ["late", "early"] {
+        let folder = folder();
+        let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nsettle = \"0s\"\n";
+        let daemon = serve(folder.path(), "lines", &["python3", "-c", LINES, kind], pool);
+        let mut pids = Vec::new();
+        for user in ["one", "two", "three"] {
+            let reply = daemon.connect().ask(user);
+            let (pid, said) = reply.split_once(' ').unwrap();
+            assert_eq!(said, format!("None {user}"), "{kind}: {reply}");
+            pids.push(pid.to_owned());
+        }
+        assert!(pids[0] != pids[1] && pids[1] != pids[2], "{kind}: {pids:?}");
+        let log = read_log(folder.path());
+        assert_eq!(log.matches(RESETS_OFF).count(), 1, "{kind}: {log}");
+    }
+}
+
+#[test]
+fn after_a_reload_programs_are_reset_again_until_one_is_found_out() {
+    let folder = folder();
+    let pool = "dispatch = \"session\"\nreset = \"forget\"\nworkers = 1\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "lines", &["python3", "-c", LINES, "late"], pool);
+    for round in 1..3 {
+        for user in ["one", "two", "three"] {
+            assert!(daemon.connect().ask(user).ends_with(&format!("None {user}")));
+        }
+        let log = read_log(folder.path());
+        assert_eq!(log.matches(RESETS_OFF).count(), round, "{log}");
+        daemon.reload().unwrap();
+    }
+}

@@ -64,7 +64,8 @@ pub(super) const PROGRAM: &[Opt] = &[
         "With `dispatch = \"session\"`: a request that makes a program forget the connection that \
          has ended; its reply is discarded. Without it the program is replaced, as all of \
          the pool are once one spoke unasked where that cannot be told from a reply (every framing \
-         but those of JSON-RPC).",
+         but those of JSON-RPC), or until the next reload once one printed something after its \
+         reply to this.",
     ),
     program(
         "handshake",

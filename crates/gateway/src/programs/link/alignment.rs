@@ -29,14 +29,11 @@ use std::time::{Duration, Instant};
 use exchange::plant::{Plant, active};
 use settings::Alignment as Mode;
 
+use super::latency::Latency;
 use crate::form::Asker;
 
 /// Replies until the end of probation.
 const PROBATION: u32 = 16;
-/// The shortest silence that passes a check.
-const SILENCE_MIN: Duration = Duration::from_millis(10);
-/// The longest silence that a check asks for.
-const SILENCE_MAX: Duration = Duration::from_millis(100);
 /// Busy time after which a program is checked again.
 const SAMPLE: Duration = Duration::from_millis(100);
 /// Busy time between two checks, in silences of one: a check costs 1/34 of a busy program's time.
@@ -109,10 +106,7 @@ pub(in crate::programs) struct Alignment {
     /// Replies, up to the end of probation.
     replies: u32,
     on_probation: bool,
-    /// No program of the pool has passed a check yet: what its latency is nobody can say.
-    is_first: bool,
-    /// The longest time of a reply so far.
-    longest: Duration,
+    latency: Latency,
     /// Busy time since the last passed check, up to `busy_since`.
     busy: Duration,
     /// Since when something is in flight.
@@ -136,8 +130,7 @@ impl Alignment {
             is_strict,
             replies: 0,
             on_probation: true,
-            is_first,
-            longest: Duration::ZERO,
+            latency: Latency::new(is_first),
             busy: Duration::ZERO,
             busy_since: None,
             replied_at: None,
@@ -156,20 +149,12 @@ impl Alignment {
         self.is_strict = is_strict;
     }
 
-    /// How long it must be silent.
-    fn silence(&self) -> Duration {
-        if self.is_first {
-            return SILENCE_MAX;
-        }
-        (self.longest * 2).clamp(SILENCE_MIN, SILENCE_MAX)
-    }
-
     /// It is given a request; `first`: nothing else is in flight.
     pub(super) fn handle_sent(&mut self, now: Instant, first: bool) {
         if !first {
             return;
         }
-        let silence = self.silence();
+        let silence = self.latency.silence();
         // It was idle for so long by itself.
         if self.kept.is_none() && self.replied_at.is_some_and(|at| at + silence <= now) {
             self.pass();
@@ -191,8 +176,7 @@ impl Alignment {
         took: Duration,
         others: Option<impl FnOnce(u64) -> Keep>,
     ) -> Option<Keep> {
-        // The first took as long as the start of the program, too: it counts for its own check alone.
-        self.longest = if self.replies == 1 { took } else { self.longest.max(took) };
+        self.latency.handle_reply(took);
         self.replies = (self.replies + 1).min(PROBATION);
         self.replied_at = Some(now);
         self.suspect(asker.request);
@@ -217,7 +201,7 @@ impl Alignment {
             Mode::Off => false,
             Mode::Strict => true,
             Mode::Auto => {
-                let sample = SAMPLE.max(self.silence() * SHARE);
+                let sample = SAMPLE.max(self.latency.silence() * SHARE);
                 self.is_strict || self.on_probation || self.busy >= sample
             }
         }
@@ -242,7 +226,7 @@ impl Alignment {
     /// When its check is passed, if nothing is in flight.
     pub(super) fn until(&self) -> Option<Instant> {
         self.kept?;
-        self.replied_at.map(|at| at + self.silence())
+        self.replied_at.map(|at| at + self.latency.silence())
     }
 
     /// Time has passed while nothing is in flight. True when its check is passed: it is for any
@@ -259,7 +243,7 @@ impl Alignment {
     /// It was silent for long enough.
     fn pass(&mut self) {
         self.busy = Duration::ZERO;
-        self.is_first = false;
+        self.latency.handle_passed();
         self.on_probation &= self.replies < PROBATION;
         self.is_passed = true;
     }

@@ -126,10 +126,10 @@ impl Flights {
     }
 
     /// The oldest that is wanted and bears this id.
-    pub(super) fn named(&self, id: &[u8]) -> Option<RequestId> {
+    pub(super) fn named(&self, id: &[u8]) -> Option<&Flight> {
         let mut flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
         let is = |flight: &&Flight| flight.body.get(flight.named.clone()) == Some(id);
-        flights.find(is).filter(|_| !id.is_empty()).map(|flight| flight.id)
+        flights.find(is).filter(|_| !id.is_empty())
     }
 
     /// Ends the one of this id, if all of it has left us: `accepted` bytes have.
@@ -240,6 +240,10 @@ mod tests {
         Flight { id: id(number), body, named: 0..0, form, start, end, dispatched, slow: false }
     }
 
+    fn named(flights: &Flights, id: &[u8]) -> Option<RequestId> {
+        flights.named(id).map(|flight| flight.id)
+    }
+
     fn of(count: u32) -> Flights {
         let mut flights = Flights::new(true);
         (0..count).for_each(|number| flights.push(flight(number)));
@@ -275,11 +279,11 @@ mod tests {
             let body = Slice::from(body);
             flights.push(Flight { body, named, ..flight(u32::try_from(number).unwrap()) });
         }
-        assert_eq!(flights.named(b"77"), Some(id(1)));
-        assert_eq!(flights.named(b"7"), Some(id(0)));
+        assert_eq!(named(&flights, b"77"), Some(id(1)));
+        assert_eq!(named(&flights, b"7"), Some(id(0)));
         flights.land(id(0), 1000).unwrap();
-        assert_eq!(flights.named(b"7"), Some(id(2)));
-        assert_eq!((flights.named(b"8"), flights.named(b"")), (None, None));
+        assert_eq!(named(&flights, b"7"), Some(id(2)));
+        assert_eq!((named(&flights, b"8"), named(&flights, b"")), (None, None));
     }
 
     #[test]

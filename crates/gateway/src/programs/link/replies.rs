@@ -1,5 +1,7 @@
 //! What a program says: frames of its output become replies, parts of them, or a reason not to trust it.
 
+use std::time::Instant;
+
 use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
@@ -124,6 +126,10 @@ impl Link {
         frame: &[u8],
         up: &mut Vec<Upward>,
     ) -> Option<Said> {
+        if self.is_reset() {
+            // Of a client that has gone, whatever it is.
+            return Some(Said::Unasked(shown_bytes(frame)));
+        }
         let mut out = Vec::new();
         match tags::said_in_order(frame, &mut out) {
             Spoken::Reply(id) if self.is_own && self.stream.is_none() => {
@@ -159,23 +165,42 @@ impl Link {
         up: &mut Vec<Upward>,
     ) -> Said {
         let accepted = self.accepted(calls);
-        let of = self.flights.named(named);
-        let Some(id) = of.filter(|id| self.flights.land(*id, accepted).is_some()) else {
+        let of = self.flights.named(named).map(|flight| (flight.id, flight.dispatched));
+        let of = of.filter(|(id, _)| self.flights.land(*id, accepted).is_some());
+        let Some((id, dispatched)) = of else {
             return self.handle_unasked(worker, frame, up);
         };
         if self.times.first_byte.is_some() {
             self.completed = Some(calls.now());
         }
         up.push(Upward::Answered { id, outcome: Outcome::Reply(Slice::copy_of(frame)) });
-        up.push(Upward::Released { worker });
+        self.release(calls, worker, dispatched, up);
         self.answers += 1;
         Said::Fine
     }
 
+    /// It has answered a request, and its slot is free, unless that has reset it.
+    fn release(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        dispatched: Instant,
+        up: &mut Vec<Upward>,
+    ) {
+        let (now, reset) = (calls.now(), self.reset.as_mut());
+        let took = now.saturating_duration_since(dispatched);
+        if !reset.is_some_and(|reset| reset.handle_reply(now, took)) {
+            up.push(Upward::Released { worker });
+        }
+    }
+
     /// Nothing was asked of it. Only the client whose own it is wants to hear that.
-    fn handle_unasked(&self, worker: WorkerId, frame: &[u8], up: &mut Vec<Upward>) -> Said {
+    fn handle_unasked(&mut self, worker: WorkerId, frame: &[u8], up: &mut Vec<Upward>) -> Said {
         if !self.is_heard {
             return Said::Unasked(shown_bytes(frame));
+        }
+        if let Some(reset) = &mut self.reset {
+            reset.handle_unasked();
         }
         up.push(Upward::Said { worker, frame: Slice::copy_of(frame) });
         Said::Fine
@@ -255,7 +280,7 @@ impl Link {
     /// says in JSON may be no reply.
     fn may_not_begin(&self) -> bool {
         let is_kept = self.alignment.as_ref().is_some_and(Alignment::is_kept);
-        is_kept && !self.is_owing() && !self.decoder.framing().is_json()
+        self.is_reset() || is_kept && !self.is_owing() && !self.decoder.framing().is_json()
     }
 
     /// A reply over `reply_max` begins so. Its request alone ends by it, and the rest is passed over.
@@ -315,7 +340,7 @@ impl Link {
                 up.push(Upward::Kept { worker, client: keep.client() });
             }
         }
-        up.push(Upward::Released { worker });
+        self.release(calls, worker, flight.dispatched, up);
         self.answers += 1;
     }
 
