@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::fault::Fault;
+
 /// Entries in each second at most. A client that sends bad rows must not fill the log.
 const ENTRIES_MAX: u32 = 10;
 
@@ -26,6 +28,13 @@ impl DetailLog {
         }
         let Some(dropped) = self.admit(Instant::now()) else { return };
         tracing::warn!(database, code, detail, dropped, "{text}");
+    }
+
+    /// Writes that `rows` rows may be stored or not, because they could not be rolled back.
+    pub(crate) fn error(&mut self, database: &str, rows: usize, fault: &Fault) {
+        let Some(dropped) = self.admit(Instant::now()) else { return };
+        let error = fault.for_operators();
+        tracing::error!(database, rows, error, dropped, "rows have no known outcome");
     }
 
     /// Whether there is room for an entry at `now`, and how many there was none for before it.

@@ -63,6 +63,9 @@ pub(crate) struct Fault {
     pub(crate) answered: bool,
     /// Its cause may be that the statement was prepared for columns that have changed since.
     pub(crate) of_types: bool,
+    /// What was written cannot be rolled back, as a table has no transactions. Nobody knows which rows
+    /// are stored, and none is sent again.
+    pub(crate) kept: bool,
 }
 
 impl Fault {
@@ -77,6 +80,7 @@ impl Fault {
             rows: Vec::new(),
             answered: false,
             of_types: false,
+            kept: false,
         }
     }
 
@@ -84,6 +88,11 @@ impl Fault {
     pub(crate) fn ignored() -> Self {
         let text = "the database did not store the row and reported no error";
         Self { cause: Cause::Ignored, ..Self::new(Blame::Row, text) }
+    }
+
+    /// Rows could not be rolled back.
+    pub(crate) fn kept(text: &str) -> Self {
+        Self { kept: true, ..Self::new(Blame::Broken, text) }
     }
 
     /// A statement changed no row.

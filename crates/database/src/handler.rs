@@ -42,7 +42,8 @@ use crate::fault::{Blame, Fault, for_operators};
 use crate::letters::{self, Letter};
 use crate::link::{Commit, Driver, Link, Setup};
 use crate::logins::PAUSE_MAX;
-use crate::rows::{Rows, Shape};
+use crate::parts::{around, halves, split};
+use crate::rows::{Refusal, Rows, Shape};
 use crate::text::one_line;
 
 /// Rows that fail alone, one after the other and none stored between them, before the rest of the
@@ -62,6 +63,7 @@ pub(crate) struct RowsHandler<D: Driver> {
     rows: Rows,
     effects: Effects,
     details: DetailLog,
+    kept: DetailLog,
 }
 
 impl<D: Driver> RowsHandler<D> {
@@ -69,7 +71,8 @@ impl<D: Driver> RowsHandler<D> {
         let connection = Connection::new(setup.connect()?);
         let details = DetailLog::new(setup.job.log_error_details);
         let effects = Effects::default();
-        Ok(Self { setup, connection, rows: Rows::default(), effects, details })
+        let kept = DetailLog::new(true);
+        Ok(Self { setup, connection, rows: Rows::default(), effects, details, kept })
     }
 
     #[cfg(test)]
@@ -80,7 +83,7 @@ impl<D: Driver> RowsHandler<D> {
 
 impl<D: Driver> Handler for RowsHandler<D> {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
-        let Self { setup, connection, rows, effects, details } = self;
+        let Self { setup, connection, rows, effects, details, kept } = self;
         let shape = Arc::clone(connection.shape());
         rows.begin(&shape);
         for (index, request) in batch.requests.iter().enumerate() {
@@ -95,6 +98,7 @@ impl<D: Driver> Handler for RowsHandler<D> {
             rows,
             effects,
             details,
+            kept,
             batch,
             outbox,
             stop,
@@ -143,6 +147,8 @@ struct Work<'a, D: Driver> {
     rows: &'a mut Rows,
     effects: &'a mut Effects,
     details: &'a mut DetailLog,
+    /// Errors about rows that cannot be rolled back.
+    kept: &'a mut DetailLog,
     batch: &'a Batch,
     outbox: &'a mut dyn Outbox,
     stop: &'a Stop,
@@ -192,9 +198,15 @@ impl<D: Driver> Work<'_, D> {
                         return;
                     }
                 }
+                Stored::Unknown(fault) if fault.kept => {
+                    self.connection.discard();
+                    self.kept.error(&self.setup.driver.name(), range.len(), &fault);
+                    self.end(range, &unknown(&fault));
+                }
                 Stored::Unknown(fault) => {
                     let link = self.connection.link();
                     let idempotent = link.is_some_and(|link| link.is_idempotent());
+                    self.rows.doubt(range.clone());
                     self.connection.failed(self.setup, &fault);
                     self.connection.discard();
                     if idempotent && self.wait(range.clone()) {
@@ -309,8 +321,8 @@ impl<D: Driver> Work<'_, D> {
     }
 
     fn store(&mut self, range: Range<usize>) -> Stored {
-        let idempotent = match self.connection.open(self.setup) {
-            Ok(link) => link.is_idempotent(),
+        let (idempotent, is_atomic) = match self.connection.open(self.setup) {
+            Ok(link) => (link.is_idempotent(), link.is_atomic()),
             Err(fault) => return Stored::Failed(fault),
         };
         if self.connection.shape().ack != self.shape.ack {
@@ -332,11 +344,19 @@ impl<D: Driver> Work<'_, D> {
                 Pass::Ran(0) if !self.has_letters(range.clone()) => {
                     let stop = self.stop;
                     let undone = self.link().rollback(stop);
-                    return undone.map_or_else(Stored::Failed, |()| Stored::Committed);
+                    return match undone {
+                        Ok(()) => Stored::Committed,
+                        Err(kept) if kept.kept => Stored::Unknown(kept),
+                        Err(fault) => Stored::Failed(fault),
+                    };
                 }
                 Pass::Ran(_) => return self.commit(range),
                 Pass::Undone if self.is_stale() => return Stored::Stale,
                 Pass::Undone => careful = true,
+                Pass::Failed(fault) if fault.kept => return Stored::Unknown(fault),
+                Pass::Failed(fault) if !is_atomic && fault.blame == Blame::Lost => {
+                    return Stored::Unknown(Fault { kept: true, ..fault });
+                }
                 Pass::Failed(fault) => {
                     self.suspect |= fault.of_types;
                     return match self.give_up(fault) {
@@ -400,12 +420,16 @@ impl<D: Driver> Work<'_, D> {
             };
             let suspect = fault.of_types && !self.checked;
             self.suspect |= suspect;
+            let cause = fault.for_operators();
             split(self.rows, parts, next, fault);
             let undone = match careful && !suspect && link.is_open() {
                 true => link.undo(self.stop),
                 false => link.rollback(self.stop),
             };
             match undone {
+                Err(kept) if kept.kept => {
+                    return Pass::Failed(kept.detailed(&format!("after: {cause}")));
+                }
                 Err(fault) => return Pass::Failed(fault),
                 Ok(()) if !link.is_open() => return Pass::Undone,
                 Ok(()) => {}
@@ -433,12 +457,18 @@ impl<D: Driver> Work<'_, D> {
 
     /// Undoes what there is. A connection that cannot even do that is spoiled.
     fn give_up(&mut self, fault: Fault) -> Stored {
+        if fault.kept {
+            return Stored::Unknown(fault);
+        }
         if fault.blame == Blame::Lost && !fault.answered {
             return Stored::Failed(fault);
         }
         let stop = self.stop;
         match self.link().rollback(stop) {
             Ok(()) => Stored::Failed(fault),
+            Err(kept) if kept.kept => {
+                Stored::Unknown(kept.detailed(&format!("after: {}", fault.for_operators())))
+            }
             Err(_) if fault.blame == Blame::Lost => Stored::Failed(fault.answered(false)),
             Err(_) => Stored::Failed(Fault { blame: Blame::Broken, answered: false, ..fault }),
         }
@@ -447,7 +477,7 @@ impl<D: Driver> Work<'_, D> {
     /// Whether there is a refused row among `rows`, and a table for its letter.
     fn has_letters(&self, rows: Range<usize>) -> bool {
         self.setup.job.dead.is_some()
-            && rows.into_iter().any(|row| self.rows.refusal(row).is_some())
+            && rows.into_iter().any(|row| buried(self.rows, row).is_some())
     }
 
     /// Writes the letters of the refused rows among `rows` into the open transaction. What cannot be
@@ -505,6 +535,14 @@ impl<D: Driver> Work<'_, D> {
                 self.details.write(&name, &refusal.code, &refusal.text, &refusal.detail);
             }
         }
+        if let Some((_, fault)) = &self.unsure {
+            // The first attempt may have stored what the second did not: that is no refusal.
+            for row in range.clone() {
+                if self.rows.is_unsure(row) && self.rows.refusal(row).is_some() {
+                    self.rows.refuse(row, Fault { cause: Cause::Commit, ..fault.clone() });
+                }
+            }
+        }
         self.rows.answers(range, |request, outcome| self.outbox.answer(request, outcome));
     }
 
@@ -521,10 +559,15 @@ impl<D: Driver> Work<'_, D> {
     }
 }
 
+/// Why row `row` is not stored, if that is known.
+fn buried(rows: &Rows, row: usize) -> Option<&Refusal> {
+    rows.refusal(row).filter(|_| !rows.is_unsure(row))
+}
+
 /// The letters of the refused rows among `of`; `again`: they may be in the table.
 fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) -> Vec<Letter<'a>> {
     let letter = |row: usize| {
-        let refusal = rows.refusal(row)?;
+        let refusal = buried(rows, row)?;
         let request = &batch.requests[rows.request(row)];
         let code = match refusal.cause {
             Cause::Row => &*refusal.code,
@@ -541,42 +584,6 @@ fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) 
     let mut all: Vec<Letter<'a>> = (0..of.end).filter_map(letter).collect();
     letters::count(&mut all);
     all.split_off(before)
-}
-
-/// Takes the rows out of part number `at` that `fault` is about, or halves the part.
-fn split(rows: &mut Rows, parts: &mut Vec<Range<usize>>, at: usize, mut fault: Fault) {
-    let part = parts[at].clone();
-    let mut known = std::mem::take(&mut fault.rows);
-    known.retain(|row| part.contains(row));
-    if known.is_empty() && part.len() == 1 {
-        known.push(part.start);
-    }
-    let mut finer = Vec::with_capacity(known.len() + 1);
-    if known.is_empty() {
-        let middle = part.start + part.len() / 2;
-        finer.extend([part.start..middle, middle..part.end]);
-    } else {
-        let mut start = part.start;
-        for row in known {
-            rows.refuse(row, fault.clone());
-            finer.push(start..row);
-            start = row + 1;
-        }
-        finer.push(start..part.end);
-    }
-    parts.splice(at..=at, finer.into_iter().filter(|part| !part.is_empty()));
-}
-
-/// A range in two parts, the one that is stored first at the end.
-fn halves(range: Range<usize>) -> [Range<usize>; 2] {
-    let middle = range.start + range.len() / 2;
-    [middle..range.end, range.start..middle]
-}
-
-/// A range in the parts before, at and behind `row`, the one that is stored first at the end.
-fn around(range: Range<usize>, row: usize) -> Vec<Range<usize>> {
-    let parts = [row + 1..range.end, row..row + 1, range.start..row];
-    parts.into_iter().filter(|part| !part.is_empty()).collect()
 }
 
 /// How a request ends of which nothing is stored.

@@ -36,6 +36,7 @@ mod logins;
 mod name;
 #[cfg(feature = "server")]
 mod named;
+mod parts;
 mod plain_write;
 mod reading;
 mod reply;

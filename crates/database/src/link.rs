@@ -65,6 +65,7 @@ impl Commit {
             Some(Ok(())) => Self::Done,
             Some(Err((fault, true))) => match undo() {
                 Ok(()) => Self::RolledBack(fault),
+                Err(kept) if kept.kept => Self::Unknown(kept),
                 Err(_) => Self::RolledBack(Fault { blame: Blame::Lost, ..fault }),
             },
             Some(Err((fault, false))) => {
@@ -99,6 +100,12 @@ pub(crate) trait Link: Send {
     /// Whether rows that are there already stay as they are, whoever stored them: then a batch may
     /// be sent again when nobody knows whether it is stored.
     fn is_idempotent(&self) -> bool;
+
+    /// Whether everything that its statement writes is undone by a rollback or when the connection is
+    /// lost, as far as that is known. Where it is not, rows that failed are not sent again.
+    fn is_atomic(&self) -> bool {
+        true
+    }
 
     /// What, in the settings of the server, lets a power failure take rows that are committed, though
     /// [`Job::sync`](crate::Job) asks that it takes none: a sentence for each.
@@ -135,7 +142,8 @@ pub(crate) trait Link: Send {
     /// Keeps what happened since the savepoint.
     fn release(&mut self, stop: &Stop) -> Result<(), Fault>;
 
-    /// Forgets what happened since the savepoint.
+    /// Forgets what happened since the savepoint. A fault with [`kept`](Fault::kept) where that is not
+    /// possible, as of [`rollback`](Self::rollback).
     fn undo(&mut self, stop: &Stop) -> Result<(), Fault>;
 
     /// Ends the transaction for good.

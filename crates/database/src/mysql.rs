@@ -19,6 +19,7 @@
 mod bind;
 mod connect;
 mod durability;
+mod engines;
 mod fault;
 mod letters;
 mod link;

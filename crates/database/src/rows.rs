@@ -117,6 +117,8 @@ struct Row {
     is_late: bool,
     /// Why the database does not accept it.
     refusal: Option<Refusal>,
+    /// Nobody knows whether it is stored: it is sent again.
+    is_unsure: bool,
 }
 
 /// Why the database does not accept a row.
@@ -192,7 +194,13 @@ impl Rows {
             return Err(outcome);
         }
         let ack = acks..self.acks.len();
-        self.rows.push(Row { request: index, ack, is_late: false, refusal: None });
+        self.rows.push(Row {
+            request: index,
+            ack,
+            is_late: false,
+            refusal: None,
+            is_unsure: false,
+        });
         Ok(())
     }
 
@@ -309,6 +317,16 @@ impl Rows {
     /// Why the database does not accept that row, if it does not.
     pub(crate) fn refusal(&self, row: usize) -> Option<&Refusal> {
         self.rows[row].refusal.as_ref()
+    }
+
+    /// Notes that nobody knows whether those of `rows` are stored that the database accepted.
+    pub(crate) fn doubt(&mut self, rows: Range<usize>) {
+        self.rows[rows].iter_mut().for_each(|row| row.is_unsure |= row.refusal.is_none());
+    }
+
+    /// Whether nobody knew whether that row is stored when it was sent again.
+    pub(crate) fn is_unsure(&self, row: usize) -> bool {
+        self.rows[row].is_unsure
     }
 
     /// Notes that the database does not accept that row.

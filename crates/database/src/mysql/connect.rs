@@ -5,7 +5,7 @@ use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts};
 use tokio::time::timeout;
 
 use super::link::{MysqlLink, Ready, Run};
-use super::{MysqlDriver, durability, fault, letters, place, schema};
+use super::{MysqlDriver, durability, engines, fault, letters, place, schema};
 use crate::ack;
 use crate::fault::Blame;
 use crate::named::{self, Dialect};
@@ -68,14 +68,17 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
             }
         }
     };
-    let doubts = match (&job.action, job.sync) {
+    let mut doubts = match (&job.action, job.sync) {
         (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
         (_, Sync::Full) => durability::doubts(&mut connection, name).await?,
     };
+    let engines = engines::check(&mut connection, name, &job.action).await?;
+    let is_atomic = engines.is_empty();
+    doubts.extend(engines);
     let ack = ack::of(job, &mut members, &[])?;
     let shape = Shape::new(job, members, sources, ack)?;
     let affected = job.affected;
-    Ok(Ready { connection, options, run, shape, idempotent, affected, doubts })
+    Ok(Ready { connection, options, run, shape, idempotent, affected, doubts, is_atomic })
 }
 
 /// Which byte of the statement of the settings an error is about.

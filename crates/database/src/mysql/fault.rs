@@ -111,8 +111,8 @@ fn without_values(code: u16, text: &str) -> Cow<'_, str> {
     let cut = |mark: &str| text.split_once(mark).map_or(text, |(before, _)| before);
     match code {
         // `Duplicate entry 'VALUE' for key 'KEY'`, `Incorrect integer value: 'VALUE' for column …`,
-        // `Truncated incorrect DOUBLE value: 'VALUE'`.
-        1062 | 1292 | 1366 | 1367 | 1411 | 1525 | 1586 => {
+        // `Truncated incorrect DOUBLE value: 'VALUE'`, `Invalid utf8mb4 character string: 'VALUE'`.
+        1062 | 1292 | 1300 | 1366 | 1367 | 1411 | 1525 | 1586 | 1918 | 1977 | 3854 => {
             let before = cut("'").trim_end_matches([' ', ':']);
             let behind = text.rfind("' for ").map_or("", |at| &text[at + 1..]);
             Cow::Owned(format!("{before}{behind}"))
@@ -145,6 +145,11 @@ mod tests {
                 "Incorrect integer value for column `d`.`t`.`c` at row 1",
             ),
             (1292, "Truncated incorrect DOUBLE value: 'a'", "Truncated incorrect DOUBLE value"),
+            (
+                1300,
+                "Invalid utf8mb4 character string: 'SEC\\xFFRET'",
+                "Invalid utf8mb4 character string",
+            ),
             (1690, "BIGINT value is out of range in '(1 - 2)'", "BIGINT value is out of range"),
             (1526, "Table has no partition for value 7", "Table has no partition"),
             (

@@ -44,6 +44,7 @@ pub(super) struct Ready {
     pub(super) idempotent: bool,
     pub(super) affected: Affected,
     pub(super) doubts: Vec<String>,
+    pub(super) is_atomic: bool,
 }
 
 /// An open connection with its statement.
@@ -56,6 +57,7 @@ pub(super) struct MysqlLink {
     idempotent: bool,
     affected: Affected,
     doubts: Vec<String>,
+    is_atomic: bool,
     open: bool,
 }
 
@@ -67,9 +69,42 @@ impl fmt::Debug for MysqlLink {
 
 impl MysqlLink {
     pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
-        let Ready { connection, options, run, shape, idempotent, affected, doubts } = ready;
+        let Ready { connection, options, run, shape, idempotent, affected, doubts, is_atomic } =
+            ready;
         let shape = Arc::new(shape);
-        Self { runtime, connection, options, run, shape, idempotent, affected, doubts, open: false }
+        let open = false;
+        Self {
+            runtime,
+            connection,
+            options,
+            run,
+            shape,
+            idempotent,
+            affected,
+            doubts,
+            is_atomic,
+            open,
+        }
+    }
+
+    /// Whether the rollback that was just run undid everything: the server warns of tables without
+    /// transactions.
+    fn check_undone(&mut self, stop: &Stop) -> Result<(), Fault> {
+        if self.connection.get_warnings() == 0 {
+            return Ok(());
+        }
+        let asked = self.connection.query("show warnings");
+        let warnings: Vec<(String, u16, String)> = match until(&self.runtime, stop, asked, async {})
+        {
+            Some(Ok(warnings)) => warnings,
+            Some(Err(error)) => return Err(Fault { kept: true, ..fault::of(&error) }),
+            None => return Err(Fault::kept("the server did not answer")),
+        };
+        if warnings.iter().all(|(_, code, _)| *code != NOT_UNDONE) {
+            return Ok(());
+        }
+        let text = "the rows cannot be rolled back: a table without transactions was changed";
+        Err(Fault::kept(text).coded(&NOT_UNDONE.to_string()))
     }
 
     /// Runs a statement of our own. Its errors are never a row's.
@@ -85,6 +120,9 @@ impl MysqlLink {
         }
     }
 }
+
+/// The warning of a rollback that a table without transactions was changed.
+const NOT_UNDONE: u16 = 1196;
 
 /// Waits for `work`; when `stop` is requested, another connection ends it.
 fn stoppable<T>(
@@ -141,6 +179,10 @@ impl Link for MysqlLink {
 
     fn doubts(&self) -> &[String] {
         &self.doubts
+    }
+
+    fn is_atomic(&self) -> bool {
+        self.is_atomic
     }
 
     /// The first statement begins it.
@@ -225,6 +267,7 @@ impl Link for MysqlLink {
 
     fn undo(&mut self, stop: &Stop) -> Result<(), Fault> {
         self.execute("rollback to savepoint one_part", stop)?;
+        self.check_undone(stop)?;
         self.release(stop)
     }
 
@@ -241,7 +284,11 @@ impl Link for MysqlLink {
     }
 
     fn rollback(&mut self, stop: &Stop) -> Result<(), Fault> {
-        if std::mem::take(&mut self.open) { self.execute("rollback", stop) } else { Ok(()) }
+        if !std::mem::take(&mut self.open) {
+            return Ok(());
+        }
+        self.execute("rollback", stop)?;
+        self.check_undone(stop)
     }
 
     fn is_open(&self) -> bool {

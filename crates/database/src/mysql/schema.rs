@@ -102,7 +102,7 @@ pub(super) async fn check_statement(
 }
 
 /// The schema of a table, where it is named, and its name.
-fn apart(table: &str) -> (Option<&str>, &str) {
+pub(super) fn apart(table: &str) -> (Option<&str>, &str) {
     table.split_once('.').map_or((None, table), |(schema, name)| (Some(schema), name))
 }
 
@@ -160,14 +160,6 @@ pub(super) async fn check(
         let (column, table) = (column.name.clone(), table.to_owned());
         return Err(DatabaseError::Unset { column, table });
     }
-    let sql = "select t.engine from information_schema.tables t \
-               join information_schema.engines e on e.engine = t.engine \
-               where t.table_schema = coalesce(?, database()) and t.table_name = ? \
-               and e.transactions <> 'YES'";
-    let engine: Option<String> = connection.exec_first(sql, (schema, name)).await.map_err(told)?;
-    if let Some(engine) = engine {
-        return Err(DatabaseError::Engine { table: table.to_owned(), engine });
-    }
     Ok(())
 }
 
@@ -192,8 +184,9 @@ async fn columns_of(
     Ok(rows.into_iter().map(column).collect())
 }
 
-/// Refuses a key that the table has not. Whether none of its columns may be NULL: then no row is
-/// there twice.
+/// Refuses a key that the table has not. Whether none of its columns may be NULL, and no trigger that
+/// we may see can give a row another key or change a row that is there: then a row that is sent again
+/// changes nothing.
 pub(super) async fn check_key(
     connection: &mut Conn,
     server: &str,
@@ -214,11 +207,27 @@ pub(super) async fn check_key(
         let Some(columns) = columns.collect::<Option<Vec<String>>>() else { continue };
         let holds = |name: &String| columns.iter().any(|it| it.eq_ignore_ascii_case(name));
         if columns.len() == key.len() && key.iter().all(holds) {
-            return Ok(index.iter().all(|(_, _, may_be_null)| !may_be_null));
+            let may_be_null = index.iter().any(|(_, _, may_be_null)| *may_be_null);
+            return Ok(!may_be_null && !has_triggers(connection, server, table).await?);
         }
         keys.push(columns.join(", "));
     }
     Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys })
+}
+
+/// Whether a trigger runs for a row that is there already.
+async fn has_triggers(
+    connection: &mut Conn,
+    server: &str,
+    table: &str,
+) -> Result<bool, DatabaseError> {
+    let (schema, name) = apart(table);
+    let sql = "select 1 from information_schema.triggers \
+               where event_object_schema = coalesce(?, database()) and event_object_table = ? \
+               and (event_manipulation = 'UPDATE' \
+               or event_manipulation = 'INSERT' and action_timing = 'BEFORE') limit 1";
+    let found: Result<Option<u8>, Error> = connection.exec_first(sql, (schema, name)).await;
+    Ok(found.map_err(|error| refused(server, &error))?.is_some())
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
                 Some(sql) => Some(client.prepare(sql).await.map_err(statement)?),
                 None => None,
             };
-            let columns = Columns::Insert(plan.sql);
+            let columns = Columns::Insert(plan.text());
             (Run::Arrays { insert: prepared, absent }, columns, sources)
         }
         Action::Statement(_) => {

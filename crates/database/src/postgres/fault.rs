@@ -9,16 +9,31 @@ use crate::fault::{Blame, Fault};
 
 /// The fault that an error is, before the commit.
 pub(super) fn of(error: &Error) -> Fault {
+    of_values(error, false)
+}
+
+/// The fault of an insert of values as they were sent: without a context they are what it cites.
+pub(super) fn of_insert(error: &Error) -> Fault {
+    of_values(error, true)
+}
+
+/// `own`: what is not within a function cites the client's own values.
+fn of_values(error: &Error, own: bool) -> Fault {
     match error.as_db_error() {
         Some(said) if is_of_the_plan(said) => {
             let fault = Fault::new(Blame::Lost, said.message()).coded(said.code().code());
             fault.again().of_types(true)
         }
+        Some(said) if is_of_a_policy(said) => {
+            let text = primary(said, false);
+            let fault = Fault::new(Blame::Row, &text).coded(said.code().code());
+            fault.detailed(&detail(said, &text)).answered(true)
+        }
         Some(said) => {
             // Whatever ends more than the statement is no row's.
             let severity = said.parsed_severity().unwrap_or(Severity::Error);
             let (state, living) = (said.code().code(), severity == Severity::Error);
-            let text = primary(said);
+            let text = primary(said, own);
             of_state(state, living, &text)
                 .detailed(&detail(said, &text))
                 .answered(living)
@@ -50,19 +65,33 @@ pub(super) fn text_of(said: &DbError) -> String {
 }
 
 /// What is said to clients: the primary message, and the column where that does not name it. A
-/// data exception (class 22) within a function cites a value that the client need not have sent, so
-/// there the message is ours. What a function raises by itself is the operator's choice of words.
-fn primary(said: &DbError) -> String {
-    let within_function = said.where_().is_some_and(|it| !it.contains("parameter $"));
+/// data exception (class 22) may cite a value that the client need not have sent, unless it is about a
+/// parameter or an insert of the client's `own` values: there the message is ours. What a function
+/// raises by itself is the operator's choice of words.
+fn primary(said: &DbError, own: bool) -> String {
     let raised = said.routine() == Some("exec_stmt_raise");
-    if said.code().code().starts_with("22") && within_function && !raised {
-        return "invalid data within a function of the database".to_owned();
+    let state = said.code().code();
+    if state.starts_with("22") && !raised {
+        match said.where_() {
+            Some(place) if place.contains("parameter $") => {}
+            Some(_) => return "invalid data within a function of the database".to_owned(),
+            None if own || cites_nothing(state, said.message()) => {}
+            None => return "invalid data within the statement".to_owned(),
+        }
     }
     let message = said.message();
     match said.column() {
         Some(column) if !message.contains(column) => format!("{message}, column \"{column}\""),
         _ => message.to_owned(),
     }
+}
+
+/// Whether the message of a data exception has no value in it, in any language: text that is too long
+/// for its type, NULL, a division by zero, and a number out of the range of a type.
+fn cites_nothing(state: &str, message: &str) -> bool {
+    matches!(state, "22001" | "22004" | "22012")
+        || state == "22003"
+            && !message.contains(|letter: char| letter.is_ascii_digit() || letter == '"')
 }
 
 /// What is said to the operator besides: the fields that may show other columns and other rows.
@@ -103,6 +132,13 @@ fn is_of_the_plan(said: &DbError) -> bool {
     said.code().code() == "0A000"
         && (said.routine() == Some("RevalidateCachedQuery")
             || said.message().contains("cached plan must not change"))
+}
+
+/// Whether row-level security rejects this row. The state is that of a right that is missing.
+fn is_of_a_policy(said: &DbError) -> bool {
+    said.code().code() == "42501"
+        && (said.routine() == Some("ExecWithCheckOptions")
+            || said.message().starts_with("new row violates row-level security policy"))
 }
 
 /// Whether this may come of a statement that was prepared for columns that have changed since: of a

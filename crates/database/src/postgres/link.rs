@@ -190,7 +190,7 @@ async fn run_arrays(
     arrays: &[Text<'_>],
     effects: &mut Effects,
 ) -> Result<(), Fault> {
-    let told = |error: Error| fault::of(&error);
+    let told = |error: Error| fault::of_insert(&error);
     let values = arrays.iter().copied();
     let count = client.execute_raw(insert, values.clone()).await.map_err(told)?;
     let is_whole = count == part.len() as u64;
@@ -206,7 +206,8 @@ async fn run_arrays(
             }
         };
         if dropped {
-            return Err(Fault::ignored());
+            // The key may be stored otherwise than when the statement was prepared.
+            return Err(Fault::ignored().of_types(absent.is_some()));
         }
     }
     // Which of them it was is found by those who ask for each.

@@ -22,6 +22,13 @@ pub(super) struct Insert {
     pub(super) idempotent: bool,
 }
 
+impl Insert {
+    /// All that depends on the columns of the table.
+    pub(super) fn text(&self) -> String {
+        format!("{}; {}", self.sql, self.absent.as_deref().unwrap_or_default())
+    }
+}
+
 /// A table's name as SQL has it: of a schema where it has a dot in it.
 pub(super) fn table_sql(table: &str) -> String {
     table.split('.').map(|part| quoted(part, '"')).collect::<Vec<_>>().join(".")
@@ -31,6 +38,8 @@ struct Column {
     name: String,
     /// The type without its length, which the column itself looks after.
     of: String,
+    /// The type with its length, to which a value is converted when it is stored.
+    stored: String,
     /// The type of an array of them, if there is one.
     array: Option<String>,
     must_be_given: bool,
@@ -41,7 +50,8 @@ const COLUMNS: &str = "\
     select a.attname::text, format_type(a.atttypid, -1), \
            case when t.typarray <> 0 then format_type(t.typarray, -1) end, \
            a.attnotnull and not a.atthasdef and a.attidentity = '', \
-           a.attidentity = 'a' or a.attgenerated <> '' \
+           a.attidentity = 'a' or a.attgenerated <> '', \
+           format_type(a.atttypid, a.atttypmod) \
     from pg_attribute a join pg_type t on t.oid = a.atttypid \
     where a.attrelid = to_regclass($1::text) and a.attnum > 0 and not a.attisdropped \
     order by a.attnum";
@@ -51,14 +61,32 @@ const TABLES: &str = "\
     where c.relkind in ('r', 'p', 'v', 'f') and pg_table_is_visible(c.oid) \
       and c.relnamespace <> 'pg_catalog'::regnamespace order by 1 limit 50";
 
-/// Whether a unique index has no other columns than those in $2, and none that may be NULL.
+/// Whether a unique index has no other columns than those in $2, and none that may be NULL, and no
+/// trigger can give a row another key or do something else before the key is looked at. A partition
+/// may have triggers of its own. (Types of triggers: 1 for each row, 2 before, 4 insert.)
 const HAS_KEY: &str = "\
-    select exists (select from pg_index i \
+    select not exists (select from pg_trigger g where g.tgenabled <> 'D' and g.tgtype & 7 = 7 \
+      and g.tgrelid in (with recursive tree(oid) as (select to_regclass($1::text)::oid \
+        union all select h.inhrelid from pg_inherits h join tree on h.inhparent = tree.oid) \
+        select oid from tree)) \
+    and exists (select from pg_index i \
       where i.indrelid = to_regclass($1::text) and i.indisunique and i.indisvalid \
         and i.indimmediate and i.indpred is null and i.indexprs is null \
         and not exists (select from unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) k \
           join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
           where not a.attnotnull or a.attname::text <> all ($2::text[])))";
+
+/// Whether a unique index of exactly the columns in $2 takes NULLs for equal. Servers before
+/// PostgreSQL 15 have none.
+const EQUAL_NULLS: &str = "\
+    select exists (select from pg_index i \
+      where i.indrelid = to_regclass($1::text) and i.indisunique and i.indisvalid \
+        and i.indimmediate and i.indpred is null and i.indexprs is null \
+        and (to_jsonb(i) ->> 'indnullsnotdistinct')::boolean \
+        and i.indnkeyatts = cardinality($2::text[]) \
+        and not exists (select from unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) k \
+          join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
+          where a.attname::text <> all ($2::text[])))";
 
 /// Makes the statement for these columns of a table.
 pub(super) async fn insert(
@@ -109,16 +137,25 @@ pub(super) async fn insert(
     if let OnConflict::Nothing(key) = on_conflict {
         let given = Array::of(key.iter().map(String::as_str));
         check_key(client, server, table, &named, key).await?;
-        let selected = select.split(", ");
-        let values = columns.iter().zip(selected).filter(|(column, _)| key.contains(column));
-        let same = values.map(|(column, value)| format!("t.{} = {value}", quoted(column, '"')));
+        let parameters = [Text(Some(named.as_bytes())), Text(Some(&given))];
+        let rows = client.query(EQUAL_NULLS, &[&parameters[0], &parameters[1]]).await;
+        let equal_nulls = rows.map_err(told)?.first().is_some_and(|row| row.get(0));
+        let values = chosen.iter().enumerate().filter(|(_, column)| key.contains(&column.name));
+        // What is in the table is rounded or cut to what the column stores.
+        let same = values.map(|(index, column)| {
+            let value = format!("c{}::{}", index + 1, column.stored);
+            let name = format!("t.{}", quoted(&column.name, '"'));
+            match equal_nulls {
+                true => format!("({name} = {value} or {name} is null and {value} is null)"),
+                false => format!("{name} = {value}"),
+            }
+        });
         absent = Some(format!(
             "select count(*) from unnest({arrays}) as u ({}) where not exists \
              (select from {named} as t where {})",
             numbered(columns.len(), "c").join(", "),
             same.collect::<Vec<_>>().join(" and "),
         ));
-        let parameters = [Text(Some(named.as_bytes())), Text(Some(&given))];
         let rows = client.query(HAS_KEY, &[&parameters[0], &parameters[1]]).await.map_err(told)?;
         idempotent = rows.first().is_some_and(|row| row.get(0));
     }
@@ -185,6 +222,7 @@ async fn columns_of(client: &Client, named: &str) -> Result<Vec<Column>, Error> 
         array: row.get(2),
         must_be_given: row.get(3),
         is_generated: row.get(4),
+        stored: row.get(5),
     };
     Ok(rows.iter().map(column).collect())
 }

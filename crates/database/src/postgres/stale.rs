@@ -46,7 +46,7 @@ impl Prepared {
         if let Action::Insert { table, columns, on_conflict } = &self.job.action {
             let plan = schema::insert(client, &self.server, table, columns, on_conflict).await;
             return match plan {
-                Ok(plan) => Ok(Columns::Insert(plan.sql) != self.columns),
+                Ok(plan) => Ok(Columns::Insert(plan.text()) != self.columns),
                 Err(DatabaseError::Unreachable(_, text)) => Err(Fault::new(Blame::Lost, &text)),
                 Err(_) => Ok(true),
             };

@@ -2,7 +2,7 @@
 
 use database::{DatabaseError, Job};
 
-use crate::place::{Place, hit, insert, serve};
+use crate::place::{Place, hit, insert, serve, statement};
 
 crate::suite!(clients_get_no_value_that_they_did_not_send);
 
@@ -30,6 +30,41 @@ mod on_postgres {
         let own = r#"!row invalid input syntax for type bigint: "mine" (22P02)"#;
         assert_eq!(answers, [own]);
     }
+}
+
+/// Values of other rows, which a statement reads or converts.
+#[test]
+fn clients_get_no_value_of_another_row_that_a_statement_cites() {
+    let place = Place::postgres();
+    place.with_hits().run("create table secrets (word text); insert into secrets values ('hush')");
+    let insert_of = |value: &str| {
+        statement(&format!("insert into hits (id, path, status) values (:id, '/', {value})"))
+    };
+    let secret = "(select word from secrets)";
+    let job = insert_of(&format!("{secret}::integer"));
+    let within = "!row invalid data within the statement (22P02)";
+    assert_eq!(serve(&mut place.handler(job), [hit(1)]), [within]);
+    // What cites no value, or the client's own, stays.
+    let job = insert_of("1 / (:status - 200)");
+    assert_eq!(serve(&mut place.handler(job), [hit(1)]), ["!row division by zero (22012)"]);
+    let job = insert_of(":status");
+    let text = r#"{"id":1,"path":"/","status":"mine"}"#;
+    let own = r#"!row invalid input syntax for type integer: "mine" (22P02)"#;
+    assert_eq!(serve(&mut place.handler(job), [text]), [own]);
+    let query = database::Query::new("select word::integer from secrets where word <> :id");
+    let answers = serve(&mut place.handler(Job::new(database::Action::Query(query))), [hit(1)]);
+    assert!(
+        !answers.concat().contains("hush") && answers.concat().contains("22P02"),
+        "{answers:?}"
+    );
+    let place = Place::mariadb();
+    place.run(
+        "create table secrets (id integer, word varbinary(50), text varchar(50) \
+         character set utf8mb4); insert into secrets values (1, concat('hush', unhex('ff')), '')",
+    );
+    let job = statement("update secrets set text = convert(word using utf8mb4) where id = :id");
+    let answers = serve(&mut place.handler(job), [hit(1)]);
+    assert_eq!(answers, ["!row Invalid utf8mb4 character string (1300)"]);
 }
 
 /// A table with a column that the client does not send, the value of which is `hush`.

@@ -19,6 +19,7 @@ mod checked;
 mod cut;
 mod details;
 mod dropped;
+mod engines;
 mod failed;
 mod letters;
 mod migrated;
@@ -29,6 +30,7 @@ mod read;
 mod refused;
 mod row_faults;
 mod stored;
+mod uncertain;
 mod way_in;
 
 /// Makes each of these functions a test of every kind of database.

@@ -1,8 +1,10 @@
 //! Rows that the database does not accept, among others that it does.
 
 use database::{Action, Job};
+use exchange::Factory;
 
-use crate::place::{Place, hit, insert, is_refused, serve, statement};
+use crate::place::{Place, hit, insert, is_refused, options_of, serve, statement};
+use crate::server::Kind;
 
 crate::suite!(
     a_poison_row_in_every_position_is_refused_alone,
@@ -263,4 +265,35 @@ fn a_value_that_a_function_does_not_take_is_refused_alone(place: &Place) {
     let bad = if place.is_postgres() { r#""NaN""# } else { "1000" };
     let job = Job { ack: "ok".to_owned(), ..statement(sql) };
     refuses_alone_by(place, job, "function", "1", bad);
+}
+
+#[test]
+fn a_row_that_row_level_security_rejects_is_refused_alone() {
+    let place = Place::postgres();
+    place.run(
+        "create table kinds (id bigint primary key, v integer); \
+         alter table kinds enable row level security; alter table kinds force row level security; \
+         create policy p on kinds using (true) with check (v = 1); \
+         do $$ begin if not exists (select from pg_roles where rolname = 'guest') then \
+         create role guest login; end if; end $$; \
+         grant all on kinds to guest",
+    );
+    let sql = "insert into kinds (id, v) values (:id, :v)";
+    for action in [Action::insert("kinds", ["id", "v"]), Action::Statement(sql.to_owned())] {
+        place.run("delete from kinds");
+        let way_in = database::Server { user: "guest".to_owned(), ..place.way_in() };
+        let job = Job { ack: "ok".to_owned(), ..Job::new(action) };
+        let options = options_of(Kind::Postgres, way_in, job).unwrap();
+        let mut handler = options.open().unwrap_or_else(|error| panic!("{error}"));
+        let row = |id| format!(r#"{{"id":{id},"v":{}}}"#, if id == 7 { 2 } else { 1 });
+        let answers = serve(&mut handler, (1..=20).map(row));
+        for (answer, id) in answers.iter().zip(1..) {
+            let expected = match id {
+                7 => "!row new row violates row-level security policy for table \"kinds\" (42501)",
+                _ => "ok",
+            };
+            assert_eq!(answer, expected, "{id}");
+        }
+        assert_eq!(place.run("select count(*) from kinds"), ["19"]);
+    }
 }

@@ -1,0 +1,139 @@
+//! Which tables without transactions a statement may write.
+//!
+//! What such a table is given stays there after a rollback. A table that is named as the target is
+//! rejected. Behind views, triggers and statements of other forms a table may be only read, so those
+//! are named as doubts; the rollback itself says whether one was changed.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Error};
+
+use super::connect::refused;
+use super::schema::apart;
+use crate::plain_write::PlainWrite;
+use crate::{Action, DatabaseError};
+
+/// A table that has no transactions.
+struct Table {
+    schema: String,
+    name: String,
+    engine: String,
+    is_here: bool,
+}
+
+impl Table {
+    /// Whether `sql` may name it: by itself where it is of the database in use, else with its schema.
+    fn is_in(&self, sql: &str) -> bool {
+        names(sql, &self.name) && (self.is_here || names(sql, &self.schema))
+    }
+}
+
+/// A sentence for each table without transactions that `action` may write by a view, a trigger or a
+/// statement that is not read.
+///
+/// # Errors
+/// When the table that is written has none itself.
+pub(super) async fn check(
+    connection: &mut Conn,
+    server: &str,
+    action: &Action,
+) -> Result<Vec<String>, DatabaseError> {
+    let (sql, target) = match action {
+        Action::Query(_) => return Ok(Vec::new()),
+        Action::Insert { table, .. } => ("", Some(table.clone())),
+        Action::Statement(sql) => (&**sql, PlainWrite::of(sql).map(|write| write.table)),
+    };
+    let told = |error: Error| refused(server, &error);
+    let known = "select t.table_schema, t.table_name, t.engine, \
+                 coalesce(t.table_schema = database(), 0) \
+                 from information_schema.tables t \
+                 join information_schema.engines e on e.engine = t.engine \
+                 where e.transactions <> 'YES' and t.table_schema not in \
+                 ('information_schema', 'mysql', 'performance_schema', 'sys')";
+    let tables: Vec<(String, String, String, bool)> =
+        connection.query(known).await.map_err(told)?;
+    let tables = tables.into_iter();
+    let tables: Vec<Table> = tables
+        .map(|(schema, name, engine, is_here)| Table { schema, name, engine, is_here })
+        .collect();
+    if tables.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Some(target) = &target {
+        let (schema, name) = apart(target);
+        let is_it = |table: &&Table| {
+            table.name == name && schema.map_or(table.is_here, |schema| table.schema == schema)
+        };
+        if let Some(table) = tables.iter().find(is_it) {
+            let engine = table.engine.clone();
+            let error = DatabaseError::Engine { table: target.clone(), engine };
+            return Err(match action {
+                Action::Statement(_) => DatabaseError::statement(&error.to_string(), None),
+                _ => error,
+            });
+        }
+    }
+    let mut texts = vec![sql.to_owned()];
+    // What is behind the views and tables that a text names, and behind those.
+    let behind = "select table_schema, table_name, table_schema = database(), view_definition from information_schema.views \
+                  union all select event_object_schema, event_object_table, \
+                  event_object_schema = database(), action_statement \
+                  from information_schema.triggers";
+    let behind: Vec<(String, String, bool, Option<String>)> =
+        connection.query(behind).await.map_err(told)?;
+    let mut behind: Vec<(Table, String)> = behind
+        .into_iter()
+        .map(|(schema, name, is_here, text)| {
+            (Table { schema, name, engine: String::new(), is_here }, text.unwrap_or_default())
+        })
+        .collect();
+    texts.extend(target.as_deref().map(|target| target.replace('.', " . ")));
+    let mut next = 0;
+    while let Some(text) = texts.get(next).cloned() {
+        let (named, others): (Vec<_>, Vec<_>) =
+            behind.into_iter().partition(|(table, _)| table.is_in(&text));
+        behind = others;
+        texts.extend(named.into_iter().map(|(_, text)| text));
+        next += 1;
+    }
+    let may_write = |table: &&Table| texts.iter().any(|text| table.is_in(text));
+    Ok(tables.iter().filter(may_write).map(doubt).collect())
+}
+
+fn doubt(table: &Table) -> String {
+    format!(
+        "the table `{}` has the engine {}, which has no transactions: where rows are written there by \
+         this pool and one of a batch is rejected, the batch ends without a known outcome; use InnoDB",
+        table.name, table.engine
+    )
+}
+
+/// Whether `name` is a word of `sql`, in quotes or not.
+fn names(sql: &str, name: &str) -> bool {
+    let (sql, name) = (sql.to_lowercase(), name.to_lowercase());
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '$';
+    !name.is_empty()
+        && sql.match_indices(&name).any(|(at, _)| {
+            let behind = sql[at + name.len()..].chars().next();
+            let before = sql[..at].chars().next_back();
+            !before.is_some_and(is_name) && !behind.is_some_and(is_name)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_found_by_its_whole_name() {
+        for (sql, expected) in [
+            ("insert into hits set a = 1", true),
+            ("select `d`.`hits`.`a` AS `a` from `d`.`Hits`", true),
+            ("hits", true),
+            ("insert into hits2 (a) values (1)", false),
+            ("insert into my_hits (a) values (1), (hitsé)", false),
+            ("", false),
+        ] {
+            assert_eq!(names(sql, "hits"), expected, "{sql}");
+        }
+    }
+}

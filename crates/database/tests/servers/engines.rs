@@ -1,0 +1,110 @@
+//! Tables without transactions, which MariaDB cannot roll back.
+
+use database::{Action, DatabaseError, Job, OnConflict};
+
+use crate::place::{Place, hit, insert, serve, statement};
+use crate::proxy::{Cut, Proxy};
+
+const INSERT: &str = "insert into hits (id, path, status) values (:id, :path, :status)";
+
+/// Serves twenty rows of which the seventh is a duplicate, twice.
+fn check(place: &Place, job: Job, what: &str) {
+    let mut handler = place.handler(job);
+    let body = |id: usize| if id == 7 { hit(1) } else { hit(id) };
+    let answers = serve(&mut handler, (1..=20).map(body));
+    for answer in &answers {
+        assert!(answer.starts_with("!commit "), "{what}: {answers:?}");
+    }
+    assert_eq!(serve(&mut handler, [hit(30)]), ["ok 30"], "{what}, afterwards");
+}
+
+#[test]
+fn rows_that_cannot_be_rolled_back_have_no_known_outcome() {
+    let place = Place::mariadb();
+    // By a view, and by a statement that is not read.
+    place
+        .with_hits()
+        .run("alter table hits engine = MyISAM; create view seen as select * from hits");
+    let view = Job { action: Action::insert("seen", ["id", "path", "status"]), ..insert() };
+    let hidden = statement("insert into hits set id = :id, path = :path, status = :status");
+    for (job, what) in [(view, "a view"), (hidden, "a statement")] {
+        place.run("delete from hits");
+        check(&place, job, what);
+        // Nothing is repeated.
+        let ids = place.run("select id from hits order by id");
+        assert_eq!(ids, ["1", "2", "3", "4", "5", "6", "30"], "{what}");
+    }
+}
+
+#[test]
+fn what_a_trigger_writes_without_a_transaction_has_no_known_outcome() {
+    let place = Place::mariadb();
+    place.with_hits().run("create table audit (id bigint) engine = MyISAM");
+    place.run(
+        "create trigger t before insert on hits for each row insert into audit values (new.id)",
+    );
+    let mut keyed = insert();
+    if let Action::Insert { on_conflict, .. } = &mut keyed.action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    for job in [insert(), statement(INSERT)] {
+        place.run("delete from hits; delete from audit");
+        check(&place, job, "a trigger");
+        assert_eq!(place.run("select id from hits"), ["30"]);
+        let repeated = "select id from audit where id <> 1 group by id having count(*) > 1";
+        assert_eq!(place.run(repeated), [""; 0]);
+    }
+    // A row that is rejected for a reason that is found later.
+    place.run("delete from hits; alter table hits add check (status < 999)");
+    let bad = r#"{"id":2,"path":"/","status":1000}"#.to_owned();
+    let answers = serve(&mut place.handler(keyed), [hit(1), bad]);
+    assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{answers:?}");
+}
+
+#[test]
+fn rows_on_their_way_into_such_a_table_are_not_sent_again() {
+    let place = Place::mariadb();
+    place
+        .with_hits()
+        .run("alter table hits engine = MyISAM; create view seen as select * from hits");
+    let view = Job { action: Action::insert("seen", ["id", "path", "status"]), ..insert() };
+    place.run("alter table hits drop primary key");
+    let proxy = Proxy::to(place.port());
+    let mut handler = place.handler_by(&proxy, view);
+    proxy.cut(Cut::AfterRows);
+    let answers = serve(&mut handler, [hit(1), hit(2)]);
+    assert_eq!(proxy.cuts(), 1);
+    assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{answers:?}");
+    assert_eq!(place.run("select id from hits order by id"), ["1", "2"]);
+}
+
+#[test]
+fn a_table_without_transactions_is_named_at_start() {
+    let place = Place::mariadb();
+    place.with_hits().run(
+        "create table other (id bigint, path varchar(20), status integer) engine = MyISAM; \
+         create view seen as select * from other",
+    );
+    let said = |job: Job| place.options(job).and_then(|it| it.doubts());
+    let engine = DatabaseError::Engine { table: "other".to_owned(), engine: "MyISAM".to_owned() };
+    for sql in ["insert into other (id) values (:id)", "update other set id = :id"] {
+        let expected = format!("`statement`: {engine}");
+        assert_eq!(said(statement(sql)).unwrap_err().to_string(), expected, "{sql}");
+    }
+    let columns = ["id", "path", "status"];
+    assert_eq!(said(Job::new(Action::insert("other", columns))).unwrap_err(), engine);
+    let names = |job: Job| {
+        let doubts = said(job).unwrap();
+        doubts.iter().filter(|it| it.contains("`other`") && it.contains("MyISAM")).count()
+    };
+    assert_eq!(names(Job::new(Action::insert("seen", columns))), 1);
+    assert_eq!(names(statement("insert into seen (id) values (:id)")), 1);
+    assert_eq!(names(statement("insert into other set id = :id")), 1);
+    assert_eq!(names(statement(INSERT)), 0);
+    assert_eq!(names(insert()), 0);
+    place.run(
+        "create trigger t after insert on hits for each row insert into other (id) values (1)",
+    );
+    assert_eq!(names(statement(INSERT)), 1);
+    assert_eq!(names(insert()), 1);
+}

@@ -1,0 +1,120 @@
+//! Rows that are sent again, or that are in the table already under a key that the database changed.
+
+use database::{Action, Job, OnConflict};
+
+use crate::place::{Place, hit, insert, serve};
+use crate::proxy::{Cut, Proxy};
+
+mod on_servers {
+    crate::suite_of_servers!(rows_are_not_sent_again_past_a_trigger_that_may_change_their_key);
+    use super::rows_are_not_sent_again_past_a_trigger_that_may_change_their_key;
+}
+
+/// An insert into the usual table, where a row with the same `id` may be there.
+fn keyed() -> Job {
+    let mut job = insert();
+    if let Action::Insert { on_conflict, .. } = &mut job.action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    job
+}
+
+#[test]
+fn a_key_is_found_as_its_column_stores_it() {
+    let place = Place::postgres();
+    for (of, value) in [
+        ("numeric(10,2)", "1.005"),
+        ("timestamp(0)", "2026-01-01 10:00:00.7"),
+        ("timestamp(3)", "2026-01-01 10:00:00.123456"),
+        ("timestamptz(0)", "2026-01-01 10:00:00.7+00"),
+        ("time(0)", "10:00:00.7"),
+        ("interval(0)", "1.6 s"),
+        ("varchar(3)", "ab   "),
+        ("char(3)", "a"),
+        ("numeric(10,2)[]", "{1.005}"),
+    ] {
+        place.run(&format!("create table kinds (id {of} primary key, v integer)"));
+        let mut job =
+            Job { ack: "ok".to_owned(), ..Job::new(Action::insert("kinds", ["id", "v"])) };
+        if let Action::Insert { on_conflict, .. } = &mut job.action {
+            *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+        }
+        let mut handler = place.handler(job);
+        let row = || format!(r#"{{"id":"{value}","v":1}}"#);
+        assert_eq!(serve(&mut handler, [row()]), ["ok"], "{of}");
+        assert_eq!(serve(&mut handler, [row(), row()]), ["ok"; 2], "{of}");
+        assert_eq!(place.run("select count(*) from kinds"), ["1"], "{of}");
+        place.run("drop table kinds");
+    }
+}
+
+#[test]
+fn a_key_without_a_value_is_found_where_such_keys_are_equal() {
+    let place = Place::postgres();
+    place.run(
+        "create table hits (id bigint, path varchar(20), status integer, \
+         unique nulls not distinct (id))",
+    );
+    let row = || r#"{"id":null,"path":"/","status":1}"#;
+    let mut handler = place.handler(keyed());
+    assert_eq!(serve(&mut handler, [row()]), ["ok "]);
+    assert_eq!(serve(&mut handler, [row().to_owned(), hit(1), hit(1)]), ["ok ", "ok 1", "ok 1"]);
+    assert_eq!(place.run("select count(*) from hits"), ["2"]);
+}
+
+fn rows_are_not_sent_again_past_a_trigger_that_may_change_their_key(place: &Place) {
+    place.with_hits().run("create sequence numbers");
+    for change in ["new.id + 100", "nextval"] {
+        place.run(&match (place.is_postgres(), change) {
+            (true, "nextval") => trigger("nextval('numbers')"),
+            (true, change) => trigger(change),
+            (false, "nextval") => mariadb_trigger("nextval(numbers)"),
+            (false, change) => mariadb_trigger(change),
+        });
+        place.run("delete from hits");
+        let proxy = Proxy::to(place.port());
+        let mut handler = place.handler_by(&proxy, keyed());
+        proxy.cut(Cut::AfterCommit);
+        let answers = serve(&mut handler, [hit(1), hit(2)]);
+        assert_eq!(proxy.cuts(), 1);
+        assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{change}: {answers:?}");
+        assert_eq!(place.run("select count(*) from hits"), ["2"], "{change}");
+    }
+}
+
+fn trigger(change: &str) -> String {
+    format!(
+        "create or replace function f() returns trigger language plpgsql as $$ begin \
+         new.id = {change}; return new; end $$; \
+         create or replace trigger t before insert on hits for each row execute function f()"
+    )
+}
+
+fn mariadb_trigger(change: &str) -> String {
+    format!("create or replace trigger t before insert on hits for each row set new.id = {change}")
+}
+
+/// A trigger for each statement, which changes no row, may still reject a second attempt.
+#[test]
+fn a_row_that_may_be_stored_is_never_refused() {
+    let place = Place::postgres();
+    place.with_hits().run(
+        "create sequence tries; \
+         create function f() returns trigger language plpgsql as $$ begin \
+         if nextval('tries') > 1 then raise exception 'unlucky'; end if; return null; end $$; \
+         create trigger t before insert on hits for each statement execute function f()",
+    );
+    let job = Job { dead: Some("dead".to_owned()), ..keyed() };
+    for cut in [Cut::BeforeCommit, Cut::AfterCommit] {
+        place.run("delete from hits; alter sequence tries restart");
+        let proxy = Proxy::to(place.port());
+        let mut handler = place.handler_by(&proxy, job.clone());
+        proxy.cut(cut);
+        let answers = serve(&mut handler, [hit(1), hit(2)]);
+        assert_eq!(proxy.cuts(), 1);
+        assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{cut:?}: {answers:?}");
+        let stored = if cut == Cut::AfterCommit { "2" } else { "0" };
+        assert_eq!(place.run("select count(*) from hits"), [stored], "{cut:?}");
+        assert_eq!(place.run("select count(*) from dead"), ["0"], "{cut:?}");
+    }
+}
