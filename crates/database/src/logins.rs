@@ -102,7 +102,8 @@ impl Logins {
         }
         let _opening = Opening(self);
         login().map_err(|error| {
-            let (fault, is_new) = self.note(error.for_clients(), error.is_for_now());
+            let (text, again) = (error.for_clients(), error.is_for_now());
+            let (fault, is_new) = self.note(text, again, true);
             if is_new {
                 tracing::error!(database, "{error}");
             }
@@ -112,22 +113,26 @@ impl Logins {
 
     /// Notes that a connection failed, so that the next login has to wait.
     pub(crate) fn failed(&self, database: &str, fault: &Fault) {
-        if self.note(&fault.for_clients(), true).1 {
+        if self.note(&fault.for_clients(), true, false).1 {
             let error = fault.for_operators();
             tracing::warn!(database, error, "the connection to the database failed");
         }
     }
 
     /// Returns what those get who may not log in meanwhile, and whether it is to be logged: the first
-    /// failure is, and one that changes whether time may correct it.
-    fn note(&self, text: &str, again: bool) -> (Fault, bool) {
+    /// failure is, and a login that changes whether time may correct it.
+    fn note(&self, text: &str, again: bool, is_login: bool) -> (Fault, bool) {
         let now = Instant::now();
         let mut state = self.lock();
         let is_first = state.is_none();
         let failing = state.get_or_insert_with(|| Failing::new(now, text, again));
-        let is_new = is_first || failing.again != again;
-        text.clone_into(&mut failing.text);
-        failing.again = again;
+        let is_new = is_first || is_login && failing.again != again;
+        failing.logins = failing.logins.max(is_login.into());
+        // What a login said stands until the next login, whatever older connections of others say.
+        if is_login || failing.logins == 0 {
+            text.clone_into(&mut failing.text);
+            failing.again = again;
+        }
         // Several handlers that fail together count once.
         if !is_first && now >= failing.next {
             failing.delay(now);
@@ -257,6 +262,19 @@ mod tests {
             assert!(logins.attempt("db", || Err::<(), _>(unreachable())).is_err());
             assert_eq!(logins.lock().as_ref().map(|it| it.failures), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_lost_connection_of_another_handler_does_not_change_what_a_login_said() {
+        let logins = Logins::new(true);
+        logins.failed("db", &Fault::new(Blame::Lost, "lost"));
+        elapse(&logins);
+        assert!(!logins.attempt("db", || Err::<(), _>(denied())).unwrap_err().again);
+        assert!(!logins.note("lost too", true, false).1, "it is not logged");
+        let fault = logins.lock().as_ref().unwrap().fault();
+        assert_eq!((&*fault.text, fault.again), (denied().for_clients(), false));
+        elapse(&logins);
+        assert!(logins.attempt("db", || Err::<(), _>(unreachable())).unwrap_err().again);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use roadstead::ledger::Verdict;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -73,7 +74,7 @@ impl Ground {
         count: u32,
         time: Duration,
         mut fault: impl FnMut(&mut Self, u32),
-    ) {
+    ) -> Verdict {
         let load = Load::start(self.folder.path(), self.daemon.address(), time);
         for round in 0..count {
             self.until_more(100);
@@ -89,6 +90,7 @@ impl Ground {
         assert!(verdict.is_clean(), "{verdict}");
         assert!(verdict.acknowledged > 0);
         assert!(self.daemon.stop().success());
+        verdict
     }
 }
 

@@ -18,6 +18,7 @@ mod kills;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/proxy.rs"]
 mod proxy;
+mod rows;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/server.rs"]
 mod server;

@@ -17,6 +17,7 @@ mod admin;
 mod alignment;
 mod balance;
 mod commands;
+mod database_faults;
 mod datagrams;
 mod details;
 mod doctor;
