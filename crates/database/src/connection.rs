@@ -26,12 +26,16 @@ pub(crate) struct Connection<L> {
     pauses: u32,
     /// It was opened after a failure, and nothing has succeeded on it yet.
     unproven: bool,
+    /// The server answered with an error that another connection may not meet. The link is used until
+    /// the back-off allows a login, because the error may have been about one row.
+    doubted: bool,
 }
 
 impl<L: Link> Connection<L> {
     pub(crate) fn new(link: L) -> Self {
         let shape = Arc::clone(link.shape());
-        Self { link: Some(link), shape, failing: None, pauses: 0, unproven: false }
+        let (failing, pauses) = (None, 0);
+        Self { link: Some(link), shape, failing, pauses, unproven: false, doubted: false }
     }
 
     /// What its rows are like, also while there is no connection.
@@ -44,19 +48,25 @@ impl<L: Link> Connection<L> {
         self.link.as_mut()
     }
 
-    /// The link, opened anew where the last one failed and the back-off of the pool allows a login.
+    /// The link, opened anew where the last one failed and the back-off of the pool allows a login. A
+    /// doubted link stays where no other can be opened.
     ///
     /// # Errors
     /// Why there is none.
     pub(crate) fn open<D: Driver<Link = L>>(&mut self, setup: &Setup<D>) -> Result<&mut L, Fault> {
-        if self.link.is_none() {
-            let opened = setup.logins.attempt(&setup.driver.name(), || setup.connect());
-            let link = opened.inspect_err(|_| {
-                self.failing.get_or_insert_with(Instant::now);
-            })?;
-            self.shape = Arc::clone(link.shape());
-            self.link = Some(link);
-            self.unproven = true;
+        if self.link.is_none() || self.doubted {
+            match setup.logins.attempt(&setup.driver.name(), || setup.connect()) {
+                Ok(link) => {
+                    self.shape = Arc::clone(link.shape());
+                    self.link = Some(link);
+                    (self.unproven, self.doubted) = (true, false);
+                }
+                Err(_) if self.link.is_some() => {}
+                Err(fault) => {
+                    self.failing.get_or_insert_with(Instant::now);
+                    return Err(fault);
+                }
+            }
         }
         Ok(self.link.as_mut().expect("it was opened just now"))
     }
@@ -64,15 +74,21 @@ impl<L: Link> Connection<L> {
     /// Gives the link up because its statement no longer fits its table.
     pub(crate) fn discard(&mut self) {
         self.link = None;
+        self.doubted = false;
     }
 
-    /// An attempt failed; a link that is spoiled by that is given up.
+    /// An attempt failed. A link that is spoiled by that is given up, or doubted where the server
+    /// answered on it.
     pub(crate) fn failed<D: Driver<Link = L>>(&mut self, setup: &Setup<D>, fault: &Fault) {
         if fault.again || fault.blame.spoils_connection() {
             self.failing.get_or_insert_with(Instant::now);
         }
         // Without a link it was the login that failed, which is noted already.
-        if fault.blame.spoils_connection() && self.link.take().is_some() {
+        if fault.blame.spoils_connection() && self.link.is_some() {
+            self.doubted = fault.answered && fault.again;
+            if !self.doubted {
+                self.link = None;
+            }
             setup.logins.failed(&setup.driver.name(), fault);
         }
     }
@@ -81,8 +97,11 @@ impl<L: Link> Connection<L> {
     pub(crate) fn worked<D: Driver<Link = L>>(&mut self, setup: &Setup<D>) {
         self.failing = None;
         self.pauses = 0;
+        let doubted = std::mem::take(&mut self.doubted);
         if std::mem::take(&mut self.unproven) {
             setup.logins.recovered(&setup.driver.name());
+        } else if doubted {
+            setup.logins.cleared(&setup.driver.name());
         }
     }
 
@@ -101,7 +120,7 @@ impl<L: Link> Connection<L> {
         if limit.is_zero() {
             return false;
         }
-        let pause = (self.link.is_some()).then(|| {
+        let pause = (self.link.is_some() && !self.doubted).then(|| {
             self.pauses = self.pauses.saturating_add(1);
             logins::shortened(logins::pause(self.pauses - 1, PAUSE_MAX), logins::random())
         });

@@ -157,6 +157,14 @@ impl Logins {
         let after = since.elapsed();
         tracing::warn!(database, logins, ?after, "the database was opened anew");
     }
+
+    /// Notes that a connection works that the server answered with an error on: the error was about a
+    /// row. The back-off is reset.
+    pub(crate) fn cleared(&self, database: &str) {
+        if self.lock().take().is_some() {
+            tracing::info!(database, "rows are stored on the same connection");
+        }
+    }
 }
 
 /// A login that is under way.

@@ -11,6 +11,7 @@ crate::suite_of_servers!(
     many_such_rows_fail_alone_wherever_they_are,
     a_batch_is_tried_again_before_its_rows_are_tried_alone,
     a_server_that_accepts_no_row_is_not_tried_with_each_of_them,
+    a_row_that_fails_alone_leaves_the_next_rows_their_connection,
 );
 
 mod on_postgres {
@@ -149,6 +150,27 @@ fn a_server_that_accepts_no_row_is_not_tried_with_each_of_them(place: &Place) {
         if place.is_postgres() { "select nextval('tries')" } else { "select nextval(tries)" };
     let tries: usize = place.run(next).concat().parse().unwrap();
     assert!(tries < 200, "{tries} attempts");
+}
+
+fn a_row_that_fails_alone_leaves_the_next_rows_their_connection(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    // Read-only, and a shutdown: another connection may find a better server.
+    for code in if place.is_postgres() { ["25006", "57P01"] } else { ["1290", "1053"] } {
+        raises(place, code);
+        for job in jobs(Duration::ZERO) {
+            let mut handler = place.handler(job);
+            // The rows that follow have no time to wait for a login.
+            for round in 0..3 {
+                place.run("delete from kinds");
+                let bad = serve(&mut handler, [row(0, true)]);
+                assert!(bad[0].contains("unlucky"), "{code}: {bad:?}");
+                assert_eq!(serve(&mut handler, [row(1, false)]), ["ok"], "{code}, {round}");
+                let last = serve(&mut handler, [row(2, false), row(3, true)]);
+                assert_eq!(last[0], "ok", "{code}, {round}");
+                assert_eq!(serve(&mut handler, [row(4, false)]), ["ok"], "{code}, {round}");
+            }
+        }
+    }
 }
 
 fn at_commit(place: &Place) {
