@@ -42,6 +42,7 @@ mod check;
 mod ending;
 mod outcomes;
 mod own;
+mod paused;
 mod pump;
 mod reload;
 mod served;
@@ -57,8 +58,10 @@ use changes::FallbackLog;
 pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};
 use own::Own;
+use paused::PausedClients;
+pub(crate) use paused::Permit;
 pub(crate) use waiting::Waiting;
-use waiting::asker;
+use waiting::{WAITING_OVERHEAD, asker};
 
 /// Bytes of all parts of a reply to a caller in this process, which gets them as one.
 const INSIDE_PARTS_MAX: usize = 1 << 20;
@@ -70,6 +73,10 @@ pub(crate) struct ServedPool {
     pub(crate) workers: Workers,
     pub(crate) counts: PoolCounts,
     then: Option<usize>,
+    /// Replies of other pools go on to it.
+    is_fed: bool,
+    /// Clients here that wait until it has room.
+    paused: PausedClients,
     pub(crate) balance: BalancePlan,
     /// Looks at its workers while nobody asks them.
     pub(crate) checks: Option<Box<Checks>>,
@@ -167,7 +174,7 @@ impl Core {
         let pools =
             plans.map(|(place, (plan, seed))| ServedPool::new(plan, place, now, seed, &others));
         let pools = pools.collect();
-        Self {
+        let mut core = Self {
             exchanges: Exchanges::of_shard(shard),
             others,
             receipts: Receipts::default(),
@@ -190,7 +197,9 @@ impl Core {
             ways: crate::routing::Scratch::default(),
             dialogues: crate::session::Dialogues::default(),
             scratch: Vec::new(),
-        }
+        };
+        core.note_feeders();
+        core
     }
 
     /// Empty memory to write to, which is given back to `scratch`. This is the one place where what was
@@ -543,6 +552,7 @@ impl Core {
                 let status = served.pool.status();
                 to.queued.set(u64::from(status.queued));
                 to.queued_bytes.set(status.queued_bytes as u64);
+                to.paused.set(served.paused.len() as u64);
                 to.busy.set(u64::from(status.busy));
                 to.idle.set(u64::from(status.idle));
                 to.starting.set(u64::from(status.starting));

@@ -15,6 +15,7 @@ use std::time::Duration;
 use exchange::{Cause, Peer, RequestId, Slice, Stamps, WorkerId};
 use pool::Failed;
 
+use crate::backlog::Backlog;
 use crate::core::Word;
 use crate::exchanges::{Delivery, SessionId};
 use crate::fleet::Fleet;
@@ -92,6 +93,8 @@ pub(crate) enum Crossing {
     /// Whoever gave an order is answered when all shards have let go of this; what follows from the
     /// order was told before.
     Receipt(Receipt),
+    /// Pools at home there have room again.
+    Room,
     /// A branch of this pool serves nobody any more, and asks nothing of its home.
     Ended(usize),
 }
@@ -196,6 +199,16 @@ impl Others {
     pub(crate) fn shares(&self, pool: usize) -> Option<(u32, Vec<Arc<pool::Tokens>>)> {
         let others = u32::try_from(self.out.len() - 1).unwrap_or(u32::MAX);
         self.fleet.shared(pool).map(|shared| (others, shared.tokens))
+    }
+
+    /// Whether there is no other shard.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.out.len() == 1
+    }
+
+    /// What all shards know of the queue of a pool.
+    pub(crate) fn backlog(&self, pool: usize) -> &Backlog {
+        self.fleet.backlog(pool)
     }
 
     pub(crate) fn tell(&mut self, shard: u32, crossing: Crossing) {

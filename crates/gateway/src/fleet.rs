@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
 use exchange::SHARDS_MAX;
+use pool::Room;
 use settings::{Configuration, Protocol, SorryAnswer};
 
+use crate::backlog::Backlog;
 use crate::mail::Mail;
 use crate::names::{self, Lookup, Names};
 use crate::plan::{PlanError, shared_servers};
@@ -27,6 +29,8 @@ pub struct Fleet {
     pools: Vec<(String, u32)>,
     listeners: Vec<Listens>,
     window: usize,
+    /// By pool.
+    backlogs: Vec<Backlog>,
     /// By pool, of those that all shards serve.
     shared: Vec<Option<Mutex<Shares>>>,
     /// What was drawn for the cookies of all pools.
@@ -96,12 +100,18 @@ impl Fleet {
             let servers = shared_servers(pool).filter(|_| count > 1)?;
             Shares::default().with(&servers).map(Mutex::new)
         });
+        let backlogs = configuration.pools.iter().map(|pool| {
+            // Until its home has said more.
+            let settings::Queue { length, bytes, .. } = pool.queue;
+            Backlog::new(Room { requests: length, bytes })
+        });
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
         let pools = configuration.pools.iter().map(|pool| pool.name.clone());
         let names = Names::new(lookup.unwrap_or_else(names::system), mailboxes.clone());
         Arc::new(Self {
             names,
             mailboxes,
+            backlogs: backlogs.collect(),
             shared: shared.collect(),
             secret: Mutex::new(None),
             listeners: listeners.collect(),
@@ -148,6 +158,11 @@ impl Fleet {
     pub(crate) fn find(&self, pool: &str) -> Option<(usize, u32)> {
         let place = self.pools.iter().position(|(name, _)| name == pool)?;
         Some((place, self.pools[place].1))
+    }
+
+    /// What all shards know of the queue of a pool.
+    pub(crate) fn backlog(&self, place: usize) -> &Backlog {
+        &self.backlogs[place]
     }
 
     /// The homes of all pools, by their places.

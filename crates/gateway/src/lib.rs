@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod backlog;
 mod balance;
 mod bindings;
 mod checks;

@@ -136,6 +136,7 @@ pub(crate) struct PoolMetrics {
     pub(crate) requests: Published,
     pub(crate) queued: Published,
     pub(crate) queued_bytes: Published,
+    pub(crate) paused: Published,
     pub(crate) busy: Published,
     pub(crate) idle: Published,
     pub(crate) starting: Published,

@@ -92,10 +92,12 @@ impl Session {
         &mut self,
         calls: &mut Calls<'_>,
         listener: &Arc<ListenerPlan>,
-        core: &Core,
+        core: &mut Core,
     ) {
         match &mut self.front {
-            Front::Frames(frames) => frames.handle_pool(listener.pool, core),
+            Front::Frames(frames) => {
+                frames.handle_pool(&mut self.transport, calls, listener.pool, core);
+            }
             // Its one request is on its way.
             Front::Connect(_) => {}
             Front::Http(..) => self.take_over(calls, listener),
@@ -254,7 +256,7 @@ impl Session {
             Look::Fine => {}
             Look::Stalled => return Some(Cause::Stalled),
             Look::Idle if tunnel.is_some() => return Some(Cause::Idle),
-            Look::Idle if self.is_unread(calls) => {
+            Look::Idle if self.is_unread(calls) || self.is_waiting() => {
                 self.transport.rest(calls);
                 self.transport.arm_look(calls, idle);
             }
@@ -276,7 +278,7 @@ impl Session {
     /// From now on its requests are refused.
     pub(crate) fn refuse_all(&mut self, calls: &mut Calls<'_>, core: &mut Core) {
         match &mut self.front {
-            Front::Frames(frames) => frames.refuse_all(),
+            Front::Frames(frames) => frames.refuse_all(&mut self.transport, calls, core),
             // Its one request is there.
             Front::Connect(_) => {}
             Front::Http(_, http) => http.refuse_all(&mut self.transport, calls, core),
@@ -300,6 +302,25 @@ impl Session {
             Front::Frames(_) | Front::Connect(_) => {}
             Front::Http(_, http) => http.end_gathering(&self.transport, cause, core),
         }
+    }
+
+    /// It was paused for want of room in the queue of its pool, and may send so many requests.
+    pub(crate) fn grant(&mut self, requests: u32) {
+        if let Front::Frames(frames) = &mut self.front {
+            frames.grant(requests);
+        }
+    }
+
+    /// It does not wait for room any more.
+    pub(crate) fn stop_waiting(&mut self, core: &mut Core) {
+        if let Front::Frames(frames) = &mut self.front {
+            frames.stop_waiting(core);
+        }
+    }
+
+    /// Whether it is paused for want of room in the queue of its pool.
+    fn is_waiting(&self) -> bool {
+        matches!(&self.front, Front::Frames(frames) if frames.is_waiting())
     }
 
     /// Whether a reply waits for the client that is not in its output.

@@ -102,6 +102,8 @@ pub struct Shard {
     sessions: Table<Session>,
     roles: Roles,
     dirty: Vec<SessionId>,
+    /// Paused clients that may send again, and how many requests each.
+    woken: Vec<(SessionId, u32)>,
     /// Streams of the role `Refused`.
     refusing: usize,
     scratch: Vec<u8>,
@@ -189,6 +191,7 @@ impl Shard {
             sessions: Table::default(),
             roles: Roles::of_shard(shard),
             dirty: Vec::new(),
+            woken: Vec::new(),
             refusing: 0,
             scratch: Vec::new(),
             pool_timer: None,
@@ -543,6 +546,7 @@ impl Owner for Shard {
         self.core.now = calls.now();
         self.pump(calls);
         self.hand_out(calls);
+        self.wake_paused();
     }
 
     fn turn_ends(&mut self, calls: &mut Calls<'_>) {
@@ -558,6 +562,11 @@ impl Owner for Shard {
                 self.drain_on(calls);
             }
         }
+        // The last effects may have made room in a queue, and nothing else may bring another turn.
+        if self.wake_paused() {
+            self.flush(calls);
+        }
+        self.core.tell_room();
         self.core.tell_news();
         self.arm(calls);
         // Whoever has its answer finds it counted, also where another shard tells it.

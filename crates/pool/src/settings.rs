@@ -131,6 +131,18 @@ pub struct QueueLimits {
     pub wait: Duration,
 }
 
+impl QueueLimits {
+    /// Requests that wait when clients that can be made to wait are paused. A batch can still fill.
+    pub(crate) fn pause_length(self, batch: Batching) -> u32 {
+        (self.length - self.length / 4).max(batch.rows.min(self.length)).max(1)
+    }
+
+    /// The same of the bytes that they hold.
+    pub(crate) const fn pause_bytes(self) -> usize {
+        self.bytes - self.bytes / 4
+    }
+}
+
 impl Default for QueueLimits {
     /// A thousand requests of 16 MiB together, for five seconds.
     fn default() -> Self {

@@ -48,6 +48,27 @@ pub struct Status {
     pub evicted: u64,
 }
 
+/// What a pool takes in from clients that can be made to wait: less than its queue holds, so that
+/// those that cannot (HTTP, datagrams, other pools) still find a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Requests.
+    pub requests: u32,
+    /// Bytes of memory that they may hold.
+    pub bytes: usize,
+}
+
+impl Room {
+    /// Nobody needs to wait: requests are served, or rejected with a reason.
+    pub const UNLIMITED: Self = Self { requests: u32::MAX, bytes: usize::MAX };
+
+    /// Whether a request that holds so many bytes fits.
+    #[must_use]
+    pub const fn fits(self, bytes: usize) -> bool {
+        self.requests > 0 && bytes <= self.bytes
+    }
+}
+
 /// One worker, or the place of one that has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerView<'a> {

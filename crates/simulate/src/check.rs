@@ -6,6 +6,8 @@
 //!   was sent on; what was refused or failed is not stored; nothing is stored that nobody sent.
 //! - Nothing is given to a second program once a byte of it reached one.
 //! - Who did nothing wrong, and to whom nothing happened, has all its replies.
+//! - Whoever can be made to wait is not rejected because a queue is full. Requests from within cannot
+//!   be made to wait, and may take the last place of a request that was taken in before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -322,6 +324,12 @@ impl Account<'_> {
             let bytes = without_end(&client.bytes[start..line.end]);
             match self.judge.line(line.id, line.kind, bytes, self.said(reply, status)) {
                 Ok((end, acknowledges)) => {
+                    if end == Cause::Full.word() && self.world.asks.is_empty() {
+                        found.push(format!(
+                            "client {number}, line {}: rejected and not made to wait",
+                            line.id
+                        ));
+                    }
                     if self.is_misdirected(reply) {
                         let reply = shown(reply);
                         found.push(format!(

@@ -47,6 +47,7 @@ impl Core {
             knows: exchange.knows,
             failed: exchange.failed,
         };
+        self.others.backlog(place).send(passed.body.held());
         self.others.tell(home, Crossing::Request(Box::new(passed)));
     }
 
@@ -81,6 +82,8 @@ impl Core {
                 self.pools[place].pool.handle_token(self.now, worker);
             }
             Crossing::News(place, news) => self.handle_news(place, &news),
+            // Its clients are woken at the end of each turn.
+            Crossing::Room => {}
             Crossing::Receipt(receipt) => self.receipts.hold(receipt),
             Crossing::Spare(place, worker) => self.spare.push_back((place, worker)),
             Crossing::Unreached(place, worker) => self.unreached_from_branch(place, worker),
@@ -115,7 +118,9 @@ impl Core {
             state: State::Received,
         });
         self.others.invite(from, id);
+        let bytes = body.held();
         self.admit(id, pool, body, form);
+        self.has_arrived(pool, bytes);
     }
 
     fn guest_says(&mut self, from: RequestId, word: Word) {

@@ -43,6 +43,11 @@ impl Own {
         self.spoke_after_reset = false;
     }
 
+    /// Where requests of a session go.
+    pub(super) fn way(&self, session: SessionId) -> Way {
+        self.bindings.way(session)
+    }
+
     /// What a program is told to forget its client; none: it is replaced.
     fn order(&self) -> Option<Slice> {
         self.reset.clone().filter(|_| !self.has_spoken && !self.spoke_after_reset)

@@ -49,6 +49,7 @@ impl Core {
                 served.pool.handle_recycle(now);
             }
         }
+        self.note_feeders();
     }
 }
 

@@ -8,6 +8,7 @@ use pool::Pool;
 use super::branch::Branch;
 use super::changes::FallbackLog;
 use super::own::Own;
+use super::paused::PausedClients;
 use super::{Core, PoolCounts, ServedPool};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
@@ -47,6 +48,8 @@ impl ServedPool {
             stopping: false,
             name,
             then,
+            is_fed: false,
+            paused: PausedClients::default(),
             balance,
             checks,
             takes,

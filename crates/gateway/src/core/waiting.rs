@@ -11,7 +11,7 @@ use crate::form::{Asker, Form};
 use crate::wish::{self, Wish, Wishes};
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
-const WAITING_OVERHEAD: usize = 256;
+pub(super) const WAITING_OVERHEAD: usize = 256;
 
 /// A request in the queue of a pool.
 #[derive(Debug)]

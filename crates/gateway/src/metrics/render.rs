@@ -56,6 +56,11 @@ const POOL: &[Family<PoolMetrics>] = &[
     counter("roadstead_requests_total", |it| &it.requests, "Requests given to the pool."),
     gauge("roadstead_queue_length", |it| &it.queued, "Requests that wait."),
     gauge("roadstead_queue_bytes", |it| &it.queued_bytes, "Bytes that they hold."),
+    gauge(
+        "roadstead_clients_paused",
+        |it| &it.paused,
+        "Clients that are not read until the queue of the pool has room for their requests.",
+    ),
     gauge("roadstead_workers_serving", |it| &it.serving, "Workers that are fit and not disabled."),
     counter("roadstead_checks_total", |it| &it.checks, "Checks of workers."),
     counter("roadstead_checks_failed_total", |it| &it.checks_failed, "Those that were bad."),

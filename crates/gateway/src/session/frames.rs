@@ -2,7 +2,8 @@
 //! frame or, when it comes in parts, several.
 //!
 //! Replies leave in the order of the requests; where frames are JSON-RPC messages, as they come. A
-//! client with `in_flight_max` requests owed is paused, not refused. One that does not take its
+//! client with `in_flight_max` requests owed is paused, not refused, and so are clients while the
+//! queue of their pool is full (`core/paused.rs`). One that does not take its
 //! output is paused too, and cut when it takes nothing for `write_stall`.
 //!
 //! Where replies are the rows of a query, a line each, every row is a frame, and [`END_OF_ROWS`] is
@@ -17,7 +18,7 @@ use wire::jsonrpc::{self, Kind, Message};
 use wire::{Decoder, Last, Piece, Unframable, encode, write_reply};
 
 use super::owed::{Limits, Name, Owed, Ready};
-use crate::core::Core;
+use crate::core::{Core, Permit};
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::form::Form;
 use crate::plan::FramesPlan;
@@ -56,6 +57,8 @@ pub(super) struct Frames {
     broken: bool,
     /// A worker has answered something, or is this client's own.
     answered: bool,
+    /// Whether it may send requests, or waits until its pool has room.
+    permit: Permit,
     /// A frame was begun, and its deadline is armed.
     begun: bool,
     /// The request whose worker was asked to wait.
@@ -75,10 +78,39 @@ impl FramesPlan {
 impl Frames {
     /// Requests from now on go to this pool, unless its replies are of another kind than what this
     /// client was let in for.
-    pub(super) fn handle_pool(&mut self, pool: usize, core: &Core) {
-        if core.replies_lines(pool) == core.replies_lines(self.pool) {
+    pub(super) fn handle_pool(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        pool: usize,
+        core: &mut Core,
+    ) {
+        if pool != self.pool && core.replies_lines(pool) == core.replies_lines(self.pool) {
+            self.stop_waiting(core);
             self.pool = pool;
+            self.read_on(transport, calls, core);
         }
+    }
+
+    pub(super) const fn is_waiting(&self) -> bool {
+        self.permit.is_waiting()
+    }
+
+    pub(super) const fn grant(&mut self, requests: u32) {
+        self.permit = Permit::Granted(requests);
+    }
+
+    pub(super) fn stop_waiting(&mut self, core: &mut Core) {
+        core.stop_waiting(self.pool, &mut self.permit);
+    }
+
+    /// Whether there is room for the next request, which has at most as many bytes as have come.
+    fn may_send(&mut self, come: usize, core: &mut Core) -> bool {
+        if come == 0 || self.input == Input::Refusing {
+            return true;
+        }
+        let bytes = come.min(self.plan.frame_max);
+        core.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
     }
 
     pub(super) fn new(id: SessionId, pool: usize, plan: Arc<FramesPlan>, core: &Core) -> Self {
@@ -94,6 +126,7 @@ impl Frames {
             plan,
             input: Input::Open,
             answered: false,
+            permit: Permit::default(),
             begun: false,
             holding: None,
             hushing: None,
@@ -113,7 +146,7 @@ impl Frames {
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);
-        while !self.is_full(core) {
+        while !self.is_full(core) && self.may_send(bytes.len() - from, core) {
             let Some(piece) = self.decoder.next(bytes, &mut from) else { break };
             self.handle_piece(transport, piece, bytes, core);
             found = true;
@@ -213,6 +246,7 @@ impl Frames {
         }
         let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
         let (peer, form) = (transport.peer(), Form { streams: self.rows, ..Form::default() });
+        self.permit.spend();
         let id = core.submit_message(client, peer, Slice::copy_of(frame), form, self.pool);
         self.owed.push(id, name);
     }
@@ -251,7 +285,7 @@ impl Frames {
 
     fn is_full(&self, core: &Core) -> bool {
         let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id, self.answered);
-        waits || self.owed.len() >= self.plan.in_flight_max
+        waits || self.is_waiting() || self.owed.len() >= self.plan.in_flight_max
     }
 
     /// A frame that was begun must come to its end in time.
@@ -291,9 +325,18 @@ impl Frames {
         self.input = Input::Ended;
     }
 
-    pub(super) fn refuse_all(&mut self) {
+    pub(super) fn refuse_all(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        core: &mut Core,
+    ) {
         if self.input == Input::Open {
             self.input = Input::Refusing;
+        }
+        if self.is_waiting() {
+            self.stop_waiting(core);
+            self.read_on(transport, calls, core);
         }
     }
 
@@ -355,12 +398,17 @@ impl Frames {
         let high = transport.listener().limits.send_high;
         self.write_below(transport, calls, scratch, high);
         self.hold(transport, calls, core);
+        self.read_on(transport, calls, core);
+        if self.input == Input::Ended && self.owed.is_empty() && !self.owed.has_asides() {
+            transport.finish(calls, None);
+        }
+    }
+
+    /// Reads a paused client again, if nothing stands in the way.
+    fn read_on(&self, transport: &mut Transport, calls: &mut Calls<'_>, core: &Core) {
         let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(core);
         if transport.is_paused() && room && !transport.is_clogged(calls) {
             transport.resume(calls);
-        }
-        if self.input == Input::Ended && self.owed.is_empty() && !self.owed.has_asides() {
-            transport.finish(calls, None);
         }
     }
 

@@ -106,6 +106,7 @@ impl Shard {
             return;
         };
         session.end(cause, &mut self.core);
+        session.stop_waiting(&mut self.core);
         let listener = &mut self.listeners[session.listener_place()];
         listener.open -= 1;
         self.fleet.close(session.listener_place());
@@ -130,6 +131,22 @@ impl Shard {
                 }
             }
         }
+    }
+
+    /// Lets clients that were paused for want of room in their pool's queue send again. True when
+    /// there were any.
+    pub(super) fn wake_paused(&mut self) -> bool {
+        let mut woken = std::mem::take(&mut self.woken);
+        self.core.wake_paused(&mut woken);
+        let any = !woken.is_empty();
+        for (id, requests) in woken.drain(..) {
+            if let Some(session) = self.session(id) {
+                session.grant(requests);
+                self.touch(id);
+            }
+        }
+        self.woken = woken;
+        any
     }
 
     pub(super) fn flush(&mut self, calls: &mut Calls<'_>) {

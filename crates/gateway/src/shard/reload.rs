@@ -24,7 +24,7 @@ impl Shard {
         }
         for session in self.sessions.values_mut() {
             let plan = Arc::clone(&self.listeners[session.listener_place()].plan);
-            session.handle_listener(calls, &plan, &self.core);
+            session.handle_listener(calls, &plan, &mut self.core);
         }
         self.core.reload(calls, (pools, self.seed), &mut self.outside);
         true

@@ -10,7 +10,7 @@ use crate::affinity::Affinity;
 use crate::health::HealthState;
 use crate::settings::Settings;
 use crate::sorry::SorryReason;
-use crate::status::{Counts, Status, WorkerView};
+use crate::status::{Counts, Room, Status, WorkerView};
 use crate::why::Decision;
 use crate::workers::State;
 
@@ -78,6 +78,39 @@ impl<P: Payload> Pool<P> {
             bound: self.affinity.as_ref().map_or(0, Affinity::length),
             evicted: self.affinity.as_ref().map_or(0, Affinity::evicted),
         }
+    }
+
+    /// How much clients that can be made to wait may send now. With a fallback for overload they are
+    /// not made to wait, and neither are they while requests are rejected for another reason than a full
+    /// queue.
+    #[must_use]
+    pub fn room(&self) -> Room {
+        let rejects = self.phase > Phase::Serving || self.is_open() || self.is_unfit();
+        if rejects || self.settings.sorry.is_some() || self.sorry.is_by_hand() {
+            return Room::UNLIMITED;
+        }
+        let limits = &self.settings.queue;
+        let requests = limits.pause_length(self.settings.batch);
+        if self.queue.is_empty() {
+            // One that is larger than the queue may be is rejected for that.
+            return Room { requests, bytes: usize::MAX };
+        }
+        Room {
+            requests: requests.saturating_sub(self.queue.length()),
+            bytes: limits.pause_bytes().saturating_sub(self.queue.bytes()),
+        }
+    }
+
+    /// Requests that wait, and slots in use.
+    #[must_use]
+    pub fn usage(&self) -> (u32, u32) {
+        (self.queue.length(), self.workers.slots_in_use())
+    }
+
+    /// Requests that may wait.
+    #[must_use]
+    pub const fn queue_length(&self) -> u32 {
+        self.settings.queue.length
     }
 
     /// The workers, and places of workers with names that do not run.

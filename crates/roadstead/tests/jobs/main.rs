@@ -35,6 +35,7 @@ mod lives;
 mod order;
 mod parameters;
 mod partial;
+mod paused;
 #[cfg(feature = "plants")]
 mod plants;
 mod programs;

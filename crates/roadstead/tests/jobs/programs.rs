@@ -207,7 +207,8 @@ fn a_full_queue_refuses_at_once_and_a_long_wait_is_refused_in_time() {
     let folder = folder();
     let program = worker_program(&["--echo", "--misbehave", "never"]);
     let pool = format!(
-        "{program}workers = 1\nqueue = {{ length = 2, wait = \"300ms\" }}\ndeadline = \"20s\"\n"
+        "{program}workers = 1\nqueue = {{ length = 2, wait = \"300ms\" }}\ndeadline = \"20s\"\n\
+         [listener.web]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n"
     );
     let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
     until("it is ready", || daemon.metric("roadstead_workers", &["idle"]) == 1);
@@ -217,8 +218,8 @@ fn a_full_queue_refuses_at_once_and_a_long_wait_is_refused_in_time() {
     let mut waiting = daemon.connect();
     waiting.send("1\n2\n");
     until("two wait", || daemon.metric("roadstead_queue_length", &[]) == 2);
-    let reply = daemon.connect().ask("3");
-    assert!(reply.starts_with("!full "), "{reply}");
+    let reply = roadstead::ask::request(&daemon.listeners["web"], "POST", "/", b"3").unwrap();
+    assert_eq!(reply.status, 503);
     for _ in 0..2 {
         let reply = waiting.line();
         assert!(reply.starts_with("!waited "), "{reply}");

@@ -1,0 +1,290 @@
+//! Back-pressure: clients of message protocols are paused, and not rejected, while the queue of
+//! their pool is full.
+//!
+//! ```text
+//!   Free ──no room, or others wait──▶ Waiting ──its turn, and room──▶ Granted(n) ──n requests──▶ Free
+//! ```
+//!
+//! Paused clients are not read. They wait in the order in which they were paused; the room that comes
+//! free is shared equally among as many of them as it has places. A pool whose replies go on to another
+//! pool has room when the other has.
+
+use std::collections::BTreeMap;
+
+use pool::Room;
+
+use super::{Core, WAITING_OVERHEAD};
+use crate::bindings::Way;
+use crate::crossing::{AWAY_MAX, Crossing};
+use crate::exchanges::SessionId;
+
+/// Whether a client may send requests to its pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Permit {
+    /// As long as there is room and nobody waits.
+    #[default]
+    Free,
+    /// It waits, under this ticket.
+    Waiting(u64),
+    /// So many, although others wait.
+    Granted(u32),
+}
+
+impl Permit {
+    pub(crate) const fn is_waiting(self) -> bool {
+        matches!(self, Self::Waiting(_))
+    }
+
+    /// A request was sent.
+    pub(crate) const fn spend(&mut self) {
+        if let Self::Granted(left) = self {
+            *self = match left.saturating_sub(1) {
+                0 => Self::Free,
+                left => Self::Granted(left),
+            };
+        }
+    }
+}
+
+/// Clients that wait for room in one pool, in their order.
+#[derive(Debug, Default)]
+pub(super) struct PausedClients {
+    next: u64,
+    clients: BTreeMap<u64, PausedClient>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PausedClient {
+    session: SessionId,
+    /// Bytes that its next request may hold.
+    bytes: usize,
+}
+
+impl PausedClients {
+    fn push(&mut self, session: SessionId, bytes: usize) -> u64 {
+        let ticket = self.next;
+        self.next += 1;
+        self.clients.insert(ticket, PausedClient { session, bytes });
+        ticket
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Takes out those that have room, and how many requests each may send.
+    fn take_next(&mut self, mut room: Room, woken: &mut Vec<(SessionId, u32)>) {
+        let waiting = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
+        let count = room.requests.min(waiting);
+        let share = room.requests.checked_div(count).unwrap_or(0);
+        for _ in 0..count {
+            let Some(first) = self.clients.first_entry() else { return };
+            let PausedClient { session, bytes } = *first.get();
+            if !room.fits(bytes) {
+                return;
+            }
+            room.bytes -= bytes;
+            first.remove();
+            woken.push((session, share));
+        }
+    }
+}
+
+/// Bytes that a request of at most so many may hold in the queue: the size class of its block.
+fn held_max(bytes: usize) -> usize {
+    let rounded = bytes.saturating_mul(2).saturating_add(128 << 10).min(bytes.saturating_mul(4));
+    rounded.saturating_add(64 + WAITING_OVERHEAD)
+}
+
+impl Core {
+    /// Whether a client may send a request of at most so many bytes to a pool. Otherwise it waits,
+    /// and is named by [`Self::wake_paused`] when it may.
+    pub(crate) fn may_send(
+        &mut self,
+        (place, session, answered): (usize, SessionId, bool),
+        permit: &mut Permit,
+        bytes: usize,
+    ) -> bool {
+        if permit.is_waiting() {
+            return false;
+        }
+        let bytes = held_max(bytes);
+        let is_next = *permit != Permit::Free || self.pools[place].paused.len() == 0;
+        if is_next && self.room(place).fits(bytes) || self.is_direct(place, session, answered) {
+            return true;
+        }
+        let served = &mut self.pools[place];
+        served.dirty = true;
+        *permit = Permit::Waiting(served.paused.push(session, bytes));
+        false
+    }
+
+    /// A client waits no more: it has gone, or its requests go elsewhere.
+    pub(crate) fn stop_waiting(&mut self, place: usize, permit: &mut Permit) {
+        if let Permit::Waiting(ticket) = std::mem::take(permit) {
+            let served = &mut self.pools[place];
+            served.dirty = true;
+            served.paused.clients.remove(&ticket);
+        }
+    }
+
+    /// Writes those that wait no longer behind `woken`, and how many requests each may send.
+    pub(crate) fn wake_paused(&mut self, woken: &mut Vec<(SessionId, u32)>) {
+        for place in 0..self.pools.len() {
+            if self.pools[place].paused.len() == 0 {
+                continue;
+            }
+            if self.others.elsewhere(place).is_some() {
+                // Before the look at the room: see `backlog.rs`.
+                self.others.backlog(place).wait(self.others.me());
+            }
+            let (room, before) = (self.room(place), woken.len());
+            self.pools[place].paused.take_next(room, woken);
+            self.pools[place].dirty |= woken.len() > before;
+        }
+    }
+
+    /// Tells the other shards how much the pools at home here take.
+    pub(crate) fn tell_room(&mut self) {
+        if self.others.is_alone() {
+            return;
+        }
+        for place in 0..self.pools.len() {
+            if self.others.elsewhere(place).is_none() {
+                let room = self.room_of_chain(place);
+                let backlog = self.others.backlog(place);
+                backlog.set(room);
+                if room.fits(0) {
+                    let shards: Vec<u32> = backlog.take_waiting().collect();
+                    for shard in shards {
+                        self.others.tell(shard, Crossing::Room);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A request of another shard has arrived.
+    pub(super) fn has_arrived(&mut self, place: usize, bytes: usize) {
+        let room = self.room_of_chain(place);
+        let backlog = self.others.backlog(place);
+        backlog.set(room);
+        backlog.arrive(bytes);
+    }
+
+    /// How much a pool takes now from clients that can wait.
+    fn room(&self, place: usize) -> Room {
+        let backlog = self.others.backlog(place);
+        match self.others.elsewhere(place) {
+            Some(_) => {
+                let room = backlog.room();
+                let away = AWAY_MAX.saturating_sub(self.others.away);
+                Room { requests: room.requests.min(away), ..room }
+            }
+            None if self.others.is_alone() => self.room_of_chain(place),
+            None => backlog.left_of(self.room_of_chain(place)),
+        }
+    }
+
+    /// As much as a pool and those that its replies go on to can take. All are at home here.
+    fn room_of_chain(&self, place: usize) -> Room {
+        let mut room = self.room_behind_feeders(place);
+        let mut next = self.pools[place].then;
+        while let Some(at) = next {
+            let behind = self.room_behind_feeders(at);
+            room.requests = room.requests.min(behind.requests);
+            room.bytes = room.bytes.min(behind.bytes);
+            next = self.pools[at].then;
+        }
+        room
+    }
+
+    /// What a pool takes beside the requests that are with the pools before it.
+    fn room_behind_feeders(&self, place: usize) -> Room {
+        let pool = &self.pools[place].pool;
+        let room = pool.room();
+        if !self.pools[place].is_fed || room == Room::UNLIMITED {
+            return room;
+        }
+        let (queued, in_use) = self.load_of_feeders(place);
+        let places = pool.queue_length().saturating_sub(pool.usage().0);
+        let requests = room.requests.saturating_sub(queued);
+        Room { requests: requests.min(places.saturating_sub(queued + in_use)), ..room }
+    }
+
+    /// Requests that wait in the pools before one, and that their workers have.
+    fn load_of_feeders(&self, place: usize) -> (u32, u32) {
+        let feeds = |feeder: &usize| self.pools[*feeder].then == Some(place);
+        (0..self.pools.len()).filter(feeds).fold((0_u32, 0_u32), |(queued, in_use), feeder| {
+            let own = self.pools[feeder].pool.usage();
+            let before = self.load_of_feeders(feeder);
+            (
+                queued.saturating_add(own.0).saturating_add(before.0),
+                in_use.saturating_add(own.1).saturating_add(before.1),
+            )
+        })
+    }
+
+    /// Notes which pools get the replies of others.
+    pub(super) fn note_feeders(&mut self) {
+        let fed: Vec<usize> = self.pools.iter().filter_map(|served| served.then).collect();
+        for (place, served) in self.pools.iter_mut().enumerate() {
+            served.is_fed = fed.contains(&place);
+        }
+    }
+
+    /// Whether requests of a client go to its own program without waiting in the queue.
+    fn is_direct(&self, place: usize, session: SessionId, answered: bool) -> bool {
+        let Some(own) = &self.pools[place].own else { return false };
+        match self.others.elsewhere(place) {
+            Some(_) => answered,
+            None => own.way(session) != Way::Pool,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(index: u32) -> SessionId {
+        SessionId { shard: 0, index, generation: 0 }
+    }
+
+    fn woken(paused: &mut PausedClients, requests: u32, bytes: usize) -> Vec<(u32, u32)> {
+        let mut woken = Vec::new();
+        paused.take_next(Room { requests, bytes }, &mut woken);
+        woken.iter().map(|(session, share)| (session.index, *share)).collect()
+    }
+
+    #[test]
+    fn room_is_shared_equally_by_those_who_wait_longest() {
+        let mut paused = PausedClients::default();
+        (0..5).for_each(|index| _ = paused.push(session(index), 10));
+        assert_eq!(woken(&mut paused, 0, 1000), []);
+        assert_eq!(woken(&mut paused, 2, 1000), [(0, 1), (1, 1)]);
+        assert_eq!(woken(&mut paused, 100, 10), [(2, 33)]);
+        assert_eq!(woken(&mut paused, 7, 1000), [(3, 3), (4, 3)]);
+        assert_eq!(paused.len(), 0);
+    }
+
+    #[test]
+    fn a_large_request_waits_for_its_bytes_and_nobody_passes_it() {
+        let mut paused = PausedClients::default();
+        paused.push(session(0), 500);
+        paused.push(session(1), 1);
+        assert_eq!(woken(&mut paused, 9, 499), []);
+        assert_eq!(woken(&mut paused, 9, 501), [(0, 4), (1, 4)]);
+    }
+
+    #[test]
+    fn a_grant_is_used_up_by_its_requests() {
+        let mut permit = Permit::Granted(2);
+        permit.spend();
+        assert_eq!(permit, Permit::Granted(1));
+        permit.spend();
+        assert_eq!(permit, Permit::Free);
+        permit.spend();
+        assert_eq!(permit, Permit::Free);
+    }
+}
