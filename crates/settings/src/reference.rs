@@ -192,7 +192,7 @@ mod tests {
             rows(&page, section.options);
         }
         let row = "| `frame_max` | size | `\"64KiB\"` | 1B – 1GiB | Bytes of a request, without \
-                   what marks its ends. |";
+                   what marks its ends; 16MiB with `jsonrpc` and `content-length` unless it is given. |";
         assert!(page.contains(row), "{page}");
     }
 }

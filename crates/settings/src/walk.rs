@@ -18,10 +18,12 @@ use crate::nearest::nearest;
 use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS, Short};
 use crate::tree::{Entry, Raw, Table};
 use crate::values;
-use crate::{Address, Key, Preset, Processors, Secret, Target};
+use crate::{Address, Framing, Key, Preset, Processors, Protocol, Secret, Target};
 
 /// Workers that `preset = "prefork"` keeps free.
 const PREFORK_SPARE: u64 = 2;
+/// Bytes of a JSON-RPC message.
+const MESSAGE_MAX: u64 = 16 << 20;
 /// Requests that may wait before `preset = "queue"` grows.
 const QUEUE_GROWS_ABOVE: u64 = 3;
 
@@ -280,6 +282,7 @@ impl Walk<'_> {
         if let Some(Value::Word(Choice::Preset(preset))) = group.value("preset") {
             preset_defaults(*preset, group);
         }
+        message_limits(group);
     }
 
     fn value(&mut self, option: &'static Opt, entry: &Entry, place: &Place) -> Option<Value> {
@@ -459,6 +462,23 @@ fn preset_defaults(preset: Preset, group: &mut Group) {
         }
         Preset::OnDemand => group.presume("min", 0),
         Preset::Queue => group.presume("grow_above", QUEUE_GROWS_ABOVE),
+    }
+}
+
+/// The limits of JSON-RPC messages, where they were not given: those of MCP and LSP carry whole files.
+fn message_limits(group: &mut Group) {
+    let is_json = |framing| matches!(framing, Framing::JsonRpc | Framing::ContentLength);
+    match (group.value("protocol"), group.value("framing")) {
+        (Some(Value::Word(Choice::Protocol(Protocol::Frames(framing)))), _)
+            if is_json(*framing) =>
+        {
+            group.presume("frame_max", MESSAGE_MAX);
+            group.presume("send_max", MESSAGE_MAX);
+        }
+        (_, Some(Value::Word(Choice::Framing(framing)))) if is_json(*framing) => {
+            group.presume("reply_max", MESSAGE_MAX);
+        }
+        _ => {}
     }
 }
 

@@ -15,6 +15,7 @@
 use std::ops::Range;
 
 use crate::framing::Framing;
+use crate::jsonrpc::START_MAX;
 use crate::lines::{self, Lines};
 use announced::{Announced, Found, Prefix};
 pub use fault::Fault;
@@ -72,6 +73,8 @@ pub struct Decoder {
     over: Over,
     machine: Machine,
     broken: bool,
+    /// Where the body of the frame begins that was reported last as too long.
+    too_long_at: usize,
 }
 
 #[derive(Debug)]
@@ -104,7 +107,7 @@ impl Decoder {
             }
             Framing::Oneshot => Machine::Whole { frame_max, skipping: false },
         };
-        Self { framing, over, machine, broken: false }
+        Self { framing, over, machine, broken: false, too_long_at: 0 }
     }
 
     /// The framing of the stream.
@@ -120,6 +123,12 @@ impl Decoder {
             return None;
         }
         let mut piece = self.find(bytes, from)?;
+        if let Piece::TooLong { .. } = piece {
+            self.too_long_at = match &self.machine {
+                Machine::Marked(lines) => lines.too_long_at(),
+                Machine::Announced(_) | Machine::Chunks { .. } | Machine::Whole { .. } => *from,
+            };
+        }
         if self.over == Over::End && matches!(piece, Piece::TooLong { .. }) {
             piece = Piece::Broken(Fault::TooLong);
         }
@@ -128,6 +137,14 @@ impl Decoder {
             *from = bytes.len();
         }
         Some(piece)
+    }
+
+    /// The beginning of the frame that was found just now to be too long, in the bytes shown: of a
+    /// message as much as its id may be in, of others what has come.
+    #[must_use]
+    pub fn start_of_too_long<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let start = bytes.get(self.too_long_at..).unwrap_or_default();
+        &start[..start.len().min(START_MAX)]
     }
 
     fn find(&mut self, bytes: &[u8], from: &mut usize) -> Option<Piece> {

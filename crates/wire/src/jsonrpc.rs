@@ -32,7 +32,7 @@ pub use error::{code, write_error};
 pub use fault::Fault;
 pub use json::DEPTH_MAX;
 pub use scan::scan;
-pub use start::id_at_start;
+pub use start::{START_MAX, id_at_start, named_at_start};
 
 /// Bytes that an id or a token may have, as it is written.
 pub const ID_MAX: usize = 256;

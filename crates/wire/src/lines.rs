@@ -38,6 +38,8 @@ pub struct Lines {
     scanned: usize,
     /// The line at the front was reported as too long and its end has not been seen.
     skipping: bool,
+    /// Where the line began that was reported last as too long, in the bytes shown then.
+    reported: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +62,13 @@ impl Lines {
     /// Finds lines of at most `line_max` bytes, line end excluded.
     #[must_use]
     pub const fn new(line_max: usize) -> Self {
-        Self { line_max, mark: Mark::Newline, scanned: 0, skipping: false }
+        Self { line_max, mark: Mark::Newline, scanned: 0, skipping: false, reported: 0 }
     }
 
     /// Finds what ends with a NUL, of at most `frame_max` bytes without it.
     #[must_use]
     pub(crate) const fn nul(frame_max: usize) -> Self {
-        Self { line_max: frame_max, mark: Mark::Nul, scanned: 0, skipping: false }
+        Self { line_max: frame_max, mark: Mark::Nul, scanned: 0, skipping: false, reported: 0 }
     }
 
     /// The piece at `from`, which is moved behind it.
@@ -79,6 +81,7 @@ impl Lines {
                 Mark::Newline => (b'\n', true),
                 Mark::Nul => (0, false),
             };
+            self.reported = start;
             let Some(found) = memchr(mark, &rest[searched..]) else {
                 return self.unfinished(rest.len(), usize::from(may_have_cr));
             };
@@ -102,6 +105,11 @@ impl Lines {
         let too_long = length > self.line_max.saturating_add(mark_ahead) && !self.skipping;
         self.skipping |= too_long;
         too_long.then_some(Piece::TooLong)
+    }
+
+    /// Where the line begins that was reported just now as too long, in the bytes shown.
+    pub(crate) const fn too_long_at(&self) -> usize {
+        self.reported
     }
 
     /// How many of the `shown` bytes the caller may forget when the next piece begins at `from`.

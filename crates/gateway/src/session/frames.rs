@@ -175,7 +175,7 @@ impl Frames {
             Some(Last::Unterminated(range)) if self.plan.accepts_last => {
                 return self.handle_frame(transport, range, rest, core);
             }
-            Some(Last::TooLong) => return self.refuse_too_long(transport, core),
+            Some(Last::TooLong) => return self.refuse_too_long(transport, rest, core),
             Some(Last::Unterminated(_)) if self.plan.framing == wire::Framing::Lines => {
                 "the last line has no newline at its end"
             }
@@ -188,23 +188,36 @@ impl Frames {
     fn handle_piece(&mut self, transport: &Transport, piece: Piece, bytes: &[u8], core: &mut Core) {
         match piece {
             Piece::Frame(range) => self.handle_frame(transport, range, bytes, core),
-            Piece::TooLong { .. } => self.refuse_too_long(transport, core),
+            Piece::TooLong { .. } => {
+                let start = self.decoder.start_of_too_long(bytes);
+                self.refuse_too_long(transport, start, core);
+            }
+            Piece::Broken(wire::Fault::TooLong) => {
+                let start = self.decoder.start_of_too_long(bytes);
+                self.refuse_too_long(transport, start, core);
+                self.input = Input::Ended;
+            }
             Piece::Broken(fault) => {
                 // Whoever wrote this cannot be understood any more: it is told once.
-                let cause =
-                    if fault == wire::Fault::TooLong { Cause::TooLong } else { Cause::Record };
-                let outcome = Outcome::ended(cause, Phase::Receive, fault.text());
+                let outcome = Outcome::ended(Cause::Record, Phase::Receive, fault.text());
                 self.refuse(transport, outcome, Name::Unknown, core);
                 self.input = Input::Ended;
             }
         }
     }
 
-    fn refuse_too_long(&mut self, transport: &Transport, core: &mut Core) {
+    /// A frame that begins so is too long. A message is rejected by its id, where that is found.
+    fn refuse_too_long(&mut self, transport: &Transport, start: &[u8], core: &mut Core) {
         let (what, max) = (self.plan.word(), self.plan.frame_max);
         let text = format!("a {what} has at most {max} bytes");
         let outcome = Outcome::ended(Cause::TooLong, Phase::Receive, &text);
-        self.refuse(transport, outcome, Name::Unknown, core);
+        let is_json = self.plan.framing.is_json();
+        let name = match jsonrpc::named_at_start(start) {
+            wire::Asked::Id(id) if is_json => Name::Id(Slice::copy_of(id)),
+            wire::Asked::Nothing if is_json => Name::Nothing,
+            _ => Name::Unknown,
+        };
+        self.refuse(transport, outcome, name, core);
     }
 
     fn handle_frame(

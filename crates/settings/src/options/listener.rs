@@ -37,7 +37,12 @@ pub(super) const LISTENER: &[Opt] = &[
         Is("10000"),
         "Connections at once; one more is refused.",
     ),
-    any("frame_max", size(GIB), Is("64KiB"), "Bytes of a request, without what marks its ends."),
+    any(
+        "frame_max",
+        size(GIB),
+        Is("64KiB"),
+        "Bytes of a request, without what marks its ends; 16MiB with `jsonrpc` and `content-length` unless it is given.",
+    ),
     any(
         "frame_over",
         Kind::Word(FRAME_OVER),
@@ -60,7 +65,8 @@ pub(super) const LISTENER: &[Opt] = &[
         "send_max",
         size(GIB),
         Is("4MiB"),
-        "Bytes of output that wait for a client to read them; over it the client is cut.",
+        "Bytes of output that wait for a client to read them; over it the client is cut. 16MiB with `jsonrpc` and \
+         `content-length` unless it is given.",
     ),
     any(
         "idle",

@@ -92,7 +92,13 @@ pub(super) const COMMON: &[Opt] = &[
         "Which requests may be made again, by another worker, though one of servers or programs had them and \
          ended, or answered with what is no reply. `retries` says how often.",
     ),
-    any("reply_max", size(GIB), Is("1MiB"), "Bytes of one reply of a program or a query."),
+    any(
+        "reply_max",
+        size(GIB),
+        Is("1MiB"),
+        "Bytes of one reply of a program or a query; 16MiB with `framing` of `jsonrpc` or `content-length` unless it is \
+         given.",
+    ),
 ];
 
 const RETRIES: &[Opt] = &[

@@ -5,6 +5,8 @@
 //!   Head ───────────────────────────► Body ─────────────────► Head   (a frame)
 //!    │  head whole, length > max
 //!    └──────────────────────────────► Skip ──► Tail ─────────► Head   (reported at once)
+//!                                      ▲
+//!                     of a message ── Start: its beginning is waited for, so that it can be named
 //! ```
 
 use std::ops::Range;
@@ -13,6 +15,7 @@ use super::fault::Fault;
 use super::head::Head;
 use super::is_printable;
 use crate::framing::{NETSTRING_DIGITS_MAX, Width};
+use crate::jsonrpc::START_MAX;
 
 /// What says the length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ enum Ahead {
     Head(Head),
     /// The rest of a frame whose head has so many bytes, and whose body so many.
     Body { head: usize, body: usize },
+    /// The beginning of a message that is too long: its head has so many bytes, its body `announced`.
+    Start { head: usize, announced: u64, wanted: usize },
     /// Bytes of a frame that is too long, and then its tail.
     Skip { left: u64 },
 }
@@ -75,6 +80,14 @@ impl Announced {
                     Err(fault) => return Some(Found::Broken(fault)),
                 },
                 Ahead::Body { head, body } => return self.body(rest, from, head, body),
+                Ahead::Start { head, announced, wanted } => {
+                    if rest.len() < head + wanted {
+                        return None;
+                    }
+                    *from += head;
+                    self.ahead = Ahead::Skip { left: announced };
+                    return Some(Found::TooLong(announced));
+                }
                 Ahead::Skip { left } => {
                     let length = left.min(rest.len() as u64);
                     *from += usize::try_from(length).expect("at most the length of the rest");
@@ -123,6 +136,12 @@ impl Announced {
                 None
             }
             _ if self.is_text(&rest[..length.head]) => Some(Found::Broken(Fault::Text)),
+            _ if self.prefix == Prefix::Head => {
+                // Within what a stream holds for a frame that is not too long.
+                let wanted = START_MAX.min(self.frame_max);
+                self.ahead = Ahead::Start { head: length.head, announced, wanted };
+                None
+            }
             _ => {
                 *from += length.head;
                 self.ahead = Ahead::Skip { left: announced };

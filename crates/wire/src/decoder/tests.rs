@@ -116,12 +116,15 @@ fn a_length_over_the_limit_is_told_before_its_body_comes() {
         (Framing::Len(Width::One), &b"\x04"[..]),
         (Framing::Len(Width::Four), b"\0\0\0\x04"),
         (Framing::Netstring, b"4:"),
-        (Framing::ContentLength, b"Content-Length: 4\r\n\r\n"),
+        // Of a message as much is waited for as its id may be in.
+        (Framing::ContentLength, b"Content-Length: 4\r\n\r\nxxx"),
     ] {
         let mut decoder = Decoder::new(framing, 3, Over::Skip);
         let mut from = 0;
         let told = decoder.next(head, &mut from);
-        assert_eq!((told, from), (Some(Piece::TooLong { announced: Some(4) }), head.len()));
+        let behind = if framing == Framing::ContentLength { 3 } else { 0 };
+        let expected = (Some(Piece::TooLong { announced: Some(4) }), head.len() - behind);
+        assert_eq!((told, from), expected);
         assert_eq!(decoder.next(head, &mut from), None);
     }
 }
@@ -427,6 +430,44 @@ mod properties {
             }
             let decoder = Decoder::new(framing, 1000, Over::Skip);
             prop_assert_eq!(joined(framing, seen_in(decoder, 1000, &stream, step)), expected);
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_told_with_its_beginning_however_it_arrives() {
+    let long = format!("{{\"id\":7,\"method\":\"m\",\"params\":\"{}\"}}", "x".repeat(100));
+    let mut framed = Vec::new();
+    for framing in [Framing::JsonRpc, Framing::ContentLength] {
+        for (before, over) in
+            [("", Over::Skip), ("", Over::End), (&*long, Over::Skip), ("[1]", Over::End)]
+        {
+            framed.clear();
+            for message in [before, &long, "[2]"].into_iter().filter(|it| !it.is_empty()) {
+                encode(framing, message.as_bytes(), &mut framed).unwrap();
+            }
+            for step in 1..framed.len() {
+                let mut decoder = Decoder::new(framing, 40, over);
+                let (mut held, mut starts) = (Vec::new(), Vec::new());
+                for part in framed.chunks(step) {
+                    held.extend_from_slice(part);
+                    let mut from = 0;
+                    while let Some(piece) = decoder.next(&held, &mut from) {
+                        if matches!(piece, Piece::TooLong { .. } | Piece::Broken(Fault::TooLong)) {
+                            starts.push(decoder.start_of_too_long(&held)[..40].to_vec());
+                        }
+                    }
+                    let consumed = decoder.consume(held.len(), from);
+                    held.drain(..consumed);
+                    assert!(held.len() <= framing.hold_max(40), "in parts of {step}");
+                }
+                let expected = if before == long { 2 } else { 1 };
+                assert_eq!(
+                    starts,
+                    vec![long.as_bytes()[..40].to_vec(); expected],
+                    "in parts of {step}"
+                );
+            }
         }
     }
 }

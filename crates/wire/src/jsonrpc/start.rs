@@ -1,26 +1,74 @@
-//! The id of a message of which only the beginning was read.
+//! What the beginning of a message tells of it that is too long to be read to its end.
 
 use std::ops::Range;
 
 use super::ID_MAX;
+use crate::reply::Asked;
+
+/// Bytes of a message that is too long in which its id is looked for.
+pub const START_MAX: usize = 64 << 10;
+
+/// How the message that begins so is named when it is rejected. A response is no request: nothing
+/// is answered to it.
+///
+/// ```
+/// use wire::{Asked, jsonrpc::named_at_start};
+///
+/// let asked = |start: &'static str| named_at_start(start.as_bytes());
+/// assert_eq!(asked(r#"{"id":7,"method":"a","params":["xxx"#), Asked::Id(b"7"));
+/// assert_eq!(asked(r#"{"method":"a","params":["xxx"#), Asked::Unknown);
+/// assert_eq!(asked(r#"{"id":7,"result":["xxx"#), Asked::Nothing);
+/// ```
+#[must_use]
+pub fn named_at_start(start: &[u8]) -> Asked<'_> {
+    let mut id = None;
+    for (name, value) in Members::of(start) {
+        match &start[name] {
+            br#""result""# | br#""error""# => return Asked::Nothing,
+            br#""id""# => id = value.filter(|place| may_be_id(start, place)),
+            _ => {}
+        }
+    }
+    id.map_or(Asked::Unknown, |place| Asked::Id(&start[place]))
+}
 
 /// Where the id is in the beginning of a message, if it stands there as a whole. What follows is not
 /// looked at, and may be anything: a message whose end is not read is for nobody.
 #[must_use]
 pub fn id_at_start(start: &[u8]) -> Option<Range<usize>> {
-    let mut at = blank(start, 0);
-    at = expect(start, at, b'{')?;
-    loop {
-        let name_from = blank(start, at);
-        let name_to = string(start, name_from)?;
-        at = expect(start, blank(start, name_to), b':')?;
-        let value_from = blank(start, at);
-        let value_to = value(start, value_from)?;
-        if start[name_from..name_to] == *b"\"id\"" {
-            let is_id = !matches!(start[value_from], b'{' | b'[' | b't' | b'f');
-            return Some(value_from..value_to).filter(|place| is_id && place.len() <= ID_MAX);
-        }
-        at = expect(start, blank(start, value_to), b',')?;
+    let mut members = Members::of(start);
+    let (_, value) = members.find(|(name, _)| start[name.clone()] == *b"\"id\"")?;
+    value.filter(|place| may_be_id(start, place))
+}
+
+fn may_be_id(start: &[u8], place: &Range<usize>) -> bool {
+    !matches!(start[place.start], b'{' | b'[' | b't' | b'f') && place.len() <= ID_MAX
+}
+
+/// The members of an object of which only the beginning is there: where each name stands, and each
+/// value that is there as a whole. Ends at the first that is not.
+struct Members<'a> {
+    text: &'a [u8],
+    at: Option<usize>,
+}
+
+impl<'a> Members<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Self { text, at: expect(text, blank(text, 0), b'{') }
+    }
+}
+
+impl Iterator for Members<'_> {
+    type Item = (Range<usize>, Option<Range<usize>>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = self.text;
+        let name_from = blank(text, self.at.take()?);
+        let name_to = string(text, name_from)?;
+        let value_from = blank(text, expect(text, blank(text, name_to), b':')?);
+        let value = value(text, value_from).map(|to| value_from..to);
+        self.at = value.as_ref().and_then(|it| expect(text, blank(text, it.end), b','));
+        Some((name_from..name_to, value))
     }
 }
 
@@ -101,6 +149,18 @@ mod tests {
         ] {
             let found = id_at_start(start.as_bytes()).map(|place| &start[place]);
             assert_eq!(found, id, "{start}");
+        }
+        for (start, named) in [
+            (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":"#, Asked::Id(br#""a""#)),
+            (r#"{"jsonrpc":"2.0","id":7,"params":{"x":"#, Asked::Id(b"7")),
+            (r#"{"method":"m","id":7,"params":{"x":"#, Asked::Id(b"7")),
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"x":"#, Asked::Nothing),
+            (r#"{"error":{"x":"#, Asked::Nothing),
+            (r#"{"jsonrpc":"2.0","method":"m","params":{"x":"#, Asked::Unknown),
+            (r#"{"id":[7],"method":"m","params":{"x":"#, Asked::Unknown),
+            ("xxxxxx", Asked::Unknown),
+        ] {
+            assert_eq!(named_at_start(start.as_bytes()), named, "{start}");
         }
         let long = format!("{{\"id\":\"{}\",", "x".repeat(ID_MAX));
         assert_eq!(id_at_start(long.as_bytes()), None);

@@ -28,13 +28,11 @@ impl Link {
         let mut said = Said::Fine;
         let mut is_heard = self.tags.is_none();
         while matches!(said, Said::Fine | Said::Ready) {
-            let start = from;
             let now = match self.decoder.next(bytes, &mut from) {
                 None => break,
-                Some(Piece::TooLong { announced }) if self.tags.is_some() => {
-                    // Where its length was announced, it begins behind that.
-                    let start = if announced.is_some() { from } else { start };
-                    self.handle_too_long(calls, worker, &bytes[start..], up)
+                Some(Piece::TooLong { .. }) if self.tags.is_some() => {
+                    let start = self.decoder.start_of_too_long(bytes);
+                    self.handle_too_long(calls, worker, start, up)
                 }
                 Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => Said::TooLong,
                 Some(Piece::Broken(fault)) => Said::Broken(fault.text()),
