@@ -2,11 +2,17 @@
 //! must hold does not. The fuzz targets call them, and so does a seeded loop in the tests of the room.
 
 use wire::http1::{
-    Asked, Body, BodyKind, Forwarded, HeadScan, Limits, Method, Refusal, ReplyHead, RequestHead,
-    Run, Version, Via, object,
+    Added, Asked, Body, BodyKind, Forwarded, ForwardedFor, HeadScan, Limits, Method, Refusal,
+    ReplyHead, RequestHead, Run, Version, object,
 };
 
-const VIA: Via = Via { fields: Forwarded::Nothing, trusted: false, client: None, secure: false };
+const FROM: ForwardedFor<'_> = ForwardedFor {
+    fields: Forwarded::Nothing,
+    trusted: false,
+    client: None,
+    secure: false,
+    via: b"",
+};
 
 /// Requests one behind the other: what goes on is read alike by httparse, is read again by us, and
 /// goes on as it is the second time; however it is cut, the same is read.
@@ -17,6 +23,16 @@ pub(crate) fn requests(bytes: &[u8]) {
     assert!(refusal.is_some() || first == cut, "a cut changes nothing");
     let (second, refusal) = session(&first, usize::MAX, read_request);
     assert_eq!(refusal, None, "{}", first.escape_ascii());
+    assert_alike(&first, &second);
+}
+
+/// What went on is the same the second time. A zero at the end may be the first digit of a size, and waits
+/// for what follows: there is one where the first time was refused behind a size of zero.
+fn assert_alike(first: &[u8], second: &[u8]) {
+    let first = match first.strip_suffix(b"0") {
+        Some(waits) if waits.len() == second.len() => waits,
+        _ => first,
+    };
     assert_eq!(first.escape_ascii().to_string(), second.escape_ascii().to_string());
 }
 
@@ -28,7 +44,7 @@ pub(crate) fn replies(bytes: &[u8]) {
     assert!(refusal.is_some() || first == cut, "a cut changes nothing");
     let (second, refusal) = session(&first, usize::MAX, read_reply);
     assert_eq!(refusal, None, "{}", first.escape_ascii());
-    assert_eq!(first.escape_ascii().to_string(), second.escape_ascii().to_string());
+    assert_alike(&first, &second);
 }
 
 /// What programs answer as an object: what is taken becomes a reply that is read again, whose length
@@ -49,7 +65,7 @@ pub(crate) fn objects(bytes: &[u8]) {
         }
         let sending = head.prepare(Version::Http11);
         let mut out = Vec::new();
-        head.encode(sending, Version::Http11, true, &mut out);
+        head.encode(sending, Version::Http11, true, Added::default(), &mut out);
         let read = read_reply(&mut HeadScan::default(), &out);
         assert!(matches!(read, Ok(Some((length, ..))) if length == out.len()), "{read:?}");
     }
@@ -115,9 +131,9 @@ fn read_request(scan: &mut HeadScan, bytes: &[u8]) -> Read {
     let length = found.head.end;
     like_httparse(&head, &bytes[found.head]);
     like_object(&head, &bytes[length..]);
-    head.prepare(&VIA);
+    head.prepare(&FROM);
     let mut out = Vec::new();
-    head.encode(None, b"server", &VIA, &mut out);
+    head.encode(None, b"server", &FROM, &mut out);
     let body = Body::new(head.body, &limits);
     Ok(Some((length, out, body)))
 }
@@ -125,7 +141,11 @@ fn read_request(scan: &mut HeadScan, bytes: &[u8]) -> Read {
 fn like_httparse(head: &RequestHead, bytes: &[u8]) {
     let mut headers = [httparse::EMPTY_HEADER; 100];
     let mut request = httparse::Request::new(&mut headers);
-    let parsed = request.parse(bytes).expect("what is accepted here is accepted by others");
+    // It knows no minor version above 1, which is read as 1 here.
+    let mut bytes = bytes.to_vec();
+    let version = bytes.iter().position(|&byte| byte == b'\r').expect("a line ends") - 1;
+    bytes[version] = bytes[version].min(b'1');
+    let parsed = request.parse(&bytes).expect("what is accepted here is accepted by others");
     assert!(parsed.is_complete());
     assert_eq!(request.method.map(str::as_bytes), Some(head.method_bytes()));
     assert_eq!(request.version == Some(1), head.version == Version::Http11);
@@ -147,6 +167,7 @@ fn read_reply(scan: &mut HeadScan, bytes: &[u8]) -> Read {
     let _ = sending;
     let mut out = Vec::new();
     // Towards a client that takes all framings as they are.
-    head.encode(wire::http1::Sending::Verbatim, Version::Http11, true, &mut out);
+    let sending = wire::http1::Sending::Verbatim;
+    head.encode(sending, Version::Http11, true, Added::default(), &mut out);
     Ok(Some((found.head.end, out, body)))
 }

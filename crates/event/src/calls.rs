@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use block::Slice;
+use block::{Block, Slice};
 
 use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
@@ -221,6 +221,14 @@ impl Calls<'_> {
                 stream.map_or(0, Stream::queued)
             }
         }
+    }
+
+    /// Bytes that were offered and not consumed: they come again with the next ones. None while `Data` is
+    /// told, which lends them.
+    #[must_use]
+    pub fn held(&self, stream: StreamId) -> &[u8] {
+        let stream = self.state.streams.get(stream.index, stream.generation);
+        stream.and_then(|stream| stream.hold.as_ref()).map_or(&[], Block::filled)
     }
 
     /// No `Data` and no `Eof` until `resume`. A hang-up is still told.

@@ -204,7 +204,7 @@ impl Core {
 impl BalancePlan {
     /// Whether a reply speaks against its worker.
     pub(crate) fn is_bad(&self, head: &Head) -> bool {
-        self.failing.is_some_and(|(from, to)| (from..=to).contains(&head.status))
+        self.failing.is_some_and(|(from, to)| (from..=to).contains(&head.understood_status()))
     }
 }
 

@@ -53,7 +53,7 @@ mod words;
 use account::Books;
 use branch::Branch;
 use calendar::Calendar;
-pub(crate) use calendar::Epoch;
+pub(crate) use calendar::{DateLine, Epoch};
 use changes::FallbackLog;
 pub(crate) use outcomes::refusal;
 use outcomes::{lost, whole};

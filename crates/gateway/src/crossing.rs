@@ -48,6 +48,14 @@ pub(crate) struct Passed {
     pub(crate) failed: Failed,
 }
 
+/// What a client of HTTP was told of its request while that was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rejected {
+    pub(crate) status: u16,
+    /// The rule that it broke; empty: another cause.
+    pub(crate) reason: &'static str,
+}
+
 /// One thing that a shard tells another.
 #[derive(Debug)]
 pub(crate) enum Crossing {
@@ -56,8 +64,8 @@ pub(crate) enum Crossing {
     Word(RequestId, Word),
     /// Its client takes it back.
     Cancel(RequestId),
-    /// Nobody wants its reply any more.
-    Abandon(RequestId, Cause, Option<u16>),
+    /// Nobody wants its reply any more. What its client was told instead, if anything.
+    Abandon(RequestId, Cause, Option<Rejected>),
     /// What comes of it, for its client.
     Delivery(RequestId, Delivery),
     /// What a connection's own program of this pool says unasked.

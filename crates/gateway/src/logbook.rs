@@ -21,6 +21,7 @@ mod line;
 mod sink;
 
 use digits::Dated;
+pub(crate) use digits::{MONTHS, calendar};
 pub(crate) use line::Line;
 use line::status_of;
 pub use sink::{LogBatch, LogSink, LogSource};
@@ -42,6 +43,8 @@ pub(crate) struct Trail {
     /// Where the line and each field end in it.
     ends: Vec<usize>,
     pub(crate) status: u16,
+    /// The rule that it broke, in the word of docs/http1.md or docs/routes.md.
+    pub(crate) reason: &'static str,
     /// The status of a reply that comes without one; 0 is 200.
     pub(crate) replied: u16,
     pub(crate) bytes_in: u64,
@@ -61,6 +64,7 @@ impl Trail {
             text,
             ends,
             status,
+            reason,
             replied,
             bytes_in,
             bytes_out,
@@ -68,6 +72,7 @@ impl Trail {
             connected,
             worker,
         } = self;
+        *reason = "";
         (*listener, *connected) = (None, None);
         (*status, *replied, *bytes_in, *bytes_out, *retries) = (0, 0, 0, 0, 0);
         text.clear();
@@ -176,6 +181,13 @@ impl Logbook {
         }
     }
 
+    /// As [`Self::begin`], for one of which no head was read: what came of its first line is kept.
+    pub(crate) fn begin_unread(&mut self, listener: &Arc<ListenerPlan>, bytes: &[u8]) {
+        if let Some(trail) = self.begin(listener) {
+            trail.push(first_line(bytes));
+        }
+    }
+
     /// The trail that was begun last and belongs to nothing yet.
     pub(crate) fn pending(&mut self) -> Option<&mut Trail> {
         self.0.as_mut()?.pending.as_deref_mut()
@@ -242,6 +254,14 @@ impl Open {
         self.batch.bytes.clear();
         self.batch.lines = 0;
     }
+}
+
+/// The first line in these bytes that is not empty, as far as it is there, without its end.
+fn first_line(bytes: &[u8]) -> &[u8] {
+    let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
+    let line = &bytes[start.unwrap_or(bytes.len())..];
+    let end = line.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+    &line[..end.unwrap_or(line.len())]
 }
 
 #[cfg(test)]

@@ -181,6 +181,10 @@ pub(crate) struct HttpPlan {
     /// A tunnel in which neither side says anything for so long is ended.
     pub(crate) tunnel_idle: Option<Duration>,
     pub(crate) forwarded: wire::http1::Forwarded,
+    /// What is added to messages that are forwarded.
+    pub(crate) via: wire::http1::Via,
+    pub(crate) allow_trace: bool,
+    pub(crate) allow_upgrade: bool,
     trusted: Vec<settings::Network>,
     /// What a server is told where the client names no host.
     pub(crate) host: String,
@@ -287,6 +291,8 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Pla
         then,
         deadline: _,
         idempotent: _,
+        // It is for its workers.
+        response: _,
         balance,
     } = pool;
     let then = then.map(|next| places.get(&next).copied().ok_or(PlanError::NoPool(next)));

@@ -69,6 +69,9 @@ impl Routing {
             None
         } else {
             match Path::read(raw, buffer) {
+                Ok(path) if self.is_guarded && path.has_encoded_escape() => {
+                    return Way::Unclear(PathFault::Twice, RouteId::REST);
+                }
                 Ok(path) => Some(path),
                 Err(fault) => return Way::Unclear(fault, RouteId::REST),
             }

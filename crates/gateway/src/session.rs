@@ -10,7 +10,7 @@ use std::sync::Arc;
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, Outcome, Peer, RequestId, Slice};
 
-use crate::core::Core;
+use crate::core::{Core, DateLine};
 use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Delivery, SessionId};
@@ -78,11 +78,16 @@ impl Session {
     }
 
     /// Writes the refusal of a connection that does not become a session.
-    pub(crate) fn refusal(listener: &ListenerPlan, outcome: &Outcome, out: &mut Vec<u8>) {
+    pub(crate) fn refusal(
+        listener: &ListenerPlan,
+        outcome: &Outcome,
+        date: &DateLine,
+        out: &mut Vec<u8>,
+    ) {
         match &listener.front {
             FrontPlan::Frames(plan) => plan.write_refusal(outcome, out),
             FrontPlan::Connect | FrontPlan::Datagrams => connect::write_refusal(outcome, out),
-            FrontPlan::Http(plan) => plan.write_refusal(outcome, out),
+            FrontPlan::Http(plan) => plan.write_refusal(outcome, date, out),
         }
     }
 

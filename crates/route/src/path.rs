@@ -110,6 +110,14 @@ impl<'a> Path<'a> {
         self.is_changed
     }
 
+    /// Whether an encoded percent sign stands before two hexadecimal digits, as in `/%2561dmin`: whoever
+    /// decodes the path twice reads another one, which may lie below another prefix.
+    #[must_use]
+    pub fn has_encoded_escape(&self) -> bool {
+        let signs = self.bytes.windows(5).filter(|part| part.starts_with(b"%25"));
+        signs.into_iter().any(|part| part[3..].iter().all(u8::is_ascii_hexdigit))
+    }
+
     /// Whether it is `prefix` or lies below it. `prefix` has no slash at its end.
     #[must_use]
     pub fn is_below(&self, prefix: &[u8]) -> bool {

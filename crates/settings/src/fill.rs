@@ -108,6 +108,9 @@ fn listener(section: &Section) -> Listener {
             body_rate_min: size(group, "body_rate_min"),
             tunnel_idle: time(group, "tunnel_idle"),
             forwarded: choice!(group, "forwarded", Forwarded),
+            via: Some(text(group, "via")).filter(|via| via != "off"),
+            allow_trace: switch(group, "allow_trace"),
+            allow_upgrade: switch(group, "allow_upgrade"),
             trusted: networks(group, "trusted"),
             routes: crate::routes::routes(group, &mut Vec::new()),
             authenticate: crate::routes::authenticate(group, &mut Vec::new()),
@@ -148,6 +151,10 @@ fn pool(section: &Section) -> Pool {
         then: group.find("then").map(|_| text(group, "then")),
         deadline: time(group, "deadline"),
         idempotent: choice!(group, "idempotent", Idempotent),
+        response: ResponseLimits {
+            head_max: size(group, "response_head_max"),
+            fields_max: count(group, "response_fields_max"),
+        },
         balance: balance(group),
     }
 }

@@ -38,7 +38,11 @@ fn route(group: &Group, faults: &mut Vec<Fault>) -> Option<Route> {
         (None, Some(Value::Switch(true))) => RouteAccess::Public,
         (None, _) => RouteAccess::Inherited,
     };
-    Some(Route { rule: rule?, action: action?, request, reply, access })
+    let allow_upgrade = match group.value("allow_upgrade") {
+        Some(Value::Switch(allowed)) => Some(*allowed),
+        _ => None,
+    };
+    Some(Route { rule: rule?, action: action?, request, reply, access, allow_upgrade })
 }
 
 /// Reports something at an option of a group, or at another that is there.

@@ -78,6 +78,9 @@ fn example() -> Configuration {
                 body_rate_min: 240,
                 tunnel_idle: Duration::from_secs(3600),
                 forwarded: Forwarded::Legacy,
+                via: Some("roadstead".into()),
+                allow_trace: false,
+                allow_upgrade: true,
                 trusted: Vec::new(),
                 routes: Vec::new(),
                 authenticate: None,
@@ -147,6 +150,7 @@ fn programs() -> Pool {
         then: Some("store".into()),
         deadline: Duration::from_secs(30),
         idempotent: Idempotent::Methods,
+        response: ResponseLimits { head_max: 32 << 10, fields_max: 100 },
         balance: Balance::default(),
     }
 }
@@ -203,6 +207,7 @@ fn database() -> Pool {
         then: None,
         deadline: Duration::from_secs(30),
         idempotent: Idempotent::Methods,
+        response: ResponseLimits { head_max: 32 << 10, fields_max: 100 },
         balance: Balance::default(),
     }
 }

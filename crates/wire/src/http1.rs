@@ -25,7 +25,8 @@
 //! Whatever is accepted means the same to everyone who reads it after us: that, and not politeness,
 //! decides what is refused. There are no allowances for bare line feeds, folded lines, blanks
 //! before colons, lists of lengths or codings other than one final `chunked`. A head goes on as it
-//! was read, line by line, with its framing in canonical spelling.
+//! was read, line by line, with its framing, its version and the sizes of its chunks in canonical spelling:
+//! what is accepted in more than one spelling is forwarded in one.
 
 mod body;
 mod chunked;
@@ -41,11 +42,12 @@ mod reply;
 mod request;
 mod semantics;
 mod status;
+mod via;
 
 pub use body::{Body, BodyKind, Run, WholeChunks};
 pub use chunked::{Kind, Span};
-pub use encode::{Answer, chunk_head, decimal, write_answer, write_open_answer};
-pub use forward::{Forwarded, Sending, Via};
+pub use encode::{Added, Answer, chunk_head, decimal, write_answer, write_open_answer};
+pub use forward::{Forwarded, ForwardedFor, Sending};
 pub use head::{Found, HeadScan};
 pub use limits::Limits;
 pub use refusal::{Refusal, Rule};
@@ -53,6 +55,7 @@ pub use reply::{Asked, ReplyHead};
 pub use request::{Method, RequestHead};
 pub use semantics::{Connection, Version};
 pub use status::reason;
+pub use via::Via;
 
 #[cfg(test)]
 mod tests;

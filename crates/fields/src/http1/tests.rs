@@ -109,6 +109,29 @@ fn what_is_no_head_is_refused_where_it_is_wrong() {
 }
 
 #[test]
+fn a_line_is_canonical_only_in_one_spelling() {
+    for (lines, expected) in [
+        ("a: 1\r\nB: 2\r\n", true),
+        ("a: 1\r\nb: \r\n", true),
+        ("a: 1\r\nb:2\r\n", false),
+        ("a: 1\r\nb:\t2\r\n", false),
+        ("a: 1\r\nb:  2\r\n", false),
+        ("a: 1\r\nb: 2 \r\n", false),
+        ("a: 1\r\nb: 2\t\r\n", false),
+        ("a: 1\r\n", false),
+    ] {
+        let mut set = Fields::headers();
+        adopt(&mut set, Slice::copy_of(lines.as_bytes())).unwrap();
+        assert_eq!(set.is_canonical_line("b"), expected, "adopted: {lines:?}");
+        copy(&mut set, lines.as_bytes()).unwrap();
+        assert_eq!(set.is_canonical_line("b"), expected, "copied: {lines:?}");
+        set.remove("b");
+        set.append("b", "3");
+        assert!(set.is_canonical_line("b"), "written by us: {lines:?}");
+    }
+}
+
+#[test]
 fn limits_hold_for_what_is_adopted() {
     let limits = Limits { fields: 2, bytes: 40, name: 4, value: 5 };
     let mut set = Fields::headers().with_limits(limits);

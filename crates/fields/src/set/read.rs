@@ -1,6 +1,6 @@
 //! Looking fields up.
 
-use super::{Entry, Fields, READ};
+use super::{Entry, Fields, LINE, READ};
 use crate::name::{AsName, NameSet, same};
 use crate::{Case, Field, Value, glob};
 
@@ -242,6 +242,28 @@ impl Fields {
     pub fn is_unique_with(&self, name: &(impl AsName + ?Sized), case: Case) -> bool {
         // Nearly all names come once, and this is all that it costs to see that.
         self.repeated & name.tag().bit() == 0 || self.get_all_with(name, case).nth(1).is_none()
+    }
+
+    /// True when the first field of that name lies as a line in its canonical spelling: one space behind
+    /// the colon, and nothing between the value and the end of the line.
+    #[must_use]
+    pub fn is_canonical_line(&self, name: &(impl AsName + ?Sized)) -> bool {
+        let Some(index) = self.find(name.as_name(), name.tag(), self.case, 0) else { return false };
+        let entry = self.entries[index];
+        let (start, end) = (entry.value as usize, entry.value as usize + entry.value_length());
+        // The colon is one byte, so a value that begins two bytes behind the name has one blank before it.
+        entry.has(LINE)
+            && start == entry.name as usize + entry.name_length() + 2
+            && self.byte(start - 1) == Some(b' ')
+            && self.line_end(entry) == end + 2
+    }
+
+    /// The byte at a position of an entry.
+    fn byte(&self, place: usize) -> Option<u8> {
+        match place.checked_sub(self.head_length()) {
+            Some(own) => self.bytes.get(own).copied(),
+            None => self.head.as_deref()?.get(place).copied(),
+        }
     }
 
     /// All fields in their order.

@@ -3,6 +3,12 @@
 use std::time::Instant;
 
 use super::Core;
+use crate::logbook::{MONTHS, calendar};
+
+/// `Date: Sun, 06 Nov 1994 08:49:37 GMT` with its CR LF (RFC 9110 §5.6.7).
+pub(crate) type DateLine = [u8; 37];
+
+const DAYS: [&[u8; 3]; 7] = [b"Thu", b"Fri", b"Sat", b"Sun", b"Mon", b"Tue", b"Wed"];
 
 /// Relates the monotonic clock to the calendar.
 #[derive(Clone, Copy, Debug)]
@@ -23,21 +29,75 @@ pub(super) struct Calendar {
     epoch: Epoch,
     /// The last moment that was asked for. One turn is one moment.
     dated: (Instant, i64),
+    /// The last second that a line was written of, and the line.
+    second: i64,
+    line: DateLine,
 }
 
 impl Calendar {
-    pub(super) const fn new(epoch: Epoch) -> Self {
-        Self { epoch, dated: (epoch.instant, epoch.unix_us) }
+    pub(super) fn new(epoch: Epoch) -> Self {
+        let second = epoch.unix_us.div_euclid(1_000_000);
+        let dated = (epoch.instant, epoch.unix_us);
+        Self { epoch, dated, second, line: date_line(second) }
     }
 }
 
 impl Core {
     /// Now on the calendar, in microseconds since the Unix epoch.
     pub(super) fn at_us(&mut self) -> i64 {
-        let Calendar { epoch, dated } = &mut self.calendar;
+        let Calendar { epoch, dated, .. } = &mut self.calendar;
         if dated.0 != self.now {
             *dated = (self.now, epoch.at_us(self.now));
         }
         dated.1
+    }
+
+    /// The line `Date` of a message that is made now. It is written once a second.
+    pub(crate) fn date_line(&mut self) -> DateLine {
+        let second = self.at_us().div_euclid(1_000_000);
+        let Calendar { second: written, line, .. } = &mut self.calendar;
+        if second != *written {
+            (*written, *line) = (second, date_line(second));
+        }
+        *line
+    }
+}
+
+/// The line of a second since 1970.
+fn date_line(second: i64) -> DateLine {
+    let (year, month, day, time) = calendar(second);
+    let mut line = *b"Date: Thu, 00 Jan 0000 00:00:00 GMT\r\n";
+    let mut two = |place: usize, number: i64| {
+        for (place, digit) in [(place, number / 10), (place + 1, number)] {
+            line[place] = b'0' + u8::try_from(digit.rem_euclid(10)).unwrap_or(0);
+        }
+    };
+    two(11, day.into());
+    two(18, year / 100);
+    two(20, year);
+    two(23, time / 3600);
+    two(26, time / 60 % 60);
+    two(29, time % 60);
+    let weekday = second.div_euclid(86_400).rem_euclid(7);
+    line[6..9].copy_from_slice(DAYS[usize::try_from(weekday).unwrap_or(0)]);
+    line[14..17].copy_from_slice(MONTHS[usize::from(month - 1)].as_bytes());
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_has_its_date() {
+        for (second, date) in [
+            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (1_709_210_096, "Thu, 29 Feb 2024 12:34:56 GMT"),
+            (4_102_444_799, "Thu, 31 Dec 2099 23:59:59 GMT"),
+        ] {
+            let line = String::from_utf8(date_line(second).to_vec()).expect("it is text");
+            assert_eq!(line, format!("Date: {date}\r\n"));
+        }
     }
 }

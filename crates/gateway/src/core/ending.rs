@@ -3,7 +3,7 @@
 use exchange::{Cause, Outcome, Phase, RequestId};
 
 use super::{Core, Word};
-use crate::crossing::Crossing;
+use crate::crossing::{Crossing, Rejected};
 use crate::exchanges::{Delivery, Exchange, State};
 
 impl Core {
@@ -38,12 +38,12 @@ impl Core {
         self.abandon_told(id, cause, None, "");
     }
 
-    /// As [`Self::abandon`]. Its client was told this status of HTTP, and `text` is for the log.
+    /// As [`Self::abandon`]. `text` is for the log.
     pub(crate) fn abandon_told(
         &mut self,
         id: RequestId,
         cause: Cause,
-        told: Option<u16>,
+        told: Option<Rejected>,
         text: &str,
     ) {
         let state = self.exchanges.get_mut(id).map(|exchange| exchange.state);
@@ -53,8 +53,8 @@ impl Core {
         }
         self.tell(id, Word::Abandoned);
         let Some(mut exchange) = self.take_out(id) else { return };
-        if let (Some(trail), Some(status)) = (&mut exchange.trail, told) {
-            trail.status = status;
+        if let (Some(trail), Some(told)) = (&mut exchange.trail, told) {
+            (trail.status, trail.reason) = (told.status, told.reason);
         }
         let phase = self.take_back(&exchange);
         self.account(id, &mut exchange, &Outcome::ended(cause, phase, text));

@@ -118,12 +118,12 @@ impl Dated {
     }
 }
 
-const MONTHS: [&str; 12] =
+pub(crate) const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// Year, month, day and second of the day of a second since 1970, in UTC. Days are counted in eras
 /// of 400 years that begin in March, so that a leap day is the last of its year.
-fn calendar(seconds: i64) -> (i64, u8, u8, i64) {
+pub(crate) fn calendar(seconds: i64) -> (i64, u8, u8, i64) {
     let days = seconds.div_euclid(86_400) + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

@@ -124,6 +124,8 @@ impl Line<'_> {
             LogValue::Retries => Shown::Number(u64::from(self.trail.retries)),
             LogValue::Verdict => Shown::Word(self.end.cause.verdict().word()),
             LogValue::Cause => Shown::Word(self.end.cause.word()),
+            LogValue::Reason if self.trail.reason.is_empty() => Shown::Nothing,
+            LogValue::Reason => Shown::Word(self.trail.reason),
             LogValue::Phase => Shown::Word(self.end.phase.word()),
             LogValue::ClientEnd => Shown::Word(self.sides().0),
             LogValue::WorkerEnd => Shown::Word(self.sides().1),

@@ -58,7 +58,7 @@ fn json_has_every_value_by_its_name() {
          \"client\":\"127.0.0.1:5\",\"pool\":\"api\",\"worker\":\"api/a:80\",\
          \"request\":\"GET / HTTP/1.1\",\"status\":200,\"in\":4,\"out\":5,\"queue_us\":1000,\
          \"connect_us\":null,\"first_us\":2000,\"total_us\":3000,\"retries\":0,\
-         \"verdict\":\"answered\",\"cause\":\"ok\",\"phase\":\"reply\",\"client_end\":\"ok\",\
+         \"verdict\":\"answered\",\"cause\":\"ok\",\"reason\":null,\"phase\":\"reply\",\"client_end\":\"ok\",\
          \"worker_end\":\"ok\",\"fields\":{{\"user-agent\":\"me\",\"host\":null}}}}\n"
     );
     assert_eq!(said, expected);
@@ -115,6 +115,20 @@ fn whatever_a_peer_says_is_one_line_and_one_value() {
 }
 
 #[test]
+fn the_first_line_is_found_in_whatever_came() {
+    for (bytes, line) in [
+        (&b""[..], &b""[..]),
+        (b"\r\n\r", b""),
+        (b"GE", b"GE"),
+        (b"\r\nGET /  HTTP/1.1\r\nHost: a\r\n", b"GET /  HTTP/1.1"),
+        (b"GET /\n\n", b"GET /"),
+        (b"\x16\x03\x01\0", b"\x16\x03\x01\0"),
+    ] {
+        assert_eq!(first_line(bytes), line, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
 fn what_is_long_is_cut() {
     let long = vec![b'x'; 100_000];
     let trail = trail(&long, &[&long]);
@@ -162,12 +176,17 @@ fn a_place_that_served_another_request_knows_nothing_of_it() {
     let mut book = Logbook::new(Some(plan(LogFormat::Json, &["host"])), Some(sink));
     let mut used = Box::new(trail(&[b'x'; 5000], &[b"secret"]));
     used.worker.push_str("api/a:80");
-    used.retries = 2;
+    (used.retries, used.reason) = (2, "bare-lf");
     book.recycle(used);
     let spare = book.0.as_mut().and_then(|open| open.spares.pop()).expect("it is kept");
     assert_eq!((spare.kept(0), spare.kept(1), spare.retries), (&b""[..], &b""[..], 0));
     assert_eq!((spare.status, spare.bytes_in, spare.bytes_out), (0, 0, 0));
-    assert!(spare.worker.is_empty() && spare.listener.is_none() && spare.connected.is_none());
+    assert!(
+        spare.worker.is_empty()
+            && spare.reason.is_empty()
+            && spare.listener.is_none()
+            && spare.connected.is_none()
+    );
     assert!(spare.text.capacity() <= SPARE_BYTES * 2, "{}", spare.text.capacity());
     for _ in 0..2 * SPARES_MAX {
         book.recycle(Box::default());

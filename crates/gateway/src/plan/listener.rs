@@ -126,13 +126,16 @@ fn http_plan(
         body_rate_min,
         tunnel_idle,
         forwarded,
+        via,
+        allow_trace,
+        allow_upgrade,
         trusted,
         routes,
         authenticate,
         request,
         reply,
     } = http;
-    let ways = routes::Ways { routes, authenticate, request, reply };
+    let ways = routes::Ways { routes, authenticate, request, reply, allow_upgrade };
     let routing = ways.routing(name, pool, places)?;
     let limits = wire::http1::Limits {
         head: head_max,
@@ -152,6 +155,10 @@ fn http_plan(
         body_rate_min,
         tunnel_idle: unless_zero(tunnel_idle),
         forwarded,
+        // The checks of the settings have read it.
+        via: via.and_then(|name| wire::http1::Via::new(&name)).unwrap_or_default(),
+        allow_trace,
+        allow_upgrade,
         trusted,
         host: name.to_owned(),
         read,

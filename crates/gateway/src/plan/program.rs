@@ -207,7 +207,7 @@ fn asked(pool: &settings::Pool) -> ServersPlan {
     let deadline = unless_zero(deadline).unwrap_or(NEVER);
     ServersPlan {
         addresses: Vec::new(),
-        reply: wire::http1::Limits::REPLY,
+        reply: super::servers::response_limits(pool),
         limits: StreamLimits::default(),
         connect: deadline,
         deadline,

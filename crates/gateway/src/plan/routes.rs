@@ -22,6 +22,8 @@ pub(crate) struct Routing {
     pub(crate) guard: Option<Arc<GuardPlan>>,
     /// What is changed in replies to requests of no route.
     pub(crate) reply: Edits,
+    /// Some route keeps requests from a pool, so no other spelling of its paths may pass it by.
+    pub(crate) is_guarded: bool,
 }
 
 /// What becomes of the requests of a route.
@@ -31,8 +33,18 @@ pub(crate) struct RoutePlan {
     pub(crate) guard: Option<Arc<GuardPlan>>,
     pub(crate) request: Edits,
     pub(crate) reply: Edits,
+    /// Its requests may ask for another protocol.
+    pub(crate) allow_upgrade: bool,
     /// Segments of its prefix; what lies behind them is the rest of a path.
     pub(crate) segments: usize,
+}
+
+impl RoutePlan {
+    /// Whether it lets only some requests through, or answers all with an error.
+    const fn is_guard(&self) -> bool {
+        let rejects = matches!(self.action, Action::Fixed { status: 400.., .. });
+        self.guard.is_some() || rejects
+    }
 }
 
 /// What becomes of a request.
@@ -59,6 +71,7 @@ pub(super) struct Ways {
     pub(super) authenticate: Option<settings::Authenticate>,
     pub(super) request: Edits,
     pub(super) reply: Edits,
+    pub(super) allow_upgrade: bool,
 }
 
 impl Ways {
@@ -69,13 +82,13 @@ impl Ways {
         pool: Option<usize>,
         places: &BTreeMap<String, usize>,
     ) -> Result<Option<Routing>, PlanError> {
-        let Self { routes, authenticate, request, reply } = self;
+        let Self { routes, authenticate, request, reply, allow_upgrade } = self;
         if routes.is_empty() && authenticate.is_none() && request.is_empty() && reply.is_empty() {
             return Ok(None);
         }
         let guard = authenticate.as_ref().map(guard).transpose();
         let guard = guard.map_err(|lacks| refused(listener, &[], lacks))?;
-        let common = Common { guard: guard.clone(), request, reply, places };
+        let common = Common { guard: guard.clone(), request, reply, allow_upgrade, places };
         let (rules, plans): (Vec<_>, Vec<_>) = routes
             .into_iter()
             .enumerate()
@@ -86,11 +99,14 @@ impl Ways {
             guard: guard.clone(),
             request: common.request.clone(),
             reply: common.reply.clone(),
+            allow_upgrade,
             segments: 0,
         });
+        let routes: Vec<RoutePlan> = plans.into_iter().collect::<Result<_, _>>()?;
         Ok(Some(Routing {
             table: Table::new(rules),
-            routes: plans.into_iter().collect::<Result<_, _>>()?,
+            is_guarded: guard.is_some() || routes.iter().any(RoutePlan::is_guard),
+            routes,
             rest,
             guard,
             reply: common.reply,
@@ -103,6 +119,7 @@ struct Common<'a> {
     guard: Option<Arc<GuardPlan>>,
     request: Edits,
     reply: Edits,
+    allow_upgrade: bool,
     places: &'a BTreeMap<String, usize>,
 }
 
@@ -114,7 +131,7 @@ impl Common<'_> {
         route: settings::Route,
     ) -> Result<RoutePlan, PlanError> {
         let refused = |lacks| refused(listener, &["route", &place.to_string()], lacks);
-        let settings::Route { rule, action, request, reply, access } = route;
+        let settings::Route { rule, action, request, reply, access, allow_upgrade } = route;
         let joined = |first: &Edits, then: &Edits| {
             let mut joined = first.clone();
             joined.then(then);
@@ -147,7 +164,9 @@ impl Common<'_> {
             Some(PathRule::Below(prefix)) => prefix.iter().filter(|&&byte| byte == b'/').count(),
             Some(PathRule::Exact(_) | PathRule::Pattern(_)) | None => 0,
         };
-        Ok(RoutePlan { action, guard, request: joined(&self.request, &request), reply, segments })
+        let request = joined(&self.request, &request);
+        let allow_upgrade = allow_upgrade.unwrap_or(self.allow_upgrade);
+        Ok(RoutePlan { action, guard, request, reply, allow_upgrade, segments })
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn plan(
     };
     Ok(ServersPlan {
         addresses: servers.into_iter().map(address).collect::<Result<_, _>>()?,
-        reply: wire::http1::Limits::REPLY,
+        reply: response_limits(pool),
         limits: StreamLimits::default(),
         connect,
         deadline: pool.deadline,
@@ -87,6 +87,13 @@ pub(super) fn plan(
         is_hosted: false,
         is_branch: false,
     })
+}
+
+/// What a response of this pool may have at most.
+pub(super) fn response_limits(pool: &settings::Pool) -> wire::http1::Limits {
+    let settings::ResponseLimits { head_max, fields_max } = pool.response;
+    let all = wire::http1::Limits::REPLY;
+    wire::http1::Limits { head: head_max, line: all.line.min(head_max), fields: fields_max, ..all }
 }
 
 /// What a server is to its pool.

@@ -31,6 +31,7 @@ mod asking;
 mod client;
 mod delivering;
 mod ends;
+mod hops;
 mod moves;
 mod objects;
 mod refusing;
@@ -45,11 +46,11 @@ use std::sync::Arc;
 use event::{Calls, Data, StreamId};
 use exchange::{Outcome, Peer, RequestId, Slice};
 use wire::http1::{
-    Body, BodyKind, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version, Via,
+    Body, BodyKind, ForwardedFor, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version,
     WholeChunks,
 };
 
-use crate::core::Core;
+use crate::core::{Core, DateLine};
 use crate::exchanges::{Client, SessionId};
 use crate::form::{Effect, Expects, Form};
 use crate::plan::{HttpPlan, Page, Takes};
@@ -162,10 +163,10 @@ pub(crate) struct Dialogue {
 
 impl HttpPlan {
     /// Writes the refusal of a connection.
-    pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+    pub(super) fn write_refusal(&self, outcome: &Outcome, date: &DateLine, out: &mut Vec<u8>) {
         let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
         let said = Said::of(outcome, Told::TEXT);
-        told::write(&said.answer(false), Asker::NOBODY, edits, out);
+        told::write(&said.answer(false), Asker::NOBODY, edits, date, out);
     }
 }
 
@@ -211,14 +212,20 @@ impl Dialogue {
                     let found = match self.scan.next(bytes, &plan.limits) {
                         Ok(Some(found)) => found,
                         Ok(None) => return self.watch_head(plan, transport, calls),
-                        Err(refusal) => return self.refuse(transport, calls, refusal, core),
+                        Err(refusal) => {
+                            return self.refuse_unread(bytes, transport, calls, refusal, core);
+                        }
                     };
                     let mut head = core.head.take().unwrap_or_default();
-                    let read = head.read(&bytes[found.head.clone()], &found, &plan.limits);
-                    data.consume(found.head.end);
-                    match read {
-                        Ok(()) => self.ask(plan, transport, calls, data, &mut head, core),
-                        Err(refusal) => self.refuse(transport, calls, refusal, core),
+                    match head.read(&bytes[found.head.clone()], &found, &plan.limits) {
+                        Ok(()) => {
+                            data.consume(found.head.end);
+                            self.ask(plan, transport, calls, data, &mut head, core);
+                        }
+                        Err(refusal) => {
+                            self.refuse_unread(bytes, transport, calls, refusal, core);
+                            data.consume(found.head.end);
+                        }
                     }
                     head.clear();
                     core.head = Some(head);
@@ -281,6 +288,9 @@ impl Dialogue {
         if let Some(outcome) = refused {
             return self.refuse_whole(transport, calls, head, &outcome, core);
         }
+        if self.stops_here(plan, transport, calls, head, core) {
+            return;
+        }
         let mut ways = std::mem::take(&mut core.ways);
         let way = plan.routing.as_ref().map(|routing| routing.way(head, &mut ways));
         let (pool, route, changes) = match way {
@@ -312,11 +322,14 @@ impl Dialogue {
                 return self.ask_to_store((pool, route), plan, transport, calls, head, core);
             }
         }
-        let via = via(plan, transport.peer());
+        if !changes.map_or(plan.allow_upgrade, |route| route.allow_upgrade) {
+            head.ignore_upgrade();
+        }
+        let from = forwarded_for(plan, transport.peer(), head.version);
         let (method, version) = (head.method(), head.version);
         let keep = head.connection.keep_alive && !self.refusing;
         let (upgrade, waits) = (head.upgrade, head.expects_continue);
-        head.prepare(&via);
+        head.prepare(&from);
         if let Some(changes) = changes {
             changes.change(head);
         }
@@ -328,7 +341,7 @@ impl Dialogue {
             head.give_length(whole.data);
         }
         let mut out = core.take_scratch();
-        head.encode(target, plan.host.as_bytes(), &via, &mut out);
+        head.encode(target, plan.host.as_bytes(), &from, &mut out);
         let head_length = out.len();
         core.ways = ways;
         let kind = if whole.is_some() { BodyKind::None } else { head.body };
@@ -418,13 +431,14 @@ const fn effect_of(method: Method) -> Effect {
 }
 
 /// Who asked, for the server.
-fn via(plan: &HttpPlan, peer: Peer) -> Via {
+fn forwarded_for(plan: &HttpPlan, peer: Peer, received: Version) -> ForwardedFor<'_> {
     let client = match peer {
         Peer::Internet(address) => Some(address.ip()),
         Peer::Local | Peer::Inside => None,
     };
     let trusted = client.is_none_or(|client| plan.trusts(client));
-    Via { fields: plan.forwarded, trusted, client, secure: false }
+    let via = plan.via.line(received);
+    ForwardedFor { fields: plan.forwarded, trusted, client, secure: false, via }
 }
 
 /// Takes what is there of a body along with its head.

@@ -86,7 +86,8 @@ impl Shard {
         self.core.logbook.begin(&plan);
         self.core.refused_at_receipt(plan.pool, peer, outcome);
         self.scratch.clear();
-        Session::refusal(&plan, outcome, &mut self.scratch);
+        let date = self.core.date_line();
+        Session::refusal(&plan, outcome, &date, &mut self.scratch);
         calls.send_bytes(stream, &self.scratch);
         calls.finish(stream, Some(REFUSED_LINGER));
     }

@@ -228,6 +228,74 @@ fn a_body_that_is_refused_on_its_way_is_one_request_with_one_line() {
 }
 
 #[test]
+fn a_request_that_is_rejected_while_it_is_read_has_its_line_and_its_reason() {
+    let server = Server::start(&[]);
+    let folder = folder();
+    let pool = format!("servers = [\"127.0.0.1:{}\"]\n", server.port);
+    let text = one_pool(
+        "body_max = \"1KiB\"\nread = \"300ms\"\nroute = [{ prefix = \"/\", pool = \"main\" }]\n",
+        &pool,
+    );
+    let format = "format = \"{request} | {status} {cause} {reason}\"";
+    let text = with_log(format, &text.replace("\"lines\"", "\"http\""));
+    let daemon = Daemon::serve(folder.path(), &text);
+    let long = "x".repeat(9000);
+    let cut = "x".repeat(2048 - "GET /".len());
+    let cases = [
+        (
+            "GET /  HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+            "GET /  HTTP/1.1 | 400 malformed request-line".to_owned(),
+        ),
+        (
+            "\r\nGET /a HTTP/1.1\nHost: a\n\n".to_owned(),
+            "GET /a HTTP/1.1 | 400 malformed bare-lf".to_owned(),
+        ),
+        (
+            "GET /\u{1b}[2J\" HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+            "GET /\\x1b[2J\\x22 HTTP/1.1 | 400 malformed target".to_owned(),
+        ),
+        (
+            "GET /b HTTP/1.1\r\nA : b\r\n\r\n".to_owned(),
+            "GET /b HTTP/1.1 | 400 malformed field-name".to_owned(),
+        ),
+        (format!("GET /{long}"), format!("GET /{cut} | 414 malformed line-too-long")),
+        (
+            "TRACE /c HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+            "TRACE /c HTTP/1.1 | 501 malformed trace".to_owned(),
+        ),
+        (
+            "GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+            "GET /%00 HTTP/1.1 | 400 malformed path-control".to_owned(),
+        ),
+        (
+            "POST /d HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n".to_owned(),
+            "POST /d HTTP/1.1 | 413 malformed body-too-long".to_owned(),
+        ),
+        (
+            "POST /e HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n".to_owned(),
+            "POST /e HTTP/1.1 | 400 malformed chunk-size".to_owned(),
+        ),
+        (
+            "GET /slow HTTP/1.1\r\nHost:".to_owned(),
+            "GET /slow HTTP/1.1 | 408 incomplete -".to_owned(),
+        ),
+        ("GET /slo".to_owned(), "GET /slo | 408 incomplete -".to_owned()),
+        (
+            "GET /ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+            "GET /ok HTTP/1.1 | 200 ok -".to_owned(),
+        ),
+    ];
+    for (place, (request, expected)) in cases.iter().enumerate() {
+        let mut client = daemon.connect();
+        client.send(request);
+        assert!(client.line().starts_with("HTTP/1.1 "));
+        client.rest();
+        let seen = logged(folder.path(), place + 1);
+        assert_eq!(seen.last(), Some(expected), "{}", request.escape_debug());
+    }
+}
+
+#[test]
 fn the_status_is_the_one_that_the_client_was_told() {
     let folder = folder();
     let database = folder.path().join("hits.db");

@@ -125,6 +125,18 @@ fn end(stream: TcpStream, end: End, open: &mut VecDeque<TcpStream>) {
     }
 }
 
+/// Writes the same in place of each date, whole or not: it differs from one second to the next.
+fn mask_dates(bytes: &mut [u8]) {
+    const FIELD: &[u8] = b"\r\nDate: ";
+    const LENGTH: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+    let places = bytes.windows(FIELD.len()).enumerate().filter(|(_, part)| *part == FIELD);
+    let places: Vec<usize> = places.map(|(place, _)| place + FIELD.len()).collect();
+    for place in places {
+        let end = (place + LENGTH).min(bytes.len());
+        bytes[place..end].fill(b'x');
+    }
+}
+
 /// Reads while what came may be the beginning of the expected reply, and up to the end of the
 /// connection behind it.
 fn read_reply(stream: &mut TcpStream, expected: &[u8]) -> Vec<u8> {
@@ -140,6 +152,7 @@ fn read_reply(stream: &mut TcpStream, expected: &[u8]) -> Vec<u8> {
             Ok(0) | Err(_) => return reply,
             Ok(count) => reply.extend_from_slice(&bytes[..count]),
         }
+        mask_dates(&mut reply);
     }
 }
 
@@ -157,6 +170,7 @@ impl Stage<'_> {
                     assert!(count > 0, "{}", clean.bytes.escape_ascii());
                     reply.extend_from_slice(&bytes[..count]);
                 }
+                mask_dates(&mut reply);
                 Seen { reply, at_server: (self.received)() }
             })
             .collect()

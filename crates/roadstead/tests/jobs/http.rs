@@ -20,6 +20,7 @@ mod names;
 mod orders;
 mod programs;
 mod reload;
+mod rfc;
 mod routes;
 mod rules;
 mod schedules;
@@ -63,7 +64,16 @@ fn rest(client: &mut TcpStream) -> String {
     let mut said = Vec::new();
     // A reset ends it as well; what came before counts.
     let _ = client.read_to_end(&mut said);
-    String::from_utf8_lossy(&said).into_owned()
+    without_added(&String::from_utf8_lossy(&said))
+}
+
+/// Without the lines that are added to every head: `rfc.rs` looks at them.
+pub(crate) fn without_added(said: &str) -> String {
+    let is_added = |line: &str| {
+        line.starts_with("Date: ") && line.ends_with(" GMT\r\n")
+            || matches!(line, "Via: 1.1 roadstead\r\n" | "Via: 1.0 roadstead\r\n")
+    };
+    said.split_inclusive('\n').filter(|line| !is_added(line)).collect()
 }
 
 /// Reads until this has come.
@@ -75,7 +85,7 @@ fn read_until(client: &mut impl Read, end: &str) -> String {
             other => panic!("{other:?} after {}", String::from_utf8_lossy(&said)),
         }
     }
-    String::from_utf8(said).unwrap()
+    without_added(&String::from_utf8(said).unwrap())
 }
 
 const CLOSE: &str = "Host: a\r\nConnection: close\r\n\r\n";

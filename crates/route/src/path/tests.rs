@@ -89,6 +89,25 @@ fn what_could_be_understood_in_two_ways_is_refused() {
 }
 
 #[test]
+fn an_escape_that_is_encoded_is_seen_in_every_spelling() {
+    let mut scratch = Vec::new();
+    for (raw, expected) in [
+        ("/%2561dmin", true),
+        ("/a/%25%36%31dmin", true),
+        ("/%25%361dmin", true),
+        ("/%25fF", true),
+        ("/100%25", false),
+        ("/100%25/ab", false),
+        ("/%25a", false),
+        ("/%25ag", false),
+        ("/25ab", false),
+    ] {
+        let path = Path::read(raw.as_bytes(), &mut scratch).unwrap();
+        assert_eq!(path.has_encoded_escape(), expected, "{raw}");
+    }
+}
+
+#[test]
 fn what_lies_behind_segments() {
     let mut scratch = Vec::new();
     for (raw, segments, behind) in [

@@ -31,9 +31,31 @@ pub(super) fn no_retries(pool: &Section, faults: &mut Vec<Fault>) {
     }
 }
 
+/// Limits of heads are for workers that send heads.
+pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
+    if pool.worker.is_none() || serves(pool) || pool.worker == Some(Of::Servers) {
+        return;
+    }
+    for option in ["response_head_max", "response_fields_max"] {
+        if let Some(place) = pool.group.key(option) {
+            let message =
+                format!("`[pool.{}]` has neither servers nor programs that serve HTTP", pool.name);
+            faults.push(
+                Fault::at(place, message)
+                    .expected("its replies have no heads")
+                    .mend(format!("remove `{option}`; `reply_max` limits a reply of a program")),
+            );
+        }
+    }
+}
+
 /// Who speaks HTTP is answered by servers, databases or programs, and servers answer nobody else.
 pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fault>) {
     let protocol = listener.group.value("protocol");
+    if protocol.is_none() {
+        // What it was meant to be is not known, and it has its own error.
+        return;
+    }
     let http = matches!(protocol, Some(Value::Word(Choice::Protocol(Protocol::Http))));
     for group in super::routes::with_routes(listener) {
         let Some(Value::Text(name)) = group.value("pool") else { continue };

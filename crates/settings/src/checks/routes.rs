@@ -10,7 +10,15 @@ use crate::{Protocol, Remark};
 const ROUTES_MAX: usize = 10_000;
 
 /// What only a listener of HTTP has.
-const OF_HTTP: [&str; 4] = ["route", "authenticate", "request_headers", "response_headers"];
+const OF_HTTP: [&str; 7] = [
+    "route",
+    "authenticate",
+    "request_headers",
+    "response_headers",
+    "via",
+    "allow_trace",
+    "allow_upgrade",
+];
 
 /// The options of a listener, and those of each of its routes.
 pub(super) fn with_routes(listener: &Section) -> impl Iterator<Item = &Group> {
@@ -44,6 +52,7 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
         }
         return;
     }
+    via(group, faults);
     let routes = with_routes(listener).count() - 1;
     if let (Some(place), true) = (group.key("route"), routes > ROUTES_MAX) {
         let message = format!("{title} has {routes} routes, which is more than {ROUTES_MAX}");
@@ -58,6 +67,37 @@ pub(super) fn check(listener: &Section, pools: &[&Section], faults: &mut Vec<Fau
     for option in ["request_headers", "response_headers"] {
         routes::edits(group, option, faults);
     }
+}
+
+/// What names us in `Via` is one word.
+fn via(group: &Group, faults: &mut Vec<Fault>) {
+    let (Some(Value::Text(name)), Some(place)) = (group.value("via"), group.place("via")) else {
+        return;
+    };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:[]".contains(&byte);
+    if !name.bytes().all(allowed) || name.contains([':', '[', ']']) && !is_host(name) {
+        let message = format!("`via` = \"{}\" is not a name", name.escape_default());
+        faults.push(
+            Fault::at(place, message)
+                .expected("expected one word, or a host with or without a port, or \"off\"")
+                .mend("write one like \"edge-1\""),
+        );
+    }
+}
+
+/// `host:port`, or an IPv6 address in brackets with or without a port.
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !text.ends_with(']') => (host, port),
+        _ => (text, ""),
+    };
+    let is_address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .is_some_and(|host| host.parse::<std::net::Ipv6Addr>().is_ok());
+    (is_address || !host.is_empty() && !host.contains([':', '[', ']']))
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.len() <= 5
 }
 
 /// Routes that no request can come to, at their places.

@@ -109,6 +109,8 @@ values! {
     Verdict "verdict",
     /// Why it ended.
     Cause "cause",
+    /// The rule that it broke, where it was rejected while it was read.
+    Reason "reason",
     /// How far it had come.
     Phase "phase",
     /// How it ended for the client.

@@ -69,6 +69,12 @@ pub struct HttpListener {
     pub tunnel_idle: Duration,
     /// Which fields tell a server who asked.
     pub forwarded: Forwarded,
+    /// The name in the `Via` fields that are added; none: no field is added.
+    pub via: Option<String>,
+    /// Requests with the method TRACE are forwarded.
+    pub allow_trace: bool,
+    /// Requests may ask for another protocol.
+    pub allow_upgrade: bool,
     /// Clients that are proxies.
     pub trusted: Vec<Network>,
     /// Which way requests go; the first that fits.

@@ -26,6 +26,8 @@ pub struct Pool {
     pub deadline: Duration,
     /// Which requests may be made again though a worker had them.
     pub idempotent: Idempotent,
+    /// What the heads of its responses may have, where its workers speak HTTP.
+    pub response: ResponseLimits,
     /// Who is bound, who is fit, who waits how, and what it says when it is sorry.
     pub balance: Balance,
 }
@@ -67,6 +69,15 @@ impl Pool {
         let batches = self.batch.rows > 1 || !self.batch.wait.is_zero();
         has_table || batches || self.balance.slots_max.is_some() || self.then.is_some()
     }
+}
+
+/// Limits of the head of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseLimits {
+    /// Bytes, its status line included.
+    pub head_max: usize,
+    /// Header fields.
+    pub fields_max: u32,
 }
 
 /// Which requests may be made again though a worker may have done what they ask for.

@@ -17,6 +17,8 @@ pub struct Route {
     pub reply: Edits,
     /// Who is let through.
     pub access: RouteAccess,
+    /// Its requests may ask for another protocol; none: as the listener says.
+    pub allow_upgrade: Option<bool>,
 }
 
 impl Route {

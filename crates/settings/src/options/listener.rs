@@ -118,6 +118,26 @@ pub(super) const LISTENER: &[Opt] = &[
         "With `http`: which fields tell a server who asked.",
     ),
     any(
+        "via",
+        Kind::Text,
+        Is("roadstead"),
+        "With `http`: the name under which requests and replies that are forwarded get a `Via` field (RFC 9110 \
+         §7.6.3): a pseudonym, or a host with or without a port; `off`: no field is added.",
+    ),
+    any(
+        "allow_trace",
+        Kind::Switch,
+        Is("false"),
+        "With `http`: requests with the method TRACE are forwarded; otherwise they are rejected with status 501.",
+    ),
+    any(
+        "allow_upgrade",
+        Kind::Switch,
+        Is("true"),
+        "With `http`: a request may ask for another protocol, such as WebSocket; otherwise its `Upgrade` is removed \
+         and it is served as a plain request. Upgrades to `h2c` are always removed.",
+    ),
+    any(
         "trusted",
         Kind::Names,
         Nothing,

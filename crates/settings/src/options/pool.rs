@@ -93,6 +93,20 @@ pub(super) const COMMON: &[Opt] = &[
          ended, or answered with what is no reply. `retries` says how often.",
     ),
     any(
+        "response_head_max",
+        Kind::Size { min: 256, max: 65_535 },
+        Is("32KiB"),
+        "Of servers and of programs that serve HTTP: bytes of the head of a response, its status line included; \
+         over it the response is a 502 (`head-too-long`).",
+    ),
+    any(
+        "response_fields_max",
+        count(1, 10_000),
+        Is("100"),
+        "Of servers and of programs that serve HTTP: header fields of a response; over it the response is a 502 \
+         (`too-many-fields`).",
+    ),
+    any(
         "reply_max",
         size(GIB),
         Is("1MiB"),

@@ -54,6 +54,12 @@ pub(super) const ROUTE: &[Opt] = &[
         "In place of a pool: answers with this.",
     ),
     any(
+        "allow_upgrade",
+        Kind::Switch,
+        Nothing,
+        "Whether its requests may ask for another protocol; without it, as the listener says.",
+    ),
+    any(
         "request_headers",
         Kind::Group(EDITS, Short::None),
         Nothing,

@@ -71,6 +71,8 @@ fn note(lines: &mut BTreeMap<usize, Lines>, line: &str) -> Result<(), &'static s
     let status = words.next().and_then(|word| word.parse().ok()).ok_or("no status")?;
     let out = words.next().and_then(|word| word.parse().ok()).ok_or("no bytes")?;
     let id = words.nth(1).and_then(|target| target.strip_prefix("/r/")?.parse().ok());
+    // Of a line that did not come to its end the number may be cut as well.
+    let id = id.filter(|_| words.next().is_some_and(|it| matches!(it, "HTTP/1.1" | "HTTP/1.0")));
     let of = lines.entry(number).or_default();
     match id {
         Some(id) if of.known.insert(id, Line { status, out }).is_some() => {

@@ -4,6 +4,8 @@
 //!   1a;ext CR LF data… CR LF … 0 CR LF name: value CR LF CR LF
 //!   Size   └Drop  Data           Last   Trailer           FinalLf
 //! ```
+//!
+//! A size is forwarded in one spelling only: leading zeros, blanks behind it and extensions are dropped.
 
 use super::body::counted;
 use super::grammar::{text_length, token_length};
@@ -39,7 +41,11 @@ pub struct Span {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    Size { digits: u8 },
+    Size {
+        digits: u8,
+    },
+    /// Blanks behind a size (BWS): the line end or an extension follows.
+    Blank,
     Extension,
     SizeLf,
     Data,
@@ -109,23 +115,76 @@ impl Chunked {
                 span(Kind::Data, length)
             }
             At::Trailer => self.trailer(bytes),
+            At::Size { digits } if self.left == 0 && bytes.first() == Some(&b'0') => {
+                match self.leading_zeros(digits, bytes)? {
+                    Some(0) => span(Kind::Frame, self.frame(bytes, limits)?),
+                    Some(length) => span(Kind::Drop, length),
+                    None => Ok(None),
+                }
+            }
+            At::Blank if !bytes.is_empty() => match self.blanks(bytes)? {
+                0 => self.next(bytes, limits),
+                length => span(Kind::Drop, length),
+            },
             At::Extension if !bytes.is_empty() => match self.extension(bytes)? {
                 0 => self.next(bytes, limits),
                 length => span(Kind::Drop, length),
             },
             _ => match self.frame(bytes, limits)? {
-                0 if matches!(self.at, At::Extension | At::Trailer) && !bytes.is_empty() => {
-                    self.next(bytes, limits)
-                }
+                0 if self.is_behind_frame() && !bytes.is_empty() => self.next(bytes, limits),
                 0 => Ok(None),
                 length => span(Kind::Frame, length),
             },
         }
     }
 
+    const fn is_behind_frame(&self) -> bool {
+        matches!(self.at, At::Blank | At::Extension | At::Trailer)
+    }
+
+    /// How many zeros at the front have another digit behind them: they are dropped. None while the byte
+    /// behind them is not shown.
+    fn leading_zeros(&mut self, digits: u8, bytes: &[u8]) -> Result<Option<usize>, Refusal> {
+        let zeros = bytes.iter().take_while(|byte| **byte == b'0').count();
+        let is_digit = bytes.get(zeros).map(u8::is_ascii_hexdigit);
+        let length = if is_digit == Some(true) { zeros } else { zeros - 1 };
+        if length > usize::from(DIGITS_MAX - digits) {
+            return Err(Refusal::ChunkSize);
+        }
+        self.at = At::Size { digits: digits + u8::try_from(length).unwrap_or(DIGITS_MAX) };
+        Ok((length > 0 || is_digit.is_some()).then_some(length))
+    }
+
+    /// How many blanks stand at the front, behind a size.
+    fn blanks(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
+        let length = bytes.iter().take_while(|byte| matches!(**byte, b' ' | b'\t')).count();
+        self.spend_extension(length)?;
+        match bytes.get(length) {
+            None => {}
+            Some(b';') => self.at = At::Extension,
+            Some(b'\r') => self.at = At::Size { digits: 1 },
+            Some(_) => return Err(Refusal::ChunkSize),
+        }
+        Ok(length)
+    }
+
+    /// So many bytes between a size and its line end are dropped.
+    fn spend_extension(&mut self, length: usize) -> Result<(), Refusal> {
+        if length > self.extension.min(self.extensions) {
+            return Err(Refusal::ChunkExtension);
+        }
+        self.extension -= length;
+        self.extensions -= length;
+        Ok(())
+    }
+
     /// Reads sizes and line ends up to data, an extension, or the trailers.
     fn frame(&mut self, bytes: &[u8], limits: &Limits) -> Result<usize, Refusal> {
         for (place, &byte) in bytes.iter().enumerate() {
+            // Zeros that lead a size are looked at before the size is read.
+            if place > 0 && byte == b'0' && self.left == 0 && matches!(self.at, At::Size { .. }) {
+                return Ok(place);
+            }
             self.at = match (self.at, byte) {
                 (At::Size { digits }, _) if byte.is_ascii_hexdigit() => self.digit(digits, byte)?,
                 (At::Size { digits: 1.. }, b'\r') => At::SizeLf,
@@ -133,17 +192,23 @@ impl Chunked {
                     self.extension = limits.extension;
                     At::Extension
                 }
+                (At::Size { digits: 1.. }, b' ' | b'\t') => {
+                    self.extension = limits.extension;
+                    At::Blank
+                }
                 (At::Size { .. }, _) => return Err(Refusal::ChunkSize),
                 (At::SizeLf, b'\n') if self.left == 0 => At::Trailer,
                 (At::SizeLf, b'\n') => self.begin()?,
                 (At::DataCr, b'\r') => At::DataLf,
                 (At::DataLf, b'\n') => At::Size { digits: 0 },
                 (At::SizeLf | At::DataCr | At::DataLf, _) => return Err(Refusal::ChunkEnd),
-                (At::Extension | At::Data | At::Trailer | At::Done, _) => return Ok(place),
+                (At::Blank | At::Extension | At::Data | At::Trailer | At::Done, _) => {
+                    return Ok(place);
+                }
             };
             match self.at {
-                // The semicolon belongs to the extension.
-                At::Extension => return Ok(place),
+                // The semicolon belongs to the extension, and blanks are dropped.
+                At::Blank | At::Extension => return Ok(place),
                 At::Data | At::Trailer => return Ok(place + 1),
                 _ => {}
             }
@@ -172,11 +237,7 @@ impl Chunked {
     /// How many bytes at the front belong to the extensions.
     fn extension(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
         let length = text_length(bytes);
-        if length > self.extension.min(self.extensions) {
-            return Err(Refusal::ChunkExtension);
-        }
-        self.extension -= length;
-        self.extensions -= length;
+        self.spend_extension(length)?;
         match bytes.get(length) {
             None => Ok(length),
             // The line end goes on, as all framing.

@@ -90,6 +90,15 @@ impl Answer<'_> {
     }
 }
 
+/// Lines that we add to a head, each with its CR LF, or empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Added<'a> {
+    /// `Date`, for a head that has none.
+    pub date: &'a [u8],
+    /// `Via`, for a head that we forward.
+    pub via: &'a [u8],
+}
+
 /// Appends the head of a successful answer of ours whose length is not known yet, and says how its
 /// body is sent. Without chunks the end of the connection is the end of the body: then `keep_alive`
 /// becomes false. `lines` are of the head, each with its CR LF: of our own making.
@@ -116,13 +125,20 @@ pub fn write_open_answer(
     sending
 }
 
-/// Appends an answer to a request of that method and version.
-pub fn write_answer(answer: &Answer<'_>, method: Method, client: Version, out: &mut Vec<u8>) {
+/// Appends an answer to a request of that method and version. `date` is the line of that field.
+pub fn write_answer(
+    answer: &Answer<'_>,
+    method: Method,
+    client: Version,
+    date: &[u8],
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(b"HTTP/1.1 ");
     write_decimal(u64::from(answer.status), out);
     out.push(b' ');
     out.extend_from_slice(reason(answer.status).as_bytes());
     out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(date);
     out.extend_from_slice(answer.lines);
     if answer.has_body() {
         if answer.tells_type() {

@@ -7,15 +7,21 @@ use fields::{Fields, Name, NameSet, Value, known};
 
 use super::encode::decimal;
 use super::grammar::elements;
+use super::request::{VERSION, is_h2c};
 use super::semantics;
-use super::{BodyKind, Connection, ReplyHead, RequestHead, Version};
+use super::{Added, BodyKind, Connection, ReplyHead, RequestHead, Version};
 
 /// As it is spelled where we write it.
 const CONTENT_LENGTH: Name = Name::new("Content-Length");
+const TRANSFER_ENCODING: Name = Name::new("Transfer-Encoding");
+const HOST: Name = Name::new("Host");
+const UPGRADE: Name = Name::new("Upgrade");
 const FORWARDED_HOST: Name = Name::new("x-forwarded-host");
 const FORWARDED_PORT: Name = Name::new("x-forwarded-port");
 const REAL_IP: Name = Name::new("x-real-ip");
 const HTTP2_SETTINGS: Name = Name::new("http2-settings");
+/// No header field, but the variable `HTTP_PROXY` for programs that get fields in their environment.
+const PROXY: Name = Name::new("proxy");
 
 /// What concerns one connection only.
 const OF_CONNECTION: NameSet = NameSet::of(&[
@@ -50,7 +56,7 @@ pub enum Forwarded {
 
 /// Who asked, for the server.
 #[derive(Clone, Copy, Debug)]
-pub struct Via {
+pub struct ForwardedFor<'a> {
     /// Which fields tell of it.
     pub fields: Forwarded,
     /// Whether what the client says of those before it is believed and kept.
@@ -59,6 +65,8 @@ pub struct Via {
     pub client: Option<IpAddr>,
     /// The client came over TLS.
     pub secure: bool,
+    /// The line `Via` that is added, or nothing.
+    pub via: &'a [u8],
 }
 
 /// How the body of a reply goes to its client.
@@ -75,18 +83,30 @@ pub enum Sending {
 impl RequestHead {
     /// Makes it a head for the server: nothing that concerned the client's connection is left, and
     /// nothing that only we may say. What we say is written by [`Self::encode`].
-    pub fn prepare(&mut self, via: &Via) {
+    pub fn prepare(&mut self, from: &ForwardedFor<'_>) {
+        if self.upgrade && self.upgrades().any(is_h2c) {
+            let others: Vec<_> = self.upgrades().filter(|protocol| !is_h2c(protocol)).collect();
+            let others = others.join(&b", "[..]);
+            // It is no longer than what stood there.
+            let _ = self.fields.try_insert(&UPGRADE, &*others);
+        }
         let upgrade = self.upgrade;
         strip(&mut self.fields, self.connection, upgrade);
+        if self.fields.contains(&PROXY) {
+            self.fields.remove(&PROXY);
+        }
         canonical(&mut self.fields, self.body, self.length_is_plain);
         drop_alike(&mut self.fields);
-        if !self.authority.is_empty() && !self.fields.contains(&known::HOST) {
-            // HTTP/1.0 may name its host in the target alone. Its way was found by that, so the
-            // server is to see no other, however full the head is.
+        let named = &self.line[self.authority.clone()];
+        if !named.is_empty() && self.fields.get(&known::HOST).and_then(Value::bytes) != Some(named)
+        {
+            // The host of an absolute target replaces the field (RFC 9112 §3.2.2), which HTTP/1.0 may
+            // lack, and may be spelled with the port of its scheme or without. The route was found by
+            // it, so the server is to see no other, however full the head is.
             self.fields.set_limits(fields::Limits::MAX);
-            let _ = self.fields.try_insert(&known::HOST, &self.line[self.authority.clone()]);
+            let _ = self.fields.try_insert(&HOST, named);
         }
-        let believed = via.fields != Forwarded::Nothing && via.trusted;
+        let believed = from.fields != Forwarded::Nothing && from.trusted;
         if believed || !self.fields.may_have_any(OF_CLIENT) {
             return;
         }
@@ -100,10 +120,16 @@ impl RequestHead {
 
     /// Appends the head as it goes to the server, with another target if there is one, and `host`
     /// where the client named none.
-    pub fn encode(&self, target: Option<&[u8]>, host: &[u8], via: &Via, out: &mut Vec<u8>) {
+    pub fn encode(
+        &self,
+        target: Option<&[u8]>,
+        host: &[u8],
+        from: &ForwardedFor<'_>,
+        out: &mut Vec<u8>,
+    ) {
         match target {
             None if self.line_goes_on() => {
-                out.extend_from_slice(&self.line[..self.target.end + " HTTP/1.1\r\n".len()]);
+                out.extend_from_slice(&self.line[..self.target.end + VERSION.len()]);
             }
             _ => {
                 let target = target.unwrap_or_else(|| self.path_and_query());
@@ -112,7 +138,7 @@ impl RequestHead {
                     Some(b'*') if target.len() == 1 => b" ",
                     _ => b" /",
                 };
-                for part in [self.method_bytes(), slash, target, b" HTTP/1.1\r\n"] {
+                for part in [self.method_bytes(), slash, target, VERSION] {
                     out.extend_from_slice(part);
                 }
             }
@@ -129,7 +155,8 @@ impl RequestHead {
         // What the client named is not what a route has made of it.
         let asked = &self.line[self.authority.clone()];
         let asked = if asked.is_empty() { named.unwrap_or_default() } else { asked };
-        self.write_via(via, asked, out);
+        self.write_client(from, asked, out);
+        out.extend_from_slice(from.via);
         out.extend_from_slice(b"\r\n");
     }
 
@@ -148,14 +175,14 @@ impl RequestHead {
     }
 
     /// `host`: what the client asked for.
-    fn write_via(&self, via: &Via, host: &[u8], out: &mut Vec<u8>) {
-        match via.fields {
+    fn write_client(&self, from: &ForwardedFor<'_>, host: &[u8], out: &mut Vec<u8>) {
+        match from.fields {
             Forwarded::Nothing => {}
-            Forwarded::Legacy => self.write_legacy(via, host, out),
+            Forwarded::Legacy => self.write_legacy(from, host, out),
             Forwarded::Standard => {
                 out.extend_from_slice(b"Forwarded: for=");
-                write_for(via.client, out);
-                out.extend_from_slice(if via.secure { b";proto=https" } else { b";proto=http" });
+                write_for(from.client, out);
+                out.extend_from_slice(if from.secure { b";proto=https" } else { b";proto=http" });
                 if !host.is_empty() {
                     out.extend_from_slice(b";host=\"");
                     out.extend_from_slice(host);
@@ -166,14 +193,14 @@ impl RequestHead {
         }
     }
 
-    fn write_legacy(&self, via: &Via, host: &[u8], out: &mut Vec<u8>) {
-        if let Some(client) = via.client {
+    fn write_legacy(&self, from: &ForwardedFor<'_>, host: &[u8], out: &mut Vec<u8>) {
+        if let Some(client) = from.client {
             out.extend_from_slice(b"X-Forwarded-For: ");
             write_address(client, out);
             out.extend_from_slice(b"\r\n");
         }
         if !self.fields.contains(&known::X_FORWARDED_PROTO) {
-            let line: &[u8] = if via.secure {
+            let line: &[u8] = if from.secure {
                 b"X-Forwarded-Proto: https\r\n"
             } else {
                 b"X-Forwarded-Proto: http\r\n"
@@ -189,10 +216,12 @@ impl RequestHead {
 impl ReplyHead {
     /// Makes it a head for the client, and says how the body behind it is sent.
     pub fn prepare(&mut self, client: Version) -> Sending {
-        let upgrade = self.status == 101;
-        strip(&mut self.fields, self.connection, upgrade);
+        // The server says which protocols it wants instead (RFC 9110 §15.5.22). HTTP/1.0 has no upgrade.
+        let wants = self.status == 426 && client == Version::Http11;
+        strip(&mut self.fields, self.connection, self.status == 101 || wants);
+        self.is_dated = self.fields.contains(&known::DATE);
         if self.describes_body() {
-            described(&mut self.fields, client);
+            described(&mut self.fields, self.length_is_plain, client);
             return Sending::Verbatim;
         }
         canonical(&mut self.fields, self.body, self.length_is_plain);
@@ -205,11 +234,24 @@ impl ReplyHead {
 
     /// Appends the head as it goes to the client. `keep_alive` says whether we go on with the
     /// client's connection.
-    pub fn encode(&self, sending: Sending, client: Version, keep_alive: bool, out: &mut Vec<u8>) {
+    pub fn encode(
+        &self,
+        sending: Sending,
+        client: Version,
+        keep_alive: bool,
+        added: Added<'_>,
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(b"HTTP/1.1");
         out.extend_from_slice(&self.line[8..]);
         out.extend_from_slice(b"\r\n");
         super::encode::lines(&self.fields, out);
+        if self.lacks_date() {
+            out.extend_from_slice(added.date);
+        }
+        if self.is_forwarded && !self.is_interim() {
+            out.extend_from_slice(added.via);
+        }
         let chunked = match sending {
             Sending::Chunked => true,
             Sending::Verbatim => self.body == BodyKind::Chunked,
@@ -221,6 +263,9 @@ impl ReplyHead {
         if self.status == 101 {
             out.extend_from_slice(b"Connection: upgrade\r\n");
         } else if self.status >= 200 {
+            if self.status == 426 && self.fields.contains(&known::UPGRADE) {
+                out.extend_from_slice(b"Connection: upgrade\r\n");
+            }
             super::encode::connection(client, keep_alive, out);
         }
         out.extend_from_slice(b"\r\n");
@@ -298,27 +343,43 @@ fn canonical(fields: &mut Fields, body: BodyKind, is_plain: bool) {
         return;
     };
     if !is_plain {
-        let (digits, start) = decimal(length);
-        // The limits hold: what stood there was at least as long.
-        let _ = fields.try_insert(&CONTENT_LENGTH, &digits[start..]);
+        write_length(fields, length);
     }
 }
 
 /// What tells of a body that does not come: one length, and no chunks where the client knows none.
-fn described(fields: &mut Fields, client: Version) {
-    if !fields.may_have_any(semantics::OF_BODY) {
+/// `is_plain`: such a length is there already.
+fn described(fields: &mut Fields, is_plain: bool, client: Version) {
+    if is_plain || !fields.may_have_any(semantics::OF_BODY) {
         return;
     }
-    if client == Version::Http10 {
-        drop_field(fields, &known::TRANSFER_ENCODING);
+    if fields.contains(&known::TRANSFER_ENCODING) {
+        fields.remove(&known::TRANSFER_ENCODING);
+        if client == Version::Http11 {
+            // No other coding is accepted.
+            write_field(fields, &TRANSFER_ENCODING, b"chunked");
+        }
     }
-    let mut lengths = fields.get_all(&known::CONTENT_LENGTH).filter_map(Value::bytes);
-    let first = lengths.next().map(<[u8]>::to_vec);
-    let again = lengths.next().is_some();
-    drop(lengths);
-    // All of them were found to say the same.
-    let (Some(length), true) = (first, again) else { return };
-    let _ = fields.try_insert(&CONTENT_LENGTH, &length);
+    // All of them say the same.
+    let first = fields.get(&known::CONTENT_LENGTH).and_then(|value| semantics::length(value).ok());
+    if let Some(length) = first {
+        write_length(fields, length);
+    }
+}
+
+/// Leaves one `Content-Length`, in its canonical spelling, in place of those that are there.
+fn write_length(fields: &mut Fields, length: u64) {
+    let (digits, start) = decimal(length);
+    fields.remove(&known::CONTENT_LENGTH);
+    write_field(fields, &CONTENT_LENGTH, &digits[start..]);
+}
+
+/// Appends a field of ours. A message must not lose its framing because its head is full: what is ours is
+/// not held to the limits of the peer.
+fn write_field(fields: &mut Fields, name: &Name, value: &[u8]) {
+    fields.set_limits(fields::Limits::MAX);
+    let written = fields.try_append(name, value);
+    debug_assert!(written.is_ok(), "a field of our own can be one: {written:?}");
 }
 
 /// A node of RFC 7239 §6: an IPv6 address in brackets and quotes.

@@ -27,7 +27,8 @@ impl Limits {
     /// What they say of the fields of a head.
     pub(super) fn of_fields(&self) -> fields::Limits {
         let bytes = u32::try_from(self.head).unwrap_or(u32::MAX);
-        fields::Limits { fields: self.fields, bytes, ..fields::Limits::default() }
+        // A value may be as long as the head: that has its own limit.
+        fields::Limits { fields: self.fields, bytes, value: bytes, ..fields::Limits::default() }
     }
 
     /// Those of a request of a client: 8 KiB a line, 16 KiB a head, 100 fields, 180 cookies, 1 MiB

@@ -190,6 +190,7 @@ fn finish(
     let asked = Asked { method, upgrade: false };
     let mut reply = ReplyHead::default();
     reply.read(&head, &found, asked, &Limits::REPLY)?;
+    reply.is_forwarded = false;
     Ok((reply, if method == Method::Head { Slice::default() } else { body }))
 }
 

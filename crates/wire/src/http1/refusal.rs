@@ -63,7 +63,7 @@ refusals! {
     Lengths "lengths" 400 3
         "Content-Length stands in a head twice with different values.",
     ChunkSize "chunk-size" 400 4
-        "The size of a chunk is 1 to 16 hexadecimal digits and nothing else.",
+        "The size of a chunk is 1 to 16 hexadecimal digits, and blanks at most behind them.",
     ChunkEnd "chunk-end" 400 4
         "Behind a chunk and behind its size stands CR LF.",
     ChunkExtension "chunk-extension" 400 4
@@ -87,9 +87,11 @@ refusals! {
     Target "target" 400 9
         "A target is a path, an address, or `*` for OPTIONS, of visible ASCII without a fragment.",
     Version "version" 505 9
-        "The version is HTTP/1.0 or HTTP/1.1.",
+        "The version is not one from HTTP/1.0 to HTTP/1.9.",
     Connect "connect" 501 9
         "CONNECT is not served here.",
+    Trace "trace" 501 9
+        "TRACE is not allowed on this listener.",
     NoHost "no-host" 400 10
         "A request of HTTP/1.1 has a Host.",
     HostTwice "host-twice" 400 10
@@ -108,6 +110,8 @@ refusals! {
         "A reply is whole before its request is; it goes on, and its link ends.",
     Connection "connection" 400 17
         "Connection names a field without which the message has no meaning.",
+    MaxForwards "max-forwards" 400 17
+        "Max-Forwards is not a number, or is in a head more than once.",
     StatusLine "status-line" 502 18
         "A status line is a version, three digits and a reason with one blank between them.",
     Interim "interim" 502 18

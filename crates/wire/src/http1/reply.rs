@@ -22,7 +22,7 @@ pub struct Asked {
 pub struct ReplyHead {
     /// The status line, without its end.
     pub(super) line: Vec<u8>,
-    /// The status, 100 to 599.
+    /// The status, 100 to 999. Those from 600 are invalid and treated as a 500 (RFC 9110 §15).
     pub status: u16,
     /// The version that the server spoke.
     pub version: Version,
@@ -36,6 +36,10 @@ pub struct ReplyHead {
     pub connection: Connection,
     /// It tells of a body that it cannot have.
     is_odd: bool,
+    /// A server made it, and we forward it; otherwise it was made here.
+    pub(super) is_forwarded: bool,
+    /// It says when it was made.
+    pub(super) is_dated: bool,
 }
 
 impl Default for ReplyHead {
@@ -50,6 +54,8 @@ impl Default for ReplyHead {
             length_is_plain: false,
             connection: Connection::default(),
             is_odd: false,
+            is_forwarded: true,
+            is_dated: false,
         }
     }
 }
@@ -91,9 +97,20 @@ impl ReplyHead {
     /// Forgets what was read, and nothing of the memory. Each field is named, so that one which is added
     /// is not forgotten; the lines in `fields` are replaced as a whole by whoever copies others there.
     fn reset(&mut self) {
-        let Self { line, status, version, fields: _, body, length_is_plain, connection, is_odd } =
-            self;
+        let Self {
+            line,
+            status,
+            version,
+            fields: _,
+            body,
+            length_is_plain,
+            connection,
+            is_odd,
+            is_forwarded,
+            is_dated,
+        } = self;
         line.clear();
+        (*is_forwarded, *is_dated) = (true, false);
         (*status, *version) = (0, Version::Http11);
         (*body, *length_is_plain, *is_odd) = (BodyKind::None, false, false);
         *connection = Connection::default();
@@ -137,6 +154,18 @@ impl ReplyHead {
         self.is_odd
     }
 
+    /// The status as others understand it: an invalid one, from 600, is a 500.
+    #[must_use]
+    pub const fn understood_status(&self) -> u16 {
+        if self.status < 600 { self.status } else { 500 }
+    }
+
+    /// Whether it is to be given the time when it was received, after [`Self::prepare`] (RFC 9110 §6.6.1).
+    #[must_use]
+    pub const fn lacks_date(&self) -> bool {
+        self.status >= 200 && !self.is_dated
+    }
+
     /// Whether the body may be told by its fields, although there is none behind this head: of
     /// HEAD and 304.
     pub(super) fn describes_body(&self) -> bool {
@@ -159,7 +188,7 @@ impl ReplyHead {
 /// The status in what follows the version: a blank, three digits, a blank and any text. Many
 /// servers leave the last blank away where the reason is empty.
 fn status(rest: &[u8]) -> Result<u16, Refusal> {
-    let [b' ', a @ b'1'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9', reason @ ..] = rest else {
+    let [b' ', a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', reason @ ..] = rest else {
         return Err(Refusal::StatusLine);
     };
     if !matches!(reason, [] | [b' ', ..]) || text_length(reason) < reason.len() {

@@ -2,15 +2,20 @@
 
 use std::ops::Range;
 
-use fields::{Fields, NameSet, Value, http1, known};
+use fields::{Fields, Name, NameSet, Value, http1, known};
 
-use super::grammar::{is_authority, target_length, token_length};
+use super::encode::decimal;
+use super::grammar::{elements, is_authority, target_length, token_length};
 use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
 use super::{BodyKind, Limits, Refusal};
 
 /// What most requests of programs have none of.
 const SELDOM: NameSet = NameSet::of(&[&known::EXPECT, &known::UPGRADE, &known::COOKIE]);
+
+const MAX_FORWARDS: Name = Name::new("max-forwards");
+/// What a client sends without its programs seeing it.
+const SECRETS: [Name; 3] = [known::AUTHORIZATION, known::COOKIE, known::PROXY_AUTHORIZATION];
 
 /// Characters of a method.
 const METHOD_MAX: usize = 32;
@@ -135,7 +140,11 @@ impl RequestHead {
         if line[method_end..].first() != Some(&b' ') || line.get(end) != Some(&b' ') {
             return Err(wrong_line(line, method_end, end));
         }
-        self.version = Version::read(&line[end + 1..])?;
+        let version = &line[end + 1..];
+        if version.iter().any(|byte| matches!(byte, b' ' | b'\t')) {
+            return Err(Refusal::RequestLine);
+        }
+        self.version = Version::read(version)?;
         self.method = Method::of(&line[..method_end]);
         let target = Target::read(&line[start..end], self.method, &line[..method_end])?;
         self.method_end = method_end;
@@ -203,10 +212,20 @@ impl RequestHead {
             return Err(Refusal::Host);
         }
         let named = &self.line[self.authority.clone()];
-        if !named.is_empty() && !named.eq_ignore_ascii_case(host) {
-            return Err(Refusal::HostTarget);
+        if named.is_empty() || named.eq_ignore_ascii_case(host) {
+            return Ok(());
         }
-        Ok(())
+        let port = self.default_port();
+        let same = without_port(named, port).eq_ignore_ascii_case(without_port(host, port));
+        if same { Ok(()) } else { Err(Refusal::HostTarget) }
+    }
+
+    /// The port of the scheme of an absolute target.
+    fn default_port(&self) -> &'static [u8] {
+        let is_secure = self.line[self.target.start..]
+            .get(..5)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"));
+        if is_secure { b":443" } else { b":80" }
     }
 
     fn check_body(&mut self, limits: &Limits) -> Result<(), Refusal> {
@@ -232,7 +251,9 @@ impl RequestHead {
             self.expects_continue = self.version == Version::Http11 && self.body.is_some();
         }
         if self.fields.contains(&known::UPGRADE) {
-            self.upgrade = self.connection.upgrade && self.version == Version::Http11;
+            self.upgrade = self.connection.upgrade
+                && self.version == Version::Http11
+                && self.upgrades().any(|protocol| !is_h2c(protocol));
             if self.upgrade && self.body.is_some() {
                 return Err(Refusal::UpgradeBody);
             }
@@ -307,10 +328,73 @@ impl RequestHead {
         }
     }
 
+    /// Counts this hop in `Max-Forwards` (RFC 9110 §7.6.2), which only TRACE and OPTIONS have. False when the
+    /// request is to be answered here.
+    ///
+    /// # Errors
+    /// When the field is not a number, or is there twice.
+    pub fn take_hop(&mut self) -> Result<bool, Refusal> {
+        let Some(digits) = self.fields.get(&MAX_FORWARDS).and_then(Value::bytes) else {
+            return Ok(true);
+        };
+        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        if !is_number || !self.fields.is_unique(&MAX_FORWARDS) {
+            return Err(Refusal::MaxForwards);
+        }
+        let left = digits.iter().fold(0_u64, |number, digit| {
+            number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+        });
+        let Some(left) = left.checked_sub(1) else { return Ok(false) };
+        let (digits, start) = decimal(left);
+        self.fields.set_limits(fields::Limits::MAX);
+        let written = self.fields.try_insert(&MAX_FORWARDS, &digits[start..]);
+        debug_assert!(written.is_ok(), "a number is a value: {written:?}");
+        Ok(true)
+    }
+
+    /// Appends the head as it was received, for an answer to TRACE, without what must not be shown to
+    /// programs of the client (RFC 9110 §9.3.8).
+    pub fn write_trace(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.line_bytes());
+        out.extend_from_slice(b"\r\n");
+        for field in self.fields.iter() {
+            let is = |name: &Name| field.name.eq_ignore_ascii_case(name.as_str().as_bytes());
+            if !SECRETS.iter().any(is) {
+                super::encode::line(field.name, field.value.bytes_or_empty(), out);
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Takes the request as one that asks for no other protocol (RFC 9110 §7.8: it may be ignored).
+    pub const fn ignore_upgrade(&mut self) {
+        self.upgrade = false;
+    }
+
+    /// The protocols that `Upgrade` lists.
+    pub(super) fn upgrades(&self) -> impl Iterator<Item = &[u8]> {
+        let values = self.fields.get_all(&known::UPGRADE).filter_map(Value::bytes);
+        values.flat_map(elements)
+    }
+
     /// Whether the request line can go on as it came.
     pub(super) fn line_goes_on(&self) -> bool {
-        self.path == self.target.start && self.version == Version::Http11
+        self.path == self.target.start && self.line[self.target.end..].starts_with(VERSION)
     }
+}
+
+/// How our request lines end.
+pub(super) const VERSION: &[u8] = b" HTTP/1.1\r\n";
+
+/// HTTP/2 without TLS, which is not proxied: whoever asked for it would speak it behind our 101.
+pub(super) fn is_h2c(protocol: &[u8]) -> bool {
+    protocol.eq_ignore_ascii_case(b"h2c")
+}
+
+/// An authority without a port that says nothing: an empty one, or that of its scheme.
+fn without_port<'a>(authority: &'a [u8], default: &[u8]) -> &'a [u8] {
+    let shorter = authority.strip_suffix(default).or_else(|| authority.strip_suffix(b":"));
+    shorter.unwrap_or(authority)
 }
 
 /// What is wrong with a line that is not divided as it should be.

@@ -19,11 +19,11 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version that these 8 bytes name.
+    /// The version that these 8 bytes name. A minor version above 1 is read as 1.1 (RFC 9110 §6.2).
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         match bytes {
-            b"HTTP/1.1" => Ok(Self::Http11),
             b"HTTP/1.0" => Ok(Self::Http10),
+            [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1'..=b'9'] => Ok(Self::Http11),
             _ => Err(Refusal::Version),
         }
     }
@@ -124,8 +124,10 @@ pub(super) fn framing(fields: &Fields, version: Version) -> Result<Option<Framin
             }
         }
     }
-    // It was read as a number; only zeros before that are another spelling of it.
-    let is_plain = is_unique && matches!(first.bytes(), Some([b'0'] | [b'1'..=b'9', ..]));
+    // It was read as a number; leading zeros, and blanks in its line, are other spellings of it.
+    let is_plain = is_unique
+        && matches!(first.bytes(), Some([b'0'] | [b'1'..=b'9', ..]))
+        && fields.is_canonical_line(&known::CONTENT_LENGTH);
     Ok(Some(Framing { body: BodyKind::Length(length), is_plain }))
 }
 
@@ -147,7 +149,7 @@ fn coding(fields: &Fields, version: Version) -> Result<BodyKind, Refusal> {
 }
 
 /// Digits only, at most 2⁶³ − 1: some read it as a signed number.
-fn length(value: Value<'_>) -> Result<u64, Refusal> {
+pub(super) fn length(value: Value<'_>) -> Result<u64, Refusal> {
     let digits = value.bytes().unwrap_or_default();
     let mut number: u64 = 0;
     for &digit in digits {

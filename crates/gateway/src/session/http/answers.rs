@@ -40,6 +40,9 @@ impl Dialogue {
         };
         if let Some(trail) = core.logbook.pending() {
             trail.status = status;
+            if let Way::Unclear(fault, _) = way {
+                trail.reason = fault.word();
+            }
         }
         core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let text = text + "\n";

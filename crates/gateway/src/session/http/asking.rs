@@ -9,9 +9,11 @@ use event::Calls;
 use exchange::{Cause, Outcome, Phase, Slice};
 use wire::http1::{Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_open_answer};
 
+use super::refusing::Why;
 use super::told::{edits, open_lines};
 use super::{Asked, Dialogue, Ending, Input, Move, Output, Sending, TEXT, Told, tell};
 use crate::core::Core;
+use crate::crossing::Rejected;
 use crate::exchanges::Client;
 use crate::form::Form;
 use crate::question::{NoQuestion, Question};
@@ -40,7 +42,7 @@ impl Dialogue {
         let Asking { question, pool, route, target } = asking;
         if head.body.is_some() {
             let text = "a question has no body";
-            let why = (Cause::Malformed, text);
+            let why = Why::of(Cause::Malformed, text);
             return self.refuse_with(transport, calls, (413, route), why, core);
         }
         let (method, version) = (head.method(), head.version);
@@ -94,7 +96,8 @@ impl Dialogue {
         why: &NoQuestion,
         core: &mut Core,
     ) {
-        self.begin_refused(transport, why.status(), core);
+        let told = Rejected { status: why.status(), reason: "" };
+        self.begin_refused(transport, calls, told, core);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text());
         core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let body = format!("{}\n", why.text());
@@ -121,8 +124,9 @@ impl Asked {
         calls: &mut Calls<'_>,
         core: &mut Core,
     ) {
+        let date = core.date_line();
         let mut out = core.take_scratch();
-        let lines = open_lines(self.told.content_type, edits(transport, self.route));
+        let lines = open_lines(self.told.content_type, edits(transport, self.route), &date);
         let sending = write_open_answer(&lines, self.version, &mut self.keep, &mut out);
         transport.send_bytes(calls, &out);
         core.scratch = out;

@@ -2,7 +2,7 @@
 
 use event::Calls;
 use exchange::{Outcome, Slice};
-use wire::http1::{Body, BodyKind, Limits, Sending, Version};
+use wire::http1::{Added, Body, BodyKind, Limits, Sending, Version};
 
 use super::{Dialogue, Ending, Input, Move, Output, Said, tell};
 use crate::core::Core;
@@ -110,11 +110,20 @@ impl Dialogue {
                 asked.chunks = Some(Box::new(Body::new(head.body, &Limits::REPLY)));
             }
         }
+        if !head.is_interim() && !matches!(self.input, Input::Whole) && head.status != 101 {
+            // What is left of the request would be read as the next one, so the connection ends.
+            asked.keep = false;
+        }
         let told_to_send =
             asked.waits && head.status == 100 && matches!(self.input, Input::Body(_));
         asked.waits &= head.is_interim() && head.status != 100;
+        let date = if head.lacks_date() { Some(core.date_line()) } else { None };
+        let added = Added {
+            date: date.as_ref().map_or(b"", |date| date),
+            via: plan.via.line(head.version),
+        };
         let mut out = core.take_scratch();
-        head.encode(sending, asked.version, asked.keep, &mut out);
+        head.encode(sending, asked.version, asked.keep, added, &mut out);
         let switches = head.status == 101;
         if switches {
             asked.begin_to_talk();

@@ -8,7 +8,8 @@ use event::{Calls, Data};
 use exchange::{Cause, Outcome, Peer, Phase, Slice};
 use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 
-use super::{Asked, Dialogue, Input, Move, Output, Told, via};
+use super::refusing::Why;
+use super::{Asked, Dialogue, Input, Move, Output, Told, forwarded_for};
 use crate::core::Core;
 use crate::exchanges::Client;
 use crate::form::Form;
@@ -89,14 +90,14 @@ impl Gathering {
         let body = Body::new(head.body, &plan.limits);
         let keep = head.connection.keep_alive;
         let (method, version) = (head.method(), head.version);
-        let via = via(plan, peer);
-        head.prepare(&via);
+        let from = forwarded_for(plan, peer, version);
+        head.prepare(&from);
         if let Some(changes) = course.changes {
             changes.change(head);
         }
         let mut object = Vec::new();
         let target = course.target.unwrap_or_else(|| head.path_and_query());
-        object::open(head, target, via.client, &mut object);
+        object::open(head, target, from.client, &mut object);
         let (pool, route) = (course.pool, course.route);
         let (object, held) = (Some(object), Vec::new());
         let share = plan.share();
@@ -229,7 +230,7 @@ impl Dialogue {
         self.restore_trail(core);
         let text = format!("the bodies of all requests together hold at most {max} bytes");
         let route = self.route();
-        self.refuse_with(transport, calls, (503, route), (Cause::Full, &text), core);
+        self.refuse_with(transport, calls, (503, route), Why::of(Cause::Full, &text), core);
     }
 
     /// The client is gone in the middle of a body: its request ends here, and has its line.

@@ -6,8 +6,25 @@ use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
 
 use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell};
 use crate::core::Core;
+use crate::crossing::Rejected;
 use crate::routing::RouteId;
 use crate::transport::Transport;
+
+/// Why a request is rejected.
+#[derive(Clone, Copy)]
+pub(super) struct Why<'a> {
+    pub(super) cause: Cause,
+    /// The rule that it broke; empty where it broke none.
+    pub(super) reason: &'static str,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Why<'a> {
+    /// Without a rule that was broken.
+    pub(super) const fn of(cause: Cause, text: &'a str) -> Self {
+        Self { cause, reason: "", text }
+    }
+}
 
 impl Dialogue {
     /// A request is answered without a worker. The connection goes on where no body is to come.
@@ -53,7 +70,7 @@ impl Dialogue {
     ) {
         core.rejects.count_request(refusal);
         let text = format!("{}: {}", refusal.word(), refusal.text());
-        let why = (Cause::Malformed, text.as_str());
+        let why = Why { cause: Cause::Malformed, reason: refusal.word(), text: &text };
         self.refuse_with(transport, calls, (refusal.status(), route), why, core);
     }
 
@@ -77,16 +94,37 @@ impl Dialogue {
         self.restore_trail(core);
         let cause = Cause::Draining;
         let text = format!("{}: {}", cause.word(), cause.meaning());
-        self.refuse_with(transport, calls, (503, route), (cause, &text), core);
+        self.refuse_with(transport, calls, (503, route), Why::of(cause, &text), core);
+    }
+
+    /// What breaks a rule before its head is read has its line in the access log, with as much of its first
+    /// line as there is.
+    pub(super) fn refuse_unread(
+        &mut self,
+        bytes: &[u8],
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        refusal: Refusal,
+        core: &mut Core,
+    ) {
+        core.logbook.begin_unread(transport.listener(), bytes);
+        self.refuse(transport, calls, refusal, core);
     }
 
     /// A request that did not get so far as to be submitted has its line in the access log too.
-    pub(super) fn begin_refused(&self, transport: &Transport, status: u16, core: &mut Core) {
+    pub(super) fn begin_refused(
+        &self,
+        transport: &Transport,
+        calls: &Calls<'_>,
+        told: Rejected,
+        core: &mut Core,
+    ) {
         if self.asked.is_none() && core.logbook.pending().is_none() {
-            core.logbook.begin(transport.listener());
+            let held = calls.held(transport.stream());
+            core.logbook.begin_unread(transport.listener(), held);
         }
         if let Some(trail) = core.logbook.pending() {
-            trail.status = status;
+            (trail.status, trail.reason) = (told.status, told.reason);
         }
     }
 
@@ -106,9 +144,11 @@ impl Dialogue {
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         (status, route): (u16, RouteId),
-        (cause, text): (Cause, &str),
+        why: Why<'_>,
         core: &mut Core,
     ) {
+        let Why { cause, reason, text } = why;
+        let told = Rejected { status, reason };
         // Its end is decided, and comes in this turn: that is what it is told, and what is logged.
         if self.asked.as_ref().is_some_and(|asked| !core.is_under_way(asked.request)) {
             return;
@@ -118,11 +158,11 @@ impl Dialogue {
         let silent = asked.as_ref().is_some_and(|asked| asked.output != Output::None);
         match &asked {
             Some(asked) => {
-                let told = Some(status).filter(|_| !silent);
+                let told = Some(told).filter(|_| !silent);
                 core.abandon_told(asked.request, cause, told, text);
             }
             None => {
-                self.begin_refused(transport, status, core);
+                self.begin_refused(transport, calls, told, core);
                 let outcome = Outcome::ended(cause, Phase::Receive, text);
                 core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
             }

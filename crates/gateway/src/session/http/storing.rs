@@ -9,6 +9,7 @@ use wire::http1::{Answer, Method, RequestHead};
 use super::objects::Gathering;
 use super::{Asker, Dialogue, Ending, Input, Move, TEXT, tell};
 use crate::core::Core;
+use crate::crossing::Rejected;
 use crate::plan::HttpPlan;
 use crate::routing::RouteId;
 use crate::transport::Transport;
@@ -43,7 +44,8 @@ impl Dialogue {
         head: &RequestHead,
         core: &mut Core,
     ) {
-        self.begin_refused(transport, 405, core);
+        let told = Rejected { status: 405, reason: "" };
+        self.begin_refused(transport, calls, told, core);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_STORED);
         core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let body = format!("{NOT_STORED}\n");

@@ -6,7 +6,7 @@ use route::Edits;
 use wire::http1::{Answer, Method, Version, write_answer};
 
 use super::status::status_of;
-use crate::core::Core;
+use crate::core::{Core, DateLine};
 use crate::plan::FrontPlan;
 use crate::routing::RouteId;
 use crate::transport::Transport;
@@ -103,8 +103,9 @@ pub(super) fn tell(
     calls: &mut Calls<'_>,
     core: &mut Core,
 ) {
+    let date = core.date_line();
     let mut out = core.take_scratch();
-    write(answer, asker, edits(transport, asker.route), &mut out);
+    write(answer, asker, edits(transport, asker.route), &date, &mut out);
     transport.send_bytes(calls, &out);
     core.scratch = out;
 }
@@ -116,22 +117,29 @@ pub(super) fn edits(transport: &Transport, route: RouteId) -> Option<&Edits> {
 }
 
 /// Writes an answer with these changes, if there are any.
-pub(super) fn write(answer: &Answer<'_>, asker: Asker, edits: Option<&Edits>, out: &mut Vec<u8>) {
+pub(super) fn write(
+    answer: &Answer<'_>,
+    asker: Asker,
+    edits: Option<&Edits>,
+    date: &DateLine,
+    out: &mut Vec<u8>,
+) {
     let Asker { method, version, route: _ } = asker;
     let Some(edits) = edits.filter(|edits| !edits.is_empty()) else {
-        return write_answer(answer, method, version, out);
+        return write_answer(answer, method, version, date, out);
     };
-    let mut lines = answer.lines.to_vec();
+    let mut lines = [&date[..], answer.lines].concat();
     if answer.tells_type() {
         write_type(answer.content_type, &mut lines);
     }
     let lines = edits.rewrite(&lines);
-    write_answer(&Answer { lines: &lines, content_type: "", ..*answer }, method, version, out);
+    let answer = Answer { lines: &lines, content_type: "", ..*answer };
+    write_answer(&answer, method, version, b"", out);
 }
 
 /// The lines of the head of an answer whose body comes in parts.
-pub(super) fn open_lines(content_type: &str, edits: Option<&Edits>) -> Vec<u8> {
-    let mut lines = Vec::new();
+pub(super) fn open_lines(content_type: &str, edits: Option<&Edits>, date: &DateLine) -> Vec<u8> {
+    let mut lines = date.to_vec();
     write_type(content_type, &mut lines);
     match edits.filter(|edits| !edits.is_empty()) {
         Some(edits) => edits.rewrite(&lines),
@@ -173,7 +181,8 @@ mod tests {
         for &cause in Cause::ALL {
             let (outcome, mut out) = (Outcome::ended(cause, Phase::Work, "why"), Vec::new());
             let said = Said::of(&outcome, Told::STORED);
-            write(&said.answer(true), Asker::NOBODY, None, &mut out);
+            let date = [b' '; 37];
+            write(&said.answer(true), Asker::NOBODY, None, &date, &mut out);
             let answer = String::from_utf8(out).unwrap();
             let again = answer.starts_with("HTTP/1.1 503") || answer.contains("Retry-After");
             assert!(!again || cause.verdict() != Verdict::Unknown, "{cause:?}: {answer}");

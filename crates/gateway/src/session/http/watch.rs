@@ -6,6 +6,7 @@ use std::time::Duration;
 use event::Calls;
 use exchange::Cause;
 
+use super::refusing::Why;
 use super::{Dialogue, Input};
 use crate::core::Core;
 use crate::plan::HttpPlan;
@@ -84,7 +85,8 @@ impl Dialogue {
         self.restore_trail(core);
         let text = "a request that was begun did not end in time";
         let route = self.route();
-        self.refuse_with(transport, calls, (408, route), (Cause::Incomplete, text), core);
+        let why = Why::of(Cause::Incomplete, text);
+        self.refuse_with(transport, calls, (408, route), why, core);
     }
 }
 

@@ -15,8 +15,12 @@ fn body(length: usize) -> Vec<u8> {
     (0..length).map(|place| (place * 7 + place / 251).to_le_bytes()[0]).collect()
 }
 
+/// A reply that has a date is forwarded byte by byte where no `Via` is added.
+const DATE: &str = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
+const AS_IT_IS: &str = "via = \"off\"\n";
+
 fn long_reply(length: usize, sent: usize) -> Vec<u8> {
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!("HTTP/1.1 200 OK\r\n{DATE}Content-Length: {length}\r\n\r\n");
     [head.as_bytes(), &body(sent)].concat()
 }
 
@@ -30,14 +34,15 @@ pub(super) fn memory(daemon: &Daemon) -> usize {
 #[test]
 fn long_replies_of_every_framing_arrive_whole_one_behind_the_other() {
     let chunk = [b"400000\r\n", &body(4 << 20)[..], b"\r\n5\r\nhello\r\n0\r\n\r\n"].concat();
-    let chunks = [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &chunk[..]].concat();
+    let head = format!("HTTP/1.1 200 OK\r\n{DATE}Transfer-Encoding: chunked\r\n\r\n");
+    let chunks = [head.as_bytes(), &chunk[..]].concat();
     let until_end = [b"HTTP/1.0 200 OK\r\n\r\n", &body(LONG)[..]].concat();
     let server = Server::start(&[
         ("/long", Answer::Bytes(long_reply(LONG, LONG))),
         ("/chunks", Answer::Bytes(chunks.clone())),
         ("/end", Answer::Last(until_end)),
     ]);
-    let (_folder, daemon) = serve(&server, "", "");
+    let (_folder, daemon) = serve(&server, AS_IT_IS, "");
     let mut client = connect(&daemon);
     for round in 0..3 {
         for (path, expected) in [("/long", &long_reply(LONG, LONG)), ("/chunks", &chunks)] {
@@ -64,7 +69,7 @@ fn a_long_reply_that_is_cut_ends_its_connection_and_harms_no_other() {
         ("/long", Answer::Last(long_reply(LONG, LONG / 2))),
         ("/evil", Answer::Bytes(evil.concat())),
     ]);
-    let (_folder, daemon) = serve(&server, "", "");
+    let (_folder, daemon) = serve(&server, AS_IT_IS, "");
     for _ in 0..5 {
         let mut client = connect(&daemon);
         client.write_all(GET.as_bytes()).unwrap();
@@ -124,7 +129,7 @@ fn a_client_that_leaves_in_the_middle_of_a_long_reply_takes_it_along() {
 #[test]
 fn slow_readers_of_long_replies_cost_no_more_memory_than_their_limit() {
     let chunks = [
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec(),
+        format!("HTTP/1.1 200 OK\r\n{DATE}Transfer-Encoding: chunked\r\n\r\n").into_bytes(),
         [b"4000\r\n", &body(0x4000)[..], b"\r\n"].concat().repeat(LONG / 0x4000),
         b"0\r\n\r\n".to_vec(),
     ];
@@ -132,8 +137,8 @@ fn slow_readers_of_long_replies_cost_no_more_memory_than_their_limit() {
     let answers = replies.clone().map(|(path, reply)| (path, Answer::Bytes(reply)));
     let server = Server::start(&answers);
     // However long the others take.
-    let listener = "send_max = \"256KiB\"\nwrite_stall = \"1h\"";
-    let (_folder, daemon) = serve(&server, listener, "");
+    let listener = format!("send_max = \"256KiB\"\nwrite_stall = \"1h\"\n{AS_IT_IS}");
+    let (_folder, daemon) = serve(&server, &listener, "");
     let before = memory(&daemon);
     let clients: Vec<_> = (0..32)
         .map(|number| {
@@ -179,7 +184,7 @@ fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not()
         let _ = first.read(&mut [0]);
     });
     let pool = format!("servers = [\"127.0.0.1:{port}\"]");
-    let (_folder, daemon) = serve_pool("write_stall = \"300ms\"", &pool);
+    let (_folder, daemon) = serve_pool(&format!("write_stall = \"300ms\"\n{AS_IT_IS}"), &pool);
     let mut patient = connect(&daemon);
     patient.write_all(GET.as_bytes()).unwrap();
     let mut said = vec![0; LONG / 2];

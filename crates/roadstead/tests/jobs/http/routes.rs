@@ -106,6 +106,60 @@ fn no_spelling_passes_a_route_by() {
 }
 
 #[test]
+fn a_path_that_is_encoded_twice_does_not_pass_a_guarded_route() {
+    let folder = folder();
+    std::fs::write(folder.path().join("tokens"), "0123456789abcdef0123\n").unwrap();
+    for guard in
+        ["pool = \"a\"\nauthenticate = { bearer = [\"file:tokens\"] }", "fixed = { status = 403 }"]
+    {
+        let listener = format!(
+            "[[listener.main.route]]\nprefix = \"/admin\"\n{guard}\n\
+             [[listener.main.route]]\npool = \"b\"\n"
+        );
+        let (_a, b, daemon) = routed_in(folder.path(), &listener);
+        for target in ["/%2561dmin", "/%25%36%31dmin/x", "/x/..//%2561dmin?y"] {
+            let said = get(&daemon, target);
+            assert_eq!(status(&said), "400", "{guard} {target}: {said}");
+            assert!(said.contains("path-twice: "), "{said}");
+        }
+        assert_eq!(status(&get(&daemon, "/100%25?q=%2561")), "200");
+        assert_eq!(targets(&b), ["/100%25?q=%2561"]);
+    }
+    // Where nothing is guarded there is nothing to pass.
+    let open = "[[listener.main.route]]\nprefix = \"/admin\"\npool = \"a\"\n\
+                [[listener.main.route]]\npool = \"b\"\n";
+    let (_a, b, daemon) = routed_in(folder.path(), open);
+    assert_eq!(status(&get(&daemon, "/%2561dmin")), "200");
+    assert_eq!(targets(&b), ["/%2561dmin"]);
+}
+
+#[test]
+fn an_upgrade_is_removed_where_it_is_not_allowed() {
+    let (a, _b, _folder, daemon) = routed(
+        r#"allow_upgrade = false
+        [[listener.main.route]]
+        prefix = "/ws"
+        pool = "a"
+        allow_upgrade = true
+        [[listener.main.route]]
+        pool = "a""#,
+    );
+    let ask = |target: &str, protocol: &str| {
+        let line = format!("GET {target} HTTP/1.1");
+        let fields = format!("Connection: close, upgrade\r\nUpgrade: {protocol}");
+        let request = format!("{line}\r\nHost: a\r\n{fields}\r\nProxy: http://evil\r\n\r\n");
+        assert_eq!(status(&talk(&daemon, request)), "200", "{target}");
+        a.heads(target).pop().unwrap().to_lowercase()
+    };
+    assert!(!ask("/plain", "websocket").contains("upgrade"));
+    assert!(ask("/ws/a", "websocket").contains("\r\nupgrade: websocket\r\n"));
+    let mixed = ask("/ws/b", "h2c, websocket");
+    assert!(mixed.contains("\r\nupgrade: websocket\r\n") && !mixed.contains("h2c"), "{mixed}");
+    let h2c = ask("/ws/c", "h2c");
+    assert!(!h2c.contains("upgrade") && !h2c.contains("proxy"), "{h2c}");
+}
+
+#[test]
 fn targets_are_rewritten_and_heads_are_changed_both_ways() {
     let (_a, b, _folder, daemon) = routed(
         r#"request_headers = { remove = ["X-Debug"], set = { "X-Env" = "prod" } }

@@ -36,10 +36,12 @@ fn requests() -> Vec<(Refusal, String)> {
         (FieldName, get("A : b")),
         (Folded, get("A: b\r\n c")),
         (NoColon, get("A")),
-        (RequestLine, line("GET\t/ HTTP/1.1")),
+        (RequestLine, line("GET /  HTTP/1.1")),
         (Method, line("G=T / HTTP/1.1")),
         (Target, line("GET /a#b HTTP/1.1")),
-        (Version, line("GET / HTTP/1.2")),
+        (Version, line("GET / HTTP/2.1")),
+        (Trace, line("TRACE / HTTP/1.1")),
+        (MaxForwards, line("OPTIONS / HTTP/1.1\r\nMax-Forwards: x")),
         (Connect, line("CONNECT a:443 HTTP/1.1")),
         (NoHost, "GET / HTTP/1.1\r\n\r\n".to_owned()),
         (HostTwice, get("Host: a")),
@@ -77,7 +79,7 @@ fn replies() -> Vec<(Refusal, String)> {
         (FieldName, ok("A : b")),
         (Folded, ok("A: b\r\n c")),
         (NoColon, ok("A")),
-        (Version, line("HTTP/1.2 200 OK")),
+        (Version, line("HTTP/2.1 200 OK")),
         (Switched, line("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x")),
         (Connection, ok("Connection: transfer-encoding")),
         (StatusLine, line("HTTP/1.1 20 OK")),
@@ -289,6 +291,7 @@ fn a_server_that_answers_early_is_not_asked_again_on_that_link() {
         // Before a byte of the body is there. What comes behind is never read as a request.
         let said = read_until(&mut client, "\r\n\r\nno");
         assert_eq!(status(&said), "413", "{said}");
+        assert!(said.contains("\r\nConnection: close\r\n"), "{said}");
         let _ = client.write_all(b"GET /canary HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(rest(&mut client), "");
         assert_eq!(counted(&daemon, "reply", Refusal::Early), round);

@@ -1,3 +1,4 @@
+use super::super::Added;
 use super::*;
 
 fn request(text: &str, body: &[u8]) -> String {
@@ -55,7 +56,7 @@ fn a_text_becomes_a_reply() {
     let (mut head, body) = plain(&Slice::from("abc"), Method::Get).unwrap();
     let sending = head.prepare(super::super::Version::Http11);
     let mut out = Vec::new();
-    head.encode(sending, super::super::Version::Http11, true, &mut out);
+    head.encode(sending, super::super::Version::Http11, true, Added::default(), &mut out);
     let expected =
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\n\r\n";
     assert_eq!((&out[..], &body[..]), (expected.as_bytes(), &b"abc"[..]));
@@ -66,7 +67,7 @@ fn answered(answer: &str, method: Method) -> Result<String, &'static str> {
     let (mut head, body) = read(answer.as_bytes(), method).map_err(Refusal::word)?;
     let sending = head.prepare(super::super::Version::Http11);
     let mut out = Vec::new();
-    head.encode(sending, super::super::Version::Http11, true, &mut out);
+    head.encode(sending, super::super::Version::Http11, true, Added::default(), &mut out);
     out.extend_from_slice(&body);
     Ok(String::from_utf8(out).unwrap())
 }

@@ -46,7 +46,10 @@ fn broken_chunks_are_refused_with_their_reason() {
         (Refusal::ChunkSize, "+5\nabcde\n"),
         (Refusal::ChunkSize, "0x5\nabcde\n"),
         (Refusal::ChunkSize, " 5\nabcde\n"),
-        (Refusal::ChunkSize, "5 \nabcde\n"),
+        (Refusal::ChunkSize, "5 5\nabcde\n"),
+        (Refusal::ChunkSize, "5 \u{b}\nabcde\n"),
+        (Refusal::ChunkSize, " \n"),
+        (Refusal::ChunkSize, "00000000000000000\n\n"),
         (Refusal::ChunkSize, "5_0\n"),
         (Refusal::ChunkSize, ";a\n"),
         (Refusal::ChunkSize, "g\n"),
@@ -83,6 +86,8 @@ fn broken_chunks_are_refused_with_their_reason() {
 fn extensions_and_trailers_have_limits() {
     let long = wire(&format!("5;{}\nabcde\n0\n\n", "x".repeat(256)));
     assert_eq!(read(BodyKind::Chunked, &long, 7).unwrap_err(), Refusal::ChunkExtension);
+    let blanks = wire(&format!("5{}\nabcde\n0\n\n", " ".repeat(257)));
+    assert_eq!(read(BodyKind::Chunked, &blanks, 7).unwrap_err(), Refusal::ChunkExtension);
     let many = wire(&format!("{}0\n\n", "1;xxxxxxxxxxxxxxxx\na\n".repeat(300)));
     assert_eq!(read(BodyKind::Chunked, &many, 7).unwrap_err(), Refusal::ChunkExtension);
     let trailers = wire(&format!("0\n{}\n", "A: b\n".repeat(1000)));
@@ -92,12 +97,24 @@ fn extensions_and_trailers_have_limits() {
 }
 
 #[test]
+fn a_chunk_size_is_forwarded_in_one_spelling() {
+    let text = wire("005 \nabcde\n0a\t ; x \n0123456789\n000 ;y\n\nGET");
+    let expected = wire("5\nabcde\na\n0123456789\n0\n\n");
+    for step in [1, 2, 3, 5, 1000] {
+        let (passed, from) = read(BodyKind::Chunked, &text, step).unwrap();
+        assert_eq!(passed, expected, "{step}");
+        assert_eq!(&text[from..], b"GET");
+        assert_eq!(data(BodyKind::Chunked, &text, step), b"abcde0123456789");
+    }
+}
+
+#[test]
 fn extensions_and_unknown_trailers_do_not_go_on() {
     let text = wire(
         "5;a=\"b\";c\nabcde\n00A\n0123456789\n0;last\nX-Evil: 1\nServer-Timing: a\n\
          Content-Length: 5\n\nGET",
     );
-    let expected = wire("5\nabcde\n00A\n0123456789\n0\nServer-Timing: a\n\n");
+    let expected = wire("5\nabcde\nA\n0123456789\n0\nServer-Timing: a\n\n");
     for step in [1, 2, 3, 5, 1000] {
         let (passed, from) = read(BodyKind::Chunked, &text, step).unwrap();
         assert_eq!(passed, expected, "{step}");

@@ -10,7 +10,13 @@ fn session(bytes: &[u8], cuts: &[usize]) -> (Vec<u8>, Option<Refusal>) {
     let (mut out, mut scan, mut body) = (Vec::new(), HeadScan::default(), Body::none());
     let (mut from, mut shown, mut head) = (0, 0, RequestHead::default());
     let mut cuts = cuts.iter().cycle();
-    let via = Via { fields: Forwarded::Nothing, trusted: false, client: None, secure: false };
+    let via = ForwardedFor {
+        fields: Forwarded::Nothing,
+        trusted: false,
+        client: None,
+        secure: false,
+        via: b"",
+    };
     loop {
         let rest = &bytes[from..shown];
         let result = if body.is_done() {
@@ -60,6 +66,11 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
         b"abc",
         b"3\r\n",
         b"3;x\r\nabc\r\n",
+        b"003 \t; x\r\nabc\r\n",
+        b"00",
+        b"Content-Length:\t3 \r\n",
+        b"GET http://a:80/ HTTP/1.7\r\n",
+        b"Connection: upgrade\r\nUpgrade: h2c, x\r\n",
         b"0\r\n",
         b"0;y=z\r\nServer-Timing: a\r\nB: c\r\n\r\n",
         b"\n",
@@ -92,7 +103,9 @@ proptest! {
         let (first, _) = session(&bytes, &[usize::MAX / 2]);
         let (second, refusal) = session(&first, &[usize::MAX / 2]);
         prop_assert_eq!(refusal, None);
-        prop_assert_eq!(first, second);
+        // A zero at the end may be the first digit of a size, and waits for what follows.
+        let waits = first.strip_suffix(b"0").filter(|waits| waits.len() == second.len());
+        prop_assert_eq!(waits.unwrap_or(&first), &second[..]);
     }
 
     #[test]

@@ -23,7 +23,6 @@ const BROKEN: &[(Refusal, &str)] = &[
     (Refusal::Folded, "HTTP/1.1 200 OK\nA: b\n c\n\n"),
     (Refusal::Control, "HTTP/1.1 200 OK\nA: b\u{0}\n\n"),
     (Refusal::NoColon, "HTTP/1.1 200 OK\nA\n\n"),
-    (Refusal::Version, "HTTP/1.2 200 OK\n\n"),
     (Refusal::Version, "HTTP/2.0 200 OK\n\n"),
     (Refusal::Version, "ICY/1.00 200 OK\n\n"),
     (Refusal::Switched, "HTTP/1.1 101 Switching\nConnection: upgrade\nUpgrade: x\n\n"),
@@ -35,7 +34,6 @@ const BROKEN: &[(Refusal, &str)] = &[
     (Refusal::StatusLine, "HTTP/1.1 20 OK\n\n"),
     (Refusal::StatusLine, "HTTP/1.1 2000 OK\n\n"),
     (Refusal::StatusLine, "HTTP/1.1 099 OK\n\n"),
-    (Refusal::StatusLine, "HTTP/1.1 600 OK\n\n"),
     (Refusal::StatusLine, "HTTP/1.1 200 O\u{1}K\n\n"),
     (Refusal::Truncated, "HTTP/1.1 200 OK\nContent-Length: 5\n\nabcd"),
     (Refusal::Truncated, "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5\nabcde\n"),
@@ -96,6 +94,20 @@ fn another_protocol_begins_only_where_it_was_asked_for() {
     assert!(!head.is_interim() && head.status == 101);
     let silent = wire("HTTP/1.1 101 Switching Protocols\nUpgrade: x\n\n");
     assert_eq!(reply(&silent, asked).unwrap_err(), Refusal::Switched);
+}
+
+#[test]
+fn an_invalid_status_is_forwarded_and_understood_as_a_500() {
+    for (status, understood) in [(599, 599), (600, 500), (999, 500)] {
+        let text = format!("HTTP/1.1 {status} Odd\nContent-Length: 3\n\n");
+        let (mut head, _) = reply(&wire(&text), GET).unwrap();
+        assert_eq!((head.status, head.body), (status, BodyKind::Length(3)));
+        assert_eq!(head.understood_status(), understood);
+        let sending = head.prepare(Version::Http11);
+        let mut out = Vec::new();
+        head.encode(sending, Version::Http11, true, Added::default(), &mut out);
+        assert_eq!(out, wire(&text));
+    }
 }
 
 #[test]

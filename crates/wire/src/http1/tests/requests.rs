@@ -62,10 +62,14 @@ const BROKEN: &[(Refusal, &str)] = &[
     (Refusal::RequestLine, "GET\t/ HTTP/1.1\nHost: a\n\n"),
     (Refusal::RequestLine, "\n\nGET / HTTP/1.1\nHost: a\n\n"),
     (Refusal::RequestLine, "GET /\tHTTP/1.1\nHost: a\n\n"),
-    (Refusal::Version, "GET /  HTTP/1.1\nHost: a\n\n"),
-    (Refusal::Version, "GET /a b HTTP/1.1\nHost: a\n\n"),
-    (Refusal::Version, "GET / HTTP/1.1 \nHost: a\n\n"),
-    (Refusal::Version, "GET / HTTP/1.2\nHost: a\n\n"),
+    (Refusal::RequestLine, "GET /  HTTP/1.1\nHost: a\n\n"),
+    (Refusal::RequestLine, "GET  / HTTP/1.1\nHost: a\n\n"),
+    (Refusal::RequestLine, "GET /a b HTTP/1.1\nHost: a\n\n"),
+    (Refusal::RequestLine, "GET / HTTP/1.1 \nHost: a\n\n"),
+    (Refusal::RequestLine, "GET / HTTP/1.1\t\nHost: a\n\n"),
+    (Refusal::Version, "GET / HTTP/1.10\nHost: a\n\n"),
+    (Refusal::Version, "GET / HTTP/1.x\nHost: a\n\n"),
+    (Refusal::Version, "GET / HTTP/3.1\nHost: a\n\n"),
     (Refusal::Version, "GET / HTTP/2.0\nHost: a\n\n"),
     (Refusal::Version, "GET / HTTP/01.1\nHost: a\n\n"),
     (Refusal::Version, "GET / http/1.1\nHost: a\n\n"),
@@ -213,6 +217,40 @@ fn the_connection_goes_on_as_version_and_fields_say() {
         let (head, _) = request(&wire(&format!("GET / {text}"))).unwrap();
         assert_eq!(head.connection.keep_alive, expected, "{text}");
     }
+}
+
+#[test]
+fn each_hop_is_counted_and_the_last_one_is_told() {
+    let counted = |value: &str| {
+        let text = format!("OPTIONS * HTTP/1.1\nHost: a\nMax-Forwards:{value}\n\n");
+        let (mut head, _) = request(&wire(&text)).unwrap();
+        let goes = head.take_hop()?;
+        let left = head.fields.get("max-forwards").unwrap().text().unwrap().to_owned();
+        Ok((goes, left))
+    };
+    for (value, goes, left) in [
+        (" 1", true, "0"),
+        ("\t010 ", true, "9"),
+        (" 0", false, "0"),
+        (" 99999999999999999999999", true, "18446744073709551614"),
+    ] {
+        assert_eq!(counted(value), Ok((goes, left.to_owned())), "{value}");
+    }
+    for value in ["", " x", " -1", " 1, 2", " 1\nMax-Forwards: 1"] {
+        assert_eq!(counted(value), Err(Refusal::MaxForwards), "{value}");
+    }
+    let (mut head, _) = request(&wire("OPTIONS * HTTP/1.1\nHost: a\n\n")).unwrap();
+    assert_eq!(head.take_hop(), Ok(true), "without the field it goes on");
+}
+
+#[test]
+fn a_trace_shows_no_secret() {
+    let text =
+        "TRACE /a HTTP/1.1\nHost: a\nCookie: b\nAuthorization: c\nX:d\nproxy-authorization: e\n\n";
+    let (head, _) = request(&wire(text)).unwrap();
+    let mut out = Vec::new();
+    head.write_trace(&mut out);
+    assert_eq!(out, wire("TRACE /a HTTP/1.1\nHost: a\nX: d\n\n"));
 }
 
 #[test]

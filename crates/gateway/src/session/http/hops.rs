@@ -1,0 +1,71 @@
+//! Requests that go no further than here: TRACE where it is not allowed, and TRACE and OPTIONS whose
+//! `Max-Forwards` is used up (RFC 9110 §7.6.2).
+
+use event::Calls;
+use exchange::{Outcome, Slice};
+use wire::http1::{Answer, Method, Refusal, RequestHead};
+
+use super::{Asker, Dialogue, Ending, Input, Move, tell};
+use crate::core::Core;
+use crate::plan::HttpPlan;
+use crate::routing::RouteId;
+use crate::transport::Transport;
+
+impl Dialogue {
+    /// Rejects or answers a request that goes no further, and counts the hop of one that does. True when
+    /// nothing more is to be done.
+    pub(super) fn stops_here(
+        &mut self,
+        plan: &HttpPlan,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        head: &mut RequestHead,
+        core: &mut Core,
+    ) -> bool {
+        let counted = match head.method() {
+            Method::Trace if !plan.allow_trace => Err(Refusal::Trace),
+            Method::Trace | Method::Options => head.take_hop(),
+            _ => return false,
+        };
+        match counted {
+            Ok(true) => return false,
+            Ok(false) => self.answer_last_hop(transport, calls, head, core),
+            Err(refusal) => self.refuse_on(RouteId::REST, transport, calls, refusal, core),
+        }
+        true
+    }
+
+    /// Answers as the final recipient: TRACE with the request as it was received, OPTIONS with nothing. A
+    /// body is not read.
+    fn answer_last_hop(
+        &mut self,
+        transport: &mut Transport,
+        calls: &mut Calls<'_>,
+        head: &RequestHead,
+        core: &mut Core,
+    ) {
+        if let Some(trail) = core.logbook.pending() {
+            trail.status = 200;
+        }
+        let outcome = Outcome::Reply(Slice::default());
+        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
+        let mut body = Vec::new();
+        if head.method() == Method::Trace {
+            head.write_trace(&mut body);
+        }
+        let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.refusing;
+        let answer = Answer {
+            status: 200,
+            content_type: "message/http",
+            lines: b"",
+            body: &body,
+            keep_alive,
+        };
+        let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
+        tell(&answer, asker, transport, calls, core);
+        if !keep_alive {
+            self.step(Move::End, Input::Ended);
+            self.ending = Ending::Said;
+        }
+    }
+}
