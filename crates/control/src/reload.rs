@@ -1,22 +1,48 @@
-//! The order to read the configuration file again.
+//! The configuration file of the daemon: read again on request, and compared with what is in force.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
-/// Reads the configuration file again. A sentence for the operator, or why nothing has changed. May
-/// block: it is called on a thread of its own.
-pub type Reload = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
+/// What the daemon does with its configuration file. Both may block: they are called on a thread of their own.
+#[derive(Clone)]
+pub struct Reload {
+    /// Reads the file again and takes it over. A sentence for the operator, or why nothing has changed.
+    pub apply: Arc<dyn Fn() -> Result<String, String> + Send + Sync>,
+    /// Says what that would do, as JSON, and changes nothing.
+    pub preview: Arc<dyn Fn() -> String + Send + Sync>,
+}
 
-pub(crate) async fn answer(State(reload): State<Option<Reload>>) -> Response {
-    let Some(reload) = reload else {
-        return (StatusCode::NOT_FOUND, "the daemon was started without a file\n").into_response();
-    };
-    match tokio::task::spawn_blocking(move || reload()).await {
+impl std::fmt::Debug for Reload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reload").finish_non_exhaustive()
+    }
+}
+
+pub(crate) async fn apply(State(reload): State<Option<Reload>>) -> Response {
+    let Some(reload) = reload else { return without_file() };
+    match tokio::task::spawn_blocking(move || (reload.apply)()).await {
         Ok(Ok(text)) => format!("{text}\n").into_response(),
         Ok(Err(text)) => (StatusCode::CONFLICT, text).into_response(),
-        Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "it could not be read\n").into_response(),
+        Err(_) => unread(),
     }
+}
+
+pub(crate) async fn preview(State(reload): State<Option<Reload>>) -> Response {
+    let Some(reload) = reload else { return without_file() };
+    match tokio::task::spawn_blocking(move || (reload.preview)()).await {
+        Ok(json) => ([(CONTENT_TYPE, "application/json")], json + "\n").into_response(),
+        Err(_) => unread(),
+    }
+}
+
+fn without_file() -> Response {
+    (StatusCode::NOT_FOUND, "the daemon was started without a file\n").into_response()
+}
+
+fn unread() -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, "it could not be read\n").into_response()
 }

@@ -73,7 +73,8 @@ pub(crate) const ROUTES: &[Route] = &[
     inspect("/why/{id}", "why a request was handled as it was", || get(balance::why)),
     inspect("/pools/{pool}/why", "recent decisions of a pool", || get(balance::lately)),
     change("/ask/{pool}", "send one request to a pool", || post(pages::ask)),
-    change("/reload", "reload the configuration file", || post(reload::answer)),
+    inspect("/reload", "what a reload would do", || get(reload::preview)),
+    change("/reload", "reload the configuration file", || post(reload::apply)),
     change("/recycle/{pool}", "replace the workers of a pool", || post(pages::recycle)),
     change("/pools/{pool}/sorry", "switch the fallback `on` or `off`", || post(balance::sorry)),
     change(

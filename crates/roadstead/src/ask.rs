@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl AdminArgs {
     /// When the token cannot be read, or as for [`request`].
     pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
         let token = self.admin_token.as_deref().map(token).transpose()?;
-        exchange(&self.admin, token, method, path, body)
+        exchange_within(WAIT_MAX, &self.admin, token, (method, path), body)
     }
 }
 
@@ -125,14 +125,15 @@ pub(crate) fn escaped(name: &str) -> String {
 /// # Errors
 /// When it cannot be reached or does not answer as an admin address does.
 pub fn request(admin: &str, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
-    exchange(admin, None, method, path, body)
+    exchange_within(WAIT_MAX, admin, None, (method, path), body)
 }
 
-fn exchange(
+/// One exchange with the admin address, which may take so long.
+pub(crate) fn exchange_within(
+    wait: Duration,
     admin: &str,
     token: Option<String>,
-    method: &str,
-    path: &str,
+    (method, path): (&str, &str),
     body: &[u8],
 ) -> Result<Said, AskError> {
     let failed = |error| AskError::Connection(admin.to_owned(), error);
@@ -150,18 +151,30 @@ fn exchange(
     let answer = match admin.strip_prefix("unix:") {
         Some(path) => {
             let stream = UnixStream::connect(path).map_err(failed)?;
-            stream.set_read_timeout(Some(WAIT_MAX)).map_err(failed)?;
+            stream.set_read_timeout(Some(wait)).map_err(failed)?;
             talk(stream, &message("localhost", token))
         }
         None => {
-            let stream = TcpStream::connect(admin).map_err(failed)?;
-            stream.set_read_timeout(Some(WAIT_MAX)).map_err(failed)?;
+            let stream = connect(admin, wait).map_err(failed)?;
+            stream.set_read_timeout(Some(wait)).map_err(failed)?;
             let peer = stream.peer_addr().map_err(failed)?;
             let token = token.or_else(|| control::local_token(peer));
             talk(stream, &message(&peer.to_string(), token))
         }
     };
     understand(&answer.map_err(failed)?).ok_or_else(|| AskError::NotAdmin(admin.to_owned()))
+}
+
+/// Connects to the first of the addresses of `HOST:PORT` that takes the connection.
+fn connect(admin: &str, wait: Duration) -> io::Result<TcpStream> {
+    let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in admin.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, wait) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 fn talk(mut stream: impl Read + Write, message: &[u8]) -> io::Result<Vec<u8>> {

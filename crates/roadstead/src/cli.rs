@@ -43,12 +43,19 @@ pub enum Command {
         file: PathBuf,
     },
     /// Check a configuration file and show everything that is wrong with it.
+    ///
+    /// When a daemon that serves this file answers at its admin address, also says whether a reload can take
+    /// the file over, or what needs a restart.
     Check {
         /// The configuration.
         file: PathBuf,
         /// Also connect to its databases: makes what `create` says, and shows what is missing there.
         #[arg(long)]
         connect: bool,
+        /// The admin address of the running daemon, where it is not the one of the file. Without it a daemon
+        /// that does not answer is not an error.
+        #[arg(long, value_name = "ADDRESS")]
+        admin: Option<String>,
     },
     /// Serve one program on one address, without a configuration file.
     ///

@@ -198,10 +198,13 @@ fn announce(ready: &Ready) {
     let _ = writeln!(out, "ready {ready}").and_then(|()| out.flush());
 }
 
-/// The order to read the file again, as the admin address gives it.
+/// What the admin address can ask of the configuration file.
 fn ordered(reloader: &Arc<Reloader>) -> control::Reload {
-    let reloader = Arc::clone(reloader);
-    Arc::new(move || reloader.reload())
+    let (applied, previewed) = (Arc::clone(reloader), Arc::clone(reloader));
+    control::Reload {
+        apply: Arc::new(move || applied.reload()),
+        preview: Arc::new(move || previewed.preview().to_string()),
+    }
 }
 
 fn watch_signals(

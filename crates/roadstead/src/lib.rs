@@ -50,6 +50,8 @@ pub mod outcomes;
 pub mod record;
 #[cfg(feature = "daemon")]
 mod reload;
+#[cfg(feature = "daemon")]
+pub mod running;
 mod shards;
 #[cfg(feature = "daemon")]
 pub mod worker;

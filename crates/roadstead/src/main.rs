@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
 use roadstead::error_log::ErrorLog;
-use roadstead::{ask, connect, ctl, daemon, demo, doctor, files, ledger, load, outcomes, worker};
+use roadstead::{
+    ask, connect, ctl, daemon, demo, doctor, files, ledger, load, outcomes, running, worker,
+};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -24,7 +26,7 @@ fn main() -> ExitCode {
     }
     match Cli::parse().command {
         Command::Serve { file } => serve(settings::load(&file), Some(&file)),
-        Command::Check { file, connect } => check(&file, connect),
+        Command::Check { file, connect, admin } => check(&file, connect, admin.as_deref()),
         Command::Run(arguments) => serve(settings::from_flags(&arguments.flags()), None),
         Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
         Command::Ctl(arguments) => ctl::main(&arguments),
@@ -68,7 +70,7 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
     }
 }
 
-fn check(file: &Path, connected: bool) -> ExitCode {
+fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
     let checked = settings::load(file).and_then(|configuration| {
         files::check(file, &configuration)?;
         let doubts = if connected { connect::check(file, &configuration)? } else { Vec::new() };
@@ -78,7 +80,17 @@ fn check(file: &Path, connected: bool) -> ExitCode {
         Ok((configuration, doubts)) => {
             warn(file, &[settings::unreached(&configuration), doubts].concat());
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
-            print(&format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display()))
+            let summary =
+                format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display());
+            match running::compare(file, &configuration, admin) {
+                Ok(None) => print(&summary),
+                Ok(Some(told)) => print(&format!("{summary}{told}\n")),
+                Err(error) => {
+                    print(&summary);
+                    eprintln!("roadstead: {error}");
+                    ExitCode::FAILURE
+                }
+            }
         }
         Err(diagnostics) => refused(&diagnostics),
     }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway::{Fleet, Mail, PlanError, Reload, Workshop};
-use settings::{Configuration, Diagnostics, Remark};
+use serde_json::{Value, json};
+use settings::{Configuration, Diagnostics, Remark, Source};
 
 /// How long the shards may take.
 const WAIT: Duration = Duration::from_secs(5);
@@ -34,7 +35,8 @@ impl Reloader {
     /// Takes over what the file says now. Gives a sentence for the operator.
     ///
     /// # Errors
-    /// All that stands against it, each with its place; what was in force stays in force then.
+    /// Every reason against it, with its place. Then the running configuration is kept, and the last line
+    /// says so.
     pub(crate) fn reload(&self) -> Result<String, String> {
         // It is whole after every call, so a panic elsewhere leaves nothing to mend.
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,18 +48,39 @@ impl Reloader {
         told
     }
 
-    fn take_over(&self, serving: &mut Configuration) -> Result<String, String> {
-        let said = |diagnostics: Diagnostics| diagnostics.to_string();
-        let source = settings::source_again(&self.file).map_err(said)?;
-        let environment = |variable: &str| std::env::var(variable).ok();
-        let mut new = settings::parse(&source, &environment).map_err(said)?;
-        let fixed = settings::fixed(serving, &new);
-        if !fixed.is_empty() {
-            return Err(settings::placed(&source, &fixed).to_string());
+    /// What a reload would do now, as JSON: the `file`, whether it `needs_restart`, and the `messages` that say
+    /// why it would be rejected. Nothing is changed.
+    pub(crate) fn preview(&self) -> Value {
+        let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = std::fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
+        let compared = self.read().map(|(source, new)| {
+            let fixed = settings::fixed(&serving, &new);
+            let lines = settings::placed(&source, &fixed);
+            lines.iter().map(|it| format!("line {}: {}", it.line, it.message)).collect::<Vec<_>>()
+        });
+        let file = file.display().to_string();
+        match compared {
+            Ok(messages) => {
+                json!({ "file": file, "needs_restart": !messages.is_empty(), "messages": messages })
+            }
+            Err(errors) => {
+                json!({ "file": file, "needs_restart": false, "messages": [errors.to_string()] })
+            }
         }
-        settings::in_order_of(serving, &mut new);
-        let reloads = Reload::prepare(serving, &new, &self.fleet, self.workshop.as_ref())
-            .map_err(|error| settings::placed(&source, &[remark(&error)]).to_string())?;
+    }
+
+    fn read(&self) -> Result<(Source, Configuration), Diagnostics> {
+        let source = settings::source_again(&self.file)?;
+        let environment = |variable: &str| std::env::var(variable).ok();
+        let new = settings::parse(&source, &environment)?;
+        Ok((source, new))
+    }
+
+    fn take_over(&self, serving: &mut Configuration) -> Result<String, String> {
+        let rejected = |text: String| {
+            format!("{}\nthe reload was rejected: nothing changed\n", text.trim_end())
+        };
+        let (reloads, new) = self.prepare(serving).map_err(|why| rejected(why.to_string()))?;
         let late = self.tell(reloads)?;
         if let Err(error) = self.fleet.watch_names(&new) {
             tracing::error!("names of servers are not looked up again: {error}");
@@ -72,6 +95,22 @@ impl Reloader {
             }
         };
         Ok(format!("{file} {force}: {listeners} listeners, {pools} pools"))
+    }
+
+    /// Reads the file and makes ready what the shards take over.
+    fn prepare(
+        &self,
+        serving: &Configuration,
+    ) -> Result<(Vec<Reload>, Configuration), Diagnostics> {
+        let (source, mut new) = self.read()?;
+        let fixed = settings::fixed(serving, &new);
+        if !fixed.is_empty() {
+            return Err(settings::placed(&source, &fixed));
+        }
+        settings::in_order_of(serving, &mut new);
+        let reloads = Reload::prepare(serving, &new, &self.fleet, self.workshop.as_ref())
+            .map_err(|error| settings::placed(&source, &[remark(&error)]))?;
+        Ok((reloads, new))
     }
 
     /// Gives each shard its part, and waits until all have it. Gives how many are late: they have their mail,

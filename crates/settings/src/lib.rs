@@ -21,6 +21,7 @@ mod checks;
 mod diagnostics;
 mod fill;
 mod flags;
+mod foreign;
 mod load;
 mod model;
 mod named;

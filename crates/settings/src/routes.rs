@@ -10,6 +10,7 @@ use route::{
 };
 
 use crate::diagnostics::Fault;
+use crate::foreign;
 use crate::walk::{Group, Value};
 use crate::{Authenticate, FixedBody, Route, RouteAccess, RouteAction, Secret, values};
 
@@ -137,6 +138,12 @@ fn path_rule(group: &Group, faults: &mut Vec<Fault>) -> Option<PathRule> {
 fn canonical(group: &Group, option: &str, text: &str, faults: &mut Vec<Fault>) -> Option<String> {
     let mut scratch = Vec::new();
     let (why, mend) = match Path::read(text.as_bytes(), &mut scratch) {
+        _ if option != "pattern" && foreign::is_regex(text)
+            || option == "pattern" && text.starts_with(['^', '~']) =>
+        {
+            let why = "is a regular expression, and there are none in routes".to_owned();
+            (why, foreign::INSTEAD_OF_REGEX.to_owned())
+        }
         _ if text.contains(['?', '#']) => {
             ("has a query, and only paths are compared".to_owned(), "remove it".to_owned())
         }

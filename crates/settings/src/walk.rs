@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::diagnostics::{Fault, Trust};
+use crate::foreign::{self, Scope};
 use crate::nearest::nearest;
 use crate::options::{self, Choice, Default, Kind, Of, Opt, SECTIONS, Short};
 use crate::tree::{Entry, Raw, Table};
@@ -393,6 +394,11 @@ impl Walk<'_> {
             options.iter().filter(applies).map(|option| option.name).collect();
         let message = format!("{} has no option `{}`", place.title, shown(&entry.key));
         let fault = Fault::at(entry.place.clone(), message);
+        if let Some(advice) = foreign::option(Scope::of(&place.title), &entry.key) {
+            self.faults.push(fault.expected("unknown option").mend(advice));
+            let meant = foreign::meant(advice)?;
+            return names.into_iter().find(|name| *name == meant);
+        }
         let home = options::home(&entry.key);
         let meant = if home.is_none() { nearest(&entry.key, names.iter().copied()) } else { None };
         self.faults.push(match (home, meant) {

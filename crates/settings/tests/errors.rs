@@ -8,6 +8,8 @@ use settings::{Diagnostic, Diagnostics, Source, parse};
 mod access;
 #[path = "errors/databases.rs"]
 mod databases;
+#[path = "errors/foreign.rs"]
+mod foreign;
 #[path = "errors/serving.rs"]
 mod serving;
 
@@ -66,21 +68,21 @@ fn an_unknown_word_names_the_nearest_one() {
         in_listener("reply = \"staus\""),
         9,
         "\"staus\"",
-        "`reply` = \"staus\" is not a word that it knows",
+        "`reply` = \"staus\" is not a known value",
         "did you mean \"status\"?",
     );
     says(
         in_pool("last_words = \"lines\""),
         14,
         "\"lines\"",
-        "`last_words` = \"lines\" is not a word that it knows",
+        "`last_words` = \"lines\" is not a known value",
         "did you mean \"line\"?",
     );
     says(
         in_pool("schedule = \"busiest\""),
         12,
         "\"busiest\"",
-        "`schedule` = \"busiest\" is not a word that it knows",
+        "`schedule` = \"busiest\" is not a known value",
         "write one of `round-robin`, `weighted-round-robin`, `least-outstanding`, `two-choices`, \
          `random`, `hash`, `first`",
     );
@@ -176,7 +178,7 @@ fn balancing_names_its_mends() {
         in_pool("idempotent = \"some\""),
         14,
         "\"some\"",
-        "`idempotent` = \"some\" is not a word that it knows",
+        "`idempotent` = \"some\" is not a known value",
         "write one of `none`, `safe`, `methods`, `all`",
     );
     says(

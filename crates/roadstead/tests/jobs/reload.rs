@@ -134,6 +134,61 @@ fn settings_that_came_through_a_pipe_serve_and_cannot_be_read_again() {
     assert!(daemon.stop().success());
 }
 
+/// What `check` says of the file of a daemon.
+fn checked(daemon: &Daemon, file: &std::path::Path) -> String {
+    let mut command = std::process::Command::new(BINARY);
+    command.arg("check").arg(file).args(["--admin", &daemon.admin]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_check_says_whether_a_reload_needs_a_restart() {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &says("old", ""));
+    let file = folder.path().join("roadstead.toml");
+    Daemon::rewrite(folder.path(), &says("new", "queue = { length = 99 }"));
+    let said = checked(&daemon, &file);
+    assert!(
+        said.contains("a reload of the running daemon") && said.contains("can take it over"),
+        "{said}"
+    );
+    Daemon::rewrite(folder.path(), &format!("[daemon]\nshards = 2\n{}", says("new", "")));
+    let said = checked(&daemon, &file);
+    assert!(said.contains("restart it for:") && said.contains("line 2: "), "{said}");
+    let other = folder.path().join("other.toml");
+    std::fs::copy(&file, &other).unwrap();
+    let said = checked(&daemon, &other);
+    assert!(said.contains("serves another file: ") && said.contains("roadstead.toml"), "{said}");
+    assert_eq!(daemon.connect().ask("x"), "old x", "a check changes nothing");
+    // Nobody answers there any more.
+    let admin = daemon.admin.clone();
+    assert!(daemon.stop().success());
+    let check = |more: &[&str]| {
+        let mut command = std::process::Command::new(BINARY);
+        command.arg("check").arg(&file).args(more).output().unwrap().status.code()
+    };
+    assert_eq!(check(&["--admin", &admin]), Some(1));
+    assert_eq!(check(&[]), Some(0), "without a daemon the file alone is checked");
+}
+
+#[test]
+fn a_rejected_reload_ends_with_nothing_changed() {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &says("old", ""));
+    for wrong in [
+        "[pool.main]\nprogram = 5\n".to_owned(),
+        format!("[daemon]\nshards = 2\n{}", says("new", "")),
+        says("new", "").replace("pool = \"main\"", "pool = \"nobody\""),
+    ] {
+        Daemon::rewrite(folder.path(), &wrong);
+        let said = daemon.reload().unwrap_err();
+        assert!(said.ends_with(": nothing changed\n"), "{said}");
+    }
+    assert_eq!(daemon.connect().ask("x"), "old x");
+}
+
 fn fifo(path: &std::path::Path) {
     let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
     assert!(made.success());

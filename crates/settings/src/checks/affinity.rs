@@ -82,7 +82,8 @@ fn asked_by(pool: &Section, listeners: &[&Section], pools: &[&Section], over_htt
     let http = Some(Choice::Protocol(Protocol::Http));
     let speaks = |listener: &&&Section| match listener.group.value("protocol") {
         Some(Value::Word(word)) => (Some(*word) == http) == over_http,
-        _ => false,
+        // A wrong one has its own error.
+        _ => over_http,
     };
     let named = |group: &Group, name: &str| match group.value(name) {
         Some(Value::Text(name)) => Some(name.clone()),

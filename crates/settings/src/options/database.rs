@@ -26,7 +26,8 @@ pub(super) const DATABASE: &[Opt] = &[
         Nothing,
         "What proves to a server who we are: `env:NAME`, a variable of the daemon, or `file:PATH`.",
     ),
-    database("tls", Kind::Word(TLS), Is("auto"), "Whether the way to a server is encrypted."),
+    database("tls", Kind::Word(TLS), Is("auto"), "Whether the way to a server is encrypted.")
+        .instead("there is no TLS towards servers that speak HTTP"),
     database(
         "tls_ca",
         Kind::Text,

@@ -6,6 +6,7 @@
 use super::{Value, Walk, list, shown, with_mend};
 use crate::Processors;
 use crate::diagnostics::Fault;
+use crate::foreign;
 use crate::nearest::nearest;
 use crate::options::{Kind, Opt, Short};
 use crate::tree::{Entry, Node, Raw};
@@ -23,7 +24,7 @@ pub(super) fn value(walk: &mut Walk<'_>, option: &'static Opt, entry: &Entry) ->
         }
         (Kind::Switch, Raw::Boolean(value)) => Some(Value::Switch(*value)),
         (Kind::Processors, Raw::List(items)) => processors(walk, option, entry, items),
-        (kind, Raw::Text(text)) => match from_text(kind, text) {
+        (kind, Raw::Text(text)) => match from_text(option.name, kind, text) {
             Some(Ok(value)) => match kind {
                 Kind::Size { min, max } => {
                     let fits = matches!(value, Value::Number(n) if (min..=max).contains(&&n));
@@ -54,7 +55,7 @@ pub(super) fn default(kind: &Kind, text: &str) -> Value {
         Kind::Count { .. } => text.parse().map(Value::Number).ok(),
         Kind::CountOrAuto { .. } if text != "auto" => text.parse().map(Value::Number).ok(),
         Kind::Switch => text.parse().map(Value::Switch).ok(),
-        _ => from_text(kind, text).and_then(Result::ok),
+        _ => from_text("", kind, text).and_then(Result::ok),
     }
     .expect("a test reads every default of the table")
 }
@@ -106,13 +107,13 @@ pub(super) fn short(
 }
 
 /// Reads a text for a kind that is written as one; `None` for other kinds.
-fn from_text(kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
+fn from_text(option: &str, kind: &Kind, text: &str) -> Option<Result<Value, Bad>> {
     Some(match kind {
         Kind::Size { .. } => values::size(text).map(Value::Number),
         Kind::Time { .. } => values::duration(text).map(Value::Time),
         Kind::Word(words) => match words.iter().find(|word| word.name == text) {
             Some(word) => Ok(Value::Word(word.means)),
-            None => Err(unknown_word(words.iter().map(|word| word.name).collect(), text)),
+            None => Err(unknown_word(option, words.iter().map(|word| word.name).collect(), text)),
         },
         Kind::CountOrAuto { .. } if text == "auto" => Ok(Value::Number(0)),
         Kind::Processors => values::processors(text).map(Value::Processors),
@@ -173,12 +174,15 @@ fn plain(text: &str) -> Result<(), Bad> {
     Err(Bad { why: why.to_owned(), mend: None })
 }
 
-fn unknown_word(words: Vec<&'static str>, text: &str) -> Bad {
+fn unknown_word(option: &str, words: Vec<&'static str>, text: &str) -> Bad {
+    if let Some(advice) = foreign::word(option, text) {
+        return Bad { why: "is not a known value".to_owned(), mend: Some(advice.to_owned()) };
+    }
     let mend = match nearest(text, words.iter().copied()) {
         Some(nearest) => format!("did you mean \"{nearest}\"?"),
         None => format!("write one of {}", list(&words)),
     };
-    Bad { why: "is not a word that it knows".to_owned(), mend: Some(mend) }
+    Bad { why: "is not a known value".to_owned(), mend: Some(mend) }
 }
 
 fn texts(
@@ -336,6 +340,12 @@ fn type_mend(walk: &Walk<'_>, option: &Opt, entry: &Entry) -> Option<String> {
             if text.parse::<u64>().is_ok() =>
         {
             text.clone()
+        }
+        (Kind::Group(..), Raw::Integer(Some(count @ 0..=254))) if option.name == "retries" => {
+            let tries = count + 1;
+            return Some(format!(
+                "write `retries = {{ tries = {tries} }}`: the first attempt counts"
+            ));
         }
         (Kind::Switch, Raw::Text(text)) if text == "true" || text == "false" => text.clone(),
         (Kind::Processors, Raw::Integer(Some(0..))) => format!("[{word}]"),

@@ -1,0 +1,75 @@
+//! What a reload of the running daemon would do with a configuration file that was checked.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use settings::{Address, Configuration};
+
+use crate::admin::read_secret;
+use crate::ask;
+
+/// How long the daemon may take to compare.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Asks the daemon at the admin address of a configuration, or at `admin`, whether it could take the file over
+/// by a reload. A text for the operator; none when no daemon answers there.
+///
+/// # Errors
+/// When `admin` was given and no daemon answers, or it does not say.
+pub fn compare(
+    file: &Path,
+    configuration: &Configuration,
+    admin: Option<&str>,
+) -> Result<Option<String>, String> {
+    let configured = configuration.admin.as_ref().filter(|admin| is_known(&admin.listen));
+    let listen = configured.map(|admin| admin.listen.to_string());
+    let Some(address) = admin.map(str::to_owned).or(listen) else { return Ok(None) };
+    let token = configured.and_then(|admin| admin.token.as_ref());
+    let token = token.and_then(|secret| read_secret(secret).ok());
+    let said = match ask::exchange_within(WAIT, &address, token, ("GET", "/reload"), b"") {
+        Ok(said) => said,
+        Err(error) if admin.is_some() => return Err(error.to_string()),
+        Err(_) => return Ok(None),
+    };
+    let text = String::from_utf8_lossy(&said.body).trim_end().to_owned();
+    if said.status != 200 {
+        let unknown =
+            format!("the running daemon ({address}) does not say what a reload would do: {text}");
+        return if admin.is_some() { Err(unknown) } else { Ok(Some(unknown)) };
+    }
+    let answer: Value = serde_json::from_str(&text)
+        .map_err(|_| format!("{address} is not the admin address of a roadstead"))?;
+    Ok(Some(told(file, &address, &answer)))
+}
+
+/// Whether a daemon with this admin address can be found there.
+fn is_known(listen: &Address) -> bool {
+    match listen {
+        Address::Internet(address) => address.port() != 0,
+        Address::Unix(_) => true,
+        Address::Named(_) | Address::Inherited(_) => false,
+    }
+}
+
+/// What the daemon answered, for the operator.
+fn told(file: &Path, address: &str, answer: &Value) -> String {
+    let daemon = format!("the running daemon ({address})");
+    let serves = answer["file"].as_str().unwrap_or_default();
+    let asked = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    if asked != Path::new(serves) {
+        return format!("{daemon} serves another file: {serves}");
+    }
+    let messages: Vec<&str> =
+        answer["messages"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    match (messages.is_empty(), answer["needs_restart"].as_bool()) {
+        (true, _) => format!("a reload of {daemon} can take it over"),
+        (false, Some(true)) => {
+            format!(
+                "a reload of {daemon} would be rejected; restart it for:\n  {}",
+                messages.join("\n  ")
+            )
+        }
+        (false, _) => format!("a reload of {daemon} would be rejected:\n{}", messages.join("\n")),
+    }
+}

@@ -1,0 +1,360 @@
+// tidy: table
+//! What options are called here that have other names in HAProxy, nginx, Envoy or Caddy, and which of
+//! them do not exist. A typing error is the business of `nearest`.
+
+/// Where something was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Listener,
+    Pool,
+    Route,
+    Server,
+    Queue,
+    PerAddress,
+    Other,
+}
+
+impl Scope {
+    /// That of the options that are read at a place of this title.
+    pub(crate) fn of(title: &str) -> Self {
+        match title {
+            "`route`" => Self::Route,
+            "`servers`" => Self::Server,
+            "`queue`" => Self::Queue,
+            "`per_address`" => Self::PerAddress,
+            title if title.starts_with("`[listener.") => Self::Listener,
+            title if title.starts_with("`[pool.") => Self::Pool,
+            _ => Self::Other,
+        }
+    }
+}
+
+struct Advice {
+    scope: Scope,
+    names: &'static [&'static str],
+    advice: &'static str,
+}
+
+const fn of(scope: Scope, names: &'static [&'static str], advice: &'static str) -> Advice {
+    Advice { scope, names, advice }
+}
+
+const NO_TLS: &str = "there is no option for TLS: end TLS in a proxy before this listener, and name its address in \
+                      `trusted`";
+const TIMEOUTS: &str = "the timeouts of a listener are `read` (a request), `idle` (between requests), `write_stall` (a \
+                        client that does not read) and, with `http`, `tunnel_idle`";
+const POOL_TIMEOUTS: &str = "the timeouts of a pool are `deadline` (until the reply), `queue = { wait = \"5s\" }` and, of \
+                             servers, `connect`, `between` and `total`";
+const PER_ADDRESS: &str =
+    "`per_address = { requests = N }` limits the requests of one client address per second";
+const CONNECTIONS: &str =
+    "`connections_max` limits a listener, and `per_address = { connections = N }` one address";
+const CONCURRENCY: &str = "requests at once are limited by `server_requests_max` (each server), `slots` (one server, in \
+                           its table) and `slots_max` (the pool)";
+const SCHEDULES: &str = "it is called `schedule`: \"round-robin\", \"weighted-round-robin\", \"least-outstanding\", \
+                         \"two-choices\", \"random\", \"hash\" or \"first\"";
+const NO_REGEX: &str = "there are no regular expressions: `prefix`, `path`, or `pattern`, in which `*` stands for any \
+                        characters but slashes and `**` for any";
+
+const OPTIONS: &[Advice] = &[
+    of(
+        Scope::Listener,
+        &["tls", "ssl", "https", "cert", "certificate", "key", "tls_cert", "ssl_certificate"],
+        NO_TLS,
+    ),
+    of(
+        Scope::Listener,
+        &[
+            "timeout",
+            "timeouts",
+            "timeout_client",
+            "client_timeout",
+            "read_timeout",
+            "request_timeout",
+            "send_timeout",
+            "idle_timeout",
+            "keepalive_timeout",
+            "client_body_timeout",
+            "client_header_timeout",
+        ],
+        TIMEOUTS,
+    ),
+    of(
+        Scope::Listener,
+        &[
+            "maxconn",
+            "max_conn",
+            "max_conns",
+            "max_connections",
+            "worker_connections",
+            "limit_conn",
+        ],
+        CONNECTIONS,
+    ),
+    of(
+        Scope::Listener,
+        &["rate", "rate_limit", "limit_req", "requests_per", "requests_per_second", "max_requests"],
+        PER_ADDRESS,
+    ),
+    of(Scope::Listener, &["bind", "address", "port"], "it is called `listen`"),
+    of(Scope::Listener, &["mode"], "it is called `protocol`"),
+    of(
+        Scope::Listener,
+        &["backend", "default_backend", "use_backend", "upstream", "proxy_pass", "reverse_proxy"],
+        "the pool that answers is named by `pool`, or by routes",
+    ),
+    of(
+        Scope::Listener,
+        &["location", "locations", "handle", "acl", "rules"],
+        "they are called `route`: `[[listener.NAME.route]]` with `prefix`, `path` or `pattern`",
+    ),
+    of(
+        Scope::Listener,
+        &["client_max_body_size", "max_body_size", "max_body"],
+        "it is called `body_max`",
+    ),
+    of(Scope::Listener, &["gzip", "compression", "encode"], "there is no compression"),
+    of(
+        Scope::Pool,
+        &["tls", "ssl", "https", "verify", "sni"],
+        "there is no option for TLS: servers are reached without it",
+    ),
+    of(
+        Scope::Pool,
+        &[
+            "timeout",
+            "timeouts",
+            "timeout_server",
+            "server_timeout",
+            "read_timeout",
+            "response_timeout",
+            "request_timeout",
+            "connect_timeout",
+            "queue_timeout",
+            "proxy_read_timeout",
+            "proxy_connect_timeout",
+        ],
+        POOL_TIMEOUTS,
+    ),
+    of(
+        Scope::Pool,
+        &[
+            "balance",
+            "balancing",
+            "lb_policy",
+            "load_balancing",
+            "algorithm",
+            "strategy",
+            "leastconn",
+            "least_conn",
+            "ip_hash",
+            "roundrobin",
+            "round_robin",
+        ],
+        SCHEDULES,
+    ),
+    of(
+        Scope::Pool,
+        &[
+            "maxconn",
+            "max_conn",
+            "max_conns",
+            "max_connections",
+            "connections_max",
+            "max_requests",
+            "concurrency",
+            "max_concurrent",
+        ],
+        CONCURRENCY,
+    ),
+    of(
+        Scope::Pool,
+        &["requests_per", "requests_per_second", "rate", "rate_limit"],
+        "a pool has no rate limit: `per_address = { requests = N }` of a listener limits the requests of one client \
+         address per second",
+    ),
+    of(
+        Scope::Pool,
+        &["max_fails", "fail_timeout", "outlier_detection", "passive_health_check"],
+        "it is called `health`: `health = { errors = N, eject = \"10s\" }`",
+    ),
+    of(
+        Scope::Pool,
+        &["health_check", "healthcheck", "httpchk", "option_httpchk"],
+        "it is called `health`: `health = { check = \"http\", path = \"/\" }`",
+    ),
+    of(
+        Scope::Pool,
+        &["upstream", "upstreams", "server", "backends", "hosts"],
+        "it is called `servers`",
+    ),
+    of(Scope::Pool, &["fallback", "error_page", "sorry_server"], "it is called `sorry`"),
+    of(
+        Scope::Pool,
+        &["stick", "stick_table", "persistence", "affinity", "session_affinity"],
+        "it is called `sticky`",
+    ),
+    of(
+        Scope::Server,
+        &["maxconn", "max_conns", "max_connections", "max_concurrent"],
+        "it is called `slots`",
+    ),
+    of(Scope::Server, &["host", "url", "listen"], "it is called `address`"),
+    of(Scope::Server, &["check"], "checks are of the pool: `health = { check = \"http\" }`"),
+    of(
+        Scope::Server,
+        &["tls", "ssl", "verify"],
+        "there is no option for TLS: servers are reached without it",
+    ),
+    of(Scope::Queue, &["timeout", "max_wait"], "it is called `wait`"),
+    of(Scope::Queue, &["max", "size", "max_requests", "limit"], "it is called `length`"),
+    of(
+        Scope::PerAddress,
+        &["requests_per", "requests_per_second", "rate", "rps"],
+        "it is called `requests`, which is per second; `requests_burst` is how many may come at once",
+    ),
+    of(Scope::PerAddress, &["maxconn", "max_connections"], "it is called `connections`"),
+    of(
+        Scope::Route,
+        &["regex", "regexp", "match", "path_regex", "path_regexp", "location"],
+        NO_REGEX,
+    ),
+    of(
+        Scope::Route,
+        &["timeout", "deadline"],
+        "a route has no timeout: `deadline` is of the pool, `read` of the listener",
+    ),
+    of(Scope::Route, &["backend", "upstream", "proxy_pass"], "it is called `pool`"),
+    of(
+        Scope::Route,
+        &["return", "respond", "status"],
+        "it is called `fixed`: `fixed = { status = 404 }`",
+    ),
+    of(
+        Scope::Route,
+        &["rate", "rate_limit", "requests_per"],
+        "a route has no rate limit: `per_address = { requests = N }` of the listener has",
+    ),
+];
+
+/// What to do instead of an option that is called otherwise here, or does not exist.
+pub(crate) fn option(scope: Scope, written: &str) -> Option<&'static str> {
+    let written = written.to_ascii_lowercase().replace('-', "_");
+    let fits = |advice: &&Advice| advice.scope == scope && advice.names.contains(&&*written);
+    OPTIONS.iter().find(fits).map(|advice| advice.advice)
+}
+
+/// The option that an advice names as the same, if it does: then that is not missing as well.
+pub(crate) fn meant(advice: &'static str) -> Option<&'static str> {
+    advice.strip_prefix("it is called `")?.split('`').next()
+}
+
+const WORDS: &[(&str, &[&str], &str)] = &[
+    (
+        "protocol",
+        &["https", "tls", "ssl", "http2", "h2", "h3", "http3", "http/2", "quic"],
+        "there is neither TLS nor HTTP/2: write \"http\", and end them in a proxy before this listener",
+    ),
+    (
+        "protocol",
+        &["tcp", "stream"],
+        "bytes are not passed through: write \"raw\" for requests without a framing",
+    ),
+    ("protocol", &["udp"], "write \"datagrams\""),
+    ("protocol", &["websocket", "ws", "wss"], "write \"http\": upgrades are passed through"),
+    ("protocol", &["mcp", "json-rpc"], "write \"jsonrpc\""),
+    ("protocol", &["lsp"], "write \"content-length\""),
+    (
+        "schedule",
+        &[
+            "leastconn",
+            "least-conn",
+            "least-connections",
+            "least-request",
+            "least-requests",
+            "least-loaded",
+        ],
+        "write \"least-outstanding\"",
+    ),
+    ("schedule", &["power-of-two", "power-of-two-choices", "p2c"], "write \"two-choices\""),
+    ("schedule", &["weighted", "static-rr", "wrr"], "write \"weighted-round-robin\""),
+    (
+        "schedule",
+        &["source", "ip-hash", "uri", "ring-hash", "maglev", "consistent-hash"],
+        "write \"hash\", and `hash` for its key, like \"source\" or \"path\"",
+    ),
+];
+
+/// What to write instead of a word that is called otherwise here, or does not exist.
+pub(crate) fn word(option: &str, written: &str) -> Option<&'static str> {
+    let written = written.to_ascii_lowercase().replace('_', "-");
+    let found = WORDS.iter().find(|(of, words, _)| *of == option && words.contains(&&*written));
+    found.map(|(_, _, advice)| *advice)
+}
+
+/// Whether a path of a route is surely meant as a regular expression.
+pub(crate) fn is_regex(path: &str) -> bool {
+    path.starts_with(['^', '~'])
+        || path.len() > 1 && path.ends_with('$')
+        || [".*", ".+", "(?", "[^", "[0-9", "[a-z", "[A-Z", "\\d", "\\w", "\\."]
+            .iter()
+            .any(|part| path.contains(part))
+}
+
+/// What to do instead of a regular expression.
+pub(crate) const INSTEAD_OF_REGEX: &str = "write a `prefix`, or a `pattern` in which `*` stands for any characters but slashes and `**` for any";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{self, Kind, SECTIONS};
+
+    #[test]
+    fn nothing_that_exists_is_called_otherwise() {
+        let options_of = |scope| match scope {
+            Scope::Listener => options::section("listener").map(|it| it.options),
+            Scope::Pool => options::section("pool").map(|it| it.options),
+            _ => None,
+        };
+        for Advice { scope, names, .. } in OPTIONS {
+            for name in *names {
+                let known = options_of(*scope).and_then(|all| options::find(all, name));
+                // One of another kind of pool is not there.
+                let of_all = known.is_some_and(|known| known.of == options::Of::Any);
+                assert!(!of_all, "{name} is an option of {scope:?}");
+                let again =
+                    OPTIONS.iter().filter(|it| it.scope == *scope && it.names.contains(name));
+                assert_eq!(again.count(), 1, "{name} is there twice for {scope:?}");
+            }
+        }
+        let called = OPTIONS.iter().filter_map(|it| Some((it.scope, meant(it.advice)?)));
+        for (scope, name) in called {
+            let known = options_of(scope).is_none_or(|all| options::find(all, name).is_some());
+            assert!(known, "{name} is no option of {scope:?}");
+        }
+        let words = |option: &'static str| {
+            let all = SECTIONS.iter().flat_map(|section| section.options);
+            let kinds = all.filter(move |it| it.name == option).map(|it| it.kind);
+            kinds.filter_map(|kind| if let Kind::Word(words) = kind { Some(words) } else { None })
+        };
+        for (option, names, _) in WORDS {
+            assert!(words(option).count() > 0, "{option}");
+            for name in *names {
+                let known = words(option).flatten().any(|word| word.name == *name);
+                assert!(!known, "{name} is a word of {option}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_is_taken_for_a_regular_expression_only_if_it_surely_is_one() {
+        for path in ["^/api/", "~ /x", "/api/.*", "/a/(?P<x>y)", "/x/[0-9]+", "/a\\.php", "/x$"] {
+            assert!(is_regex(path), "{path}");
+        }
+        for path in
+            ["/", "/api", "/a.b", "/a(1)", "/$metadata", "/a*", "/a/**", "/files/*.html", "/[id]"]
+        {
+            assert!(!is_regex(path), "{path}");
+        }
+    }
+}

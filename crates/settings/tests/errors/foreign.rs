@@ -1,0 +1,89 @@
+//! What somebody writes who knows another server: it is said what it is called here, or that it does not
+//! exist; once, and with no error that follows from it.
+
+use super::{LISTENER, POOL, in_listener, only};
+
+const SERVERS: &str = "[pool.echo]\nservers = [\"10.0.0.1:80\"]\n";
+const HTTP: &str = "[listener.main]\nlisten = \":7000\"\nprotocol = \"http\"\npool = \"echo\"\n";
+
+/// The only error of a pool of servers with this line, behind a listener of HTTP.
+fn in_servers(line: &str) -> String {
+    only(&format!("{HTTP}{SERVERS}{line}\n")).mend.unwrap_or_default()
+}
+
+#[test]
+fn an_unknown_protocol_is_one_error_however_many_routes_there_are() {
+    let text = format!(
+        "{}{}response_headers = {{ remove = [\"a\"] }}\n{SERVERS}sticky = {{ cookie = \"c\" }}\n\
+         health = {{ check = \"http\" }}\n",
+        HTTP.replace("\"http\"", "\"https\""),
+        "route = [{ prefix = \"/a\", pool = \"echo\" }, { prefix = \"/b\", pool = \"echo\" }]\n",
+    );
+    let error = only(&text);
+    assert_eq!(error.message, "`protocol` = \"https\" is not a known value");
+    let mend = error.mend.unwrap();
+    assert!(mend.contains("neither TLS nor HTTP/2") && mend.contains("\"http\""), "{mend}");
+    let (error, _) = in_listener("protocol = \"tcp\"");
+    assert!(error.mend.unwrap().contains("\"raw\""));
+}
+
+#[test]
+fn options_of_other_servers_are_named_as_they_are_called_here() {
+    for (line, expected) in [
+        ("tls = true", "there is no option for TLS"),
+        ("timeout = \"5s\"", "`read`"),
+        ("maxconn = 5", "`connections_max`"),
+        ("max-connections = 5", "`connections_max`"),
+        ("requests_per = 5", "`per_address = { requests = N }`"),
+        ("per_address = { requests_per = 5 }", "`requests`"),
+        ("bind = \":80\"", "`listen`"),
+    ] {
+        let (error, _) = in_listener(line);
+        let mend = error.mend.unwrap();
+        assert!(mend.contains(expected), "{line}: {mend}");
+        assert_eq!(error.expected.as_deref(), Some("unknown option"), "{line}");
+    }
+    for (line, expected) in [
+        ("timeout = \"5s\"", "`deadline`"),
+        ("balance = \"leastconn\"", "`schedule`"),
+        ("schedule = \"leastconn\"", "\"least-outstanding\""),
+        ("schedule = \"ip_hash\"", "\"hash\""),
+        ("leastconn = true", "\"least-outstanding\""),
+        ("maxconn = 100", "`server_requests_max`"),
+        ("retries = 3", "`retries = { tries = 4 }`"),
+        ("requests_per = 3", "no rate limit"),
+        ("tls = \"on\"", "no TLS"),
+        ("queue = { timeout = \"1s\" }", "`wait`"),
+        ("health_check = \"/\"", "`health`"),
+        ("max_fails = 3", "`health`"),
+    ] {
+        let mend = in_servers(line);
+        assert!(mend.contains(expected), "{line}: {mend}");
+    }
+    let servers = "[pool.echo]\nservers = [{ address = \"10.0.0.1:80\", maxconn = 5 }]\n";
+    let mend = only(&format!("{HTTP}{servers}")).mend.unwrap();
+    assert!(mend.contains("`slots`"), "{mend}");
+}
+
+#[test]
+fn a_regular_expression_in_a_route_is_said_not_to_exist() {
+    for route in [
+        "path = \"^/api/.*$\"",
+        "prefix = \"/api/.*\"",
+        "pattern = \"~ ^/x\"",
+        "path = \"/x/[0-9]+\"",
+        "regex = \"^/api\", path = \"/\"",
+    ] {
+        let text = format!("{HTTP}route = [{{ {route}, pool = \"echo\" }}]\n{SERVERS}");
+        let error = only(&text);
+        let said = format!("{} {}", error.message, error.mend.unwrap());
+        assert!(said.contains("regular expression") && said.contains("`pattern`"), "{said}");
+    }
+    let glob = format!("{HTTP}route = [{{ pattern = \"/a/*.*\", pool = \"echo\" }}]\n{SERVERS}");
+    let source = settings::Source { name: "a.toml".into(), text: glob };
+    assert!(settings::parse(&source, &|_| None).is_ok());
+    // A typing error is still one.
+    let (error, _) = in_listener("conections_max = 5");
+    assert_eq!(error.expected.as_deref(), Some("did you mean `connections_max`?"));
+    assert!(only(&format!("{LISTENER}{POOL}pipelin = 2\n")).mend.unwrap().contains("pipeline"));
+}
