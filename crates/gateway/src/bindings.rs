@@ -72,6 +72,7 @@ enum Berth {
     Worker(WorkerId),
     /// It has ended; `untouched` when only its first request was on the way to it.
     Lost {
+        worker: WorkerId,
         untouched: bool,
     },
 }
@@ -137,7 +138,7 @@ impl Bindings {
             }
         }
         if let Some(session) = session
-            && self.sessions.get(&key(session)) == Some(&Berth::Lost { untouched: true })
+            && matches!(self.sessions.get(&key(session)), Some(Berth::Lost { untouched: true, .. }))
         {
             self.sessions.remove(&key(session));
         }
@@ -188,8 +189,17 @@ impl Bindings {
             && self.way(session) == Way::Worker(worker)
         {
             let untouched = is_first && in_flight == 1;
-            self.sessions.insert(key(session), Berth::Lost { untouched });
+            self.sessions.insert(key(session), Berth::Lost { worker, untouched });
         }
+    }
+
+    /// The session whose program this worker was that has ended.
+    pub(crate) fn client_of_lost(&self, worker: WorkerId) -> Option<SessionId> {
+        let is_its =
+            |berth: &Berth| matches!(berth, Berth::Lost { worker: it, .. } if *it == worker);
+        let (key, _) = self.sessions.iter().find(|(_, berth)| is_its(berth))?;
+        let &(shard, index, generation) = key;
+        Some(SessionId { shard, index, generation })
     }
 
     /// The session that this worker is the own of.

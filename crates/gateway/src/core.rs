@@ -461,6 +461,11 @@ impl Core {
                 self.others.tell_all(|| Crossing::Announced(place, frame.clone()));
                 self.announce(place, frame);
             }
+            Upward::Finished { worker } => {
+                let session = served.client_of_ended(worker);
+                let told = session.map(|session| (Client::unasked(session), Delivery::Finished));
+                self.finished.extend(told);
+            }
             Upward::Said { worker, frame } => self.said(place, worker, frame),
             Upward::Discarded => served.counts.discarded += 1,
             Upward::Released { worker } => match served.slot(worker) {

@@ -70,6 +70,8 @@ pub(crate) enum Crossing {
     Delivery(RequestId, Delivery),
     /// What a connection's own program of this pool says unasked.
     Said(SessionId, usize, Slice),
+    /// A connection's own program has exited well.
+    Finished(SessionId),
     /// So many bytes of that were taken.
     Heard(SessionId, usize, usize),
     /// What a program of this pool says to all its clients.

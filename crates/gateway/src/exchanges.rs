@@ -107,6 +107,8 @@ pub(crate) enum Delivery {
     End(Outcome),
     /// What its own program, of the pool at this place, says unasked. It belongs to no request.
     Aside(usize, Slice),
+    /// Its own program has exited well: nothing more comes, and nothing is to be said of it.
+    Finished,
 }
 
 impl std::fmt::Debug for Client {

@@ -206,6 +206,8 @@ pub(crate) struct FramesPlan {
     pub(crate) framing: wire::Framing,
     pub(crate) over: wire::Over,
     pub(crate) marks: Marks,
+    /// A rejection adds no bytes: it resets the connection.
+    pub(crate) resets: bool,
     pub(crate) accepts_last: bool,
     pub(crate) frame_max: usize,
     pub(crate) in_flight_max: usize,

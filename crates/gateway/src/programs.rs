@@ -146,6 +146,7 @@ impl Programs {
             prints: Stderr::default(),
             exit: None,
             timer: None,
+            killed_for: None,
             expected: false,
             served: 0,
             looked_at: None,
@@ -346,9 +347,12 @@ impl Programs {
         let said = link.handle_data(calls, worker, data, up);
         let answers = link.answers - before;
         program.served += answers;
-        if watches_memory && answers > 0 {
+        let has_answered = answers > 0;
+        if watches_memory && has_answered {
             program.look_at_memory(calls.now(), outside, up);
         }
+        self.known.has_spoken |= has_answered;
+        let Some(program) = self.find(worker) else { return };
         let Some(link) = program.link.as_mut() else { return };
         match said {
             // Most often nothing else is asked, and the deadline only moves on.
@@ -450,6 +454,16 @@ impl Programs {
                 return link.arm(calls, deadline);
             }
             (Pipe::Output, SLOW) => {
+                if link.handle_mute(calls) && !std::mem::replace(&mut self.known.has_spoken, true) {
+                    let command = &self.plan.program;
+                    tracing::warn!(
+                        worker = name_of,
+                        pid,
+                        "nothing came within 2 s; perhaps its output is buffered: try `roadstead doctor -- {command} …`"
+                    );
+                }
+                let Some(program) = self.find(worker) else { return };
+                let Some(link) = program.link.as_mut() else { return };
                 if let Some(so_long) = link.handle_slow(calls) {
                     tracing::warn!(worker = name_of, pid, "has had a request for {so_long:?}");
                 }

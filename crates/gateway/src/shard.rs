@@ -379,6 +379,11 @@ impl Shard {
                     let delivery = Crossing::Delivery(request, delivery);
                     self.core.others.tell(request.shard(), delivery);
                 }
+                (Client::Session { session, .. }, Delivery::Finished)
+                    if session.shard != self.core.others.me() =>
+                {
+                    self.core.others.tell(session.shard, Crossing::Finished(session));
+                }
                 // In its place among the replies that go there.
                 (Client::Session { session, .. }, Delivery::Aside(place, frame))
                     if session.shard != self.core.others.me() =>

@@ -122,6 +122,10 @@ pub(crate) enum Upward {
         worker: WorkerId,
         frame: Slice,
     },
+    /// A connection's own program has exited with code 0.
+    Finished {
+        worker: WorkerId,
+    },
     /// A program that clients share says something to all of them.
     Announced {
         frame: Slice,

@@ -17,7 +17,8 @@ pub fn page() -> String {
          | refused | `!CODE text` | `!CODE text` | decided before anything took effect: it may be sent again |\n\
          | failed | `!failed CODE text` | `-CODE text` | tried, and it did not take effect |\n\
          | unknown | `!unknown CODE text` | `-CODE text` | it may or may not have taken effect |\n\n\
-         With `status`, replies of workers begin with `+`. In a chain (`then`), `refused` is the word of the pool that\n\
+         The default, `auto`, is `status` on `len1`, `len2`, `len4` and `netstring`, and `plain` elsewhere; on `raw` a request that was\n\
+         not answered resets the connection instead. With `status`, replies of workers begin with `+`. In a chain (`then`), `refused` is the word of the pool that\n\
          refused: it did nothing, but the pools before it have done their part. A line that begins with `!` from a program whose pool\n\
          has a `then` refuses the request in the program's own words.\n\n\
          | code | verdict | HTTP | meaning |\n|---|---|---|---|\n",

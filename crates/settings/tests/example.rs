@@ -55,7 +55,7 @@ fn example() -> Configuration {
             listen: address("0.0.0.0:7000"),
             protocol: Protocol::Frames(Framing::Lines),
             pool: Some("parse".into()),
-            reply: ReplyStyle::Plain,
+            reply: ReplyStyle::Auto,
             half_close: HalfClose::Keep,
             last_line: LastLine::Refuse,
             connections_max: 10_000,

@@ -24,12 +24,14 @@ use std::ops::Range;
 
 mod error;
 mod fault;
+mod handshake;
 mod json;
 mod scan;
 mod start;
 
 pub use error::{code, write_error};
 pub use fault::Fault;
+pub use handshake::{UNSHARED, result_for, shared_result};
 pub use json::DEPTH_MAX;
 pub use scan::scan;
 pub use start::{START_MAX, id_at_start, named_at_start};
@@ -137,6 +139,13 @@ impl Message {
         self.about(frame, [Dialect::Mcp.cancel(), Dialect::Lsp.cancel()], |tokens| {
             [&tokens.request_id, &tokens.cancelled_id]
         })
+    }
+
+    /// Whether a request that this notification cancels is still to be replied to: LSP demands it, MCP
+    /// forbids it.
+    #[must_use]
+    pub fn cancels_with_reply(&self, frame: &[u8]) -> bool {
+        !self.is_method(frame, Dialect::Mcp.cancel())
     }
 
     /// The token of the request whose progress this notification reports (MCP, LSP).
@@ -259,14 +268,12 @@ pub fn write_cancel(dialect: Dialect, tag: Tag, out: &mut Vec<u8>) {
     );
 }
 
-/// The revision of MCP that our greeting speaks.
-const MCP_VERSION: &str = "2025-06-18";
-
 /// Writes the request with this tag by which a client begins, without an envelope; `version` is ours.
 pub fn write_initialize(dialect: Dialect, tag: Tag, version: &str, out: &mut Vec<u8>) {
+    let revision = handshake::LATEST;
     let params = match dialect {
         Dialect::Mcp => format!(
-            r#""protocolVersion":"{MCP_VERSION}","capabilities":{{}},"clientInfo":{{"name":"roadstead","version":"{version}"}}"#
+            r#""protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"roadstead","version":"{version}"}}"#
         ),
         Dialect::Lsp => format!(
             r#""processId":null,"rootUri":null,"capabilities":{{}},"clientInfo":{{"name":"roadstead","version":"{version}"}}"#

@@ -71,6 +71,9 @@ impl Core {
                 self.others.tell(from, Crossing::Heard(session, place, frame.len()));
                 self.hear(session, place, frame);
             }
+            Crossing::Finished(session) => {
+                self.finished.push((Client::unasked(session), Delivery::Finished));
+            }
             Crossing::Heard(session, place, bytes) => self.heard(place, session, bytes),
             Crossing::Announced(place, frame) => self.announce(place, frame),
             Crossing::Hush(session, place, hush) => self.hush(place, session, hush),
@@ -194,7 +197,8 @@ impl Core {
             }
             Delivery::SaidAll => self.said_all(id),
             Delivery::End(outcome) => self.deliver_end(id, outcome),
-            Delivery::Long(_) | Delivery::Relayed(..) | Delivery::Aside(..) => {}
+            Delivery::Long(_) | Delivery::Relayed(..) => {}
+            Delivery::Aside(..) | Delivery::Finished => {}
         }
     }
 

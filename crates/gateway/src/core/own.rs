@@ -106,6 +106,12 @@ impl ServedPool {
         }
     }
 
+    /// The connection whose own this program was that has exited, or is about to.
+    pub(super) fn client_of_ended(&self, worker: WorkerId) -> Option<SessionId> {
+        let bindings = &self.own.as_ref()?.bindings;
+        bindings.client(worker).or_else(|| bindings.client_of_lost(worker))
+    }
+
     pub(super) fn lose(&mut self, worker: WorkerId) {
         if let Some(own) = &mut self.own {
             own.bindings.lost(worker);

@@ -62,9 +62,11 @@ pub(crate) fn listener(
             FrameOver::End => wire::Over::End,
         },
         marks: match reply {
-            ReplyStyle::Plain => Marks::Plain,
+            ReplyStyle::Auto if is_binary(framing) => Marks::Status,
+            ReplyStyle::Auto | ReplyStyle::Plain => Marks::Plain,
             ReplyStyle::Status => Marks::Status,
         },
+        resets: reply == ReplyStyle::Auto && framing == wire::Framing::Raw,
         accepts_last: last_line == LastLine::Accept,
         frame_max,
         in_flight_max: in_flight_max as usize,
@@ -164,6 +166,11 @@ fn http_plan(
         read,
         routing,
     })
+}
+
+/// Whether replies may be any bytes, so that none tells by itself that it is a rejection.
+const fn is_binary(framing: wire::Framing) -> bool {
+    matches!(framing, wire::Framing::Len(_) | wire::Framing::Netstring)
 }
 
 #[cfg(test)]

@@ -107,7 +107,17 @@ impl Programs {
             let (exit, tail) = (program.exit_text(), program.stderr.tail());
             let tail =
                 if tail.is_empty() { String::new() } else { format!("; it said last: {tail:?}") };
-            tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}");
+            match program.killed_for {
+                Some(fault) => {
+                    let why = fault.word();
+                    tracing::warn!(worker = program.name, "was killed by us ({why}){tail}");
+                }
+                None => tracing::warn!(worker = program.name, "ended by itself: {exit}{tail}"),
+            }
+        }
+        if well && program.link.as_ref().is_some_and(Link::is_own_raw) {
+            // Before its requests end: nothing is said of them on a connection of raw bytes.
+            up.push(Upward::Finished { worker });
         }
         program.fail_flights(calls, Fault::Ended, up);
         let epitaph = program.epitaph();

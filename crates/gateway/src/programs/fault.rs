@@ -38,6 +38,18 @@ impl Fault {
         }
     }
 
+    /// Why it is killed, in a word or two.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Ended => "it could not go on",
+            Self::TooLong | Self::TooLongForSomebody => "reply_max",
+            Self::Broken(_) => "framing",
+            Self::Late(_) | Self::Silent(_) => "deadline",
+            Self::Mute(_) => "first_byte",
+            Self::Stalled(_) => "write_stall",
+        }
+    }
+
     /// What it did, behind its name.
     pub(super) fn text(self) -> String {
         match self {

@@ -47,7 +47,11 @@ impl Programs {
         let fault = match said {
             Said::Fine | Said::Ready => return,
             Said::Unasked(frame) => {
-                tracing::warn!(worker = name, "spoke though nothing was asked: {frame}");
+                let hint = match program.served {
+                    0 => "; if it is a greeting, set `ready = \"line\"`",
+                    _ => "",
+                };
+                tracing::warn!(worker = name, "spoke though nothing was asked: {frame}{hint}");
                 up.push(Upward::Discarded);
                 Fault::Ended
             }

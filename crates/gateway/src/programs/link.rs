@@ -74,6 +74,8 @@ pub(super) struct Known {
     pub(super) is_strict: bool,
     /// One has passed a check.
     pub(super) has_passed: bool,
+    /// One has answered, or it was said that none does.
+    pub(super) has_spoken: bool,
 }
 
 pub(super) struct Link {
@@ -123,6 +125,8 @@ pub(super) struct Link {
     is_begun: bool,
     /// When the reply before was complete.
     completed: Option<Instant>,
+    /// It has answered nothing for a while, and this was said.
+    is_mute: bool,
     /// What the kernel had accepted when its reading was last looked at.
     stalled_at: u64,
     scratch: Vec<u8>,
@@ -162,6 +166,7 @@ impl Link {
             says_ready: plan.says_ready,
             is_begun: false,
             completed: None,
+            is_mute: false,
             stalled_at: 0,
             scratch: Vec::new(),
         }
@@ -206,12 +211,14 @@ impl Link {
         let ((outgoing, named), frame) = match &mut self.tags {
             Some(tags) => ((tags.outgoing(id, &body, &mut rewritten), 0..0), &rewritten[..]),
             None if self.decoder.framing().is_json() => {
-                let unchanged = tags::unchanged(&body, self.is_own);
-                let must_fit = self.decoder.framing() == Framing::JsonRpc && !is_flat(&body);
+                let framing = self.decoder.framing();
+                let unchanged = tags::unchanged(&body, self.is_own, framing, &mut rewritten);
+                let is_answered = unchanged.0 == Outgoing::Answered;
+                let must_fit = framing == Framing::JsonRpc && !is_flat(&body);
                 if must_fit {
                     splice(&body, &[], &mut rewritten);
                 }
-                (unchanged, if must_fit { &rewritten[..] } else { &body[..] })
+                (unchanged, if must_fit || is_answered { &rewritten[..] } else { &body[..] })
             }
             None if self.rejects_line_breaks && holds_line_break(&body) => {
                 ((Outgoing::Refused(LINE_BREAK), 0..0), &body[..])
@@ -302,7 +309,9 @@ impl Link {
                 let at = since.filter(|_| !self.is_begun).map(|since| since + limit);
                 calls.deadline(output, FIRST, at);
             }
-            if let Some(limit) = self.times.slow {
+            // One that has never answered may keep its output in a buffer, which is said once.
+            let mute = (self.answers == 0 && !self.is_mute).then_some(MUTE);
+            if let Some(limit) = self.times.slow.into_iter().chain(mute).min() {
                 let at = oldest.filter(|it| !it.slow).map(|it| it.dispatched + limit);
                 calls.deadline(output, SLOW, at);
             }
@@ -322,9 +331,20 @@ impl Link {
         self.silence.until(deadline)
     }
 
+    /// It has answered nothing since it was started, although its first request was sent a while ago:
+    /// true once.
+    pub(super) fn handle_mute(&mut self, calls: &Calls<'_>) -> bool {
+        let late = |flight: &Flight| flight.dispatched + MUTE <= calls.now();
+        let is_mute =
+            self.answers == 0 && !self.is_begun && self.flights.oldest().is_some_and(late);
+        is_mute && !std::mem::replace(&mut self.is_mute, true)
+    }
+
     /// The oldest request has taken long, which is said once: how long.
     pub(super) fn handle_slow(&mut self, calls: &Calls<'_>) -> Option<Duration> {
-        let oldest = self.flights.oldest_mut().filter(|flight| !flight.slow)?;
+        let (limit, now) = (self.times.slow?, calls.now());
+        let late = |flight: &&mut Flight| !flight.slow && flight.dispatched + limit <= now;
+        let oldest = self.flights.oldest_mut().filter(late)?;
         oldest.slow = true;
         Some(calls.now().saturating_duration_since(oldest.dispatched))
     }
@@ -495,6 +515,11 @@ impl Link {
         self.alignment.as_mut().filter(|it| it.is_on()).map(Alignment::found_out)
     }
 
+    /// Whether it is one connection's own, and speaks without frames.
+    pub(super) fn is_own_raw(&self) -> bool {
+        self.is_own && self.decoder.framing() == Framing::Raw
+    }
+
     /// Whether it has answered its reset, and is no connection's own: it has to be silent.
     pub(super) fn is_reset(&self) -> bool {
         self.reset.as_ref().is_some_and(Reset::is_done)
@@ -518,6 +543,9 @@ impl Link {
         self.output.is_none()
     }
 }
+
+/// How long a program may take for its first answer before the log says what may be wrong.
+const MUTE: Duration = Duration::from_secs(2);
 
 /// How long a check waits for the rest of a frame that has begun.
 const REST_OF_FRAME: Duration = Duration::from_millis(10);

@@ -22,5 +22,6 @@ impl Program {
         self.stderr = Stderr::default();
         self.prints = Stderr::default();
         self.exit = None;
+        self.killed_for = None;
     }
 }

@@ -53,6 +53,8 @@ pub(super) struct Program {
     pub(super) prints: Stderr,
     pub(super) exit: Option<Exit>,
     pub(super) timer: Option<TimerId>,
+    /// Why it was killed, if it was for what it did.
+    pub(super) killed_for: Option<Fault>,
     /// It was ended because we wanted it, not because of what it did.
     pub(super) expected: bool,
     pub(super) served: u64,
@@ -132,6 +134,7 @@ impl Program {
         if self.phase == Phase::Serving && !self.is_slot {
             up.push(Upward::Retired { worker: self.worker });
         }
+        self.killed_for.get_or_insert(fault);
         self.fail_flights(calls, fault, up);
         if let Some(link) = self.link.as_mut() {
             link.close(calls);

@@ -76,7 +76,8 @@ impl Connect {
             | Delivery::SaidAll
             | Delivery::Long(_)
             | Delivery::Relayed(..)
-            | Delivery::Aside(..) => return,
+            | Delivery::Aside(..)
+            | Delivery::Finished => return,
         };
         if self.request.is_none() {
             return;

@@ -11,11 +11,12 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use event::{Calls, Data};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use wire::jsonrpc::{self, Kind, Message};
-use wire::{Decoder, Last, Piece, Unframable, encode, write_reply};
+use wire::{Decoder, Last, Marks, Piece, Unframable, encode, write_reply};
 
 use super::owed::{Limits, Name, Owed, Ready};
 use crate::core::{Core, Permit};
@@ -24,9 +25,14 @@ use crate::form::Form;
 use crate::plan::FramesPlan;
 use crate::transport::Transport;
 
+mod pace;
+
 /// The frame behind the last row, as PostgreSQL's `COPY` writes it. No row is like it: JSON begins
 /// with a brace, and in TSV a backslash is followed by something else.
 const END_OF_ROWS: &[u8] = b"\\.";
+
+/// How often it is looked whether output is sent before a connection is reset.
+const RESET_LOOK: Duration = Duration::from_millis(10);
 
 /// Why a message is rejected that a shared program might ignore.
 const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
@@ -42,6 +48,16 @@ enum Input {
     Ended,
 }
 
+/// How the connection ends once all replies are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Clean,
+    /// Its own program has exited well: what else ends is not told.
+    Silent,
+    /// Something failed that is told by a reset.
+    Reset,
+}
+
 #[derive(Debug)]
 pub(super) struct Frames {
     id: SessionId,
@@ -50,6 +66,7 @@ pub(super) struct Frames {
     plan: Arc<FramesPlan>,
     decoder: Decoder,
     input: Input,
+    ending: Ending,
     owed: Owed,
     /// Replies are rows, a line each.
     rows: bool,
@@ -70,6 +87,9 @@ pub(super) struct Frames {
 impl FramesPlan {
     /// Writes the refusal of a connection.
     pub(super) fn write_refusal(&self, outcome: &Outcome, out: &mut Vec<u8>) {
+        if self.resets {
+            return;
+        }
         let refused = write_reply(self.framing, self.marks, outcome, wire::Asked::Unknown, out);
         debug_assert!(refused.is_ok(), "an ending can always be carried");
     }
@@ -92,27 +112,6 @@ impl Frames {
         }
     }
 
-    pub(super) const fn is_waiting(&self) -> bool {
-        self.permit.is_waiting()
-    }
-
-    pub(super) const fn grant(&mut self, requests: u32) {
-        self.permit = Permit::Granted(requests);
-    }
-
-    pub(super) fn stop_waiting(&mut self, core: &mut Core) {
-        core.stop_waiting(self.pool, &mut self.permit);
-    }
-
-    /// Whether there is room for the next request, which has at most as many bytes as have come.
-    fn may_send(&mut self, come: usize, core: &mut Core) -> bool {
-        if come == 0 || self.input == Input::Refusing {
-            return true;
-        }
-        let bytes = come.min(self.plan.frame_max);
-        core.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
-    }
-
     pub(super) fn new(id: SessionId, pool: usize, plan: Arc<FramesPlan>, core: &Core) -> Self {
         let in_order = !plan.framing.is_json();
         let rows = in_order && core.replies_lines(pool);
@@ -125,6 +124,7 @@ impl Frames {
             pool,
             plan,
             input: Input::Open,
+            ending: Ending::Clean,
             answered: false,
             permit: Permit::default(),
             begun: false,
@@ -146,13 +146,18 @@ impl Frames {
             return data.consume(bytes.len());
         }
         let (mut from, mut found) = (0, false);
-        while !self.is_full(core) && self.may_send(bytes.len() - from, core) {
+        while self.input != Input::Ended
+            && !self.is_full(core)
+            && self.may_send(bytes.len() - from, core)
+        {
             let Some(piece) = self.decoder.next(bytes, &mut from) else { break };
             self.handle_piece(transport, piece, bytes, core);
             found = true;
         }
         let shown = bytes.len();
-        let consumed = if self.is_full(core) {
+        let consumed = if self.input == Input::Ended {
+            shown
+        } else if self.is_full(core) {
             from
         } else if data.is_last() {
             self.handle_last(transport, &bytes[from..], core);
@@ -231,6 +236,11 @@ impl Frames {
         let name = if self.plan.framing.is_json() {
             match jsonrpc::scan(frame) {
                 Ok(message) => match self.name(frame, &message, core) {
+                    Some(name) if self.is_exit(frame, &message) => {
+                        // What an editor says last (LSP); its own program is told.
+                        self.input = Input::Ended;
+                        name
+                    }
                     Some(name) if core.is_tagged(self.pool) && !message.is_version_2(frame) => {
                         let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_VERSION_2);
                         return self.refuse(transport, outcome, name, core);
@@ -264,8 +274,14 @@ impl Frames {
         self.owed.push(id, name);
     }
 
+    fn is_exit(&self, frame: &[u8], message: &Message) -> bool {
+        self.plan.framing == wire::Framing::ContentLength
+            && message.kind() == Kind::Notification
+            && message.is_method(frame, "exit")
+    }
+
     /// How the reply to this message is to be named; none for a message that is no request.
-    fn name(&self, frame: &[u8], message: &Message, core: &mut Core) -> Option<Name> {
+    fn name(&mut self, frame: &[u8], message: &Message, core: &mut Core) -> Option<Name> {
         // A program that is this connection's own knows its ids and may ask it: all is passed on.
         let is_own = core.has_owners(self.pool);
         if is_own && message.kind() != Kind::Request {
@@ -273,7 +289,12 @@ impl Frames {
         }
         if let Some(cancelled) = message.cancels(frame) {
             match self.owed.find(&frame[cancelled.clone()]) {
-                Some(request) => core.cancel(request),
+                Some(request) => {
+                    if !message.cancels_with_reply(frame) {
+                        self.owed.silence(request);
+                    }
+                    core.cancel(request);
+                }
                 None => core.count_stray(self.pool),
             }
             return None;
@@ -296,29 +317,6 @@ impl Frames {
         self.owed.push_ready(outcome, name);
     }
 
-    fn is_full(&self, core: &Core) -> bool {
-        let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id, self.answered);
-        waits || self.is_waiting() || self.owed.len() >= self.plan.in_flight_max
-    }
-
-    /// A frame that was begun must come to its end in time.
-    fn watch_begun(
-        &mut self,
-        transport: &Transport,
-        calls: &mut Calls<'_>,
-        rest: usize,
-        found: bool,
-    ) {
-        let Some(read) = self.plan.read else { return };
-        let begun = !transport.is_paused() && self.decoder.is_begun(rest);
-        if begun && (found || !self.begun) {
-            transport.arm_read(calls, read);
-        } else if !begun && self.begun {
-            transport.disarm_read(calls);
-        }
-        self.begun = begun;
-    }
-
     /// A frame that was begun did not end in time: it is refused, and the client with it, once it
     /// has what it is owed.
     pub(super) fn handle_slow(
@@ -327,6 +325,10 @@ impl Frames {
         calls: &mut Calls<'_>,
         core: &mut Core,
     ) {
+        if self.ending == Ending::Reset {
+            // The output is looked at again when the session is flushed.
+            return;
+        }
         let text = format!("a {} that was begun did not end in time", self.plan.word());
         let outcome = Outcome::ended(Cause::Incomplete, Phase::Receive, &text);
         self.refuse(transport, outcome, Name::Unknown, core);
@@ -386,6 +388,11 @@ impl Frames {
             delivery,
             Delivery::Part(_) | Delivery::Flow(true) | Delivery::End(Outcome::Reply(_))
         );
+        if let Delivery::Finished = delivery {
+            self.input = Input::Ended;
+            self.ending = Ending::Silent;
+            return;
+        }
         let limits = Limits { held_max: self.plan.reply_held_max, send_max: self.plan.send_max };
         if let Delivery::Aside(_, frame) = delivery {
             if let Some(outcome) = self.owed.push_aside(frame, limits) {
@@ -413,15 +420,20 @@ impl Frames {
         self.hold(transport, calls, core);
         self.read_on(transport, calls, core);
         if self.input == Input::Ended && self.owed.is_empty() && !self.owed.has_asides() {
-            transport.finish(calls, None);
+            if self.ending == Ending::Reset {
+                self.reset(transport, calls);
+            } else {
+                transport.finish(calls, None);
+            }
         }
     }
 
-    /// Reads a paused client again, if nothing stands in the way.
-    fn read_on(&self, transport: &mut Transport, calls: &mut Calls<'_>, core: &Core) {
-        let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(core);
-        if transport.is_paused() && room && !transport.is_clogged(calls) {
-            transport.resume(calls);
+    /// Resets the connection once the output before the failure is sent.
+    fn reset(&self, transport: &mut Transport, calls: &mut Calls<'_>) {
+        if transport.queued(calls) == 0 {
+            transport.reset(calls);
+        } else {
+            transport.arm_read(calls, RESET_LOOK);
         }
     }
 
@@ -455,15 +467,23 @@ impl Frames {
             self.broken = matches!(ready, Ready::Part(_));
             return;
         }
+        if let Ready::End(_, Outcome::Ended(..)) = &ready
+            && (self.ending != Ending::Clean || self.plan.resets)
+        {
+            if self.ending == Ending::Clean {
+                (self.input, self.ending) = (Input::Ended, Ending::Reset);
+            }
+            return;
+        }
         let (framing, marks) = (self.plan.framing, self.plan.marks);
         let written = match &ready {
-            Ready::Part(part) if self.rows => write_rows(framing, part, out),
+            Ready::Part(part) if self.rows => write_rows(framing, marks, part, out),
             Ready::End(name, Outcome::Reply(body)) if self.rows => {
                 let end = Outcome::Reply(Slice::copy_of(END_OF_ROWS));
-                write_rows(framing, body, out)
+                write_rows(framing, marks, body, out)
                     .and_then(|()| write_reply(framing, marks, &end, name.asked(), out))
             }
-            Ready::Part(part) => encode(framing, part, out),
+            Ready::Part(part) => write_part(framing, marks, part, out),
             Ready::End(name, Outcome::Reply(body)) if is_one_line(framing, body) => {
                 let line = Outcome::Reply(body.slice(0..body.len() - 1));
                 write_reply(framing, marks, &line, name.asked(), out)
@@ -518,13 +538,32 @@ impl Frames {
     }
 }
 
+/// Writes a frame of a reply of several.
+fn write_part(
+    framing: wire::Framing,
+    marks: Marks,
+    part: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Unframable> {
+    if marks == Marks::Plain || framing.is_json() || framing == wire::Framing::Raw {
+        return encode(framing, part, out);
+    }
+    let part = Outcome::Reply(Slice::copy_of(part));
+    write_reply(framing, marks, &part, wire::Asked::Unknown, out)
+}
+
 /// Writes lines as frames without their ends.
-fn write_rows(framing: wire::Framing, lines: &[u8], out: &mut Vec<u8>) -> Result<(), Unframable> {
+fn write_rows(
+    framing: wire::Framing,
+    marks: Marks,
+    lines: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Unframable> {
     let mut lines = lines.split(|&byte| byte == b'\n').peekable();
     while let Some(line) = lines.next() {
         // Behind the last line end is nothing.
         if lines.peek().is_some() || !line.is_empty() {
-            encode(framing, line, out)?;
+            write_part(framing, marks, line, out)?;
         }
     }
     Ok(())

@@ -189,7 +189,8 @@ impl Owed {
             | Delivery::SaidAll
             | Delivery::Long(_)
             | Delivery::Relayed(..)
-            | Delivery::Aside(..) => return None,
+            | Delivery::Aside(..)
+            | Delivery::Finished => return None,
         };
         // Beside others, or behind parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
@@ -333,6 +334,14 @@ impl Owed {
         let mut replies = self.replies.iter();
         let found = replies.find(|reply| matches!(&reply.name, Name::Id(name) if name[..] == *id));
         found.and_then(|reply| reply.request)
+    }
+
+    /// Nothing is said of this request any more.
+    pub(super) fn silence(&mut self, request: RequestId) {
+        let reply = self.replies.iter_mut().find(|reply| reply.request == Some(request));
+        if let Some(reply) = reply {
+            reply.name = Name::Nothing;
+        }
     }
 
     /// The requests that are waited for.

@@ -88,6 +88,10 @@ impl Shard {
         self.scratch.clear();
         let date = self.core.date_line();
         Session::refusal(&plan, outcome, &date, &mut self.scratch);
+        if self.scratch.is_empty() {
+            // On a connection of raw bytes nothing else can be told from data.
+            return calls.reset(stream);
+        }
         calls.send_bytes(stream, &self.scratch);
         calls.finish(stream, Some(REFUSED_LINGER));
     }

@@ -41,7 +41,7 @@ fn silence_ends_no_reply_while_its_client_is_slow_to_read() {
 #[test]
 fn a_reply_may_begin_before_all_of_its_request_is_read() {
     let folder = folder();
-    let listener = "len4\"\nframe_max = \"1MiB";
+    let listener = "len4\"\nreply = \"plain\"\nframe_max = \"1MiB";
     let pool = "framing = \"raw\"\nstream = { gap = \"1s\" }\n";
     let daemon = serve(folder.path(), listener, &["cat"], pool);
     let mut client = daemon.connect();
@@ -68,7 +68,7 @@ fn a_request_that_takes_long_stands_in_no_others_way() {
         assert_eq!(parse(&client.line())["id"], id);
     }
     client.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n");
-    assert_eq!(parse(&client.line())["error"]["code"], -32800);
+    until("it is taken back", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 0);
 }
 
 #[test]
@@ -81,7 +81,6 @@ fn what_is_taken_back_at_once_reaches_no_program() {
     assert_eq!(parse(&client.line())["id"], 0, "it runs");
     let cancel = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":\"s\"}}\n";
     client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"method\":\"stall\"}}\n{cancel}"));
-    assert_eq!(parse(&client.line())["error"]["code"], -32800);
     client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"}\n");
     assert_eq!(parse(&client.line())["id"], 1);
 }

@@ -225,3 +225,32 @@ fn a_program_that_dies_young_is_started_ever_more_seldom_and_serves_again_by_its
     until("it serves again", || client.ask("a") == "a!");
     assert!(daemon.stop().success());
 }
+
+#[test]
+fn a_program_that_is_killed_for_its_deadline_is_not_said_to_end_by_itself() {
+    let (folder, daemon) = daemon(&["sleep", "1000"], "deadline = \"200ms\"");
+    assert!(daemon.connect().ask("a").starts_with("!unknown deadline "));
+    until("it is logged", || read_log(folder.path()).contains("was killed by us (deadline)"));
+    assert!(!read_log(folder.path()).contains("ended by itself"));
+}
+
+#[test]
+fn a_program_that_greets_is_replaced_with_the_advice_to_wait_for_that() {
+    let script = "echo Welcome; while read line; do echo \"$line\"; done";
+    let (folder, _daemon) = daemon(&["sh", "-c", script], "");
+    until("it is logged", || {
+        read_log(folder.path()).contains("if it is a greeting, set `ready = \"line\"`")
+    });
+}
+
+#[test]
+fn a_program_that_never_answers_is_named_with_the_way_to_find_out_why() {
+    let (folder, daemon) = daemon(&["awk", "{ print length($0) }"], "");
+    let mut client = daemon.connect();
+    client.send("a\n");
+    let hint =
+        "nothing came within 2 s; perhaps its output is buffered: try `roadstead doctor -- awk …`";
+    until("it is logged", || read_log(folder.path()).contains(hint));
+    client.send("b\n");
+    assert_eq!(read_log(folder.path()).matches(hint).count(), 1);
+}

@@ -40,6 +40,7 @@ mod paused;
 #[cfg(feature = "plants")]
 mod plants;
 mod programs;
+mod protocols;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/proxy.rs"]
 mod proxy;

@@ -132,7 +132,8 @@ fn other_framings_have_a_frame_for_each_row() {
              select x + 1 from n) select x, 'some text that makes a row longer' from n limit :count\"\n",
             file.display()
         );
-        let configuration = one_pool("", &pool).replace("\"lines\"", &format!("\"{framing}\""));
+        let configuration =
+            one_pool("reply = \"plain\"\n", &pool).replace("\"lines\"", &format!("\"{framing}\""));
         let daemon = Daemon::serve(folder.path(), &configuration);
         let mut client = daemon.connect();
         client.send(request);
@@ -151,7 +152,7 @@ fn a_row_that_no_frame_can_carry_ends_its_reply_alone() {
          printf('%.*c', :length, 'x') union all select 'b'\"\n",
         file.display()
     );
-    let configuration = one_pool("", &pool).replace("\"lines\"", "\"len1\"");
+    let configuration = one_pool("reply = \"plain\"\n", &pool).replace("\"lines\"", "\"len1\"");
     let daemon = Daemon::serve(folder.path(), &configuration);
     let mut client = daemon.connect();
     client.send("\u{e}{\"length\":300}\u{c}{\"length\":2}");

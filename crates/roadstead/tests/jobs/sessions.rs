@@ -229,7 +229,7 @@ fn a_program_that_says_more_than_its_client_takes_waits_for_it() {
 #[test]
 fn a_program_that_cannot_write_is_not_killed_for_reading_nothing() {
     let folder = folder();
-    let listener = "len4\"\nframe_max = \"32MiB";
+    let listener = "len4\"\nreply = \"plain\"\nframe_max = \"32MiB";
     let pool = "framing = \"raw\"\nstream = { gap = \"100ms\" }\nwrite_stall = \"1s\"\n";
     let daemon = serve(folder.path(), listener, &["cat"], pool);
     let mut client = daemon.connect();

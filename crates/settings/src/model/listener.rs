@@ -137,9 +137,11 @@ pub enum Protocol {
 /// How replies are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyStyle {
+    /// By what the protocol can carry.
+    Auto,
     /// As they are; refusals begin with `!`.
     Plain,
-    /// Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
+    /// Every reply begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
     Status,
 }
 

@@ -18,7 +18,7 @@ pub(super) const LISTENER: &[Opt] = &[
         "The pool that answers; with routes, those requests that no route is for.",
     ),
     any("protocol", Kind::Word(PROTOCOL), Is("lines"), "What its clients speak."),
-    any("reply", Kind::Word(REPLY), Is("plain"), "How replies are marked."),
+    any("reply", Kind::Word(REPLY), Is("auto"), "How replies are told from rejections."),
     any(
         "half_close",
         Kind::Word(HALF_CLOSE),
@@ -257,11 +257,17 @@ const FORWARDED: &[Word] = &[
 ];
 
 const REPLY: &[Word] = &[
+    word(
+        "auto",
+        Choice::ReplyStyle(ReplyStyle::Auto),
+        "`status` with `len1`, `len2`, `len4` and `netstring`, whose replies may be any bytes; `plain` otherwise. On `raw` a \
+         rejection or failure adds no bytes: the connection is reset.",
+    ),
     word("plain", Choice::ReplyStyle(ReplyStyle::Plain), "As they are; refusals begin with `!`."),
     word(
         "status",
         Choice::ReplyStyle(ReplyStyle::Status),
-        "Every line begins with `+` (answered), `!` (refused) or `-` (failed or unknown).",
+        "Every reply begins with `+` (answered), `!` (refused) or `-` (failed or unknown).",
     ),
 ];
 

@@ -47,13 +47,13 @@ fn may_be_id(start: &[u8], place: &Range<usize>) -> bool {
 
 /// The members of an object of which only the beginning is there: where each name stands, and each
 /// value that is there as a whole. Ends at the first that is not.
-struct Members<'a> {
+pub(super) struct Members<'a> {
     text: &'a [u8],
     at: Option<usize>,
 }
 
 impl<'a> Members<'a> {
-    fn of(text: &'a [u8]) -> Self {
+    pub(super) fn of(text: &'a [u8]) -> Self {
         Self { text, at: expect(text, blank(text, 0), b'{') }
     }
 }

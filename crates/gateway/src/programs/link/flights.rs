@@ -113,6 +113,13 @@ impl Flights {
         flights.all(|flight| flight.form.asker.client == client)
     }
 
+    /// Takes the oldest, if it and the one behind it have left us: `accepted` bytes have.
+    pub(super) fn pop_followed(&mut self, accepted: u64) -> Option<Flight> {
+        let mut first_two = self.queue.iter().map_while(|place| place.flight.as_ref()).take(2);
+        let (_, second) = (first_two.next()?, first_two.next()?);
+        if second.end <= accepted { self.pop() } else { None }
+    }
+
     /// Takes the oldest that is wanted.
     pub(super) fn pop(&mut self) -> Option<Flight> {
         let flight = self.queue.pop_front()?.flight?;

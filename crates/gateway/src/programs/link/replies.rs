@@ -5,7 +5,7 @@ use std::time::Instant;
 use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
-use wire::{Last, Piece};
+use wire::{Framing, Last, Piece};
 
 use super::super::GAP;
 use super::flights::Landed;
@@ -26,6 +26,22 @@ impl Link {
         let bytes = data.bytes();
         let mut from = 0;
         let mut said = Said::Fine;
+        if self.says_ready && self.decoder.framing() == Framing::Raw {
+            // Without frames it is a line, which may come in several writes.
+            match bytes.iter().position(|&byte| byte == b'\n') {
+                Some(end) => {
+                    (from, said) = (end + 1, Said::Ready);
+                    self.says_ready = false;
+                }
+                None if bytes.len() > READY_MAX => {
+                    data.consume(bytes.len());
+                    return Said::Broken(
+                        "its first line, which says that it is ready, does not end",
+                    );
+                }
+                None => return Said::Fine,
+            }
+        }
         let mut is_heard = self.tags.is_none();
         while matches!(said, Said::Fine | Said::Ready) {
             let now = match self.decoder.next(bytes, &mut from) {
@@ -88,6 +104,7 @@ impl Link {
             return said;
         }
         let accepted = self.accepted(calls);
+        self.pass_over(calls, worker, accepted, up);
         let last = match &self.stream {
             None => true,
             Some(stream) => stream.until.as_deref() == Some(frame),
@@ -112,6 +129,26 @@ impl Link {
             self.watch_gap(calls);
         }
         Said::Fine
+    }
+
+    /// Nothing tells to which part of its input a connection's own program without frames replies: all of it goes to
+    /// that connection, in its order. So parts that others follow are done, and do not wait for a silence.
+    fn pass_over(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        accepted: u64,
+        up: &mut Vec<Upward>,
+    ) {
+        if !self.is_own_raw() || self.is_reset() {
+            return;
+        }
+        while let Some(flight) = self.flights.pop_followed(accepted) {
+            let outcome = Outcome::Reply(Slice::default());
+            up.push(Upward::Answered { id: flight.id, outcome });
+            self.release(calls, worker, flight.dispatched, up);
+            self.answers += 1;
+        }
     }
 
     /// A message of a program whose messages keep their ids, unless it is the reply to its oldest
@@ -367,6 +404,7 @@ impl Link {
                 // It is still being asked.
                 return self.watch_gap(calls);
             }
+            self.pass_over(calls, worker, accepted, up);
             self.complete(calls, worker, Slice::default(), up);
         }
     }
@@ -388,6 +426,9 @@ impl Link {
         }
     }
 }
+
+/// Bytes of the line by which a program without frames says that it is ready.
+const READY_MAX: usize = 4096;
 
 /// Bytes of an unexpected frame that are shown in the log.
 const SHOWN_MAX: usize = 80;

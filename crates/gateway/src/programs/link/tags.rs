@@ -13,8 +13,8 @@ use std::ops::Range;
 use exchange::{RequestId, Slice};
 use wire::Framing;
 use wire::jsonrpc::{
-    self, Dialect, Kind, Tag, id_at_start, scan, splice, write_cancel, write_initialize,
-    write_initialized,
+    self, Dialect, Kind, Tag, UNSHARED, id_at_start, result_for, scan, shared_result, splice,
+    write_cancel, write_initialize, write_initialized,
 };
 
 /// What becomes of a message to the program.
@@ -127,13 +127,24 @@ fn answer(message: &jsonrpc::Message, frame: &[u8], id: &[u8], out: &mut Vec<u8>
 }
 
 /// What becomes of a message that keeps its id, and where that stands. A program that `asks` its client
-/// is told the answer, and whatever else that says, for it is this client's alone.
-pub(super) fn unchanged(frame: &[u8], asks: bool) -> (Outgoing, Range<usize>) {
+/// is told the answer, and whatever else that says, for it is this client's alone. An answer to the client is
+/// written behind what `out` holds.
+pub(super) fn unchanged(
+    frame: &[u8],
+    asks: bool,
+    framing: Framing,
+    out: &mut Vec<u8>,
+) -> (Outgoing, Range<usize>) {
     let message = match scan(frame) {
         Ok(message) => message,
         Err(fault) => return (Outgoing::Refused(fault.text()), 0..0),
     };
     if let Some(outgoing) = naming(&message, frame).filter(|_| !asks) {
+        return (outgoing, 0..0);
+    }
+    if let (Framing::ContentLength, false) = (framing, asks)
+        && let Some(outgoing) = end_of_session(&message, frame, out)
+    {
         return (outgoing, 0..0);
     }
     let outgoing = match message.kind() {
@@ -147,6 +158,9 @@ pub(super) fn unchanged(frame: &[u8], asks: bool) -> (Outgoing, Range<usize>) {
 
 const RESPONSE: &str = "it answers what nobody asked";
 
+const UNSHARED_WHY: &str =
+    "clients share this program, and what this method asks for could not be told apart for them";
+
 /// What becomes of a client's message that cancels or reports on something by name, which in a program
 /// that clients share may be another client's. The method alone decides: a program may find the name
 /// where we would not look for it.
@@ -158,6 +172,19 @@ fn naming(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
             Some(Outgoing::Refused("this method is a notification: send it without an id"))
         }
         Kind::Notification | Kind::Response => Some(Outgoing::Stray),
+    }
+}
+
+/// What becomes of the messages by which an editor ends its language server: other editors still need one
+/// that is shared.
+fn end_of_session(message: &jsonrpc::Message, frame: &[u8], out: &mut Vec<u8>) -> Option<Outgoing> {
+    match (message.kind(), &message.id) {
+        (Kind::Notification, _) if message.is_method(frame, "exit") => Some(Outgoing::Dropped),
+        (Kind::Request, Some(place)) if message.is_method(frame, "shutdown") => {
+            write_result(&frame[place.clone()], b"null", out);
+            Some(Outgoing::Answered)
+        }
+        _ => None,
     }
 }
 
@@ -198,6 +225,11 @@ impl Tags {
         if let Some(outgoing) = naming(&message, frame) {
             return outgoing;
         }
+        if self.dialect == Dialect::Lsp
+            && let Some(outgoing) = end_of_session(&message, frame, out)
+        {
+            return outgoing;
+        }
         let greeted = matches!(self.greeting, Greeting::Done(_));
         match (message.kind(), &message.id) {
             (Kind::Response, _) => return Outgoing::Refused(RESPONSE),
@@ -214,8 +246,13 @@ impl Tags {
                 if let Greeting::Done(result) = &self.greeting
                     && message.is_method(frame, "initialize")
                 {
-                    write_result(&frame[place.clone()], result, out);
+                    let params = message.params.clone().unwrap_or_default();
+                    let result = result_for(result, &frame[params]);
+                    write_result(&frame[place.clone()], &result, out);
                     return Outgoing::Answered;
+                }
+                if greeted && UNSHARED.iter().any(|method| message.is_method(frame, method)) {
+                    return Outgoing::Refused(UNSHARED_WHY);
                 }
             }
         }
@@ -313,7 +350,7 @@ impl Tags {
             let Some(result) = &message.result else {
                 return Message::Broken("it refused the greeting");
             };
-            self.greeting = Greeting::Done(Slice::copy_of(&frame[result.clone()]));
+            self.greeting = Greeting::Done(Slice::from(&shared_result(&frame[result.clone()])[..]));
             write_initialized(Dialect::Mcp, out);
             return Message::Greeted;
         }

@@ -54,7 +54,7 @@ impl Dialogue {
             Delivery::SaidAll => self.handle_said_all(plan, transport, calls),
             Delivery::End(outcome) => self.deliver_end(transport, calls, outcome, core),
             // Of frames only.
-            Delivery::Aside(..) => {}
+            Delivery::Aside(..) | Delivery::Finished => {}
         }
     }
 

@@ -43,10 +43,10 @@ fn table(begins: &str) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
 const ASKED: &[(&str, &[u8], &[u8])] = &[
     ("lines", b"one two\n\na b c\n", b"2\n0\n3\n"),
     ("nul", b"a\nb\0", b"[a\nb]\0"),
-    ("len1", b"\x02ab\0", b"\x02AB\0"),
+    ("len1", b"\x02ab\0", b"\x03+AB\x01+"),
     ("len2", b"ab\n\n", b"aabb\n\n"),
-    ("len4", b"\0\0\0\x02ab\0\0\0\0", b"\0\0\0\x02AB\0\0\0\0"),
-    ("netstring", b"3:abc,0:,", b"3:cba,0:,"),
+    ("len4", b"\0\0\0\x02ab\0\0\0\0", b"\0\0\0\x03+AB\0\0\0\x01+"),
+    ("netstring", b"3:abc,0:,", b"4:+cba,1:+,"),
     (
         "content-length",
         b"Content-Length: 101\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"textDocument/hover\",\"params\":{\"position\":{\"line\":3,\"character\":7}}}",
@@ -58,7 +58,7 @@ const ASKED: &[(&str, &[u8], &[u8])] = &[
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}\n",
     ),
     ("raw", b"who", b"who? "),
-    ("oneshot", b"6:10\n9\n1,", b"7:1\n9\n10\n,"),
+    ("oneshot", b"6:10\n9\n1,", b"8:+1\n9\n10\n,"),
 ];
 
 /// A configuration with another way to dispatch.

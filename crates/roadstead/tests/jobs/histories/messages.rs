@@ -133,9 +133,11 @@ fn play(case: &Case, program: &[&str], pool: &str, count: usize) {
         is_whole: case.is_whole,
     };
     let (one, other) = (folder(), folder());
-    let fresh = serve(one.path(), case.protocol, program, pool);
+    // Replies are the bytes of the program.
+    let protocol = format!("{}\"\nreply = \"plain", case.protocol);
+    let fresh = serve(one.path(), &protocol, program, pool);
     let reference = stage(&fresh).reference();
-    let dirty = serve(other.path(), case.protocol, program, pool);
+    let dirty = serve(other.path(), &protocol, program, pool);
     if let Err(what) = stage(&dirty).play(count, &reference) {
         panic!("{}: {what}", case.protocol);
     }

@@ -10,6 +10,10 @@ fn out(tags: &mut Tags, request: u32, frame: &str) -> (Outgoing, String) {
     (outgoing, String::from_utf8(out).unwrap())
 }
 
+fn unchanged(frame: &[u8], asks: bool) -> (Outgoing, Range<usize>) {
+    super::unchanged(frame, asks, Framing::JsonRpc, &mut Vec::new())
+}
+
 fn back(tags: &mut Tags, frame: &str) -> (Message, String) {
     let mut out = Vec::new();
     let message = tags.incoming(frame.as_bytes(), &mut out);

@@ -1,0 +1,62 @@
+//! When a client of frames is read: not while it has too many requests in flight, while its pool has no
+//! room for more, or while it does not take its output; and how long a frame may take.
+
+use event::Calls;
+
+use super::{Frames, Input};
+use crate::core::{Core, Permit};
+use crate::transport::Transport;
+
+impl Frames {
+    pub(in crate::session) const fn is_waiting(&self) -> bool {
+        self.permit.is_waiting()
+    }
+
+    pub(in crate::session) const fn grant(&mut self, requests: u32) {
+        self.permit = Permit::Granted(requests);
+    }
+
+    pub(in crate::session) fn stop_waiting(&mut self, core: &mut Core) {
+        core.stop_waiting(self.pool, &mut self.permit);
+    }
+
+    /// Whether there is room for the next request, which has at most as many bytes as have come.
+    pub(super) fn may_send(&mut self, come: usize, core: &mut Core) -> bool {
+        if come == 0 || self.input == Input::Refusing {
+            return true;
+        }
+        let bytes = come.min(self.plan.frame_max);
+        core.may_send((self.pool, self.id, self.answered), &mut self.permit, bytes)
+    }
+
+    pub(super) fn is_full(&self, core: &Core) -> bool {
+        let waits = !self.owed.is_empty() && !core.may_ask_more(self.pool, self.id, self.answered);
+        waits || self.is_waiting() || self.owed.len() >= self.plan.in_flight_max
+    }
+
+    /// A frame that was begun must come to its end in time.
+    pub(super) fn watch_begun(
+        &mut self,
+        transport: &Transport,
+        calls: &mut Calls<'_>,
+        rest: usize,
+        found: bool,
+    ) {
+        let Some(read) = self.plan.read else { return };
+        let begun = !transport.is_paused() && self.decoder.is_begun(rest);
+        if begun && (found || !self.begun) {
+            transport.arm_read(calls, read);
+        } else if !begun && self.begun {
+            transport.disarm_read(calls);
+        }
+        self.begun = begun;
+    }
+
+    /// Reads a paused client again, if nothing stands in the way.
+    pub(super) fn read_on(&self, transport: &mut Transport, calls: &mut Calls<'_>, core: &Core) {
+        let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(core);
+        if transport.is_paused() && room && !transport.is_clogged(calls) {
+            transport.resume(calls);
+        }
+    }
+}
