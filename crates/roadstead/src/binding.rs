@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use event::{BindSettings, Fd, Inherited};
 use settings::{Address, Configuration, Protocol};
@@ -43,13 +45,47 @@ pub(crate) fn seed() -> io::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Sockets and addresses, each with the name of its listener.
-pub(crate) type Bound = (Vec<(String, Fd)>, Vec<(String, String)>);
+/// Sockets and addresses, each with the name of its listener, and the files of the sockets.
+pub(crate) type Bound = (Vec<(String, Fd)>, Vec<(String, String)>, SocketFiles);
+
+/// The files of the Unix sockets that were bound here. They are removed with this value, unless another
+/// process has bound a socket of its own at the path since.
+#[derive(Debug, Default)]
+pub(crate) struct SocketFiles(Vec<(PathBuf, FileId)>);
+
+/// Which file it is, whatever it is called.
+type FileId = (u64, u64);
+
+impl SocketFiles {
+    fn note(&mut self, path: &Path) {
+        if let Some(id) = file_id(path) {
+            self.0.push((path.to_owned(), id));
+        }
+    }
+}
+
+impl Drop for SocketFiles {
+    fn drop(&mut self) {
+        for (path, id) in &self.0 {
+            if file_id(path) == Some(*id)
+                && let Err(error) = std::fs::remove_file(path)
+            {
+                tracing::warn!("the socket {} cannot be removed: {error}", path.display());
+            }
+        }
+    }
+}
+
+fn file_id(path: &Path) -> Option<FileId> {
+    let data = std::fs::symlink_metadata(path).ok()?;
+    Some((data.dev(), data.ino()))
+}
 
 /// Binds every listener, or takes the socket that was handed over for it, and says where.
 pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError> {
     let mut inherited = event::inherited().map_err(BindError::Inherited)?;
     let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
+    let mut files = SocketFiles::default();
     for listener in &configuration.listeners {
         let settings = BindSettings {
             backlog: listener.backlog,
@@ -62,6 +98,7 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
                 event::bind(address, &settings)
             }
         };
+        let was_inherited = inherited.len();
         let bound = match &listener.listen {
             // So the same file does with a socket unit and without one.
             _ if inherited.iter().any(|one| one.name == listener.name) => {
@@ -77,6 +114,9 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
             let address = listener.listen.clone();
             BindError::Address { listener: listener.name.clone(), address, error }
         })?;
+        if let (Address::Unix(path), true) = (&listener.listen, inherited.len() == was_inherited) {
+            files.note(path);
+        }
         if !listener.tcp_keepalive.is_zero() && listener.protocol != Protocol::Datagrams {
             event::keep_alive(&socket, listener.tcp_keepalive);
         }
@@ -86,7 +126,7 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
     for unused in inherited {
         tracing::warn!(name = unused.name, "a descriptor was handed over that no listener uses");
     }
-    Ok((sockets, addresses))
+    Ok((sockets, addresses, files))
 }
 
 /// The socket of this name, once.

@@ -127,6 +127,25 @@ pub struct RunArgs {
     /// connections to it at once.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub pipeline: i64,
+    /// How requests and replies are told apart on the pipes of the program, as in the pool's `framing`. With
+    /// jsonrpc and content-length clients speak it too.
+    #[arg(long, value_name = "WORD", conflicts_with = "serves")]
+    pub framing: Option<String>,
+    /// How replies find their requests, as in the pool's `dispatch`: in-order, tagged, session.
+    #[arg(long, value_name = "WORD")]
+    pub dispatch: Option<String>,
+    /// A variable for the program; may be given again.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::doctor::variable)]
+    pub env: Vec<(String, String)>,
+    /// What is done against output that the program keeps in a buffer: no, stdbuf or pty.
+    #[arg(long, value_name = "WORD")]
+    pub unbuffer: Option<String>,
+    /// How long a reply may take; then the program is killed (`deadline` of the pool).
+    #[arg(long, value_name = "TIME")]
+    pub response_timeout: Option<String>,
+    /// Requests that may wait (`queue.length` of the pool).
+    #[arg(long, value_name = "N")]
+    pub queue: Option<i64>,
     /// Where metrics, status and `ask` are served; not at all when it is not given.
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<String>,
@@ -139,6 +158,15 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
+    /// What clients speak: messages with ids are passed on as they are, everything else is lines.
+    fn protocol(&self) -> &str {
+        match (&self.http, self.framing.as_deref()) {
+            (Some(_), _) => "http",
+            (None, Some(framing @ ("jsonrpc" | "content-length"))) => framing,
+            (None, _) => "lines",
+        }
+    }
+
     /// The same configuration that a file would give.
     #[must_use]
     pub fn flags(&self) -> Vec<Flag> {
@@ -155,11 +183,7 @@ impl RunArgs {
                 }
             },
             text("listener.main.pool", "main", String::new()),
-            text(
-                "listener.main.protocol",
-                if self.http.is_some() { "http" } else { "lines" },
-                String::new(),
-            ),
+            text("listener.main.protocol", self.protocol(), String::new()),
             text("pool.main.workers", &self.workers, format!("--workers {}", self.workers)),
             Flag {
                 path: "pool.main.pipeline".to_owned(),
@@ -170,6 +194,37 @@ impl RunArgs {
         if let Some(socket) = &self.serves {
             flags.push(text("pool.main.framing", "http", String::new()));
             flags.push(text("pool.main.socket", socket, format!("--serves={socket}")));
+        }
+        let words = [
+            ("framing", "framing", &self.framing),
+            ("dispatch", "dispatch", &self.dispatch),
+            ("unbuffer", "unbuffer", &self.unbuffer),
+            ("deadline", "response-timeout", &self.response_timeout),
+        ];
+        for (option, name, value) in words {
+            if let Some(value) = value {
+                flags.push(text(
+                    &format!("pool.main.{option}"),
+                    value,
+                    format!("--{name} {value}"),
+                ));
+            }
+        }
+        if let Some(length) = self.queue {
+            flags.push(Flag {
+                path: "pool.main.queue.length".to_owned(),
+                value: FlagValue::Integer(length),
+                shown: format!("--queue {length}"),
+            });
+        }
+        if !self.env.is_empty() {
+            let shown: Vec<String> =
+                self.env.iter().map(|(name, value)| format!("--env {name}={value}")).collect();
+            flags.push(Flag {
+                path: "pool.main.env".to_owned(),
+                value: FlagValue::Table(self.env.clone()),
+                shown: shown.join(" "),
+            });
         }
         if self.status {
             flags.push(text("listener.main.reply", "status", "--status".to_owned()));

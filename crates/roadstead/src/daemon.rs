@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::access_log::AccessLog;
 use crate::admin::admin_settings;
-use crate::binding::{BindError, bind_all};
+use crate::binding::{BindError, SocketFiles, bind_all};
 use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
 use crate::workshop::Handlers;
@@ -129,6 +129,8 @@ struct Ready {
     admin: Option<control::Admin>,
     event: &'static str,
     shards: usize,
+    /// Removed when the daemon has ended.
+    _files: SocketFiles,
 }
 
 /// Everything but the turning.
@@ -141,7 +143,7 @@ fn prepare<K: Kernel + Send + 'static>(
         CrewError::Plan(error) => DaemonError::Plan(error),
         CrewError::System(error) => DaemonError::System("a thread cannot be started", error),
     })?;
-    let (sockets, addresses) = bind_all(&configuration).map_err(DaemonError::Bind)?;
+    let (sockets, addresses, files) = bind_all(&configuration).map_err(DaemonError::Bind)?;
     let log = configuration.access_log.as_ref().map(|log| AccessLog::start(&log.to));
     let (log, sink) = log.transpose().map_err(DaemonError::AccessLog)?.unzip();
     let fleet = Arc::clone(loops.fleet());
@@ -179,7 +181,8 @@ fn prepare<K: Kernel + Send + 'static>(
     let reload =
         reload.map_err(|error| DaemonError::System("a thread cannot be started", error))?;
     watch_signals(fleet, log.clone(), reload)?;
-    Ok((crew, Ready { listeners: addresses, admin, event: name, shards: count }, log))
+    let ready = Ready { listeners: addresses, admin, event: name, shards: count, _files: files };
+    Ok((crew, ready, log))
 }
 
 /// The one line on standard output, for whoever started us: `ready {"listeners": …, "admin": …}`.

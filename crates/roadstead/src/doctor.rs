@@ -112,7 +112,8 @@ fn unbuffer(text: &str) -> Result<Unbuffer, String> {
     }
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
+/// A variable as it stands on the command line.
+pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("is not NAME=VALUE".to_owned()),

@@ -44,7 +44,7 @@ use gateway::{Access, Admission, DrainResult, Lookup, PlanError, Workshop};
 use settings::{Configuration, Diagnostics, EventKernel, Source};
 use spawn::Spawn;
 
-use crate::binding::{BindError, bind_all};
+use crate::binding::{BindError, SocketFiles, bind_all};
 use crate::shards::{self, Common, Crew, CrewError, Loops};
 
 pub use exchange::{
@@ -187,7 +187,9 @@ impl Embed {
             .spawn(move || self.run(&started))
             .map_err(EmbedError::System)?;
         match starts.recv() {
-            Ok(Ok((access, addresses))) => Ok(Running { access, addresses, thread: Some(thread) }),
+            Ok(Ok((access, addresses, files))) => {
+                Ok(Running { access, addresses, _files: files, thread: Some(thread) })
+            }
             Ok(Err(error)) => Err(error),
             Err(_) => Err(EmbedError::System(io::Error::other("its thread ended"))),
         }
@@ -250,7 +252,7 @@ impl Embed {
             CrewError::System(error) => EmbedError::System(error),
         };
         loops.find_names(&configuration).map_err(refused)?;
-        let (sockets, addresses) = bind_all(&configuration).map_err(EmbedError::Bind)?;
+        let (sockets, addresses, files) = bind_all(&configuration).map_err(EmbedError::Bind)?;
         let has_programs = configuration.pools.iter().any(|pool| pool.program().is_some());
         let spawner: Box<dyn Spawn> = if has_programs {
             let reports = shards::reports(Arc::clone(loops.fleet()));
@@ -263,7 +265,7 @@ impl Embed {
             Common { configuration, sockets, workshop, spawner, admission, access_log: None };
         let crew = loops.man(common).map_err(refused)?;
         let access = crew.access();
-        Ok((crew, (access, addresses)))
+        Ok((crew, (access, addresses, files)))
     }
 }
 
@@ -273,13 +275,14 @@ impl fmt::Debug for Embed {
     }
 }
 
-type Started = (Access, Vec<(String, String)>);
+type Started = (Access, Vec<(String, String)>, SocketFiles);
 
 /// A data plane that serves. Dropping it lets it end in good order, without waiting for that.
 #[derive(Debug)]
 pub struct Running {
     access: Access,
     addresses: Vec<(String, String)>,
+    _files: SocketFiles,
     thread: Option<JoinHandle<DrainResult>>,
 }
 

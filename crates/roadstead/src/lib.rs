@@ -45,6 +45,8 @@ pub mod ledger;
 #[cfg(feature = "daemon")]
 pub mod load;
 #[cfg(feature = "daemon")]
+pub mod missing;
+#[cfg(feature = "daemon")]
 pub mod outcomes;
 #[cfg(feature = "daemon")]
 pub mod record;

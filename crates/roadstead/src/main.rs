@@ -8,7 +8,8 @@ use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
 use roadstead::error_log::ErrorLog;
 use roadstead::{
-    ask, connect, ctl, daemon, demo, doctor, files, ledger, load, outcomes, running, worker,
+    ask, connect, ctl, daemon, demo, doctor, files, ledger, load, missing, outcomes, running,
+    worker,
 };
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
@@ -24,10 +25,14 @@ fn main() -> ExitCode {
         eprintln!("roadstead: {error}");
         return ExitCode::FAILURE;
     }
-    match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return told(&error),
+    };
+    match cli.command {
         Command::Serve { file } => serve(settings::load(&file), Some(&file)),
         Command::Check { file, connect, admin } => check(&file, connect, admin.as_deref()),
-        Command::Run(arguments) => serve(settings::from_flags(&arguments.flags()), None),
+        Command::Run(arguments) => run(settings::from_flags(&arguments.flags())),
         Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
         Command::Ctl(arguments) => ctl::main(&arguments),
         Command::Load(arguments) => load::cli::main(&arguments),
@@ -46,6 +51,36 @@ fn needs_keeper() -> bool {
     std::env::args_os()
         .nth(1)
         .is_none_or(|word| word == "serve" || word == "run" || word == "doctor")
+}
+
+/// Shows a wrong command line, or help. Of the most frequent mistake clap says too little.
+fn told(error: &clap::Error) -> ExitCode {
+    let shown = error.print();
+    if error.use_stderr() && forgets_dashes() {
+        eprintln!("put `--` before the program: roadstead run -- PROGRAM ARGUMENT …");
+    }
+    match (shown, error.use_stderr()) {
+        (Ok(()), false) => ExitCode::SUCCESS,
+        (Ok(()), true) => ExitCode::from(EXIT_USAGE),
+        (Err(_), _) => ExitCode::FAILURE,
+    }
+}
+
+/// Whether a program and its arguments follow `run` or `doctor` without `--`.
+fn forgets_dashes() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    let command = arguments.next().is_some_and(|word| word == "run" || word == "doctor");
+    command && arguments.all(|word| word != "--")
+}
+
+/// Serves one program; one that is not there is told at once, and not tried again and again.
+fn run(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
+    let missing = configuration.iter().flat_map(missing::programs).next();
+    if let Some(settings::Remark { message, .. }) = missing {
+        eprintln!("roadstead: {message}");
+        return ExitCode::from(EXIT_USAGE);
+    }
+    serve(configuration, None)
 }
 
 fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>) -> ExitCode {
@@ -78,7 +113,8 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
     });
     match checked {
         Ok((configuration, doubts)) => {
-            warn(file, &[settings::unreached(&configuration), doubts].concat());
+            let missing = missing::programs(&configuration);
+            warn(file, &[settings::unreached(&configuration), missing, doubts].concat());
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             let summary =
                 format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display());

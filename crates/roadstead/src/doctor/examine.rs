@@ -20,6 +20,11 @@ const UNASKED: Duration = Duration::from_millis(300);
 const BURST: usize = 10;
 /// Bytes of standard error for each request that are too many.
 const ERRORS_MAX: u64 = 4 << 10;
+/// How many times as long a program is waited for that may only be slow to start.
+const PATIENCE: u32 = 5;
+/// What a program says that needs a terminal, in lower case.
+const TERMINAL_WORDS: [&str; 5] =
+    ["not a tty", "not a terminal", "inappropriate ioctl", "requires a terminal", "isatty"];
 /// Bytes that are shown of what it said.
 const SHOWN_MAX: usize = 80;
 
@@ -36,7 +41,7 @@ enum First {
     /// It answered; go on.
     Answered,
     /// It did not, and its input has ended without a word too.
-    Nothing,
+    Nothing(Finding),
     /// It answered once its input had ended.
     AtEnd,
     /// What was found says it all.
@@ -48,12 +53,22 @@ impl Examination {
     pub(super) fn findings(&mut self) -> Result<Vec<Finding>, String> {
         let mut found = Vec::new();
         match self.first(&mut found)? {
-            First::AtEnd => {
-                let remedy = self.remedy()?;
-                found.push(remedy.map_or(Finding::NeedsEnd, Finding::Buffers));
-            }
+            First::AtEnd => match self.remedy()? {
+                Some(remedy) => found.push(Finding::Buffers(remedy)),
+                None if self.is_slow(&mut found)? => self.second(&mut found)?,
+                None => found.push(Finding::NeedsEnd),
+            },
             First::Answered => self.second(&mut found)?,
-            First::Nothing | First::Over => {}
+            First::Nothing(finding) => {
+                if self.speaks_lines()? {
+                    found.push(Finding::SpeaksLines);
+                } else if self.is_slow(&mut found)? {
+                    self.second(&mut found)?;
+                } else {
+                    found.push(finding);
+                }
+            }
+            First::Over => {}
         }
         if self.treatment.framing != Framing::Oneshot {
             self.ending(&mut found)?;
@@ -72,7 +87,14 @@ impl Examination {
         patient.listen(UNASKED, |it| greets(it) || it.output_ended());
         if greets(&patient) {
             patient.listen(UNASKED, |_| false);
-            found.push(Finding::Greets(said(&patient)));
+            let is_prompt = !notes && patient.heard.frames.is_empty() && !patient.held.is_empty();
+            let text = said(&patient);
+            // A length, or a greeting that is cut, is no prompt.
+            let is_text = patient.held.iter().all(|byte| matches!(byte, b' '..=b'~'));
+            found.push(match is_prompt && is_text && self.treatment.framing == Framing::Lines {
+                true => Finding::Prompts(text),
+                false => Finding::Greets(text),
+            });
             return Ok(First::Over);
         }
         if !dead(&patient) {
@@ -81,6 +103,7 @@ impl Examination {
         if patient.greet(wait)? {
             found.push(Finding::Initializes);
         }
+        let errors_before = patient.heard.errors;
         patient.ask(&self.request)?;
         let asked = Instant::now();
         if oneshot {
@@ -114,6 +137,10 @@ impl Examination {
             found.push(dies(&mut patient, wait));
             return Ok(First::Over);
         }
+        if patient.heard.errors > errors_before && patient.heard.bytes == 0 {
+            let last = patient.heard.last_error().unwrap_or_default();
+            return Ok(First::Nothing(Finding::AnswersOnStderr(last)));
+        }
         patient.end_input(Duration::ZERO);
         patient.listen(wait, |it| it.output_ended() || it.heard.broken.is_some());
         let said_something = if notes { patient.heard.has_said() } else { patient.heard.bytes > 0 };
@@ -126,9 +153,41 @@ impl Examination {
                 _ => First::AtEnd,
             }
         } else {
-            found.push(Finding::Silent(wait));
-            First::Nothing
+            First::Nothing(Finding::Silent(wait))
         })
+    }
+
+    /// Whether it answers while its input is open if it is given more time, as one that loads a model first.
+    fn is_slow(&mut self, found: &mut Vec<Finding>) -> Result<bool, String> {
+        let limit = self.wait * PATIENCE;
+        let mut patient = self.clinic.admit(&self.treatment)?;
+        patient.greet(limit)?;
+        patient.ask(&self.request)?;
+        let asked = Instant::now();
+        patient.listen(limit, |it| !it.heard.frames.is_empty() || it.output_ended());
+        let first = asked.elapsed();
+        if patient.heard.frames.is_empty() {
+            return Ok(false);
+        }
+        patient.ask(&self.request)?;
+        let asked = Instant::now();
+        patient.listen(limit, |it| it.heard.frames.len() > 1 || it.output_ended());
+        found.push(Finding::StartsSlowly { first, second: asked.elapsed() });
+        drop(patient);
+        // What is looked at from now on takes as long to start.
+        self.wait = first * 2;
+        Ok(true)
+    }
+
+    /// Whether one that says nothing in a binary framing answers a line.
+    fn speaks_lines(&mut self) -> Result<bool, String> {
+        if !matches!(self.treatment.framing, Framing::Len(_) | Framing::Netstring) {
+            return Ok(false);
+        }
+        let treatment = Treatment { framing: Framing::Lines, ..self.treatment.clone() };
+        let mut patient = self.clinic.admit(&treatment)?;
+        patient.ask(&self.request)?;
+        Ok(patient.listen(self.wait, |it| !it.heard.frames.is_empty()))
     }
 
     /// What makes a program answer at once that did not: tried out one after the other.
@@ -237,7 +296,14 @@ pub(super) fn dies(patient: &mut Patient<'_>, wait: Duration) -> Finding {
     patient.listen(wait, |it| it.exit.is_some());
     // Its last words may come with its end.
     patient.listen(UNASKED, |_| false);
-    Finding::Dies { status: status(patient), last_error: patient.heard.last_error() }
+    let last_error = patient.heard.last_error();
+    if let Some(line) = &last_error {
+        let line = line.to_lowercase();
+        if TERMINAL_WORDS.iter().any(|words| line.contains(words)) {
+            return Finding::NeedsTerminal { status: status(patient), last_error };
+        }
+    }
+    Finding::Dies { status: status(patient), last_error }
 }
 
 fn status(patient: &Patient<'_>) -> String {

@@ -42,6 +42,18 @@ pub(super) enum Finding {
 
     /// It speaks before it is asked.
     Greets(String),
+    /// It prints a text without a line end before it is asked.
+    Prompts(String),
+    /// It answers, but takes long for the first answer.
+    StartsSlowly { first: Duration, second: Duration },
+    /// It says nothing in its framing, and answers a line.
+    SpeaksLines,
+    /// What it says to a request goes to standard error.
+    AnswersOnStderr(String),
+    /// It ends because it has no terminal.
+    NeedsTerminal { status: String, last_error: Option<String> },
+    /// It speaks FastCGI where HTTP is expected.
+    FastCgi,
     /// It keeps its output in a buffer; what cures it was tried out.
     Buffers(Remedy),
     /// It answers when its input ends, with or without a buffer.
@@ -131,6 +143,19 @@ impl Finding {
             Self::Drops => "it ends the connection without a reply".into(),
             Self::NotHttp(why) => format!("what it says is no HTTP: {why}"),
             Self::Greets(text) => format!("it speaks before it is asked: {text}"),
+            Self::Prompts(text) => format!("it prints a prompt before it is asked: {text}"),
+            Self::StartsSlowly { first, second } => format!(
+                "it answers its first request only after {first:.1?}, and the next after {second:.1?}: it starts slowly"
+            ),
+            Self::SpeaksLines => "it says nothing in this framing, and answers a line of text".into(),
+            Self::AnswersOnStderr(line) => {
+                format!("it prints nothing on standard output, but on standard error: {line}")
+            }
+            Self::NeedsTerminal { status, last_error } => format!(
+                "it ended ({status}) because its input or output is no terminal: {}",
+                last_error.as_deref().unwrap_or_default()
+            ),
+            Self::FastCgi => "it speaks FastCGI on its socket, not HTTP".into(),
             Self::Buffers(_) => {
                 "it keeps its answer in a buffer: nothing came, and all of it once the input had ended"
                     .into()
@@ -183,6 +208,22 @@ impl Finding {
             Self::Greets(_) => "print that to standard error, or set `ready = \"line\"` in its pool if it \
                                 is one line; else the pool takes it for an answer to nobody, and \
                                 replaces the program"
+                .into(),
+            Self::Prompts(_) => "turn the prompt off (options like `-q`, `--quiet`, `--batch`): a prompt stands before \
+                                 each answer, and a pool would take it for a part of it"
+                .into(),
+            Self::StartsSlowly { .. } => "have its pool start it before it is needed: `workers = { min = 1, spare = 1 }`; if it \
+                                          prints a line when it is ready, set `ready = \"line\"`, so that requests wait in the \
+                                          queue and not with it. `start_timeout` (30s) must be longer than its start, and \
+                                          `deadline` than its longest answer"
+                .into(),
+            Self::SpeaksLines => "set `framing = \"lines\"` in its pool".into(),
+            Self::AnswersOnStderr(_) => "print answers on standard output; standard error goes to the log".into(),
+            Self::NeedsTerminal { .. } => "look for its option for scripts and pipes; `unbuffer = \"pty\"` in its pool gives it a \
+                                           terminal for its output"
+                .into(),
+            Self::FastCgi => "start it as a server of HTTP (`php -S 127.0.0.1:{port}` in place of php-cgi), or put one that speaks \
+                              FastCGI between: Roadstead speaks HTTP to such programs"
                 .into(),
             Self::Buffers(remedy) => format!(
                 "set {} in its pool; or flush after every answer: `$| = 1` in Perl, `flush=True` or \
@@ -244,6 +285,21 @@ impl Finding {
     }
 }
 
+impl Finding {
+    /// The same cure for `roadstead run`, which has no file.
+    const fn flag(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Buffers(Remedy::PythonUnbuffered) => "--env PYTHONUNBUFFERED=1",
+            Self::Buffers(Remedy::Stdbuf) => "--unbuffer stdbuf",
+            Self::Buffers(Remedy::Pty) | Self::NeedsTerminal { .. } => "--unbuffer pty",
+            Self::NeedsEnd | Self::OneAnswer(_) => "--framing oneshot",
+            Self::SpeaksLines => "--framing lines",
+            Self::StartsSlowly { .. } => "--workers 1..4 --response-timeout 60s",
+            _ => return None,
+        })
+    }
+}
+
 /// The page for a person.
 pub(super) fn report(
     program: &[String],
@@ -257,6 +313,9 @@ pub(super) fn report(
         page += &format!("  {mark}  {}\n", finding.what());
         if let Some(cure) = finding.cure(framing) {
             page += &format!("         cure: {cure}\n");
+        }
+        if let Some(flag) = finding.flag() {
+            page += &format!("         without a file: roadstead run {flag} -- …\n");
         }
     }
     let wrong = findings.iter().filter(|finding| finding.is_wrong()).count();

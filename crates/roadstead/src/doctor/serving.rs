@@ -96,6 +96,11 @@ impl Serving {
                     None => Finding::Closes,
                 });
             }
+            Heard::Silent | Heard::Broken(_) | Heard::Ended
+                if !dead(&patient) && speaks_fastcgi(&address, &mut patient, wait) =>
+            {
+                found.push(Finding::FastCgi);
+            }
             Heard::Silent => found.push(Finding::Unanswered(wait)),
             Heard::Broken(said) => found.push(Finding::NotHttp(said)),
             Heard::Ended if patient.listen(wait.min(LOOK * 20), |it| it.exit.is_some()) => {
@@ -165,6 +170,32 @@ fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option
             return None;
         }
     }
+}
+
+/// The record that asks a FastCGI application for its limits (FCGI_GET_VALUES, with one name), and what
+/// begins its answer (FCGI_GET_VALUES_RESULT): both of version 1.
+const FASTCGI_ASKS: &[u8] = b"\x01\x09\0\0\0\x11\0\0\x0f\0FCGI_MPXS_CONNS";
+const FASTCGI_ANSWERS: [u8; 2] = [1, 10];
+
+/// Whether it answers in FastCGI on a new connection.
+fn speaks_fastcgi(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> bool {
+    let Some(mut stream) = reach(address, patient, wait) else { return false };
+    if stream.write_all(FASTCGI_ASKS).is_err() {
+        return false;
+    }
+    let until = Instant::now() + wait;
+    let mut answer = [0; 2];
+    let mut filled = 0;
+    while filled < answer.len() && Instant::now() < until {
+        match stream.read(&mut answer[filled..]) {
+            Ok(0) => return false,
+            Ok(count) => filled += count,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => return false,
+        }
+        patient.listen(Duration::ZERO, |_| false);
+    }
+    answer == FASTCGI_ANSWERS
 }
 
 /// One request, and what comes of it.

@@ -86,7 +86,7 @@ fn moves_while_the_file_is_read_again(shards: u32) {
     let loops = Loops::new(&serving, Epoll::new, Some(lookup)).unwrap();
     loops.find_names(&serving).unwrap();
     let fleet = Arc::clone(loops.fleet());
-    let (sockets, addresses) = bind_all(&serving).unwrap();
+    let (sockets, addresses, _files) = bind_all(&serving).unwrap();
     let workshop: Arc<dyn Workshop> = Arc::new(Handlers);
     let reloader =
         Reloader::new(file.clone(), serving.clone(), Arc::clone(&fleet), Arc::clone(&workshop));

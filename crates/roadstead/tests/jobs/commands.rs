@@ -40,6 +40,46 @@ fn run_answers_http_with_a_program_on_lines() {
     assert_eq!(out.status.code(), Some(2));
 }
 
+/// What a client of `roadstead run` with these flags and this program reads.
+fn run(flags: &[&str], program: &[&str], asked: &str) -> String {
+    let folder = folder();
+    let mut command = Command::new(BINARY);
+    command.args(["run", "--listen", "127.0.0.1:0"]).args(flags).arg("--").args(program);
+    let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+    let reply = Client::connect(daemon.address()).ask(asked);
+    assert!(daemon.stop().success());
+    reply
+}
+
+#[test]
+fn run_has_the_options_of_a_pool_that_programs_need_most() {
+    assert_eq!(run(&["--framing", "oneshot"], &["wc", "-c"], "12345"), "5");
+    assert_eq!(run(&["--framing", "nul"], &["cat"], "a"), "a");
+    assert_eq!(run(&["--unbuffer", "stdbuf"], &["sed", "s/a/b/"], "a"), "b");
+    let script = "read line; echo $ONE$TWO";
+    assert_eq!(run(&["--env", "ONE=1", "--env", "TWO=2"], &["sh", "-c", script], "a"), "12");
+    let told = run(&["--response-timeout", "200ms"], &["sleep", "60"], "a");
+    assert!(told.starts_with("!unknown deadline "), "{told}");
+    let json = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
+    let flags = ["--framing", "jsonrpc", "--dispatch", "session", "--queue", "7"];
+    let answers = "s/\"method\":\"m\"/\"result\":1/";
+    assert_eq!(
+        run(&flags, &["sed", "-u", answers], json),
+        r#"{"jsonrpc":"2.0","id":1,"result":1}"#
+    );
+    for (flags, shown) in [
+        (["--framing", "morse"], "morse"),
+        (["--response-timeout", "soon"], "soon"),
+        (["--dispatch", "any"], "any"),
+        (["--queue", "0"], "0"),
+    ] {
+        let out = roadstead(&[&["run"][..], &flags[..], &["--", "cat"][..]].concat());
+        assert_eq!(out.status.code(), Some(2));
+        let told = text(&out.stderr);
+        assert!(told.contains(flags[0]) && told.contains(shown), "{told}");
+    }
+}
+
 #[test]
 fn a_wrong_flag_of_run_is_shown_where_it_stands() {
     let out = roadstead(&["run", "--workers", "9..2", "--", "cat"]);
@@ -208,4 +248,60 @@ fn the_daemon_has_all_descriptors_it_may_have_and_its_programs_those_they_had() 
     assert!(told.contains(&format!("at most {} descriptors may be open", words[3])), "{told}");
     assert_eq!(daemon.connect().ask("?"), "256");
     assert!(daemon.stop().success());
+}
+
+#[test]
+fn run_and_check_name_a_program_that_is_not_there() {
+    for (program, expected) in [
+        ("no-such-program", "program `no-such-program` was not found in any directory of PATH="),
+        ("./no-such-program", "program `./no-such-program` is not there"),
+        ("/etc/passwd", "chmod +x is missing"),
+        ("cat -u", "`cat -u` is one word"),
+    ] {
+        let out = roadstead(&["run", "--listen", "127.0.0.1:0", "--", program]);
+        assert_eq!(out.status.code(), Some(2));
+        assert!(text(&out.stderr).contains(expected), "{}", text(&out.stderr));
+        let folder = folder();
+        let file = folder.path().join("roadstead.toml");
+        let pool = format!("program = [{}]\n", serde_json::Value::from(program));
+        std::fs::write(&file, one_pool("", &pool)).unwrap();
+        let out = roadstead(&["check", file.to_str().unwrap()]);
+        // It may be there where the file is served.
+        assert!(out.status.success());
+        let told = text(&out.stderr);
+        assert!(told.contains(expected) && told.contains("warning: "), "{told}");
+    }
+}
+
+#[test]
+fn a_program_without_dashes_before_it_is_told_where_they_go() {
+    for command in ["run", "doctor"] {
+        let out = roadstead(&[command, "cat", "-u"]);
+        assert_eq!(out.status.code(), Some(2));
+        assert!(text(&out.stderr).contains("put `--` before the program"), "{}", text(&out.stderr));
+    }
+    assert!(!text(&roadstead(&["run", "--nonsense", "--", "cat"]).stderr).contains("put `--`"));
+    assert!(roadstead(&["run", "--help"]).status.success());
+}
+
+#[test]
+fn the_file_of_a_unix_socket_goes_with_its_daemon_and_with_no_other() {
+    let folder = folder();
+    let socket = folder.path().join("clients.sock");
+    let program = worker_program(&["--echo"]);
+    let configuration = one_pool("", &program).replacen(
+        "listen = \"127.0.0.1:0\"\nprotocol",
+        &format!("listen = \"unix:{}\"\nprotocol", socket.display()),
+        1,
+    );
+    let daemon = Daemon::serve(folder.path(), &configuration);
+    assert_eq!(Client::local(&socket).ask("a"), "a");
+    assert!(daemon.stop().success());
+    assert!(!socket.exists(), "it is removed at a clean end");
+    let daemon = Daemon::serve(folder.path(), &configuration);
+    std::fs::remove_file(&socket).unwrap();
+    let other = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    assert!(daemon.stop().success());
+    assert!(socket.exists(), "another process has this one");
+    drop(other);
 }

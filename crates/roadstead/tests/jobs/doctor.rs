@@ -226,3 +226,68 @@ fn one_that_serves_http_is_asked_on_its_socket() {
     let told = doctor(&["--framing", "http", "--wait", "20s"], &["python3", "-c", echo]);
     told.is_wrong(&["what it says is no HTTP"]);
 }
+
+#[test]
+fn one_that_starts_slowly_is_not_taken_for_one_that_needs_the_end_of_its_input() {
+    let program = "sleep 1.2; while read line; do echo \"$line!\"; done";
+    let told = doctor(&["--wait", "500ms"], &["sh", "-c", program]);
+    told.is_wrong(&["answers its first request only after 1."]);
+    told.has("ready = \"line\"");
+}
+
+#[test]
+fn one_that_speaks_text_is_told_so_in_a_binary_framing() {
+    let program = "while read line; do echo \"$line!\"; done";
+    for framing in ["len2", "netstring"] {
+        let told = doctor(&["--framing", framing, "--wait", "500ms"], &["sh", "-c", program]);
+        told.is_wrong(&["says nothing in this framing, and answers a line of text"]);
+        told.has("framing = \"lines\"");
+        told.has("roadstead run --framing lines");
+    }
+}
+
+#[test]
+fn answers_on_standard_error_are_told() {
+    let program = "while read line; do echo \"got $line\" >&2; done";
+    let told = doctor(&["--wait", "500ms"], &["sh", "-c", program]);
+    told.is_wrong(&[
+        "prints nothing on standard output, but on standard error: got roadstead doctor",
+    ]);
+}
+
+#[test]
+fn a_prompt_is_not_taken_for_a_greeting() {
+    let program = "printf '> '; while read line; do printf '%s\\n> ' \"$line\"; done";
+    let told = plain(&["sh", "-c", program]);
+    told.is_wrong(&["prints a prompt before it is asked: \"> \""]);
+    told.has("turn the prompt off");
+    assert!(!told.page.contains("ready ="), "{}", told.page);
+}
+
+#[test]
+fn one_that_speaks_fastcgi_is_told_from_one_that_speaks_no_http() {
+    // It ends what is no record of FastCGI, and answers which values it has.
+    let program = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()\n\
+        while True:\n    \
+            c, _ = s.accept(); head = c.recv(8)\n    \
+            if head[:2] == b'\\x01\\x09': c.sendall(b'\\x01\\x0a' + bytes(6))\n    \
+            c.close()";
+    let told = doctor(
+        &["--framing", "http", "--socket", "path", "--wait", "5s"],
+        &["python3", "-c", program, "{socket}"],
+    );
+    told.is_wrong(&["it speaks FastCGI on its socket, not HTTP"]);
+}
+
+#[test]
+fn one_that_needs_a_terminal_is_told() {
+    let program = "import sys; sys.stdin.isatty() or sys.exit('the input device is not a TTY')";
+    let told = plain(&["python3", "-c", program]);
+    told.is_wrong(&["because its input or output is no terminal: the input device is not a TTY"]);
+    told.has("roadstead run --unbuffer pty");
+}
+
+#[test]
+fn cures_are_given_for_run_as_well() {
+    plain(&["sort"]).has("without a file: roadstead run --framing oneshot -- …");
+}

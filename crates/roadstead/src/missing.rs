@@ -1,0 +1,55 @@
+//! Programs that a configuration names and that are not there.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use settings::{Configuration, Program, Remark};
+
+/// Where programs are searched when there is no `PATH` at all, as where they are started.
+const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What would keep a program from being started, each at the option that names it.
+#[must_use]
+pub fn programs(configuration: &Configuration) -> Vec<Remark> {
+    let pools = configuration.pools.iter();
+    let missing = pools.filter_map(|pool| {
+        let message = why_not(pool.program()?)?;
+        Some(Remark { path: ["pool", &pool.name, "program"].map(str::to_owned).to_vec(), message })
+    });
+    missing.collect()
+}
+
+fn why_not(program: &Program) -> Option<String> {
+    let name = program.command.first()?;
+    let own = program.env.iter().find(|(variable, _)| variable == "PATH");
+    let path = own.map(|(_, value)| value.clone()).or_else(|| std::env::var("PATH").ok());
+    let path = path.unwrap_or_else(|| PATH_DEFAULT.to_owned());
+    let cwd = program.cwd.as_deref().unwrap_or_else(|| Path::new("."));
+    let why = if name.contains('/') {
+        let file = cwd.join(name);
+        match file.metadata() {
+            Ok(data) if data.is_dir() => format!("program `{name}` is a directory"),
+            Ok(data) if data.permissions().mode() & 0o111 == 0 => {
+                format!("program `{name}` may not be executed: chmod +x is missing")
+            }
+            Ok(_) => return None,
+            Err(error) => format!("program `{name}` is not there: {error}"),
+        }
+    } else if path.split(':').any(|folder| is_program(&Path::new(folder).join(name))) {
+        return None;
+    } else {
+        format!("program `{name}` was not found in any directory of PATH={path}")
+    };
+    let mut words = name.split_whitespace();
+    Some(match (words.next(), words.next()) {
+        (Some(first), Some(_)) => format!(
+            "{why}. `{name}` is one word: write the program and each argument as a word of its own, \
+             without quotes around all of them (`{first}` is then the program)"
+        ),
+        _ => why,
+    })
+}
+
+fn is_program(file: &Path) -> bool {
+    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
