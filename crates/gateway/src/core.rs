@@ -118,6 +118,8 @@ pub(crate) struct Core {
     pub(crate) announced: Vec<(usize, Slice)>,
     /// When the present turn began.
     pub(crate) now: Instant,
+    /// While the shard drains: how long an HTTP connection without a request stays open.
+    pub(crate) drain_keepalive_timeout: Option<Duration>,
     calendar: Calendar,
     upward: Vec<Upward>,
     /// Requests that never reached their worker, by pool, the oldest first. They go back when all
@@ -185,6 +187,7 @@ impl Core {
             finished: Vec::new(),
             announced: Vec::new(),
             now,
+            drain_keepalive_timeout: None,
             calendar: Calendar::new(epoch),
             upward: Vec::new(),
             returned: Vec::new(),

@@ -1,16 +1,18 @@
 //! The end of a shard, in good order.
 //!
 //! ```text
-//!   Running ─drain▶ Asked ─▶ LastRead ─one turn▶ Serving ─all pools ended▶ Closing ─clients gone▶ stop
-//!                      │                            │                         │
-//!                      └────────── deadline ────────┴──▶ what is left is cut ─┘
+//!   Running ─drain▶ Asked ─▶ LastRead ─one turn▶ LastRequests ─▶ Serving ─all pools ended▶ Closing ─clients gone▶ stop
+//!                      │                              │             │                         │
+//!                      └────────── deadline ──────────┴─────────────┴──▶ what is left is cut ─┘
 //! ```
 //!
 //! *Asked*: it lasts to the end of the turn in which the order came. *LastRead*: one more turn, in which
 //! who has connected is still accepted, and what clients have sent by now is still taken; then
-//! listeners close. *Serving*: their lines
-//! are refused as `!draining`; what was taken is finished, and pools end as soon as nothing can
-//! reach them any more. *Closing*: replies are flushed and clients told the end.
+//! listeners close. *LastRequests*: framed requests are rejected as `!draining`. Each HTTP connection
+//! is served until it has received a response with `Connection: close`, or until it was idle for
+//! `drain_keepalive_timeout`. *Serving*: no client can submit a request any more; what was taken is
+//! finished, and pools end as soon as nothing can reach them any more. *Closing*: replies are flushed
+//! and clients told the end.
 
 use std::time::{Duration, Instant};
 
@@ -30,6 +32,7 @@ pub(crate) enum Stage {
     Running,
     Asked,
     LastRead,
+    LastRequests,
     Serving,
     Closing,
 }
@@ -37,34 +40,49 @@ pub(crate) enum Stage {
 /// How long a client that has all its replies may keep its side open before the daemon ends.
 pub(crate) const CLOSING_LINGER: Duration = Duration::from_secs(1);
 
+/// The time limits of a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DrainLimits {
+    /// When it is cut, counted from its beginning.
+    pub(crate) within: Duration,
+    /// When an idle HTTP connection is closed, counted from its last activity.
+    pub(crate) keepalive_timeout: Duration,
+}
+
+impl DrainLimits {
+    pub(crate) const fn of(daemon: &settings::Daemon) -> Self {
+        Self { within: daemon.drain, keepalive_timeout: daemon.drain_keepalive_timeout }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Drain {
     pub(crate) stage: Stage,
     pub(crate) result: DrainResult,
-    within: Duration,
+    pub(crate) limits: DrainLimits,
     timer: Option<TimerId>,
     until: Option<Instant>,
 }
 
 impl Drain {
-    pub(crate) const fn new(within: Duration) -> Self {
+    pub(crate) const fn new(limits: DrainLimits) -> Self {
         Self {
             stage: Stage::Running,
             result: DrainResult { cut: 0, unread: 0 },
-            within,
+            limits,
             timer: None,
             until: None,
         }
     }
 
-    /// How long a drain that has not begun may take.
-    pub(crate) const fn handle_within(&mut self, within: Duration) {
-        self.within = within;
+    /// The limits of a drain that has not begun.
+    pub(crate) const fn handle_limits(&mut self, limits: DrainLimits) {
+        self.limits = limits;
     }
 
     pub(crate) fn begin(&mut self, calls: &mut Calls<'_>) {
         self.stage = Stage::Asked;
-        let at = calls.now() + self.within;
+        let at = calls.now() + self.limits.within;
         self.until = Some(at);
         self.timer = Some(calls.timer(at));
         // Another turn must come, in which all that clients have sent is read.

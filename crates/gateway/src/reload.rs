@@ -4,10 +4,10 @@
 //! resolved, files read, secrets drawn. What it must never know: a stream, a request.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use settings::Configuration;
 
+use crate::drain::DrainLimits;
 use crate::fleet::Fleet;
 use crate::plan::{self, ListenerPlan, PlanError, PoolPlan, Site, Workshop};
 use crate::shares::Shares;
@@ -16,8 +16,7 @@ use crate::shares::Shares;
 pub struct Reload {
     pub(crate) listeners: Vec<Arc<ListenerPlan>>,
     pub(crate) pools: Vec<PoolReload>,
-    /// How long a drain may take.
-    pub(crate) drain: Duration,
+    pub(crate) drain: DrainLimits,
 }
 
 /// One pool of it.
@@ -85,7 +84,7 @@ impl Reload {
             Ok(Self {
                 listeners: listeners.clone(),
                 pools: pools.collect::<Result<_, PlanError>>()?,
-                drain: new.daemon.drain,
+                drain: DrainLimits::of(&new.daemon),
             })
         };
         let reloads = shards.map(of_shard).collect::<Result<_, PlanError>>()?;

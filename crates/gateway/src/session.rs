@@ -6,6 +6,7 @@
 //! the numbers that it gave them, and says what it has to write when it is flushed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, Outcome, Peer, RequestId, Slice};
@@ -28,6 +29,9 @@ use frames::Frames;
 use http::Http;
 pub(crate) use http::Spares as Dialogues;
 pub use http::{session_moves, session_moves_made, status_of};
+
+/// During a drain, a connection is not examined more often than this.
+const DRAIN_LOOK_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -240,7 +244,7 @@ impl Session {
         core: &mut Core,
     ) -> Option<Cause> {
         match name {
-            LOOK => return self.look(calls),
+            LOOK => return self.look(calls, core),
             READ => match &mut self.front {
                 Front::Frames(frames) => frames.handle_slow(&self.transport, calls, core),
                 Front::Connect(_) => {}
@@ -251,12 +255,19 @@ impl Session {
         None
     }
 
-    fn look(&mut self, calls: &mut Calls<'_>) -> Option<Cause> {
+    fn look(&mut self, calls: &mut Calls<'_>, core: &Core) -> Option<Cause> {
         let tunnel = match &self.front {
             Front::Http(plan, http) => http.tunnel_idle(plan, &self.transport),
             Front::Frames(_) | Front::Connect(_) => None,
         };
         let idle = tunnel.unwrap_or(self.transport.listener().idle);
+        let draining = core.drain_keepalive_timeout.filter(|_| self.may_ask());
+        let idle = match (&self.front, draining) {
+            (Front::Http(_, http), Some(keepalive)) if !http.is_at_work() => {
+                Some(idle.map_or(keepalive, |idle| idle.min(keepalive)))
+            }
+            _ => idle,
+        };
         match self.transport.look(calls, self.is_waited_for(calls), idle) {
             Look::Fine => {}
             Look::Stalled => return Some(Cause::Stalled),
@@ -265,7 +276,11 @@ impl Session {
                 self.transport.rest(calls);
                 self.transport.arm_look(calls, idle);
             }
-            Look::Idle => self.transport.finish(calls, None),
+            Look::Idle => self.transport.finish(calls, draining.map(|_| CLOSING_LINGER)),
+        }
+        // It may become idle before the time that was armed for a connection at work.
+        if let Some(keepalive) = draining.filter(|_| !self.transport.is_closing()) {
+            self.transport.look_in(calls, keepalive.max(DRAIN_LOOK_MIN));
         }
         None
     }
@@ -280,13 +295,23 @@ impl Session {
         !self.transport.listener().keeps_half_closed
     }
 
-    /// From now on its requests are refused.
-    pub(crate) fn refuse_all(&mut self, calls: &mut Calls<'_>, core: &mut Core) {
+    /// The daemon is about to end. Framed requests are rejected from now on. An HTTP connection is
+    /// served until it has received a response with `Connection: close`, or until it was idle for
+    /// `drain_keepalive_timeout`.
+    pub(crate) fn begin_drain(&mut self, calls: &mut Calls<'_>, core: &mut Core) {
         match &mut self.front {
             Front::Frames(frames) => frames.refuse_all(&mut self.transport, calls, core),
             // Its one request is there.
             Front::Connect(_) => {}
-            Front::Http(_, http) => http.refuse_all(&mut self.transport, calls, core),
+            Front::Http(..) => self.transport.look_in(calls, Duration::ZERO),
+        }
+    }
+
+    /// Whether a request of this client may still be submitted during a drain.
+    pub(crate) fn may_ask(&self) -> bool {
+        match &self.front {
+            Front::Frames(_) | Front::Connect(_) => false,
+            Front::Http(_, http) => !self.transport.is_closing() && http.may_ask(),
         }
     }
 

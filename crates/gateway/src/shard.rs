@@ -17,7 +17,7 @@ use spawn::Spawn;
 use crate::core::{Core, Epoch};
 use crate::crossing::Crossing;
 use crate::door::{Door, Turned};
-use crate::drain::{Drain, DrainResult, Stage};
+use crate::drain::{Drain, DrainLimits, DrainResult, Stage};
 use crate::exchanges::{Client, Delivery, SessionId};
 use crate::fleet::Fleet;
 use crate::logbook::{LogSink, Logbook};
@@ -195,7 +195,7 @@ impl Shard {
             refusing: 0,
             scratch: Vec::new(),
             pool_timer: None,
-            drain: Drain::new(daemon.drain),
+            drain: Drain::new(DrainLimits::of(&daemon)),
             metrics,
             admission,
             turns: 0,

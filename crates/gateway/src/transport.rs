@@ -271,6 +271,11 @@ impl Transport {
         }
     }
 
+    /// The next look comes within this time.
+    pub(crate) fn look_in(&self, calls: &mut Calls<'_>, time: Duration) {
+        calls.deadline_in(self.stream, LOOK, time);
+    }
+
     /// Ends the stream at once by a reset: what it was sent is not all.
     pub(crate) fn reset(&mut self, calls: &mut Calls<'_>) {
         self.closing = true;

@@ -43,6 +43,7 @@ fn daemon(section: &Section) -> Daemon {
     let group = &section.group;
     Daemon {
         drain: time(group, "drain"),
+        drain_keepalive_timeout: time(group, "drain_keepalive_timeout"),
         event: choice!(group, "event", EventKernel),
         shards: match count(group, "shards") {
             0 => Shards::Auto,

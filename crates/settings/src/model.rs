@@ -43,6 +43,8 @@ pub struct Configuration {
 pub struct Daemon {
     /// How long a drain may take before it is cut.
     pub drain: Duration,
+    /// How long an HTTP connection without a request stays open during a drain.
+    pub drain_keepalive_timeout: Duration,
     /// What its loops wait with.
     pub event: EventKernel,
     /// How many loops there are.

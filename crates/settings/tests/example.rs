@@ -38,6 +38,7 @@ fn example() -> Configuration {
     Configuration {
         daemon: Daemon {
             drain: Duration::from_secs(30),
+            drain_keepalive_timeout: Duration::from_secs(1),
             event: EventKernel::Auto,
             shards: Shards::Count(1),
         },

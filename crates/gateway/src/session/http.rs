@@ -62,7 +62,6 @@ pub(crate) use client::Spares;
 use moves::Move;
 pub use moves::{session_moves, session_moves_made};
 use objects::{Course, Gathering};
-use refusing::draining;
 pub use status::status_of;
 use told::{Asker, RETRY, Said, TEXT, Told, tell};
 
@@ -150,7 +149,7 @@ pub(crate) struct Dialogue {
     scan: HeadScan,
     input: Input,
     asked: Option<Asked>,
-    /// No further request is taken: the daemon is about to end, or the client sends no more.
+    /// No further request is taken: the client sends no more.
     refusing: bool,
     /// The client has ended its direction.
     half_closed: bool,
@@ -184,6 +183,12 @@ impl Dialogue {
             watched: false,
             came: 0,
         }
+    }
+
+    /// Whether the response to the request at hand announces the end of the connection, whatever the
+    /// request says: the client sends no more, or the daemon is about to end.
+    const fn is_last(&self, core: &Core) -> bool {
+        self.refusing || core.drain_keepalive_timeout.is_some()
     }
 
     /// Whether nothing is begun or to be said. It may be behind an empty line, which is not consumed:
@@ -284,8 +289,7 @@ impl Dialogue {
         self.unwatch(transport, calls);
         core.logbook.begin_head(transport.listener(), head);
         let asked = core.doors.ask(core.now, transport.entry());
-        let refused = if self.refusing { Some(draining()) } else { asked.err() };
-        if let Some(outcome) = refused {
+        if let Err(outcome) = asked {
             return self.refuse_whole(transport, calls, head, &outcome, core);
         }
         if self.stops_here(plan, transport, calls, head, core) {
@@ -327,7 +331,7 @@ impl Dialogue {
         }
         let from = forwarded_for(plan, transport.peer(), head.version);
         let (method, version) = (head.method(), head.version);
-        let keep = head.connection.keep_alive && !self.refusing;
+        let keep = head.connection.keep_alive && !self.is_last(core);
         let (upgrade, waits) = (head.upgrade, head.expects_continue);
         head.prepare(&from);
         if let Some(changes) = changes {

@@ -39,15 +39,16 @@ impl Shard {
             return;
         }
         let (max, frame_max) = (plan.connections_max, plan.datagram_max);
-        let refusal = if matches!(self.drain.stage, Stage::Serving | Stage::Closing) {
-            Some((Cause::Draining, "the daemon is about to end".to_owned()))
-        } else if bytes.len() > frame_max {
-            Some((Cause::TooLong, format!("a datagram has at most {frame_max} bytes")))
-        } else if listener.asking >= max {
-            Some((Cause::Connections, format!("listener {} has {max} requests", plan.name)))
-        } else {
-            door.err().map(|cause| (cause, cause.meaning().to_owned()))
-        };
+        let refusal =
+            if matches!(self.drain.stage, Stage::LastRequests | Stage::Serving | Stage::Closing) {
+                Some((Cause::Draining, "the daemon is about to end".to_owned()))
+            } else if bytes.len() > frame_max {
+                Some((Cause::TooLong, format!("a datagram has at most {frame_max} bytes")))
+            } else if listener.asking >= max {
+                Some((Cause::Connections, format!("listener {} has {max} requests", plan.name)))
+            } else {
+                door.err().map(|cause| (cause, cause.meaning().to_owned()))
+            };
         if let Some((cause, text)) = refusal {
             listener.turned.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);

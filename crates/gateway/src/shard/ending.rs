@@ -1,7 +1,7 @@
 //! The steps of a drain, as `drain.rs` draws them.
 
 use super::Shard;
-use crate::drain::Stage;
+use crate::drain::{DrainLimits, Stage};
 use crate::session::Session;
 use event::Calls;
 
@@ -48,14 +48,16 @@ impl Shard {
             Stage::Running => {}
             Stage::Asked => self.drain.stage = Stage::LastRead,
             Stage::LastRead => {
-                self.drain.stage = Stage::Serving;
+                self.drain.stage = Stage::LastRequests;
                 self.close_listeners(calls);
+                let DrainLimits { within: _, keepalive_timeout } = self.drain.limits;
+                self.core.drain_keepalive_timeout = Some(keepalive_timeout);
                 for session in self.sessions.values_mut() {
-                    session.refuse_all(calls, &mut self.core);
+                    session.begin_drain(calls, &mut self.core);
                 }
-                self.core.others.say_serving();
-                self.stop_pools(calls);
+                self.end_requests(calls);
             }
+            Stage::LastRequests => self.end_requests(calls),
             Stage::Serving => self.stop_pools(calls),
             Stage::Closing => {
                 if self.sessions.len() == 0 {
@@ -63,6 +65,16 @@ impl Shard {
                 }
             }
         }
+    }
+
+    /// Once no client can submit a request any more, the other shards are notified.
+    fn end_requests(&mut self, calls: &mut Calls<'_>) {
+        if self.sessions.values().any(Session::may_ask) {
+            return;
+        }
+        self.drain.stage = Stage::Serving;
+        self.core.others.say_serving();
+        self.stop_pools(calls);
     }
 
     /// Pools that nothing can reach any more end their workers; when all have, clients are told.

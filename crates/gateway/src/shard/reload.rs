@@ -15,7 +15,7 @@ impl Shard {
             return false;
         }
         let Reload { listeners, pools, drain } = reload;
-        self.drain.handle_within(drain);
+        self.drain.handle_limits(drain);
         let now = self.core.now;
         for (place, (listener, plan)) in self.listeners.iter_mut().zip(listeners).enumerate() {
             let addresses = plan.addresses.clone();

@@ -85,6 +85,13 @@ pub(crate) const SECTIONS: &[Section] = &[
 
 const DAEMON: &[Opt] = &[
     any("drain", time_or_zero(), Is("30s"), "How long a drain may take before it is cut."),
+    any(
+        "drain_keepalive_timeout",
+        time_or_zero(),
+        Is("1s"),
+        "How long an HTTP connection without a request stays open during a drain, counted from its last \
+         activity. A request that arrives in this time is served with `Connection: close`.",
+    ),
     any("event", Kind::Word(EVENT), Is("auto"), "What its loops wait for the kernel with."),
     any(
         "shards",

@@ -52,7 +52,7 @@ impl Dialogue {
         };
         let unclear = matches!(way, Way::Unclear(..));
         let keep_alive =
-            head.connection.keep_alive && !head.body.is_some() && !self.refusing && !unclear;
+            head.connection.keep_alive && !head.body.is_some() && !self.is_last(core) && !unclear;
         let lines = scratch.lines();
         let answer = Answer { status, content_type, lines, body, keep_alive };
         let asker = Asker { method: head.method(), version: head.version, route };

@@ -46,7 +46,7 @@ impl Dialogue {
             return self.refuse_with(transport, calls, (413, route), why, core);
         }
         let (method, version) = (head.method(), head.version);
-        let keep = head.connection.keep_alive && !self.refusing;
+        let keep = head.connection.keep_alive && !self.is_last(core);
         let mut out = core.take_scratch();
         let mut target =
             target.unwrap_or_else(|| head.path_and_query()).splitn(2, |&byte| byte == b'?');

@@ -8,7 +8,7 @@ use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId};
 
-use super::{Dialogue, Ending, Input};
+use super::{Dialogue, Ending, Input, Output};
 use crate::core::Core;
 use crate::exchanges::{Delivery, SessionId};
 use crate::plan::HttpPlan;
@@ -171,20 +171,18 @@ impl Http {
         cut_off || !is_owed && transport.queued(calls) == 0
     }
 
-    /// The daemon is about to end: a request whose body is being taken is refused, and whatever becomes
-    /// whole from now on.
-    pub(in crate::session) fn refuse_all(
-        &mut self,
-        transport: &mut Transport,
-        calls: &mut Calls<'_>,
-        core: &mut Core,
-    ) {
-        let mut dialogue = self.dialogue.take().unwrap_or_else(|| self.begin());
-        dialogue.refusing = true;
-        if matches!(dialogue.input, Input::Gathering(_)) {
-            dialogue.refuse_draining(transport, calls, core);
+    /// Whether a further request of this connection can be served during a drain: no response has
+    /// announced the end of the connection yet, and the one in flight will not do so either.
+    pub(in crate::session) fn may_ask(&self) -> bool {
+        let Some(dialogue) = &self.dialogue else { return true };
+        if dialogue.ending != Ending::No {
+            return false;
         }
-        self.dialogue = Some(dialogue);
+        match (&dialogue.input, &dialogue.asked) {
+            (Input::Switched | Input::Ended, _) => false,
+            (_, None) => true,
+            (_, Some(asked)) => asked.output != Output::None && asked.keep,
+        }
     }
 
     /// The connection ends: of what was begun and is not whole the client is told so.

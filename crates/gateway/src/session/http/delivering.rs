@@ -89,6 +89,7 @@ impl Dialogue {
         body: &mut Slice,
         core: &mut Core,
     ) {
+        let is_last = self.is_last(core);
         let Some(asked) = &mut self.asked else { return carried.recycle() };
         let head = carried.head();
         if head.is_interim() && asked.version == Version::Http10 {
@@ -103,7 +104,7 @@ impl Dialogue {
             }
             let ends = sending != Sending::Chunked && matches!(head.body, BodyKind::UntilEnd)
                 || sending == Sending::Data;
-            asked.keep &= !ends && !self.refusing;
+            asked.keep &= !ends && !is_last;
             asked.open_ended = ends;
             asked.output = Output::Begun(sending);
             if sending == Sending::Data {
@@ -154,6 +155,7 @@ impl Dialogue {
         outcome: Outcome,
         core: &mut Core,
     ) {
+        let is_last = self.is_last(core);
         let Some(asked) = &mut self.asked else { return };
         let whole = matches!(self.input, Input::Whole);
         let is_reply = matches!(outcome, Outcome::Reply(_));
@@ -169,7 +171,7 @@ impl Dialogue {
             // It cannot be taken back: that the connection ends says that it is not whole.
             (Output::Begun(_), Outcome::Ended(..)) => asked.keep = false,
             (_, outcome) => {
-                asked.keep &= whole && !self.refusing;
+                asked.keep &= whole && !is_last;
                 let asker = asked.asker();
                 match asked.page.take() {
                     Some(page) => tell(&page.answer(asked.keep), asker, transport, calls, core),

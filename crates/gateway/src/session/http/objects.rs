@@ -271,7 +271,7 @@ impl Dialogue {
             version,
             output: Output::None,
             route,
-            keep: keep && !self.refusing,
+            keep: keep && !self.is_last(core),
             open_ended: false,
             wanted: false,
             waits: false,

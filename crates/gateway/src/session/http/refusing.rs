@@ -38,7 +38,7 @@ impl Dialogue {
     ) {
         core.refused_at_receipt(transport.listener().pool, transport.peer(), outcome);
         let whole = matches!(head.body, BodyKind::None);
-        let keep = head.connection.keep_alive && whole && !self.refusing;
+        let keep = head.connection.keep_alive && whole && !self.is_last(core);
         let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
         tell(&Said::of(outcome, Told::TEXT).answer(keep), asker, transport, calls, core);
         if !keep {
@@ -184,9 +184,4 @@ impl Dialogue {
         self.unwatch(transport, calls);
         transport.resume(calls);
     }
-}
-
-/// What becomes of a request that is not whole when the daemon is about to end.
-pub(super) fn draining() -> Outcome {
-    Outcome::ended(Cause::Draining, Phase::Receive, "the daemon is about to end")
 }

@@ -49,7 +49,7 @@ impl Dialogue {
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_STORED);
         core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
         let body = format!("{NOT_STORED}\n");
-        let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.refusing;
+        let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.is_last(core);
         let answer = Answer {
             status: 405,
             content_type: TEXT,

@@ -1,4 +1,4 @@
-//! Clients of HTTP at a drain: whatever they had begun to say is answered, and has its line.
+//! HTTP clients during a drain: requests on open connections are served, each with its line in the access log.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{connect, read_until, rest, status};
-use crate::daemon::{Daemon, folder, until, worker_program};
+use crate::daemon::{Daemon, folder, until};
 use crate::shards::Gate;
 
 /// A listener before a server and, under `/p/`, before a program, with an access log.
@@ -17,9 +17,9 @@ fn configuration(shards: u32, port: u16) -> String {
     format!(
         "[daemon]\nshards = {shards}\n[access_log]\nto = \"file:access.log\"\n\
          [admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
-         protocol = \"http\"\npool = \"main\"\nroute = [{{ path = \"/p/\", pool = \"program\" }}]\n\
-         [pool.main]\nservers = [\"127.0.0.1:{port}\"]\n[pool.program]\n{}",
-        worker_program(&["--echo"])
+         protocol = \"http\"\npool = \"main\"\nroute = [{{ prefix = \"/p\", pool = \"program\" }}]\n\
+         [pool.main]\nservers = [\"127.0.0.1:{port}\"]\n[pool.program]\n\
+         program = [\"sed\", \"-u\", \"s/^/got /\"]\n"
     )
 }
 
@@ -49,50 +49,107 @@ fn refused(said: &str) {
     assert!(said.contains("\r\n\r\ndraining: "), "{said}");
 }
 
-fn begun_at_a_drain(shards: u32) {
+#[track_caller]
+fn served_last(said: &str) {
+    assert_eq!(status(said), "200", "{said}");
+    assert!(said.contains("\r\nConnection: close\r\n"), "{said}");
+}
+
+/// Requests that arrive on open connections are served, each with `Connection: close`.
+fn requests_during_a_drain(shards: u32) {
     let (gate, port) = Gate::start();
     let folder = folder();
-    let mut daemon = Daemon::serve(folder.path(), &configuration(shards, port));
-    // It keeps the daemon from ending until all is seen.
-    let mut served = say(&daemon, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    let times = "[daemon]\ndrain = \"1h\"\ndrain_keepalive_timeout = \"1h\"\n";
+    let configuration = configuration(shards, port).replacen("[daemon]\n", times, 1);
+    let mut daemon = Daemon::serve(folder.path(), &configuration);
+    let mut held = say(&daemon, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     until("its server has it", || gate.held() == 1);
-    let mut gathered: Vec<TcpStream> = (0..4)
-        .map(|_| say(&daemon, "POST /p/ HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf"))
+    let mut half: Vec<TcpStream> = (0..4)
+        .map(|_| say(&daemon, "POST /p/ HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nhalf"))
         .collect();
-    let mut later = say(&daemon, "GET /later HTTP/1.1\r\nHost:");
-    let mut never = say(&daemon, "GET /never HTTP/1.1\r\nHost:");
-    let mut idle = connect(&daemon);
+    let mut begun = say(&daemon, "GET /p/begun HTTP/1.1\r\nHost:");
+    let mut reused = say(&daemon, "GET /p/first HTTP/1.1\r\nHost: a\r\n\r\n");
+    let first = read_until(&mut reused, "\"body\":\"\"}");
+    assert!(!first.contains("Connection: close"), "{first}");
+    let mut unused = connect(&daemon);
     daemon.signal(Signal::TERM);
-    // Each shard refuses from the turn on in which it closes its listener.
-    for client in &mut gathered {
-        refused(&read_until(client, ".\n"));
-    }
     until("no connection is accepted", || TcpStream::connect(daemon.address()).is_err());
-    later.write_all(b" a\r\n\r\n").unwrap();
-    idle.write_all(b"GET /idle HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    refused(&rest(&mut later));
-    refused(&rest(&mut idle));
-    gate.let_go();
-    assert!(read_until(&mut served, "ok").starts_with("HTTP/1.1 200 OK\r\n"));
-    refused(&rest(&mut never));
-    assert!(daemon.wait().success());
-    let post = ("POST /p/ HTTP/1.1".to_owned(), 503, "draining".to_owned());
-    let mut due = vec![post; 4];
-    // Of a head that is not whole its first line is known.
-    for line in ["GET /never HTTP/1.1", "GET /idle HTTP/1.1", "GET /later HTTP/1.1"] {
-        due.push((line.to_owned(), 503, "draining".to_owned()));
+    for client in &mut half {
+        client.write_all(b"half").unwrap();
+        served_last(&rest(client));
     }
-    due.push(("GET /slow HTTP/1.1".to_owned(), 200, "ok".to_owned()));
+    begun.write_all(b" a\r\n\r\n").unwrap();
+    reused.write_all(b"GET /p/second HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    unused.write_all(b"GET /p/only HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    for client in [&mut begun, &mut reused, &mut unused] {
+        served_last(&rest(client));
+    }
+    gate.let_go();
+    served_last(&rest(&mut held));
+    assert!(daemon.wait().success());
+    let line = |request: &str| (request.to_owned(), 200, "ok".to_owned());
+    let mut due = vec![line("POST /p/ HTTP/1.1"); 4];
+    for path in ["/slow", "/p/begun", "/p/first", "/p/second", "/p/only"] {
+        due.push(line(&format!("GET {path} HTTP/1.1")));
+    }
     due.sort();
     assert_eq!(logged(folder.path()), due);
 }
 
 #[test]
-fn what_was_begun_at_a_drain_is_answered_and_logged() {
-    begun_at_a_drain(1);
+fn requests_on_open_connections_are_served_during_a_drain() {
+    requests_during_a_drain(1);
 }
 
 #[test]
-fn what_was_begun_at_a_drain_of_two_shards_is_answered_and_logged() {
-    begun_at_a_drain(2);
+fn requests_on_open_connections_are_served_during_a_drain_of_two_shards() {
+    requests_during_a_drain(2);
+}
+
+#[test]
+fn idle_connections_are_closed_during_a_drain_and_do_not_delay_it() {
+    for shards in [1, 2] {
+        let (_gate, port) = Gate::start();
+        let folder = folder();
+        let times = "[daemon]\ndrain = \"1h\"\ndrain_keepalive_timeout = \"0s\"\n";
+        let configuration = configuration(shards, port).replacen("[daemon]\n", times, 1);
+        let mut daemon = Daemon::serve(folder.path(), &configuration);
+        let mut idle = say(&daemon, "GET /p/ HTTP/1.1\r\nHost: a\r\n\r\n");
+        read_until(&mut idle, "\"body\":\"\"}");
+        let mut unused = connect(&daemon);
+        daemon.signal(Signal::TERM);
+        assert_eq!(rest(&mut idle), "");
+        assert_eq!(rest(&mut unused), "");
+        assert!(daemon.wait().success());
+    }
+}
+
+/// Requests that are not whole when the drain deadline passes are rejected.
+fn incomplete_at_the_deadline(shards: u32) {
+    let (_gate, port) = Gate::start();
+    let folder = folder();
+    let times = "[daemon]\ndrain = \"200ms\"\n";
+    let configuration = configuration(shards, port).replacen("[daemon]\n", times, 1);
+    let mut daemon = Daemon::serve(folder.path(), &configuration);
+    let mut head = say(&daemon, "GET /never HTTP/1.1\r\nHost:");
+    let mut body = say(&daemon, "POST /p/ HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf");
+    until("both are accepted", || daemon.metric("roadstead_connections_total", &[]) == 2);
+    daemon.signal(Signal::TERM);
+    refused(&rest(&mut head));
+    refused(&rest(&mut body));
+    daemon.wait();
+    let line = |request: &str| (request.to_owned(), 503, "draining".to_owned());
+    // Of a head that is not whole its first line is known.
+    let due = [line("GET /never HTTP/1.1"), line("POST /p/ HTTP/1.1")];
+    assert_eq!(logged(folder.path()), due);
+}
+
+#[test]
+fn incomplete_requests_are_rejected_at_the_deadline_of_a_drain() {
+    incomplete_at_the_deadline(1);
+}
+
+#[test]
+fn incomplete_requests_are_rejected_at_the_deadline_of_a_drain_of_two_shards() {
+    incomplete_at_the_deadline(2);
 }
