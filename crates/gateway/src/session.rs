@@ -11,7 +11,7 @@ use std::time::Duration;
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, Outcome, Peer, RequestId, Slice};
 
-use crate::core::{Core, DateLine};
+use crate::core::Core;
 use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
 use crate::exchanges::{Delivery, SessionId};
@@ -81,17 +81,31 @@ impl Session {
         std::mem::replace(&mut self.transport.dirty, dirty)
     }
 
-    /// Writes the refusal of a connection that does not become a session.
-    pub(crate) fn refusal(
-        listener: &ListenerPlan,
-        outcome: &Outcome,
-        date: &DateLine,
-        out: &mut Vec<u8>,
-    ) {
+    /// Writes the refusal of a connection that does not become a session, or of a datagram. One of
+    /// HTTP is answered by [`Self::refuse_request`].
+    pub(crate) fn refusal(listener: &ListenerPlan, outcome: &Outcome, out: &mut Vec<u8>) {
         match &listener.front {
             FrontPlan::Frames(plan) => plan.write_refusal(outcome, out),
             FrontPlan::Connect | FrontPlan::Datagrams => connect::write_refusal(outcome, out),
-            FrontPlan::Http(plan) => plan.write_refusal(outcome, date, out),
+            FrontPlan::Http(_) => {}
+        }
+    }
+
+    /// Writes the refusal of a request on an HTTP connection that does not become a session. False
+    /// while its head is not whole, unless no more of it is waited for (`is_last`).
+    pub(crate) fn refuse_request(
+        listener: &Arc<ListenerPlan>,
+        bytes: &[u8],
+        is_last: bool,
+        outcome: &Outcome,
+        core: &mut Core,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        match &listener.front {
+            FrontPlan::Http(plan) => {
+                plan.refuse_request(listener, (bytes, is_last), outcome, core, out)
+            }
+            FrontPlan::Frames(_) | FrontPlan::Connect | FrontPlan::Datagrams => true,
         }
     }
 

@@ -33,10 +33,12 @@ mod clients;
 mod datagrams;
 mod ending;
 mod mail;
+mod refused;
 mod reload;
 mod roles;
 mod workers;
 
+use refused::RefusedConnections;
 use roles::{Role, Roles};
 
 /// What a shard is made of.
@@ -104,8 +106,7 @@ pub struct Shard {
     dirty: Vec<SessionId>,
     /// Paused clients that may send again, and how many requests each.
     woken: Vec<(SessionId, u32)>,
-    /// Streams of the role `Refused`.
-    refusing: usize,
+    refused: RefusedConnections,
     scratch: Vec<u8>,
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
@@ -192,7 +193,7 @@ impl Shard {
             roles: Roles::of_shard(shard),
             dirty: Vec::new(),
             woken: Vec::new(),
-            refusing: 0,
+            refused: RefusedConnections::default(),
             scratch: Vec::new(),
             pool_timer: None,
             drain: Drain::new(DrainLimits::of(&daemon)),
@@ -261,7 +262,8 @@ impl Shard {
 
     fn data(&mut self, calls: &mut Calls<'_>, stream: StreamId, mut data: Data<'_>) {
         match self.role(stream) {
-            Role::Nobody | Role::Refused => data.consume(data.bytes().len()),
+            Role::Nobody => data.consume(data.bytes().len()),
+            Role::Refused => self.refused_data(calls, stream, &mut data),
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 if let Some(session) = found {
@@ -288,7 +290,8 @@ impl Shard {
 
     fn eof(&mut self, stream: StreamId, calls: &mut Calls<'_>) {
         match self.role(stream) {
-            Role::Nobody | Role::Refused => {}
+            Role::Nobody => {}
+            Role::Refused => self.refused_eof(calls, stream),
             Role::Worker { place, purpose } => {
                 self.hear(calls, stream, (place, purpose), Heard::Eof);
             }
@@ -312,7 +315,7 @@ impl Shard {
     fn closed(&mut self, calls: &mut Calls<'_>, stream: StreamId, reason: Reason) {
         match self.role(stream) {
             Role::Nobody => {}
-            Role::Refused => self.refusing -= 1,
+            Role::Refused => self.refused_closed(stream),
             Role::Session(id) => {
                 if self.drain.stage == Stage::Closing && calls.queued(stream) > 0 {
                     self.drain.result.unread += 1;
@@ -335,7 +338,8 @@ impl Shard {
 
     fn deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId, name: DeadlineName) {
         match self.role(stream) {
-            Role::Nobody | Role::Refused => {}
+            Role::Nobody => {}
+            Role::Refused => self.refused_deadline(calls, stream),
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 let Some(session) = found else { return };

@@ -44,13 +44,13 @@ mod watch;
 use std::sync::Arc;
 
 use event::{Calls, Data, StreamId};
-use exchange::{Outcome, Peer, RequestId, Slice};
+use exchange::{Peer, RequestId, Slice};
 use wire::http1::{
     Body, BodyKind, ForwardedFor, HeadScan, Limits, Method, Refusal, RequestHead, Sending, Version,
     WholeChunks,
 };
 
-use crate::core::{Core, DateLine};
+use crate::core::Core;
 use crate::exchanges::{Client, SessionId};
 use crate::form::{Effect, Expects, Form};
 use crate::plan::{HttpPlan, Page, Takes};
@@ -158,15 +158,6 @@ pub(crate) struct Dialogue {
     watched: bool,
     /// Bytes of a body that have come since it was.
     came: usize,
-}
-
-impl HttpPlan {
-    /// Writes the refusal of a connection.
-    pub(super) fn write_refusal(&self, outcome: &Outcome, date: &DateLine, out: &mut Vec<u8>) {
-        let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
-        let said = Said::of(outcome, Told::TEXT);
-        told::write(&said.answer(false), Asker::NOBODY, edits, date, out);
-    }
 }
 
 impl Dialogue {

@@ -1,7 +1,6 @@
 //! Clients of a shard: they are let in, refused, flushed, and let go.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use event::{Calls, ListenerId, StreamId};
 use exchange::{Cause, Outcome, Peer, Phase};
@@ -10,12 +9,6 @@ use super::{Role, Shard};
 use crate::door;
 use crate::exchanges::SessionId;
 use crate::session::Session;
-
-/// Clients over the limit that are told so at once; more are closed without a word, so that a flood
-/// of them cannot take all descriptors.
-const REFUSING_MAX: usize = 256;
-/// How long such a client may take to read it.
-const REFUSED_LINGER: Duration = Duration::from_secs(1);
 
 impl Shard {
     pub(super) fn accepted(
@@ -43,13 +36,13 @@ impl Shard {
             let most = plan.connections_max;
             let text = format!("listener {} has {most} connections", plan.name);
             let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
-            return self.refuse_connection(calls, stream, peer, place, &outcome);
+            return self.refuse_connection(calls, stream, peer, place, outcome);
         }
         let entry = match self.core.doors.at(place).enter(self.core.now, place, peer) {
             Ok(entry) => entry,
             Err(cause) => {
                 self.fleet.close(place);
-                return self.refuse_connection(calls, stream, peer, place, &door::refusal(cause));
+                return self.refuse_connection(calls, stream, peer, place, door::refusal(cause));
             }
         };
         listener.open += 1;
@@ -65,35 +58,6 @@ impl Shard {
         if self.session(id).is_some_and(|session| session.is_owed()) {
             self.touch(id);
         }
-    }
-
-    pub(super) fn refuse_connection(
-        &mut self,
-        calls: &mut Calls<'_>,
-        stream: StreamId,
-        peer: Peer,
-        place: usize,
-        outcome: &Outcome,
-    ) {
-        let listener = &mut self.listeners[place];
-        listener.turned.count(outcome.end().cause);
-        if self.refusing >= REFUSING_MAX {
-            return calls.close(stream);
-        }
-        let plan = Arc::clone(&listener.plan);
-        self.refusing += 1;
-        self.set_role(stream, Role::Refused);
-        self.core.logbook.begin(&plan);
-        self.core.refused_at_receipt(plan.pool, peer, outcome);
-        self.scratch.clear();
-        let date = self.core.date_line();
-        Session::refusal(&plan, outcome, &date, &mut self.scratch);
-        if self.scratch.is_empty() {
-            // On a connection of raw bytes nothing else can be told from data.
-            return calls.reset(stream);
-        }
-        calls.send_bytes(stream, &self.scratch);
-        calls.finish(stream, Some(REFUSED_LINGER));
     }
 
     /// The client is gone, or is cut: its stream closes and what it is owed is abandoned.

@@ -101,8 +101,7 @@ impl Shard {
             Outcome::Reply(body) | Outcome::Sorry(_, body) => calls.send_datagram(socket, to, body),
             Outcome::Ended(..) => {
                 self.scratch.clear();
-                let date = self.core.date_line();
-                Session::refusal(&self.listeners[place].plan, &outcome, &date, &mut self.scratch);
+                Session::refusal(&self.listeners[place].plan, &outcome, &mut self.scratch);
                 calls.send_datagram(socket, to, &self.scratch)
             }
         };

@@ -1,7 +1,7 @@
 //! Who may come in by address, and how much of it: with clients of many addresses, which 127.0.0.0/8
 //! has.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
 use std::time::Instant;
 
@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use crate::client::Client;
 use crate::daemon::{Daemon, PATIENCE, folder, one_pool, until, worker_program};
 use crate::http_server::Server;
+use crate::shards::Gate;
 
 fn echo(listener: &str) -> (tempfile::TempDir, Daemon) {
     let folder = folder();
@@ -134,13 +135,16 @@ fn http_clients_read_403_and_429_and_when_to_come_again() {
     )
     .replace("\"lines\"", "\"http\"");
     let daemon = Daemon::serve(folder.path(), &text);
-    let denied = from(9, &daemon).rest();
+    let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut client = from(9, &daemon);
+    client.send(request);
+    let denied = client.rest();
     assert_eq!(denied[0], "HTTP/1.1 403 Forbidden\r", "{denied:?}");
     assert!(denied.contains(&"Connection: close\r".to_owned()), "{denied:?}");
 
     let mut client = from(1, &daemon);
     for _ in 0..40 {
-        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.send(request);
     }
     client.send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     let said = client.rest();
@@ -151,9 +155,79 @@ fn http_clients_read_403_and_429_and_when_to_come_again() {
     assert_eq!(server.seen().len(), served, "{said:?}");
 
     let open: Vec<Client> = (0..3).map(|_| from(3, &daemon)).collect();
-    let crowded = from(3, &daemon).rest();
+    let mut client = from(3, &daemon);
+    client.send(request);
+    let crowded = client.rest();
     assert_eq!(crowded[0], "HTTP/1.1 429 Too Many Requests\r", "{crowded:?}");
     drop(open);
+}
+
+/// A response before any request is "unsolicited" for HTTP clients.
+#[test]
+fn a_rejected_http_connection_is_answered_after_its_request() {
+    let (gate, port) = Gate::start();
+    let folder = folder();
+    let pool =
+        format!("servers = [\"127.0.0.1:{port}\"]\n[access_log]\nto = \"file:access.log\"\n");
+    let listener = "connections_max = 1\nread = \"1h\"\n";
+    let text = one_pool(listener, &pool).replace("\"lines\"", "\"http\"");
+    let daemon = Daemon::serve(folder.path(), &text);
+    let mut first = from(1, &daemon);
+    first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    until("its server has it", || gate.held() == 1);
+    let mut slow = stream_from(3, daemon.address());
+    let mut head = stream_from(4, daemon.address());
+    let mut long = stream_from(5, daemon.address());
+    until("all are rejected", || refused(&daemon, "connections") == 3);
+    let is_silent = |client: &mut TcpStream| {
+        client.set_nonblocking(true).unwrap();
+        let read = client.read(&mut [0; 1]);
+        client.set_nonblocking(false).unwrap();
+        matches!(read, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    slow.write_all(b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n").unwrap();
+    // An answer to `head` shows that the bytes above were read before it.
+    head.write_all(b"HEAD /b HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let said = rest(&mut head);
+    assert!(said.starts_with("HTTP/1.1 503 ") && said.ends_with("\r\n\r\n"), "{said}");
+    assert!(is_silent(&mut slow));
+    slow.write_all(b"\r\nabc").unwrap();
+    let said = rest(&mut slow);
+    assert!(said.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{said}");
+    assert!(said.contains("\r\nConnection: close\r\n") && said.contains("connections: "), "{said}");
+    long.write_all(format!("GET /{} HTTP/1.1\r\n", "a".repeat(20_000)).as_bytes()).unwrap();
+    assert!(rest(&mut long).starts_with("HTTP/1.1 503 "));
+    let ended = daemon.metric("roadstead_ends_total", &["cause=\"connections\""]);
+    assert_eq!(ended, 3, "only requests are counted as such");
+    gate.let_go();
+    assert_eq!(first.line(), "HTTP/1.1 200 OK\r");
+    drop(first);
+    assert!(daemon.stop().success());
+    let log = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
+    assert!(log.contains("HEAD /b HTTP/1.1") && log.contains("POST /a HTTP/1.1"), "{log}");
+}
+
+#[test]
+fn a_rejected_http_connection_without_a_request_is_reset() {
+    let server = Server::start(&[]);
+    let folder = folder();
+    let pool = format!("servers = [\"127.0.0.1:{}\"]\n", server.port);
+    let listener = "deny = [\"127.0.0.2\"]\nread = \"50ms\"\n";
+    let text = one_pool(listener, &pool).replace("\"lines\"", "\"http\"");
+    let daemon = Daemon::serve(folder.path(), &text);
+    let mut silent = stream_from(2, daemon.address());
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    let error = silent.read(&mut [0; 1]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(refused(&daemon, "denied"), 1);
+    assert_eq!(daemon.metric("roadstead_ends_total", &["cause=\"denied\""]), 0);
+}
+
+fn rest(client: &mut TcpStream) -> String {
+    let mut said = Vec::new();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    let _ = client.read_to_end(&mut said);
+    String::from_utf8_lossy(&said).into_owned()
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! Requests that get no further than their session.
 
+use std::sync::Arc;
+
 use event::Calls;
 use exchange::{Cause, Outcome, Phase};
-use wire::http1::{Answer, BodyKind, Refusal, RequestHead};
+use wire::http1::{Answer, BodyKind, HeadScan, Refusal, RequestHead};
 
-use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell};
+use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell, told};
 use crate::core::Core;
 use crate::crossing::Rejected;
+use crate::plan::{HttpPlan, ListenerPlan};
 use crate::routing::RouteId;
 use crate::transport::Transport;
 
@@ -23,6 +26,40 @@ impl<'a> Why<'a> {
     /// Without a rule that was broken.
     pub(super) const fn of(cause: Cause, text: &'a str) -> Self {
         Self { cause, reason: "", text }
+    }
+}
+
+impl HttpPlan {
+    /// Writes the response to the first request of a connection that is rejected. False while the
+    /// head is not whole and more of it is waited for.
+    pub(in crate::session) fn refuse_request(
+        &self,
+        listener: &Arc<ListenerPlan>,
+        (bytes, is_last): (&[u8], bool),
+        outcome: &Outcome,
+        core: &mut Core,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let mut asker = Asker::NOBODY;
+        match HeadScan::default().next(bytes, &self.limits) {
+            Ok(None) if !is_last => return false,
+            Ok(Some(found)) => {
+                let mut head = RequestHead::default();
+                match head.read(&bytes[found.head.clone()], &found, &self.limits) {
+                    Ok(()) => {
+                        core.logbook.begin_head(listener, &head);
+                        asker.method = head.method();
+                        asker.version = head.version;
+                    }
+                    Err(_) => core.logbook.begin_unread(listener, bytes),
+                }
+            }
+            Ok(None) | Err(_) => core.logbook.begin_unread(listener, bytes),
+        }
+        let date = core.date_line();
+        let edits = self.routing.as_ref().map(|routing| routing.reply(RouteId::REST));
+        told::write(&Said::of(outcome, Told::TEXT).answer(false), asker, edits, &date, out);
+        true
     }
 }
 

@@ -1,0 +1,126 @@
+//! Connections that a limit of their listener rejects.
+//!
+//! A framed client is answered at once. An HTTP client is answered once it has sent a request: a
+//! response before any request is reported as unsolicited by HTTP clients, and the request that they
+//! send on such a connection fails without a status. So the head of the request is read first, up to
+//! [`HEAD_MAX`] bytes and for the `read` time of the listener; a connection that sends no request in
+//! this time is reset.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use event::{Calls, Data, DeadlineName, StreamId};
+use exchange::{Outcome, Peer};
+
+use super::{Role, Shard};
+use crate::plan::{FrontPlan, ListenerPlan};
+use crate::session::Session;
+
+/// Rejected connections that are answered at the same time; more are closed without an answer, so
+/// that a flood of them cannot take all descriptors.
+const ANSWERED_MAX: usize = 256;
+/// How long such a client may take to read its answer.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long the head of a request may take to arrive where the listener has no limit.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// A request whose head is longer is answered before its end.
+const HEAD_MAX: usize = 16 << 10;
+/// The deadline of a head.
+const HEAD: DeadlineName = DeadlineName(0);
+
+/// Rejected connections whose request has not been read yet.
+#[derive(Debug, Default)]
+pub(super) struct RefusedConnections {
+    /// All that are open, also those that were answered.
+    open: usize,
+    waiting: BTreeMap<usize, Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    listener: Arc<ListenerPlan>,
+    peer: Peer,
+    outcome: Outcome,
+}
+
+impl Shard {
+    /// Rejects a connection, with an answer where there is room for one.
+    pub(super) fn refuse_connection(
+        &mut self,
+        calls: &mut Calls<'_>,
+        stream: StreamId,
+        peer: Peer,
+        place: usize,
+        outcome: Outcome,
+    ) {
+        let listener = &mut self.listeners[place];
+        listener.turned.count(outcome.end().cause);
+        if self.refused.open >= ANSWERED_MAX {
+            return calls.close(stream);
+        }
+        let listener = Arc::clone(&listener.plan);
+        self.refused.open += 1;
+        self.set_role(stream, Role::Refused);
+        if let FrontPlan::Http(plan) = &listener.front {
+            calls.deadline_in(stream, HEAD, plan.read.unwrap_or(HEAD_TIMEOUT));
+            self.refused.waiting.insert(stream.index(), Waiting { listener, peer, outcome });
+            return;
+        }
+        self.scratch.clear();
+        Session::refusal(&listener, &outcome, &mut self.scratch);
+        self.core.logbook.begin(&listener);
+        self.core.refused_at_receipt(listener.pool, peer, &outcome);
+        if self.scratch.is_empty() {
+            // On a connection of raw bytes nothing else can be told from data.
+            return calls.reset(stream);
+        }
+        calls.send_bytes(stream, &self.scratch);
+        calls.finish(stream, Some(LINGER));
+    }
+
+    /// Bytes of a rejected connection: they are left where they are until the head is whole.
+    pub(super) fn refused_data(
+        &mut self,
+        calls: &mut Calls<'_>,
+        stream: StreamId,
+        data: &mut Data<'_>,
+    ) {
+        let bytes = data.bytes();
+        let Some(waiting) = self.refused.waiting.get(&stream.index()) else {
+            return data.consume(bytes.len());
+        };
+        let Waiting { listener, peer, outcome } = waiting;
+        self.scratch.clear();
+        let rest = bytes.len() >= HEAD_MAX;
+        let core = &mut self.core;
+        if !Session::refuse_request(listener, bytes, rest, outcome, core, &mut self.scratch) {
+            return;
+        }
+        self.core.refused_at_receipt(listener.pool, *peer, outcome);
+        self.refused.waiting.remove(&stream.index());
+        data.consume(bytes.len());
+        calls.deadline(stream, HEAD, None);
+        calls.send_bytes(stream, &self.scratch);
+        calls.finish(stream, Some(LINGER));
+    }
+
+    /// It sends no more. Without a request there is nothing to answer.
+    pub(super) fn refused_eof(&mut self, calls: &mut Calls<'_>, stream: StreamId) {
+        if self.refused.waiting.remove(&stream.index()).is_some() {
+            calls.finish(stream, Some(LINGER));
+        }
+    }
+
+    /// No request came in time.
+    pub(super) fn refused_deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId) {
+        if self.refused.waiting.remove(&stream.index()).is_some() {
+            calls.reset(stream);
+        }
+    }
+
+    pub(super) fn refused_closed(&mut self, stream: StreamId) {
+        self.refused.waiting.remove(&stream.index());
+        self.refused.open -= 1;
+    }
+}
