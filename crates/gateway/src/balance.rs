@@ -2,8 +2,9 @@
 //! asks and orders.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, Outcome, Phase, RequestId, Verdict, WorkerId};
+use exchange::{Cause, End, Outcome, Phase, RequestId, Stamps, Verdict, WorkerId};
 use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 
 use crate::core::{Core, ServedPool, Waiting};
@@ -72,11 +73,7 @@ impl Core {
             Verdict::Refused | Verdict::Left => true,
             Verdict::Failed | Verdict::Unknown => false,
         };
-        let since = exchange.stamps.dispatched.unwrap_or(self.now);
-        // Until it began to answer: how fast a reply is read, and how long a tunnel stays, is its client's.
-        let began = exchange.stamps.first_byte.filter(|began| *began >= since);
-        let until = began.unwrap_or(self.now);
-        let took = until.saturating_duration_since(since);
+        let took = worker_time(&exchange.stamps, exchange.body_end, self.now);
         self.judge_worker(place, worker, good, took);
     }
 
@@ -208,7 +205,51 @@ impl BalancePlan {
     }
 }
 
+/// How long a worker took to begin its reply. Time that its client takes, to send the body of the request
+/// or to read the reply, is not counted.
+fn worker_time(stamps: &Stamps, body_end: Option<Instant>, now: Instant) -> Duration {
+    let dispatched = stamps.dispatched.unwrap_or(now);
+    let began = stamps.first_byte.filter(|began| *began >= dispatched);
+    let until = began.unwrap_or(now);
+    let since = body_end.filter(|end| (dispatched..=until).contains(end)).unwrap_or(dispatched);
+    until.saturating_duration_since(since)
+}
+
 /// Whether a pool that has an answer for it is sorry for a refusal of this cause.
 const fn is_sorry(cause: Cause) -> bool {
     matches!(cause, Cause::Full | Cause::Waited | Cause::Down | Cause::Sorry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_worker_excludes_that_of_its_client() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let took = |body_end: Option<u64>, first_byte: Option<u64>, now: u64| {
+            let stamps = Stamps {
+                dispatched: Some(at(10)),
+                first_byte: first_byte.map(at),
+                ..Stamps::received(start)
+            };
+            worker_time(&stamps, body_end.map(at), at(now)).as_millis()
+        };
+        for (body_end, first_byte, now, expected) in [
+            (None, None, 40, 30),
+            (None, Some(15), 90, 5),
+            // The client sent its body slowly.
+            (Some(70), Some(75), 90, 5),
+            (Some(70), None, 90, 20),
+            // The worker began before the end of the body.
+            (Some(70), Some(30), 90, 20),
+            // The body had ended before the worker had the request.
+            (Some(5), Some(15), 90, 5),
+            // The first byte is that of another worker's reply, before a retry.
+            (None, Some(5), 40, 30),
+        ] {
+            assert_eq!(took(body_end, first_byte, now), expected, "{body_end:?} {first_byte:?}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::StreamId;
-use exchange::{Cause, End, Outcome, Peer, Phase, RequestId, Slice, Stamps, WorkerId};
+use exchange::{Cause, End, Outcome, Phase, RequestId, Slice, Stamps, WorkerId};
 use pool::{Failed, Pool};
 use wire::http1::RequestHead;
 
@@ -19,12 +19,12 @@ use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::crossing::{Crossing, Others, Window};
 use crate::door::Doors;
-use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, State};
+use crate::exchanges::{Client, Delivery, Exchange, Exchanges, Move, Source, State};
 use crate::fleet::Fleet;
 use crate::form::Form;
 use crate::journal::Journal;
 use crate::logbook::Logbook;
-use crate::metrics::{Metrics, PoolCounts, Rejects};
+use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 use crate::plan::{BalancePlan, PoolPlan, Takes};
 use crate::receipts::Receipts;
 use crate::upward::{Carried, Upward};
@@ -107,6 +107,8 @@ pub(crate) struct Core {
     pub(crate) logbook: Logbook,
     /// Messages that broke a rule.
     pub(crate) rejects: Rejects,
+    /// Requests of each listener by the way they ended.
+    pub(crate) listener_ends: Vec<ListenerEnds>,
     /// What clients may do by their addresses.
     pub(crate) doors: Doors,
     pub(crate) others: Others,
@@ -183,6 +185,7 @@ impl Core {
             pools,
             logbook: Logbook::default(),
             rejects: Rejects::default(),
+            listener_ends: Vec::new(),
             doors: Doors::default(),
             finished: Vec::new(),
             announced: Vec::new(),
@@ -233,34 +236,42 @@ impl Core {
     pub(crate) fn submit(
         &mut self,
         client: Client,
-        peer: Peer,
+        source: Source,
         body: Slice,
         pool: usize,
     ) -> RequestId {
-        self.submit_message(client, peer, body, Form::default(), pool)
+        self.submit_message(client, source, body, Form::default(), pool)
     }
 
     /// As [`Self::submit`], for a request of a form of its own.
     pub(crate) fn submit_message(
         &mut self,
         client: Client,
-        peer: Peer,
+        source: Source,
         body: Slice,
         form: Form,
         pool: usize,
     ) -> RequestId {
-        let id = self.insert(client, peer, pool, None);
+        let id = self.insert(client, source, pool, None);
         self.admit(id, pool, body, form);
         id
     }
 
-    fn insert(&mut self, client: Client, peer: Peer, pool: usize, named: Option<u64>) -> RequestId {
+    fn insert(
+        &mut self,
+        client: Client,
+        Source { peer, listener }: Source,
+        pool: usize,
+        named: Option<u64>,
+    ) -> RequestId {
         let at_us = self.at_us();
         self.exchanges.insert(Exchange {
             client,
             peer,
             at_us,
             stamps: Stamps::received(self.now),
+            listener,
+            body_end: None,
             trail: self.logbook.take_pending(),
             parts: Vec::new(),
             window: Window::default(),
@@ -384,7 +395,7 @@ impl Core {
     /// Ends an exchange and sends its outcome to its client.
     pub(crate) fn end(&mut self, id: RequestId, outcome: Outcome) {
         // It ends where it is: most requests end here, and an exchange is long.
-        let Self { exchanges, pools, logbook, now, .. } = self;
+        let Self { exchanges, pools, listener_ends, logbook, now, .. } = self;
         let Some(exchange) = exchanges.get_mut(id) else { return };
         exchange.stamps.done = Some(*now);
         match exchange.state.home() {
@@ -392,7 +403,10 @@ impl Core {
                 self.others.away -= 1;
                 self.others.tell(home, Crossing::Abandon(id, outcome.end().cause, None));
             }
-            None => Books { pools, logbook, now: *now }.account(id, exchange, &outcome),
+            None => {
+                let books = Books { pools, listener_ends, logbook, now: *now };
+                books.account(id, exchange, &outcome);
+            }
         }
         let outcome = whole(std::mem::take(&mut exchange.parts), outcome);
         let client = exchanges.close(id);
@@ -410,6 +424,9 @@ impl Core {
     /// The worker of this request, if one has it.
     fn tell(&mut self, id: RequestId, word: Word) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        if matches!(word, Word::Whole) {
+            exchange.body_end = Some(self.now);
+        }
         match exchange.state {
             State::Working(worker) => self.told.push_back((exchange.pool, worker, id, word)),
             State::Away(home) => self.tell_away(id, home, word),
@@ -507,9 +524,11 @@ impl Core {
                 served.pool.handle_retired(now, worker);
                 self.checked_no_more(place, worker);
             }
-            Upward::Ended { worker, expected } => {
+            Upward::Ended { worker, expected, reached } => {
                 served.lose(worker);
-                served.counts.died += u64::from(!expected);
+                // A server that is down is tried again and again: it died once.
+                served.counts.died += u64::from(!expected && reached);
+                served.counts.start_failed += u64::from(!expected && !reached);
                 served.pool.handle_ended(now, worker, expected);
                 self.checked_no_more(place, worker);
             }
@@ -578,6 +597,9 @@ impl Core {
         self.logbook.flush();
         metrics.shard().access_log_lost.set(self.logbook.lost());
         self.rejects.publish(metrics);
+        for (place, ends) in self.listener_ends.iter_mut().enumerate() {
+            ends.publish(metrics.listener(place));
+        }
         metrics.shard().exchanges.set(self.exchanges_here() as u64);
     }
 

@@ -37,6 +37,7 @@ pub(crate) struct Passed {
     pub(crate) peer: Peer,
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
+    pub(crate) listener: Option<u32>,
     pub(crate) session: Option<SessionId>,
     /// Its line is written where it is counted.
     pub(crate) trail: Option<Box<Trail>>,

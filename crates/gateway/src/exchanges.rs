@@ -38,6 +38,24 @@ pub(crate) struct SessionId {
     pub(crate) generation: u32,
 }
 
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) peer: Peer,
+    /// The place of its listener; none: it comes from this process.
+    pub(crate) listener: Option<u32>,
+}
+
+impl Source {
+    /// This process.
+    pub(crate) const INSIDE: Self = Self { peer: Peer::Inside, listener: None };
+
+    /// A client of the listener at this place.
+    pub(crate) fn of_listener(peer: Peer, place: usize) -> Self {
+        Self { peer, listener: u32::try_from(place).ok() }
+    }
+}
+
 /// Where the outcome goes.
 pub(crate) enum Client {
     /// To a session, as its reply number `sequence`.
@@ -231,6 +249,10 @@ pub(crate) struct Exchange {
     /// Microseconds since the Unix epoch at its receipt.
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
+    /// The place of the listener by which it came; none: it came from this process.
+    pub(crate) listener: Option<u32>,
+    /// When the last byte of its body came, if that was after its head.
+    pub(crate) body_end: Option<Instant>,
     /// What its line in the access log is made of, if it is to have one.
     pub(crate) trail: Option<Box<Trail>>,
     /// Parts of its reply that nobody can take one by one.
@@ -300,6 +322,12 @@ impl Exchanges {
         RequestId::on_shard(self.shard, index, generation)
     }
 
+    /// The id of a request that is rejected before it becomes an exchange.
+    pub(crate) fn id_of_rejected(&mut self) -> RequestId {
+        let (index, generation) = self.table.skip();
+        RequestId::on_shard(self.shard, index, generation)
+    }
+
     pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut Exchange> {
         if id.shard() != self.shard {
             return None;
@@ -331,7 +359,7 @@ impl Exchanges {
         &mut self,
         id: RequestId,
         may: impl FnOnce(&Exchange) -> bool,
-    ) -> Option<(Client, Instant)> {
+    ) -> Option<(Client, Instant, Option<u32>)> {
         if id.shard() != self.shard {
             return None;
         }
@@ -341,10 +369,10 @@ impl Exchanges {
                 return false;
             }
             let client = std::mem::replace(&mut exchange.client, Client::Nobody);
-            closed = Some((client, exchange.stamps.received));
+            closed = Some((client, exchange.stamps.received, exchange.listener));
             true
         });
-        if let Some((Client::Elsewhere { .. }, _)) = &closed {
+        if let Some((Client::Elsewhere { .. }, ..)) = &closed {
             self.guests -= 1;
         }
         closed

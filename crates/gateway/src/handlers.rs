@@ -272,7 +272,7 @@ impl Handlers {
                     calls.cancel_timer(timer);
                 }
                 self.live[worker.index()] = None;
-                up.push(Upward::Ended { worker, expected: !panicked });
+                up.push(Upward::Ended { worker, expected: !panicked, reached: true });
             }
         }
     }

@@ -377,7 +377,7 @@ impl Hosted {
         for report in inner {
             match report {
                 Upward::Started { .. } => {}
-                Upward::Ended { worker, expected } => match self.departed(worker) {
+                Upward::Ended { worker, expected, reached: _ } => match self.departed(worker) {
                     Some(departed) => self.bury(calls, departed, up),
                     None => self.programs.dismiss(calls, worker, expected, outside),
                 },

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use exchange::{Cause, End, Phase};
+use route::PathFault;
 use settings::{Configuration, Protocol};
 use wire::http1::Refusal;
 
@@ -107,6 +108,8 @@ pub struct Metrics {
     shard: ShardMetrics,
     /// Requests and replies that broke a rule of HTTP; empty where nobody speaks it.
     rejects: [Vec<Published>; 2],
+    /// Requests whose path was rejected; likewise.
+    path_rejects: Vec<Published>,
 }
 
 /// What is counted of one listener.
@@ -119,9 +122,15 @@ pub(crate) struct ListenerMetrics {
     pub(crate) addresses_forgotten: Published,
     pub(crate) accept_failed: Published,
     pub(crate) stalled: Published,
+    /// Finished requests, by cause.
+    ends: Vec<Published>,
 }
 
 impl ListenerMetrics {
+    fn new() -> Self {
+        Self { ends: Cause::ALL.iter().map(|_| Published::default()).collect(), ..Self::default() }
+    }
+
     pub(crate) fn set_turned(&self, turned: &Turned) {
         for (place, &count) in self.turned.iter().zip(turned.counts()) {
             place.set(count);
@@ -244,6 +253,38 @@ impl Ends {
     }
 }
 
+/// The shard's own side of the finished requests of a listener, by cause.
+#[derive(Debug)]
+pub(crate) struct ListenerEnds {
+    counts: [u64; Cause::ALL.len()],
+    /// Counts that were not published since they changed, a bit each.
+    changed: u64,
+}
+
+const _: () = assert!(Cause::ALL.len() <= 64, "a bit for each cause");
+
+impl Default for ListenerEnds {
+    fn default() -> Self {
+        Self { counts: [0; Cause::ALL.len()], changed: 0 }
+    }
+}
+
+impl ListenerEnds {
+    pub(crate) fn count(&mut self, end: End, count: u64) {
+        let place = end.cause as usize;
+        self.counts[place] += count;
+        self.changed |= 1 << place;
+    }
+
+    pub(crate) fn publish(&mut self, to: &ListenerMetrics) {
+        while self.changed != 0 {
+            let place = self.changed.trailing_zeros() as usize;
+            self.changed &= self.changed - 1;
+            to.ends[place].set(self.counts[place]);
+        }
+    }
+}
+
 impl PoolCounts {
     pub(crate) fn count(&mut self, end: End) {
         self.ends.count(end_place(end), 1);
@@ -300,7 +341,7 @@ impl Metrics {
         let listeners = configuration.listeners.iter();
         let pools = configuration.pools.iter();
         Self {
-            listeners: listeners.map(|it| (it.name.clone(), ListenerMetrics::default())).collect(),
+            listeners: listeners.map(|it| (it.name.clone(), ListenerMetrics::new())).collect(),
             pools: pools.map(|it| (it.name.clone(), PoolMetrics::new())).collect(),
             shard: ShardMetrics::default(),
             rejects: [(); 2].map(|()| {
@@ -308,6 +349,11 @@ impl Metrics {
                 let length = if speaks { Refusal::ALL.len() } else { 0 };
                 (0..length).map(|_| Published::default()).collect()
             }),
+            path_rejects: {
+                let speaks = configuration.listeners.iter().any(|it| it.protocol == Protocol::Http);
+                let length = if speaks { PathFault::ALL.len() } else { 0 };
+                (0..length).map(|_| Published::default()).collect()
+            },
         }
     }
 
@@ -321,15 +367,19 @@ impl Metrics {
         let first = all.first().expect("there is a shard");
         let listeners = first.listeners.iter();
         let sum = Self {
-            listeners: listeners.map(|(name, _)| (name.clone(), Default::default())).collect(),
+            listeners: listeners.map(|(name, _)| (name.clone(), ListenerMetrics::new())).collect(),
             pools: first.pools.iter().map(|(name, _)| (name.clone(), PoolMetrics::new())).collect(),
             shard: ShardMetrics::default(),
             rejects: [0, 1].map(|side: usize| {
                 first.rejects[side].iter().map(|_| Published::default()).collect()
             }),
+            path_rejects: first.path_rejects.iter().map(|_| Published::default()).collect(),
         };
         for one in all {
             for (to, from) in sum.rejects.iter().flatten().zip(one.rejects.iter().flatten()) {
+                to.add(from);
+            }
+            for (to, from) in sum.path_rejects.iter().zip(&one.path_rejects) {
                 to.add(from);
             }
             for ((_, to), (_, from)) in sum.listeners.iter().zip(&one.listeners) {
@@ -361,13 +411,14 @@ impl Metrics {
 pub(crate) struct Rejects {
     requests: [u64; Refusal::ALL.len()],
     replies: [u64; Refusal::ALL.len()],
+    paths: [u64; PathFault::ALL.len()],
     dirty: bool,
 }
 
 impl Default for Rejects {
     fn default() -> Self {
         let none = [0; Refusal::ALL.len()];
-        Self { requests: none, replies: none, dirty: false }
+        Self { requests: none, replies: none, paths: [0; PathFault::ALL.len()], dirty: false }
     }
 }
 
@@ -382,8 +433,15 @@ impl Rejects {
         self.dirty = true;
     }
 
+    /// A request whose path was rejected by its route.
+    pub(crate) const fn count_path(&mut self, fault: PathFault) {
+        self.paths[fault as usize] += 1;
+        self.dirty = true;
+    }
+
     pub(crate) fn publish(&mut self, metrics: &Metrics) {
         if std::mem::take(&mut self.dirty) {
+            metrics.path_rejects.iter().zip(&self.paths).for_each(|(to, &count)| to.set(count));
             for (to, counts) in metrics.rejects.iter().zip([&self.requests, &self.replies]) {
                 to.iter().zip(counts).for_each(|(to, &count)| to.set(count));
             }

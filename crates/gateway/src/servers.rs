@@ -61,6 +61,8 @@ struct Server {
     /// It gets no further request, and whether we wanted that.
     retired: Option<bool>,
     served: u64,
+    /// A connection to it was made since it was started.
+    reached: bool,
 }
 
 /// The servers of one pool.
@@ -128,6 +130,7 @@ impl Servers {
             in_flight: 0,
             retired: None,
             served: 0,
+            reached: false,
         });
         // A program that is started is another server than the one that was at its place.
         if self.plan.is_hosted {
@@ -231,6 +234,10 @@ impl Servers {
     fn handle_connected(&mut self, calls: &mut Calls<'_>, id: LinkId, up: &mut Vec<Upward>) {
         if let Some(link) = self.link(id) {
             link.connected(up);
+            let worker = link.worker;
+            if let Some(server) = self.find(worker) {
+                server.reached = true;
+            }
             self.owes_from_now(calls, id);
         }
     }
@@ -324,10 +331,10 @@ impl Servers {
 
     /// A server that retired has ended once nothing is with it.
     fn try_end(&mut self, worker: WorkerId, expected: bool, up: &mut Vec<Upward>) {
-        if self.find(worker).is_some_and(|server| server.in_flight == 0) {
-            self.live[worker.index()] = None;
-            up.push(Upward::Ended { worker, expected });
-        }
+        let Some(server) = self.find(worker).filter(|server| server.in_flight == 0) else { return };
+        let reached = server.reached;
+        self.live[worker.index()] = None;
+        up.push(Upward::Ended { worker, expected, reached });
     }
 
     fn close(&mut self, calls: &mut Calls<'_>, id: LinkId) {

@@ -14,7 +14,7 @@ use exchange::{Cause, Outcome, Peer, RequestId, Slice};
 use crate::core::Core;
 use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
-use crate::exchanges::{Delivery, SessionId};
+use crate::exchanges::{Delivery, SessionId, Source};
 use crate::plan::{FrontPlan, HttpPlan, ListenerPlan};
 use crate::transport::{LOOK, Look, READ, Transport};
 use crate::upward::Carried;
@@ -63,7 +63,8 @@ impl Session {
             // Of datagrams there are no sessions.
             FrontPlan::Connect | FrontPlan::Datagrams => {
                 core.logbook.begin(&listener);
-                Front::Connect(Box::new(Connect::open(id, listener.pool, peer, entry, core)))
+                let source = Source::of_listener(peer, listener.place);
+                Front::Connect(Box::new(Connect::open(id, listener.pool, source, entry, core)))
             }
             FrontPlan::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id)),
         };

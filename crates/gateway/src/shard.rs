@@ -22,7 +22,7 @@ use crate::exchanges::{Client, Delivery, SessionId};
 use crate::fleet::Fleet;
 use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
-use crate::metrics::Metrics;
+use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
 use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Site, Workshop};
 use crate::session::Session;
@@ -174,6 +174,7 @@ impl Shard {
         core.logbook = Logbook::new(access_log, sink);
         for listener in &listeners {
             core.doors.push(Door::new(listener.plan.addresses.clone(), instant, seed));
+            core.listener_ends.push(ListenerEnds::default());
         }
         Ok(Self {
             listeners,

@@ -35,6 +35,24 @@ impl<T> Table<T> {
         (index, 1)
     }
 
+    /// Index and generation that no value has or will have.
+    pub(crate) fn skip(&mut self) -> (u32, u32) {
+        match self.free.last() {
+            Some(&index) => {
+                let place = &mut self.places[index as usize];
+                place.generation = place.generation.wrapping_add(1);
+                (index, place.generation)
+            }
+            None => {
+                let index =
+                    u32::try_from(self.places.len()).expect("fewer than 2^32 values at once");
+                self.places.push(Place { generation: 1, value: None });
+                self.free.push(index);
+                (index, 1)
+            }
+        }
+    }
+
     /// Puts a value in a free place and returns its index and generation.
     pub(crate) fn insert(&mut self, value: T) -> (u32, u32) {
         self.insert_with(|_, _| value)

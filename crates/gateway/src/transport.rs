@@ -12,6 +12,7 @@ use exchange::{Peer, Slice};
 use pool::Place;
 
 use crate::door::Entry;
+use crate::exchanges::Source;
 use crate::plan::ListenerPlan;
 
 /// The deadlines of a client's stream: when it is looked whether the client is idle, or takes its
@@ -116,6 +117,11 @@ impl Transport {
             Address::Local => Peer::Local,
             Address::Inside => Peer::Inside,
         }
+    }
+
+    /// Where its requests come from.
+    pub(crate) fn source(&self) -> Source {
+        Source::of_listener(self.peer(), self.listener.place)
     }
 
     pub(crate) fn entry(&self) -> Option<Entry> {

@@ -178,6 +178,8 @@ pub(crate) enum Upward {
     Ended {
         worker: WorkerId,
         expected: bool,
+        /// Whether anybody reached it since it was started.
+        reached: bool,
     },
     /// A check of it was made.
     Checked {

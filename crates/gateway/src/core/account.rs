@@ -3,15 +3,17 @@
 
 use std::time::Instant;
 
-use exchange::{Outcome, Peer, RequestId, Stamps};
+use exchange::{End, Outcome, Peer, RequestId, Stamps};
 
 use super::{Core, ServedPool};
-use crate::exchanges::{Exchange, State};
+use crate::exchanges::{Exchange, Source, State};
 use crate::logbook::{Line, Logbook, Trail};
+use crate::metrics::ListenerEnds;
 
 /// What a request is counted and logged in.
 pub(super) struct Books<'a> {
     pub(super) pools: &'a mut [ServedPool],
+    pub(super) listener_ends: &'a mut [ListenerEnds],
     pub(super) logbook: &'a mut Logbook,
     pub(super) now: Instant,
 }
@@ -21,6 +23,7 @@ impl Books<'_> {
         let served = &mut self.pools[exchange.pool];
         served.dirty = true;
         served.counts.count(outcome.end());
+        count_at_listener(self.listener_ends, exchange.listener, outcome.end(), 1);
         served.counts.request_time.record(self.now.duration_since(exchange.stamps.received));
         if let Outcome::Ended(end, _) = outcome {
             let (text, _) = outcome.text();
@@ -54,27 +57,49 @@ impl Books<'_> {
     }
 }
 
+/// Requests of one listener that ended alike.
+pub(super) fn count_at_listener(
+    listeners: &mut [ListenerEnds],
+    listener: Option<u32>,
+    end: End,
+    count: u64,
+) {
+    let found = listener.and_then(|place| listeners.get_mut(place as usize));
+    if let Some(ends) = found {
+        ends.count(end, count);
+    }
+}
+
 impl Core {
     pub(super) fn account(&mut self, id: RequestId, exchange: &mut Exchange, outcome: &Outcome) {
-        let Self { pools, logbook, now, .. } = self;
-        Books { pools, logbook, now: *now }.account(id, exchange, outcome);
+        let Self { pools, listener_ends, logbook, now, .. } = self;
+        Books { pools, listener_ends, logbook, now: *now }.account(id, exchange, outcome);
     }
 
-    /// Counts a request that was refused before it became an exchange.
-    pub(crate) fn refused_at_receipt(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
+    /// Counts a request that was rejected, or answered, before it became an exchange. It has an id like
+    /// any other, by which the log and `why` know it.
+    pub(crate) fn refused_at_receipt(
+        &mut self,
+        place: usize,
+        Source { peer, listener }: Source,
+        outcome: &Outcome,
+    ) {
+        let id = self.exchanges.id_of_rejected();
+        count_at_listener(&mut self.listener_ends, listener, outcome.end(), 1);
         let served = &mut self.pools[place];
         served.dirty = true;
         served.counts.requests += 1;
         served.counts.count(outcome.end());
         if let Outcome::Ended(end, _) = outcome {
             let (text, _) = outcome.text();
-            served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
+            served.journal.end(&served.name, id, peer, *end, text, self.now);
+            served.pool.note_rejected(self.now, id.as_u64(), end.cause);
         }
         if let Some(mut trail) = self.logbook.take_pending() {
             trail.end(outcome);
             let at_us = self.at_us();
             self.logbook.write(&Line {
-                id: None,
+                id: Some(id),
                 at_us,
                 peer,
                 pool: &self.pools[place].name,

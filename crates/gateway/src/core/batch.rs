@@ -5,20 +5,25 @@ use std::time::Instant;
 
 use exchange::{Cause, End, Outcome, Phase, RequestId};
 
+use super::account::count_at_listener;
 use super::{Core, ServedPool};
 use crate::exchanges::{Client, Delivery, Exchange, State};
+use crate::metrics::ListenerEnds;
 use crate::plan::Takes;
 
-/// Replies that are not counted yet, to requests that were received at the same moment.
+/// Replies that are not counted yet, to requests that one listener received at the same moment.
 struct Tally {
     received: Instant,
+    listener: Option<u32>,
     replies: u64,
 }
 
 impl Tally {
-    fn count(self, served: &mut ServedPool, now: Instant) {
+    fn count(self, served: &mut ServedPool, listeners: &mut [ListenerEnds], now: Instant) {
         let took = now.saturating_duration_since(self.received);
-        served.counts.count_all(End::new(Cause::Answered, Phase::Reply), took, self.replies);
+        let end = End::new(Cause::Answered, Phase::Reply);
+        served.counts.count_all(end, took, self.replies);
+        count_at_listener(listeners, self.listener, end, self.replies);
     }
 }
 
@@ -45,23 +50,25 @@ impl Core {
             } else {
                 None
             };
-            let Some((client, received)) = found else {
+            let Some((client, received, listener)) = found else {
                 self.complete(place, id, outcome);
                 continue;
             };
             match &mut tally {
-                Some(tally) if tally.received == received => tally.replies += 1,
+                Some(tally) if (tally.received, tally.listener) == (received, listener) => {
+                    tally.replies += 1;
+                }
                 _ => {
-                    let next = Tally { received, replies: 1 };
+                    let next = Tally { received, listener, replies: 1 };
                     if let Some(before) = tally.replace(next) {
-                        before.count(&mut self.pools[place], self.now);
+                        before.count(&mut self.pools[place], &mut self.listener_ends, self.now);
                     }
                 }
             }
             self.finished.push((client, Delivery::End(outcome)));
         }
         if let Some(last) = tally {
-            last.count(&mut self.pools[place], self.now);
+            last.count(&mut self.pools[place], &mut self.listener_ends, self.now);
         }
     }
 }

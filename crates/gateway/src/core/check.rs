@@ -6,7 +6,7 @@ use exchange::{Cause, Outcome, Peer, Slice, WorkerId};
 
 use super::{Core, Waiting};
 use crate::checks::{Checks, Question};
-use crate::exchanges::{Client, Move};
+use crate::exchanges::{Client, Move, Source};
 use crate::form::Form;
 use crate::mail::Mail;
 use crate::outside::Outside;
@@ -64,7 +64,7 @@ impl Core {
     /// Hands a request of ours to this worker, past all that wait: who is down, or not checked yet, is
     /// given nothing else.
     fn probe(&mut self, place: usize, worker: WorkerId, client: Client, body: Slice) {
-        let id = self.insert(client, Peer::Inside, place, None);
+        let id = self.insert(client, Source::INSIDE, place, None);
         let at_us = self.at_us();
         let body = body.compact();
         let waiting = Waiting { id, peer: Peer::Inside, at_us, body, form: Form::default() };

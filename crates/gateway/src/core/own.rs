@@ -279,6 +279,8 @@ impl Core {
             peer,
             at_us,
             stamps: Stamps::received(self.now),
+            listener: None,
+            body_end: None,
             trail: None,
             parts: Vec::new(),
             window: Window::default(),

@@ -9,6 +9,7 @@ use super::{
     end_place,
 };
 use crate::door::Turned;
+use route::PathFault;
 use wire::http1::Refusal;
 
 /// One number of every listener, every pool, or of the shard.
@@ -149,6 +150,7 @@ impl Metrics {
         self.render_turned(&mut page);
         self.render_workers(&mut page);
         self.render_ends(&mut page);
+        self.render_listener_ends(&mut page);
         self.render_rejects(&mut page);
         page.head("roadstead_request_seconds", "histogram", "From receipt to end.");
         for (pool, metrics) in &self.pools {
@@ -173,6 +175,10 @@ impl Metrics {
                 let labels = format!("{{side=\"{side}\",reason=\"{}\"}}", reason.word());
                 page.line(name, &labels, count.load());
             }
+        }
+        for (fault, count) in PathFault::ALL.iter().zip(&self.path_rejects) {
+            let labels = format!("{{side=\"request\",reason=\"{}\"}}", fault.word());
+            page.line(name, &labels, count.load());
         }
     }
 
@@ -220,6 +226,26 @@ impl Metrics {
                         );
                         page.line("roadstead_ends_total", &labels, count);
                     }
+                }
+            }
+        }
+    }
+}
+
+impl Metrics {
+    /// Only causes that happened.
+    fn render_listener_ends(&self, page: &mut Page) {
+        let name = "roadstead_listener_ends_total";
+        page.head(name, "counter", "Requests of a listener by the way they ended.");
+        for (listener, metrics) in &self.listeners {
+            for (cause, count) in Cause::ALL.iter().zip(&metrics.ends) {
+                if count.load() > 0 {
+                    let labels = format!(
+                        "{{listener=\"{listener}\",verdict=\"{}\",cause=\"{}\"}}",
+                        cause.verdict().word(),
+                        cause.word(),
+                    );
+                    page.line(name, &labels, count.load());
                 }
             }
         }

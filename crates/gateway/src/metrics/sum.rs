@@ -7,9 +7,17 @@ use super::{ListenerMetrics, PoolMetrics, ShardMetrics};
 
 impl ListenerMetrics {
     pub(super) fn add(&self, other: &Self) {
-        let Self { open, accepted, turned, addresses, addresses_forgotten, accept_failed, stalled } =
-            other;
-        for (to, from) in self.turned.iter().zip(turned) {
+        let Self {
+            open,
+            accepted,
+            turned,
+            addresses,
+            addresses_forgotten,
+            accept_failed,
+            stalled,
+            ends,
+        } = other;
+        for (to, from) in self.turned.iter().chain(&self.ends).zip(turned.iter().chain(ends)) {
             to.add(from);
         }
         self.addresses.add(addresses);

@@ -133,7 +133,7 @@ impl Programs {
             program.empty();
             return up.push(Upward::Released { worker });
         }
-        up.push(Upward::Ended { worker, expected: program.expected });
+        up.push(Upward::Ended { worker, expected: program.expected, reached: true });
         self.epitaph = epitaph;
         self.live[worker.index()] = None;
     }
@@ -151,7 +151,7 @@ impl Programs {
         program.expected = true;
         if program.phase == Phase::Empty {
             self.live[worker.index()] = None;
-            up.push(Upward::Ended { worker, expected: true });
+            up.push(Upward::Ended { worker, expected: true, reached: true });
         } else if program.phase == Phase::Starting {
             // Its start is on the way to the keeper, and so is this.
             outside.spawner.stop(program.token, spawn::Stop::Kill);

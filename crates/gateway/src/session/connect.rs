@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 
 use event::Calls;
-use exchange::{Cause, Outcome, Peer, Phase, RequestId, Slice};
+use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use wire::{Asked, Framing, Marks, write_reply};
 
 use crate::core::Core;
 use crate::door::Entry;
-use crate::exchanges::{Client, Delivery, SessionId};
+use crate::exchanges::{Client, Delivery, SessionId, Source};
 use crate::transport::Transport;
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Connect {
     pub(super) fn open(
         id: SessionId,
         pool: usize,
-        peer: Peer,
+        source: Source,
         entry: Option<Entry>,
         core: &mut Core,
     ) -> Self {
@@ -54,12 +54,12 @@ impl Connect {
             holding: false,
         };
         if let Err(outcome) = core.doors.ask(core.now, entry) {
-            core.refused_at_receipt(pool, peer, &outcome);
+            core.refused_at_receipt(pool, source, &outcome);
             return Self { outcome: Some(outcome), ..quiet };
         }
         let client = Client::Session { session: id, sequence: 0 };
-        let body = Slice::from(peer.to_string().as_str());
-        let request = Some(core.submit(client, peer, body, pool));
+        let body = Slice::from(source.peer.to_string().as_str());
+        let request = Some(core.submit(client, source, body, pool));
         Self { request, ..quiet }
     }
 

@@ -268,9 +268,9 @@ impl Frames {
             return self.refuse(transport, outcome, name, core);
         }
         let client = Client::Session { session: self.id, sequence: self.owed.next_number() };
-        let (peer, form) = (transport.peer(), Form { streams: self.rows, ..Form::default() });
+        let (source, form) = (transport.source(), Form { streams: self.rows, ..Form::default() });
         self.permit.spend();
-        let id = core.submit_message(client, peer, Slice::copy_of(frame), form, self.pool);
+        let id = core.submit_message(client, source, Slice::copy_of(frame), form, self.pool);
         self.owed.push(id, name);
     }
 
@@ -313,7 +313,7 @@ impl Frames {
         if core.logbook.pending().is_none() {
             core.logbook.begin(transport.listener());
         }
-        core.refused_at_receipt(self.pool, transport.peer(), &outcome);
+        core.refused_at_receipt(self.pool, transport.source(), &outcome);
         self.owed.push_ready(outcome, name);
     }
 

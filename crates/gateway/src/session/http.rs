@@ -373,7 +373,7 @@ impl Dialogue {
         }
         self.number = self.number.wrapping_add(1);
         let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
-        let request = core.submit_message(client, transport.peer(), whole, form, pool);
+        let request = core.submit_message(client, transport.source(), whole, form, pool);
         self.asked = Some(Asked {
             request,
             method,

@@ -8,7 +8,7 @@ use exchange::{Cause, Outcome, Peer, Phase, Slice};
 
 use super::Shard;
 use crate::drain::Stage;
-use crate::exchanges::{Client, Delivery};
+use crate::exchanges::{Client, Delivery, Source};
 use crate::plan::ListenerPlan;
 use crate::session::Session;
 
@@ -26,6 +26,7 @@ impl Shard {
         let found = self.listeners.iter().position(|it| it.datagrams == Some(socket));
         let Some(place) = found else { return };
         let peer = from.internet().map_or(Peer::Local, Peer::Internet);
+        let source = Source::of_listener(peer, place);
         let listener = &mut self.listeners[place];
         let plan = std::sync::Arc::clone(&listener.plan);
         if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
@@ -53,14 +54,14 @@ impl Shard {
             listener.turned.count(cause);
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
             self.begin_trail(&plan, bytes);
-            self.core.refused_at_receipt(plan.pool, peer, &outcome);
+            self.core.refused_at_receipt(plan.pool, source, &outcome);
             return self.answer(calls, place, from, outcome);
         }
         listener.accepted += 1;
         listener.asking += 1;
         let client = Client::Datagram { listener: place, to: Box::new(from.clone()) };
         self.begin_trail(&plan, bytes);
-        self.core.submit(client, peer, Slice::copy_of(bytes), plan.pool);
+        self.core.submit(client, source, Slice::copy_of(bytes), plan.pool);
     }
 
     fn begin_trail(&mut self, plan: &std::sync::Arc<ListenerPlan>, bytes: &[u8]) {

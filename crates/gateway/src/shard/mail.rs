@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use event::{Calls, Direction, Fd, StreamLimits};
-use exchange::{Cause, Outcome, Peer, Phase, Slice};
+use exchange::{Cause, Outcome, Phase, Slice};
 use spawn::Report;
 
 use super::{Role, Shard};
 use crate::checks::Checks;
 use crate::drain::Stage;
-use crate::exchanges::Client;
+use crate::exchanges::{Client, Source};
 use crate::mail::Mail;
 use crate::status::{ListenerStatus, PlaceStatus, PoolStatus, Status};
 
@@ -112,7 +112,7 @@ impl Shard {
             let text = "there is no such pool";
             return reply(Outcome::ended(Cause::NoPool, Phase::Receive, text));
         }
-        self.core.submit(Client::Inside(reply), Peer::Inside, line, place);
+        self.core.submit(Client::Inside(reply), Source::INSIDE, line, place);
     }
 
     fn status(&self) -> Status {

@@ -14,6 +14,7 @@ use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Outcome, Peer};
 
 use super::{Role, Shard};
+use crate::exchanges::Source;
 use crate::plan::{FrontPlan, ListenerPlan};
 use crate::session::Session;
 
@@ -70,7 +71,8 @@ impl Shard {
         self.scratch.clear();
         Session::refusal(&listener, &outcome, &mut self.scratch);
         self.core.logbook.begin(&listener);
-        self.core.refused_at_receipt(listener.pool, peer, &outcome);
+        let source = Source::of_listener(peer, place);
+        self.core.refused_at_receipt(listener.pool, source, &outcome);
         if self.scratch.is_empty() {
             // On a connection of raw bytes nothing else can be told from data.
             return calls.reset(stream);
@@ -97,7 +99,8 @@ impl Shard {
         if !Session::refuse_request(listener, bytes, rest, outcome, core, &mut self.scratch) {
             return;
         }
-        self.core.refused_at_receipt(listener.pool, *peer, outcome);
+        let source = Source::of_listener(*peer, listener.place);
+        self.core.refused_at_receipt(listener.pool, source, outcome);
         self.refused.waiting.remove(&stream.index());
         data.consume(bytes.len());
         calls.deadline(stream, HEAD, None);

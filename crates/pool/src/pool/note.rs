@@ -36,6 +36,12 @@ impl<P: Payload> Pool<P> {
         self.note_return(&entry.facts, retry);
     }
 
+    /// A request of this number was rejected before it was offered to the pool.
+    pub fn note_rejected(&mut self, now: Instant, id: u64, cause: Cause) {
+        let entry = Entry::new(now, &Ask { id, ..Ask::default() }, 0);
+        self.note(&entry.facts, Decided::Refused(cause), self.seats.free);
+    }
+
     pub(super) fn note_rescheduled(&mut self, facts: &Facts, place: Option<u32>) {
         let gone = |place: u32| self.out_reason(place).unwrap_or("gone");
         let why = place.filter(|_| self.roster.is_named()).map_or("gone", gone);

@@ -9,6 +9,7 @@ use crate::http_server::{Answer, Server};
 
 pub(crate) mod balance;
 mod checks;
+mod counted;
 mod drain;
 mod ends;
 mod faulty;

@@ -32,6 +32,7 @@ impl Dialogue {
                 (*status, *route, (Outcome::Reply(Slice::default()), String::new()))
             }
             Way::Unclear(fault, route) => {
+                core.rejects.count_path(*fault);
                 let text = format!("{}: {}", fault.word(), fault.text());
                 (400, *route, (refused(Cause::Malformed, &text), text))
             }
@@ -44,7 +45,7 @@ impl Dialogue {
                 trail.reason = fault.word();
             }
         }
-        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
         let text = text + "\n";
         let (content_type, body) = match way {
             Way::Answer { content_type, body, .. } => (*content_type, *body),

@@ -79,8 +79,8 @@ impl Dialogue {
                 let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
                 // Of a reply to HEAD nothing is sent but its length, which takes all of it.
                 let form = Form { streams: method == Method::Get, ..Form::default() };
-                let peer = transport.peer();
-                asked.request = core.submit_message(client, peer, record, form, pool);
+                let source = transport.source();
+                asked.request = core.submit_message(client, source, record, form, pool);
                 self.asked = Some(asked);
             }
             Err(why) => self.answer_none(transport, calls, &asked, &why, core),
@@ -99,7 +99,7 @@ impl Dialogue {
         let told = Rejected { status: why.status(), reason: "" };
         self.begin_refused(transport, calls, told, core);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text());
-        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
         let body = format!("{}\n", why.text());
         let answer = Answer {
             status: why.status(),

@@ -48,12 +48,12 @@ impl Dialogue {
             trail.status = 200;
         }
         let outcome = Outcome::Reply(Slice::default());
-        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
         let mut body = Vec::new();
         if head.method() == Method::Trace {
             head.write_trace(&mut body);
         }
-        let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.refusing;
+        let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.is_last(core);
         let answer = Answer {
             status: 200,
             content_type: "message/http",

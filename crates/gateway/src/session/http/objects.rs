@@ -11,7 +11,7 @@ use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 use super::refusing::Why;
 use super::{Asked, Dialogue, Input, Move, Output, Told, forwarded_for};
 use crate::core::Core;
-use crate::exchanges::Client;
+use crate::exchanges::{Client, Source};
 use crate::form::Form;
 use crate::logbook::Trail;
 use crate::plan::HttpPlan;
@@ -192,7 +192,7 @@ impl Dialogue {
             Ok(Taken::Whole) => {
                 self.unwatch(transport, calls);
                 if let Input::Gathering(whole) = self.step(Move::Complete, Input::Whole) {
-                    self.submit_gathered(*whole, transport.peer(), core);
+                    self.submit_gathered(*whole, transport.source(), core);
                 }
                 true
             }
@@ -243,10 +243,10 @@ impl Dialogue {
         }
         let text = "its client left before its body was whole";
         let outcome = Outcome::ended(cause, Phase::Receive, text);
-        core.refused_at_receipt(pool, transport.peer(), &outcome);
+        core.refused_at_receipt(pool, transport.source(), &outcome);
     }
 
-    fn submit_gathered(&mut self, whole: Gathering, peer: Peer, core: &mut Core) {
+    fn submit_gathered(&mut self, whole: Gathering, source: Source, core: &mut Core) {
         let Gathering { pool, route, method, version, keep, object, held, trail, .. } = whole;
         let (body, form, told) = match object {
             Some(mut object) => {
@@ -264,7 +264,7 @@ impl Dialogue {
         }
         self.number = self.number.wrapping_add(1);
         let client = Client::Session { session: self.id, sequence: u64::from(self.number) };
-        let request = core.submit_message(client, peer, body, form, pool);
+        let request = core.submit_message(client, source, body, form, pool);
         self.asked = Some(Asked {
             request,
             method,

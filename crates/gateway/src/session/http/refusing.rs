@@ -73,7 +73,7 @@ impl Dialogue {
         outcome: &Outcome,
         core: &mut Core,
     ) {
-        core.refused_at_receipt(transport.listener().pool, transport.peer(), outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.source(), outcome);
         let whole = matches!(head.body, BodyKind::None);
         let keep = head.connection.keep_alive && whole && !self.is_last(core);
         let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
@@ -201,7 +201,7 @@ impl Dialogue {
             None => {
                 self.begin_refused(transport, calls, told, core);
                 let outcome = Outcome::ended(cause, Phase::Receive, text);
-                core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
+                core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
             }
         }
         if !silent {

@@ -47,7 +47,7 @@ impl Dialogue {
         let told = Rejected { status: 405, reason: "" };
         self.begin_refused(transport, calls, told, core);
         let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_STORED);
-        core.refused_at_receipt(transport.listener().pool, transport.peer(), &outcome);
+        core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
         let body = format!("{NOT_STORED}\n");
         let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.is_last(core);
         let answer = Answer {
