@@ -112,6 +112,12 @@ fn as_json(status: &Status) -> Value {
     })
 }
 
+/// Responses by the class of their status.
+fn responses_as_json(responses: &[u64; 5]) -> Value {
+    let classes = (1..).zip(responses).map(|(class, count)| (format!("{class}xx"), json!(count)));
+    Value::Object(classes.collect())
+}
+
 fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
     let workers: Vec<Value> = pool
         .workers
@@ -143,6 +149,15 @@ fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
                 "slots": it.slots,
                 "waiting": it.waiting,
                 "out": it.out,
+                "requests": it.tally.requests,
+                "responses": responses_as_json(&it.tally.responses),
+                "failures": it.tally.failures,
+                "retries": it.tally.retries,
+                "ejections": it.tally.ejections,
+                "last_failure": it
+                    .tally
+                    .last_failure
+                    .map(|(cause, ago)| json!({"cause": cause, "ms_ago": ago.as_millis()})),
             })
         })
         .collect();

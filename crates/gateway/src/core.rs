@@ -46,6 +46,7 @@ mod paused;
 mod pump;
 mod reload;
 mod served;
+mod tallies;
 mod unseen;
 mod waiting;
 mod words;
@@ -60,6 +61,7 @@ use outcomes::{lost, whole};
 use own::Own;
 use paused::PausedClients;
 pub(crate) use paused::Permit;
+use tallies::Tallies;
 pub(crate) use waiting::Waiting;
 use waiting::{WAITING_OVERHEAD, asker};
 
@@ -72,6 +74,8 @@ pub(crate) struct ServedPool {
     pub(crate) pool: Pool<Waiting>,
     pub(crate) workers: Workers,
     pub(crate) counts: PoolCounts,
+    /// What is counted of each worker.
+    tallies: Tallies,
     then: Option<usize>,
     /// Replies of other pools go on to it.
     is_fed: bool,
@@ -281,6 +285,7 @@ impl Core {
             failed: Failed::default(),
             translation: None,
             is_bad: false,
+            status: 0,
             state: State::Received,
         })
     }
@@ -323,6 +328,10 @@ impl Core {
             self.pools[place].counts.discarded += 1;
             return;
         };
+        if let State::Working(worker) = exchange.state {
+            let status = std::mem::take(&mut exchange.status);
+            self.pools[place].tallies.count_end(worker, status, &outcome, self.now);
+        }
         if matches!(exchange.client, Client::Nobody) {
             let state = exchange.state;
             return self.forgotten(place, id, state, outcome);
@@ -351,6 +360,9 @@ impl Core {
         let told = head.head();
         if let Some(trail) = exchange.trail.as_mut().filter(|_| !told.is_interim()) {
             trail.status = told.status;
+        }
+        if !told.is_interim() {
+            exchange.status = told.status;
         }
         let served = &mut self.pools[place];
         exchange.is_bad = served.balance.is_bad(told);
@@ -506,13 +518,18 @@ impl Core {
                 self.returned.push((place, id, body, Form::default()));
             }
             Upward::Again { id, body, form, failed } => {
-                self.note_failed(id, failed);
+                self.note_failed(place, id, failed);
                 self.returned.push((place, id, body, form));
             }
             Upward::Started { worker } => {
                 // A worker of several shards is one.
                 served.counts.started += u64::from(served.branch.is_none());
                 served.pool.handle_started(now, worker);
+                // Of a worker without a name nothing is known before it begins.
+                if served.pool.name_at(u32::try_from(worker.index()).unwrap_or(u32::MAX)).is_none()
+                {
+                    served.tallies.forget(worker.index());
+                }
                 served.greet(now, worker);
             }
             Upward::StartFailed { worker } => {

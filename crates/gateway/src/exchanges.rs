@@ -271,6 +271,8 @@ pub(crate) struct Exchange {
     pub(crate) translation: Option<Translation>,
     /// What is being answered speaks against its worker.
     pub(crate) is_bad: bool,
+    /// The status of what is being answered; 0: it has none.
+    pub(crate) status: u16,
     pub(crate) state: State,
 }
 
@@ -298,6 +300,7 @@ impl Exchange {
             self.knows = None;
             self.failed = Failed::default();
             self.is_bad = false;
+            self.status = 0;
         }
     }
 }

@@ -73,5 +73,5 @@ pub use reload::Reload;
 pub use session::{session_moves, session_moves_made, status_of};
 pub use shard::{Admission, Parts, Shard};
 pub use status::{
-    Lately, ListenerStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus,
+    Lately, ListenerStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus, WorkerTally,
 };

@@ -84,6 +84,7 @@ impl PoolStatus {
     fn add(&mut self, branch: &Self) {
         for (place, more) in self.places.iter_mut().zip(&branch.places) {
             place.in_use += more.in_use;
+            place.tally.add(&more.tally);
         }
         for worker in &mut self.workers {
             if let Some(more) = branch.workers.iter().find(|more| more.name == worker.name) {
@@ -119,6 +120,39 @@ pub struct PlaceStatus {
     pub waiting: u32,
     /// Why it is given nothing new.
     pub out: Option<&'static str>,
+    /// What was counted of it.
+    pub tally: WorkerTally,
+}
+
+/// What was counted of a worker since it was started or, where it has a name, declared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WorkerTally {
+    /// Requests given to it.
+    pub requests: u64,
+    /// Its HTTP responses by the class of their status, 1xx to 5xx.
+    pub responses: [u64; 5],
+    /// Requests that it did not answer, or not completely.
+    pub failures: u64,
+    /// Requests that it failed and that were given to another.
+    pub retries: u64,
+    /// Times that it was ejected.
+    pub ejections: u64,
+    /// Why it failed a request last, and how long ago.
+    pub last_failure: Option<(&'static str, Duration)>,
+}
+
+impl WorkerTally {
+    /// Adds what another shard counted of the same worker.
+    fn add(&mut self, other: &Self) {
+        let Self { requests, responses, failures, retries, ejections, last_failure } = other;
+        self.requests += requests;
+        self.responses.iter_mut().zip(responses).for_each(|(sum, more)| *sum += more);
+        self.failures += failures;
+        self.retries += retries;
+        self.ejections += ejections;
+        let latest = self.last_failure.into_iter().chain(*last_failure);
+        self.last_failure = latest.min_by_key(|(_, ago)| *ago);
+    }
 }
 
 /// What became of an order.
@@ -177,6 +211,14 @@ mod tests {
             slots: 9,
             waiting: 0,
             out: None,
+            tally: WorkerTally {
+                requests: served,
+                responses: [0, served, 0, 0, 1],
+                failures: 1,
+                retries: 1,
+                ejections: u64::from(home),
+                last_failure: home.then_some(("died", Duration::from_secs(2))),
+            },
         };
         let worker = WorkerStatus {
             name: "p/s".to_owned(),
@@ -209,6 +251,10 @@ mod tests {
             assert_eq!((sum.exchanges, pool.queued, pool.places[0].in_use), (3, 5, 6));
             assert_eq!((pool.workers[0].in_flight, pool.workers[0].served), (6, 30));
             assert!(pool.places[0].check.is_some());
+            let tally = &pool.places[0].tally;
+            assert_eq!((tally.requests, tally.failures, tally.ejections), (30, 3, 1));
+            assert_eq!(tally.responses, [0, 30, 0, 0, 3]);
+            assert_eq!(tally.last_failure, Some(("died", Duration::from_secs(2))));
         }
     }
 }

@@ -120,6 +120,7 @@ impl Core {
             failed: passed.failed,
             translation: None,
             is_bad: false,
+            status: 0,
             trail,
             state: State::Received,
         });

@@ -80,6 +80,9 @@ impl Core {
     fn log_health_changes(&mut self, place: usize) {
         let served = &mut self.pools[place];
         while let Some(change) = served.pool.poll_health_change() {
+            if change.state == HealthState::Ejected {
+                served.tallies.count_ejection(change.place as usize);
+            }
             let Some(worker) = served.pool.worker_at(change.place) else { continue };
             let mut name = String::new();
             served.workers.write_name(&served.name, worker, &mut name);

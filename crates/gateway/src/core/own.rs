@@ -275,6 +275,7 @@ impl Core {
             failed: pool::Failed::default(),
             translation: None,
             is_bad: false,
+            status: 0,
             client: Client::Nobody,
             peer,
             at_us,

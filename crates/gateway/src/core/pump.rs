@@ -1,5 +1,7 @@
 //! What the pools decided is carried out: once a turn, after all that the turn brought was taken in.
 
+use std::time::Duration;
+
 use event::Calls;
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
@@ -97,6 +99,7 @@ impl Core {
         match self.exchanges.get_mut(id) {
             Some(exchange) => {
                 exchange.step(Move::Dispatch(worker), self.now);
+                served.tallies.count_request(worker);
                 let since = exchange.stamps.admitted.unwrap_or(self.now);
                 served.counts.count_queued(since, self.now);
                 if served.bind(worker, exchange) {
@@ -127,9 +130,22 @@ impl Core {
     }
 
     /// A worker has failed a request, which may be given to another.
-    pub(super) fn note_failed(&mut self, id: RequestId, failed: Option<(WorkerId, Cause)>) {
-        if let (Some((worker, why)), Some(exchange)) = (failed, self.exchanges.get_mut(id)) {
-            exchange.failed.add(u32::try_from(worker.index()).unwrap_or(u32::MAX), why);
+    pub(super) fn note_failed(
+        &mut self,
+        place: usize,
+        id: RequestId,
+        failed: Option<(WorkerId, Cause)>,
+    ) {
+        let (Some((worker, why)), Some(exchange)) = (failed, self.exchanges.get_mut(id)) else {
+            return;
+        };
+        exchange.failed.add(u32::try_from(worker.index()).unwrap_or(u32::MAX), why);
+        let status = std::mem::take(&mut exchange.status);
+        let served = &mut self.pools[place];
+        served.tallies.count_retry(worker, status, why, self.now);
+        // That the request goes on to another worker does not speak for this one.
+        if served.balance.judges {
+            self.judge_worker(place, worker, false, Duration::ZERO);
         }
     }
 

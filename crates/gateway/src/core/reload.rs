@@ -39,8 +39,14 @@ impl Core {
                 served.pool.handle_slots(now, &tokens, &slots);
                 room
             });
+            let before = served.names();
             served.pool.handle_settings(now, pool);
             let names = served.names();
+            for place in 0..names.len() {
+                if before.get(place) != names.get(place) {
+                    served.tallies.forget(place);
+                }
+            }
             served.workers.handle_plan(workers, &names, room);
             served.reload_cookies(cookie, &names);
             let seed = seed.wrapping_add(place as u64);

@@ -9,12 +9,14 @@ use super::branch::Branch;
 use super::changes::FallbackLog;
 use super::own::Own;
 use super::paused::PausedClients;
+use super::tallies::Tallies;
 use super::{Core, PoolCounts, ServedPool};
 use crate::checks::Checks;
 use crate::cookies::Cookies;
 use crate::crossing::{Crossing, Others};
 use crate::journal::Journal;
 use crate::plan::PoolPlan;
+use crate::status::WorkerTally;
 use crate::workers::Workers;
 
 impl ServedPool {
@@ -42,6 +44,7 @@ impl ServedPool {
             pool,
             cookies,
             counts: PoolCounts::default(),
+            tallies: Tallies::default(),
             journal: Journal::default(),
             fallback_log: FallbackLog::default(),
             dirty: true,
@@ -62,6 +65,11 @@ impl ServedPool {
 }
 
 impl ServedPool {
+    /// What was counted of the worker at this place.
+    pub(crate) fn tally(&self, place: usize, now: Instant) -> WorkerTally {
+        self.tallies.shown(place, now)
+    }
+
     /// A worker serves: it is looked at from now on, and cookies may tell of it.
     pub(super) fn greet(&mut self, now: Instant, worker: WorkerId) {
         let home = self.workers.home(worker);

@@ -11,7 +11,7 @@ use crate::checks::Checks;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Source};
 use crate::mail::Mail;
-use crate::status::{ListenerStatus, PlaceStatus, PoolStatus, Status};
+use crate::status::{ListenerStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
 
 impl Shard {
     pub(super) fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {
@@ -136,7 +136,14 @@ impl Shard {
                 }),
                 bound: status.bound,
                 on_backup: status.on_backup,
-                places: served.pool.workers().map(|view| place_status(view, checks, now)).collect(),
+                places: served
+                    .pool
+                    .workers()
+                    .map(|view| {
+                        let tally = served.tally(view.place as usize, now);
+                        place_status(view, checks, tally, now)
+                    })
+                    .collect(),
                 workers: served.workers.status(),
             }
         });
@@ -150,7 +157,12 @@ impl Shard {
     }
 }
 
-fn place_status(view: pool::WorkerView<'_>, checks: Option<&Checks>, now: Instant) -> PlaceStatus {
+fn place_status(
+    view: pool::WorkerView<'_>,
+    checks: Option<&Checks>,
+    tally: WorkerTally,
+    now: Instant,
+) -> PlaceStatus {
     PlaceStatus {
         name: view.name.map_or_else(|| view.place.to_string(), str::to_owned),
         weight: view.weight_set.unwrap_or(view.weight),
@@ -165,5 +177,6 @@ fn place_status(view: pool::WorkerView<'_>, checks: Option<&Checks>, now: Instan
         slots: view.slots,
         waiting: view.waiting,
         out: view.out,
+        tally,
     }
 }

@@ -2,45 +2,50 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::{CLOSE, connect, read_until, serve, serve_pool, status, talk};
-use crate::daemon::until;
+use crate::daemon::{Daemon, read_log, until};
 use crate::http_server::{Answer, Server};
+use crate::shards::Gate;
+
+/// The access log names the request that was rejected for this reason, and `/why` tells of it.
+#[track_caller]
+fn is_found(folder: &Path, daemon: &Daemon, cause: &str) {
+    let find = || {
+        let text = fs::read_to_string(folder.join("access.log")).unwrap_or_default();
+        let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.find(|line| line["cause"] == cause)
+    };
+    until("it is logged", || find().is_some());
+    let id = find().unwrap()["id"].as_str().unwrap().to_owned();
+    let why = daemon.page(&format!("/why/{id}"));
+    assert!(why.contains(&format!("refused: {cause}")), "{why}");
+    let log = read_log(folder);
+    assert!(log.contains(&format!("cause=\"{cause}\"")) && !log.contains("request=0"), "{log}");
+}
 
 #[test]
 fn rejected_requests_have_ids_by_which_the_log_and_why_know_them() {
+    let log = "[access_log]\nto = \"file:access.log\"\n";
     let server = Server::start(&[]);
-    let listener = "connections_max = 2\nper_address = { requests = 1, requests_burst = 1 }\n\
-                    read = \"1h\"\n[access_log]\nto = \"file:access.log\"\n";
-    let (folder, daemon) = serve(&server, listener, "");
+    let listener = format!("per_address = {{ requests = 1, requests_burst = 1 }}\n{log}");
+    let (folder, daemon) = serve(&server, &listener, "");
+    until("one is over the rate", || {
+        status(&talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"))) == "429"
+    });
+    is_found(folder.path(), &daemon, "rate");
+
+    let (gate, port) = Gate::start();
+    let listener = format!("connections_max = 1\n{log}");
+    let (folder, daemon) = serve_pool(&listener, &format!("servers = [\"127.0.0.1:{port}\"]"));
     let mut first = connect(&daemon);
-    let mut second = connect(&daemon);
     first.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    read_until(&mut first, "\r\n\r\n");
-    // More than any rate lets through while they are sent.
-    for _ in 0..50 {
-        second.write_all(b"GET /rate HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    }
-    until("one is over the rate", || daemon.metric("roadstead_ends_total", &["\"rate\""]) > 0);
-    let said = talk(&daemon, format!("GET /full HTTP/1.1\r\n{CLOSE}"));
-    assert_eq!(status(&said), "503", "{said}");
-    let lines = || {
-        let text = fs::read_to_string(folder.path().join("access.log")).unwrap_or_default();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.collect::<Vec<_>>()
-    };
-    for cause in ["rate", "connections"] {
-        let find = || lines().into_iter().find(|line| line["cause"] == cause);
-        until("it is logged", || find().is_some());
-        let id = find().unwrap()["id"].as_str().unwrap().to_owned();
-        assert_ne!(id, "0");
-        let why = daemon.page(&format!("/why/{id}"));
-        assert!(why.contains(&format!("refused: {cause}")), "{why}");
-    }
-    let log = crate::daemon::read_log(folder.path());
-    assert!(log.contains("cause=\"rate\"") && !log.contains("request=0"), "{log}");
+    until("its server has it", || gate.held() == 1);
+    assert_eq!(status(&talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"))), "503");
+    is_found(folder.path(), &daemon, "connections");
 }
 
 #[test]
@@ -112,4 +117,49 @@ fn a_server_is_not_ejected_for_a_slow_upload() {
     client.write_all(b"b").unwrap();
     assert_eq!(status(&read_until(&mut client, "\r\n\r\n")), "200");
     assert_eq!(daemon.metric("roadstead_worker_ejections_total", &[]), 0);
+}
+
+/// What `/status` says of the server on this port.
+fn place(daemon: &Daemon, port: u16) -> Value {
+    let status = daemon.status();
+    let places = status["pools"][0]["places"].as_array().unwrap();
+    let name = format!("127.0.0.1:{port}");
+    places.iter().find(|place| place["name"] == *name).unwrap().clone()
+}
+
+#[test]
+fn status_counts_what_each_server_answered_and_failed() {
+    let (bad, good) = (Server::start(&[]), Server::start(&[]));
+    bad.answer("/cut", Answer::Reset);
+    for server in [&bad, &good] {
+        let response = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n".to_vec();
+        server.answer("/500", Answer::Bytes(response));
+    }
+    let pool = format!(
+        "servers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\nhealth = {{ errors = 2, eject = \"1h\" }}",
+        bad.port, good.port
+    );
+    let (_folder, daemon) = serve_pool("", &pool);
+    let get = |path: &str| talk(&daemon, format!("GET {path} HTTP/1.1\r\n{CLOSE}"));
+    for _ in 0..2 {
+        assert_eq!(status(&get("/500")), "500");
+    }
+    // The bad server has every second one, until it is ejected; the other answers all.
+    until("it is ejected", || {
+        assert_eq!(status(&get("/cut")), "200");
+        place(&daemon, bad.port)["health"] == "ejected"
+    });
+    let (bad, good) = (place(&daemon, bad.port), place(&daemon, good.port));
+    let count = |place: &Value, name: &str| place[name].as_u64().unwrap();
+    assert_eq!(count(&bad, "requests"), 3, "{bad}");
+    assert_eq!(bad["responses"]["5xx"], 1, "{bad}");
+    assert_eq!((count(&bad, "failures"), count(&bad, "retries")), (2, 2), "{bad}");
+    assert_eq!((count(&bad, "ejections"), &bad["health_cause"]), (1, &"failures in a row".into()));
+    assert!(bad["health_since_ms"].is_u64() && bad["ejected_for_ms"].is_u64(), "{bad}");
+    assert_eq!(bad["last_failure"]["cause"], "died", "{bad}");
+    assert!(bad["last_failure"]["ms_ago"].is_u64(), "{bad}");
+    assert_eq!(good["responses"]["5xx"], 1, "{good}");
+    assert_eq!(count(&good, "requests"), 1 + good["responses"]["2xx"].as_u64().unwrap());
+    assert_eq!((count(&good, "failures"), count(&good, "ejections")), (0, 0), "{good}");
+    assert!(good["last_failure"].is_null(), "{good}");
 }

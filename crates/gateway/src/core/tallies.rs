@@ -1,0 +1,96 @@
+//! What is counted of each worker of a pool, for `/status`.
+
+use std::time::Instant;
+
+use exchange::{Cause, Outcome, Verdict, WorkerId};
+
+use crate::status::WorkerTally;
+
+/// What is counted of one worker.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    requests: u64,
+    /// Replies by the class of their status, 1xx to 5xx.
+    responses: [u64; 5],
+    failures: u64,
+    retries: u64,
+    ejections: u64,
+    last_failure: Option<(Cause, Instant)>,
+}
+
+/// The counts of all workers of a pool, by their places.
+#[derive(Debug, Default)]
+pub(super) struct Tallies(Vec<Tally>);
+
+impl Tallies {
+    fn at(&mut self, place: usize) -> &mut Tally {
+        if self.0.len() <= place {
+            self.0.resize_with(place + 1, Tally::default);
+        }
+        &mut self.0[place]
+    }
+
+    /// Another worker is at this place.
+    pub(super) fn forget(&mut self, place: usize) {
+        if let Some(tally) = self.0.get_mut(place) {
+            *tally = Tally::default();
+        }
+    }
+
+    pub(super) fn count_request(&mut self, worker: WorkerId) {
+        self.at(worker.index()).requests += 1;
+    }
+
+    /// A request ended with this worker; `status` is that of its reply, 0 where it has none.
+    pub(super) fn count_end(
+        &mut self,
+        worker: WorkerId,
+        status: u16,
+        outcome: &Outcome,
+        now: Instant,
+    ) {
+        let cause = outcome.end().cause;
+        let tally = self.at(worker.index());
+        if matches!(cause.verdict(), Verdict::Failed | Verdict::Unknown) {
+            tally.failures += 1;
+            tally.last_failure = Some((cause, now));
+        } else {
+            tally.count_status(status);
+        }
+    }
+
+    /// A worker failed a request, which is given to another; with a response of this status, if it is
+    /// not 0.
+    pub(super) fn count_retry(&mut self, worker: WorkerId, status: u16, why: Cause, now: Instant) {
+        let tally = self.at(worker.index());
+        tally.retries += 1;
+        if !tally.count_status(status) {
+            tally.failures += 1;
+            tally.last_failure = Some((why, now));
+        }
+    }
+
+    pub(super) fn count_ejection(&mut self, place: usize) {
+        self.at(place).ejections += 1;
+    }
+
+    /// What was counted of the worker at this place.
+    pub(super) fn shown(&self, place: usize, now: Instant) -> WorkerTally {
+        let Some(tally) = self.0.get(place) else { return WorkerTally::default() };
+        let Tally { requests, responses, failures, retries, ejections, last_failure } = *tally;
+        let ago = |(cause, at): (Cause, Instant)| (cause.word(), now.saturating_duration_since(at));
+        let last_failure = last_failure.map(ago);
+        WorkerTally { requests, responses, failures, retries, ejections, last_failure }
+    }
+}
+
+impl Tally {
+    /// False where there is no status.
+    fn count_status(&mut self, status: u16) -> bool {
+        let class = usize::from(status / 100).checked_sub(1);
+        let found = class.and_then(|class| self.responses.get_mut(class));
+        let is_status = found.is_some();
+        found.into_iter().for_each(|count| *count += 1);
+        is_status
+    }
+}
