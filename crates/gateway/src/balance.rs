@@ -201,7 +201,12 @@ impl Core {
 impl BalancePlan {
     /// Whether a reply speaks against its worker.
     pub(crate) fn is_bad(&self, head: &Head) -> bool {
-        self.failing.is_some_and(|(from, to)| (from..=to).contains(&head.understood_status()))
+        self.is_bad_status(head.understood_status())
+    }
+
+    /// The same by the status of the reply.
+    pub(crate) fn is_bad_status(&self, status: u16) -> bool {
+        self.failing.is_some_and(|(from, to)| (from..=to).contains(&status))
     }
 }
 

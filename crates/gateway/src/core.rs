@@ -482,6 +482,12 @@ impl Core {
                     trail.connected = Some(now);
                 }
             }
+            Upward::Rejected { id, status } => {
+                let is_bad = served.balance.is_bad_status(status);
+                if let Some(exchange) = self.exchanges.get_mut(id) {
+                    (exchange.status, exchange.is_bad) = (status, is_bad);
+                }
+            }
             Upward::Broken { refusal } => self.rejects.count_reply(refusal),
             Upward::Unrequested => served.counts.unrequested += 1,
             Upward::Flow { id, wanted } => self.flow(id, wanted),

@@ -12,7 +12,7 @@
 
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
-use exchange::{Outcome, Phase, Request, RequestId, Slice, WorkerId};
+use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
 use crate::core::Word;
@@ -253,7 +253,9 @@ impl Servers {
         let Some(link) = self.links.get_mut(id.index as usize, id.generation) else {
             return data.consume(data.bytes().len());
         };
-        match link.receive(data, &self.plan.reply, up) {
+        let on_statuses = self.plan.retries.on.has_statuses() && self.budget.is_left();
+        let again = on_statuses.then(|| Declared::of(&self.plan));
+        match link.receive(data, &self.plan.reply, again, up) {
             Step::More => calls.deadline_in(link.stream, LINK, between),
             Step::Whole { last, keep } => {
                 let is_more = !data.bytes().is_empty();
@@ -274,6 +276,11 @@ impl Servers {
                 }
                 self.close(calls, id);
             }
+            Step::Rejected(status) => {
+                let whole = link.discard(data, &self.plan.reply);
+                data.consume(data.bytes().len());
+                self.retry_after(calls, id, status, whole, up);
+            }
             Step::Fault(fault) => {
                 data.consume(data.bytes().len());
                 self.lose(calls, id, fault, up);
@@ -290,7 +297,6 @@ impl Servers {
         keep: bool,
         up: &mut Vec<Upward>,
     ) {
-        let idle = self.plan.idle;
         let Some(link) = self.link(id) else { return };
         let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
         let Some(flight) = link.flight.take() else { return };
@@ -304,9 +310,17 @@ impl Servers {
         if flight.held {
             calls.resume(stream);
         }
+        self.keep_or_close(calls, id, keep && !leaves);
+        self.release(worker, true, up);
+    }
+
+    /// A connection has no request any more: it waits for the next one, or is closed.
+    fn keep_or_close(&mut self, calls: &mut Calls<'_>, id: LinkId, keep: bool) {
+        let idle = self.plan.idle;
+        let Some(link) = self.link(id) else { return };
+        let (stream, worker) = (link.stream, link.worker);
         let serves = self.find(worker).is_some_and(|server| server.retired.is_none());
-        let keep = keep && self.may_reuse(calls.now(), worker);
-        if keep && serves && !leaves {
+        if keep && serves && self.may_reuse(calls.now(), worker) {
             calls.deadline_in(stream, LINK, idle);
             calls.deadline(stream, TOTAL, None);
             if let Some(server) = self.find(worker) {
@@ -315,6 +329,28 @@ impl Servers {
         } else {
             self.close(calls, id);
         }
+    }
+
+    /// A response of this status came, after which the request is given to another server. `whole`: all
+    /// of it has come, and the connection can be used again.
+    fn retry_after(
+        &mut self,
+        calls: &mut Calls<'_>,
+        id: LinkId,
+        status: u16,
+        whole: bool,
+        up: &mut Vec<Upward>,
+    ) {
+        let Some(link) = self.link(id) else { return };
+        let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
+        let Some(flight) = link.flight.take() else { return };
+        let unsent = calls.queued(stream) > 0;
+        self.keep_or_close(calls, id, whole && !unsent && !leaves);
+        self.budget.spend();
+        let form = Form { tries: flight.form.tries.saturating_add(1), ..flight.form };
+        up.push(Upward::Rejected { id: flight.id, status });
+        let failed = Some((worker, Cause::Worker));
+        up.push(Upward::Again { id: flight.id, body: flight.body, form, failed });
         self.release(worker, true, up);
     }
 
@@ -383,10 +419,15 @@ impl Servers {
         let Some(flight) = flight else { return };
         // What may not be made again takes none of what is in hand for those that may.
         let declared = Declared::of(&self.plan);
-        let may = retry::then(reached, flight.passed, flight.form, declared, true) == Then::Again;
+        let is_retried = retry::is_retried(&fault, reached, declared.on);
+        let may = is_retried
+            && retry::then(reached, flight.passed, flight.form, declared, true) == Then::Again;
         let costs = may && reached == Reached::Server && fault != Fault::Late;
         let budget = costs && self.budget.spend();
-        let mut again = retry::then(reached, flight.passed, flight.form, declared, budget);
+        let mut again = match is_retried {
+            true => retry::then(reached, flight.passed, flight.form, declared, budget),
+            false => Then::End,
+        };
         if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
             again = Then::Again;
         }
@@ -441,7 +482,7 @@ impl Servers {
                 self.whole(calls, id, Slice::default(), false, up);
             }
             Step::Fault(fault) => self.lose(calls, id, fault, up),
-            Step::More | Step::Unrequested { .. } => self.close(calls, id),
+            Step::More | Step::Unrequested { .. } | Step::Rejected(_) => self.close(calls, id),
         }
     }
 

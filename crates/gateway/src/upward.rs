@@ -90,6 +90,12 @@ pub(crate) enum Upward {
     Broken {
         refusal: Refusal,
     },
+    /// The response to this request has a status after which it is given to another worker: nobody gets
+    /// it.
+    Rejected {
+        id: RequestId,
+        status: u16,
+    },
     /// A server sent bytes that no request asked for: its connections are not reused for a while.
     Unrequested,
     /// Whether more of the request's body is wanted now.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::Secret;
+use crate::{RetryOn, Secret};
 
 /// What a pool does beyond giving the next request to the next free worker.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,11 +46,13 @@ pub struct Retries {
     pub share: u32,
     /// Repeats that may be made at once beyond that.
     pub reserve: u32,
+    /// On which failures.
+    pub on: RetryOn,
 }
 
 impl Default for Retries {
     fn default() -> Self {
-        Self { tries: 3, share: 10, reserve: 20 }
+        Self { tries: 3, share: 10, reserve: 20, on: RetryOn::default() }
     }
 }
 

@@ -60,6 +60,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         frames::feeds_a_session(pool, &pools, faults);
         http::serving(pool, &pools, faults);
         http::no_retries(pool, faults);
+        http::retried_on(pool, faults);
         http::no_response_limits(pool, faults);
     }
     for section in sections {

@@ -11,7 +11,7 @@ use crate::options::{Choice, Of};
 use crate::walk::{Group, Section, Value};
 use crate::{
     Balance, Check, CheckKind, Cookie, FailRate, Health, HttpProbe, Key, KnownBy, Probe, Retries,
-    Sorry, SorryAnswer, SorryHttp, Sticky,
+    RetryOn, Sorry, SorryAnswer, SorryHttp, Sticky,
 };
 
 /// The model of sections that were walked and checked without a fault.
@@ -184,6 +184,11 @@ fn retries(group: &Group) -> Retries {
         tries: u8::try_from(count(group, "tries")).unwrap_or(u8::MAX),
         share: count(group, "share"),
         reserve: count(group, "reserve"),
+        on: match group.value("on") {
+            // The checks let no other word through.
+            Some(Value::Texts(entries)) => RetryOn::read(entries).unwrap_or_default(),
+            _ => RetryOn::default(),
+        },
     }
 }
 

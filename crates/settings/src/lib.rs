@@ -30,6 +30,7 @@ mod options;
 mod reference;
 mod reload;
 mod remarks;
+mod retry_on;
 mod routes;
 mod secrets;
 mod tree;
@@ -46,6 +47,7 @@ pub use named::{NAMED_BYTES_MAX, read_named, read_named_text};
 pub use reference::reference;
 pub use reload::{fixed, in_order_of, replaces};
 pub use remarks::{Remark, placed};
+pub use retry_on::{RetryFault, RetryOn};
 pub use secrets::passed_variable;
 
 use diagnostics::Fault;

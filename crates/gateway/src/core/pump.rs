@@ -141,11 +141,14 @@ impl Core {
         };
         exchange.failed.add(u32::try_from(worker.index()).unwrap_or(u32::MAX), why);
         let status = std::mem::take(&mut exchange.status);
+        // A response counts by its status.
+        let good = status != 0 && !exchange.is_bad;
+        exchange.is_bad = false;
         let served = &mut self.pools[place];
         served.tallies.count_retry(worker, status, why, self.now);
         // That the request goes on to another worker does not speak for this one.
         if served.balance.judges {
-            self.judge_worker(place, worker, false, Duration::ZERO);
+            self.judge_worker(place, worker, good, Duration::ZERO);
         }
     }
 

@@ -7,7 +7,7 @@ use exchange::plant::{Plant, active};
 use exchange::{Cause, Request, RequestId, Slice, WorkerId};
 use wire::http1::{Asked, Body, HeadScan, Limits, Method, Refusal};
 
-use super::retry::Reached;
+use super::retry::{Declared, Reached};
 use crate::form::{Expects, Form};
 use crate::upward::{Carried, Upward};
 
@@ -81,6 +81,8 @@ pub(super) enum Step {
     Unrequested {
         is_farewell: bool,
     },
+    /// The response has a status after which the request is given to another server.
+    Rejected(u16),
     Fault(Fault),
 }
 
@@ -295,11 +297,12 @@ impl Link {
         }
     }
 
-    /// Takes what came of the reply.
+    /// Takes what came of the reply. `again`: what may be retried after its status; none: nothing.
     pub(super) fn receive(
         &mut self,
         data: &mut Data<'_>,
         limits: &Limits,
+        again: Option<Declared>,
         up: &mut Vec<Upward>,
     ) -> Step {
         let Some(flight) = &mut self.flight else {
@@ -334,6 +337,12 @@ impl Link {
                             } else {
                                 Reply::Body(Body::new(head.body, limits))
                             };
+                        }
+                        let status = head.status;
+                        let retried = again.is_some_and(|it| it.allows_after(status, flight.form));
+                        if retried && !flight.begun && !flight.passed && !flight.abandoned {
+                            carried.recycle();
+                            return Step::Rejected(status);
                         }
                         flight.begun = true;
                         flight.form.waits = false;
@@ -370,6 +379,22 @@ impl Link {
                 }
             }
         }
+    }
+
+    /// Discards a response that nobody gets. True when all of it has come, and the server goes on with
+    /// the connection.
+    pub(super) fn discard(&mut self, data: &mut Data<'_>, limits: &Limits) -> bool {
+        let Some(Flight { reply: Reply::Body(body), keep, .. }) = &mut self.flight else {
+            return false;
+        };
+        while !body.is_done() {
+            let Ok(run) = body.run(data.bytes(), limits) else { return false };
+            if run.pass + run.drop == 0 {
+                return false;
+            }
+            data.consume(run.pass + run.drop);
+        }
+        *keep && data.bytes().is_empty()
     }
 
     /// What lies ahead of the body goes to this stream, as far as it need not be looked at: the last

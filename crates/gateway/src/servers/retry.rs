@@ -1,7 +1,8 @@
 //! Whether a request that a server did not answer may be given to a server again. Pure: a table.
 
-use settings::{Idempotent, Retries};
+use settings::{Idempotent, Retries, RetryFault, RetryOn};
 
+use super::link::Fault;
 use crate::form::{Effect, Expects, Form};
 use crate::plan::ServersPlan;
 
@@ -31,11 +32,18 @@ pub(super) struct Declared {
     pub(super) idempotent: Idempotent,
     /// Times that one of them may be given to a server.
     pub(super) tries: u8,
+    /// On which failures.
+    pub(super) on: RetryOn,
 }
 
 impl Declared {
     pub(super) const fn of(plan: &ServersPlan) -> Self {
-        Self { idempotent: plan.idempotent, tries: plan.retries.tries }
+        Self { idempotent: plan.idempotent, tries: plan.retries.tries, on: plan.retries.on }
+    }
+
+    /// Whether a request of this form may be made again after a response of this status.
+    pub(super) fn allows_after(self, status: u16, form: Form) -> bool {
+        self.on.is_on_status(status) && self.allows(form)
     }
 
     /// Whether a request of this form may be made again. One that asks for another protocol never may: both
@@ -49,6 +57,18 @@ impl Declared {
         };
         let left = form.tries.saturating_add(1) < self.tries;
         declared && left && !matches!(form.expects, Expects::Switch)
+    }
+}
+
+/// Whether the pool retries after this fault at all. A connection that had ended before anything of the
+/// request left us is no failure of its server.
+pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> bool {
+    match fault {
+        Fault::Connect(_) | Fault::ConnectLate => on.is_on(RetryFault::Connect),
+        Fault::Ended => matches!(reached, Reached::Nobody) || on.is_on(RetryFault::Reset),
+        Fault::Late => on.is_on(RetryFault::Timeout),
+        Fault::Broken(_) => on.is_on(RetryFault::Invalid),
+        Fault::Moved | Fault::Overtime(_) => true,
     }
 }
 
@@ -89,6 +109,11 @@ impl Budget {
         self.hundredths = self.hundredths.saturating_add(retries.share).min(most);
     }
 
+    /// Whether there is a retry left.
+    pub(super) const fn is_left(&self) -> bool {
+        self.hundredths >= 100
+    }
+
     /// Takes one retry, if there is one.
     pub(super) fn spend(&mut self) -> bool {
         let left = self.hundredths.checked_sub(100);
@@ -114,7 +139,7 @@ mod tests {
     #[test]
     fn the_whole_table() {
         let Retries { tries, .. } = Retries::default();
-        let declared = Declared { idempotent: Idempotent::Methods, tries };
+        let declared = Declared { idempotent: Idempotent::Methods, tries, on: RetryOn::default() };
         let mut table = String::new();
         for reached in [Reached::Nobody, Reached::Server, Reached::Reply] {
             for (effect, passed, before, budget) in [
@@ -147,7 +172,7 @@ mod tests {
                 (Effect::None, Expects::Switch),
             ] {
                 let form = Form { effect, expects, ..Form::default() };
-                let declared = Declared { idempotent, tries: 3 };
+                let declared = Declared { idempotent, tries: 3, on: RetryOn::default() };
                 table += word(Reached::Server, false, form, declared, true);
                 // What reached nobody may always be asked again.
                 assert_eq!(word(Reached::Nobody, false, form, declared, true), "again ");
@@ -160,9 +185,41 @@ mod tests {
     }
 
     #[test]
+    fn only_what_is_named_is_retried() {
+        let words = |entries: &[&str]| {
+            let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
+            RetryOn::read(&entries).unwrap()
+        };
+        let refused = || Fault::Connect(std::io::ErrorKind::ConnectionRefused);
+        for (on, expected) in [
+            (words(&["connect"]), [true, true, false, false, false]),
+            (words(&["reset"]), [false, false, true, false, false]),
+            (words(&["timeout", "invalid"]), [false, false, false, true, true]),
+            (words(&["503"]), [false; 5]),
+            (RetryOn::default(), [true; 5]),
+        ] {
+            let broken = Fault::Broken(wire::http1::Refusal::Truncated);
+            let faults = [refused(), Fault::ConnectLate, Fault::Ended, Fault::Late, broken];
+            let made = faults.map(|fault| is_retried(&fault, Reached::Server, on));
+            assert_eq!(made, expected, "{on:?}");
+            assert!(is_retried(&Fault::Ended, Reached::Nobody, on), "an idle connection had ended");
+        }
+        let form = Form { effect: Effect::Once, ..Form::default() };
+        let of = |idempotent| Declared { idempotent, tries: 2, on: words(&["503"]) };
+        assert!(of(Idempotent::Methods).allows_after(503, form));
+        assert!(!of(Idempotent::Methods).allows_after(502, form));
+        assert!(!of(Idempotent::Safe).allows_after(503, form));
+        assert!(!of(Idempotent::Methods).allows_after(503, Form { tries: 1, ..form }));
+        let unknown = Form { effect: Effect::Unknown, ..form };
+        assert!(!of(Idempotent::Methods).allows_after(503, unknown));
+        assert!(of(Idempotent::All).allows_after(503, unknown));
+    }
+
+    #[test]
     fn a_request_that_may_be_tried_once_is_never_tried_again() {
         let form = Form::default();
-        let declared = |tries| Declared { idempotent: Idempotent::All, tries };
+        let on = RetryOn::default();
+        let declared = |tries| Declared { idempotent: Idempotent::All, tries, on };
         assert_eq!(then(Reached::Server, false, form, declared(1), true), Then::End);
         assert_eq!(then(Reached::Nobody, false, form, declared(1), true), Then::Again);
         let last = Form { tries: 254, ..form };

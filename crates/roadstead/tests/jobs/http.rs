@@ -21,6 +21,7 @@ mod names;
 mod orders;
 mod programs;
 mod reload;
+mod retried;
 mod rfc;
 mod routes;
 mod rules;

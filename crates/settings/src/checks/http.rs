@@ -3,7 +3,7 @@
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
 use crate::walk::{Section, Value};
-use crate::{Address, Framing, HttpSocket, Protocol};
+use crate::{Address, Framing, HttpSocket, Protocol, RetryFault, RetryOn};
 
 /// Each server is a worker: there is nothing to count.
 pub(super) fn no_count_of_workers(pool: &Section, faults: &mut Vec<Fault>) {
@@ -46,6 +46,20 @@ pub(super) fn no_response_limits(pool: &Section, faults: &mut Vec<Fault>) {
                     .mend(format!("remove `{option}`; `reply_max` limits a reply of a program")),
             );
         }
+    }
+}
+
+/// `retries.on` names failures and statuses.
+pub(super) fn retried_on(pool: &Section, faults: &mut Vec<Fault>) {
+    let Some(Value::Group(retries)) = pool.group.value("retries") else { return };
+    let Some(Value::Texts(entries)) = retries.value("on") else { return };
+    if let (Err(entry), Some(place)) = (RetryOn::read(entries), retries.place("on")) {
+        let words = RetryFault::ALL.map(|(word, _)| format!("`{word}`")).join(", ");
+        faults.push(
+            Fault::at(place, format!("`{entry}` is neither a failure nor a status"))
+                .expected(format!("expected {words}, or statuses from 400 to 599"))
+                .mend("write for example on = [\"connect\", \"reset\", \"502..504\"]"),
+        );
     }
 }
 

@@ -130,6 +130,16 @@ const RETRIES: &[Opt] = &[
          twice as much.",
     ),
     any("reserve", count(1, 1_000_000), Is("20"), "Repeats that may be made at once beyond that."),
+    any(
+        "on",
+        Kind::Names,
+        Nothing,
+        "On which failures a request is retried: `connect` (no connection), `reset` (the connection ended before the \
+         response), `timeout` (`deadline` passed before the response), `invalid` (not an HTTP response), and \
+         statuses of responses from 400 to 599, like `503` or `502..504`. Without it: all four words and no \
+         status. A request that a server received is retried only if `idempotent` allows it and its body was \
+         complete when it was sent (at most 64 KiB).",
+    ),
 ];
 
 const IDEMPOTENT: &[Word] = &[

@@ -82,6 +82,8 @@ fn only_who_is_asked_in_messages_of_http_is_asked_again() {
         let error = serving(&format!("retries = {{ {wrong} }}"));
         assert_eq!(error.word, word, "{error:?}");
     }
+    let error = serving("retries = { on = [\"connect\", \"5xx\"] }");
+    assert_eq!(error.message, "`5xx` is neither a failure nor a status");
 }
 
 #[test]
