@@ -139,6 +139,8 @@ fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
             json!({
                 "name": it.name,
                 "weight": it.weight,
+                "weight_configured": it.weight_configured,
+                "weight_set": it.weight_set,
                 "hand": it.hand,
                 "health": it.health,
                 "health_cause": it.health_since.map(|(cause, _)| cause),

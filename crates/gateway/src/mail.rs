@@ -80,9 +80,10 @@ pub enum Mail {
     Reload {
         /// What they mean for this shard.
         reload: Box<Reload>,
-        /// Whether they were taken over: not while the daemon is about to end. Called once every shard follows
+        /// What an operator should know of it; none: they were not taken over, because the daemon is about
+        /// to end. Called once every shard follows
         /// what this one has told of it, on a shard's thread; must not block.
-        reply: Box<dyn FnOnce(bool) + Send>,
+        reply: Box<dyn FnOnce(Option<Vec<String>>) + Send>,
     },
     /// A server that has a name has another address.
     Moved {

@@ -100,8 +100,12 @@ impl PoolStatus {
 pub struct PlaceStatus {
     /// What `ctl` knows it by: its name, or the number of its place.
     pub name: String,
-    /// Its weight in force.
+    /// Its weight in force: the one set at run time or, without one, that of the configuration.
     pub weight: u32,
+    /// Its weight in the configuration.
+    pub weight_configured: u32,
+    /// Its weight as set at run time.
+    pub weight_set: Option<u32>,
     /// `enabled`, `drained` or `disabled`, by hand.
     pub hand: &'static str,
     /// `up`, `down` or `ejected`.
@@ -202,6 +206,8 @@ mod tests {
         let place = PlaceStatus {
             name: "s".to_owned(),
             weight: 1,
+            weight_configured: 1,
+            weight_set: None,
             hand: "enabled",
             health: "up",
             health_since: None,

@@ -81,7 +81,7 @@ impl Reloader {
             format!("{}\nthe reload was rejected: nothing changed\n", text.trim_end())
         };
         let (reloads, new) = self.prepare(serving).map_err(|why| rejected(why.to_string()))?;
-        let late = self.tell(reloads)?;
+        let (late, warnings) = self.tell(reloads)?;
         if let Err(error) = self.fleet.watch_names(&new) {
             tracing::error!("names of servers are not looked up again: {error}");
         }
@@ -94,7 +94,9 @@ impl Reloader {
                 format!("comes into force on {late} shards that are busy, and is on all others")
             }
         };
-        Ok(format!("{file} {force}: {listeners} listeners, {pools} pools"))
+        let warnings = warnings.iter().map(|warning| format!("\nwarning: {warning}"));
+        let warnings = warnings.collect::<String>();
+        Ok(format!("{file} {force}: {listeners} listeners, {pools} pools{warnings}"))
     }
 
     /// Reads the file and makes ready what the shards take over.
@@ -113,10 +115,12 @@ impl Reloader {
         Ok((reloads, new))
     }
 
-    /// Gives each shard its part, and waits until all have it. Gives how many are late: they have their mail,
+    /// Gives each shard its part, and waits until all have it. Gives how many are late, and what the
+    /// others report: they have their mail,
     /// and take it over when they get to it.
-    fn tell(&self, reloads: Vec<Reload>) -> Result<usize, String> {
+    fn tell(&self, reloads: Vec<Reload>) -> Result<(usize, Vec<String>), String> {
         let (told, answers) = channel();
+        let mut warnings = Vec::new();
         let mut left = reloads.len();
         for (shard, reload) in (0..).zip(reloads) {
             let told = told.clone();
@@ -128,8 +132,11 @@ impl Reloader {
         drop(told);
         while left > 0 {
             match answers.recv_timeout(WAIT) {
-                Ok(true) => left -= 1,
-                Ok(false) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(Some(said)) => {
+                    left -= 1;
+                    warnings.extend(said);
+                }
+                Ok(None) | Err(RecvTimeoutError::Disconnected) => {
                     return Err("the daemon is about to end\n".to_owned());
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -138,7 +145,7 @@ impl Reloader {
                 }
             }
         }
-        Ok(left)
+        Ok((left, warnings))
     }
 
     /// Starts a thread that reloads when it is told to; orders that come meanwhile are one.

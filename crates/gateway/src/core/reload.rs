@@ -1,7 +1,9 @@
 //! Pools take over other settings, with all that they know of workers and clients.
 
-use event::Calls;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+
+use event::Calls;
 
 use super::{Core, ServedPool};
 use crate::checks::Checks;
@@ -12,14 +14,15 @@ use crate::reload::PoolReload;
 use crate::shares::Shares;
 
 impl Core {
-    /// Takes over other settings of all pools, in their order.
+    /// Takes over other settings of all pools, in their order. Gives what an operator should know of it.
     pub(crate) fn reload(
         &mut self,
         calls: &mut Calls<'_>,
         (pools, seed): (Vec<PoolReload>, u64),
         outside: &mut Outside,
-    ) {
+    ) -> Vec<String> {
         let now = self.now;
+        let mut warnings = Vec::new();
         for (place, PoolReload { plan, replaces, shares }) in pools.into_iter().enumerate() {
             let served = &mut self.pools[place];
             let PoolPlan { name: _, pool, then, mut balance, takes, own: _, is_tagged: _, workers } =
@@ -40,7 +43,11 @@ impl Core {
                 room
             });
             let before = served.names();
+            let weights = served.weights();
             served.pool.handle_settings(now, pool);
+            if served.branch.is_none() {
+                warnings.extend(served.overridden(&weights));
+            }
             let names = served.names();
             for place in 0..names.len() {
                 if before.get(place) != names.get(place) {
@@ -56,6 +63,10 @@ impl Core {
             }
         }
         self.note_feeders();
+        for warning in &warnings {
+            tracing::warn!("{warning}");
+        }
+        warnings
     }
 }
 
@@ -72,6 +83,31 @@ impl Core {
 }
 
 impl ServedPool {
+    /// The weights of its workers in the configuration, by their names.
+    fn weights(&self) -> BTreeMap<String, u32> {
+        let named =
+            self.pool.workers().filter_map(|view| Some((view.name?.to_owned(), view.weight)));
+        named.collect()
+    }
+
+    /// Changes of weights that have no effect, because another weight was set at run time.
+    fn overridden(&self, before: &BTreeMap<String, u32>) -> Vec<String> {
+        let overridden = |view: pool::WorkerView<'_>| {
+            let (name, set) = (view.name?, view.weight_set?);
+            let before = before.get(name).filter(|before| **before != view.weight)?;
+            let pool = &self.name;
+            (set != view.weight).then(|| {
+                format!(
+                    "worker {name} of pool {pool} keeps the weight {set} that was set at run time: the file \
+                     says {} now, and said {before} before; `roadstead ctl weight {pool} {name} default` \
+                     follows the file",
+                    view.weight
+                )
+            })
+        };
+        self.pool.workers().filter_map(overridden).collect()
+    }
+
     /// What its workers are called, by their places, those among them that leave.
     fn names(&self) -> Vec<Option<String>> {
         let mut names = Vec::new();

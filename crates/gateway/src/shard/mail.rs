@@ -166,6 +166,8 @@ fn place_status(
     PlaceStatus {
         name: view.name.map_or_else(|| view.place.to_string(), str::to_owned),
         weight: view.weight_set.unwrap_or(view.weight),
+        weight_configured: view.weight,
+        weight_set: view.weight_set,
         hand: view.hand.word(),
         health: view.health.word(),
         health_since: view

@@ -9,10 +9,11 @@ use crate::drain::Stage;
 use crate::reload::Reload;
 
 impl Shard {
-    /// Takes over other settings. False, and nothing has changed, when the end has begun.
-    pub(super) fn reload(&mut self, calls: &mut Calls<'_>, reload: Reload) -> bool {
+    /// Takes over other settings, and gives what an operator should know of it. None, and nothing has
+    /// changed, when the end has begun.
+    pub(super) fn reload(&mut self, calls: &mut Calls<'_>, reload: Reload) -> Option<Vec<String>> {
         if self.drain.stage != Stage::Running {
-            return false;
+            return None;
         }
         let Reload { listeners, pools, drain } = reload;
         self.drain.handle_limits(drain);
@@ -26,7 +27,6 @@ impl Shard {
             let plan = Arc::clone(&self.listeners[session.listener_place()].plan);
             session.handle_listener(calls, &plan, &mut self.core);
         }
-        self.core.reload(calls, (pools, self.seed), &mut self.outside);
-        true
+        Some(self.core.reload(calls, (pools, self.seed), &mut self.outside))
     }
 }

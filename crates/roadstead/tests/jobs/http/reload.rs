@@ -262,3 +262,39 @@ fn a_client_that_rests_is_held_to_an_idle_time_that_was_none_before() {
         assert_eq!(rests.read(&mut [0; 9]).unwrap(), 0, "it is told the end");
     }
 }
+
+/// A weight that was set at run time outlives a reload; whoever changes the same weight in the file is
+/// told so.
+#[test]
+fn a_reload_warns_of_a_weight_that_was_set_at_run_time() {
+    for shards in [1, 2] {
+        let [a, b] = ["a", "b"].map(|name| named(&format!("<{name}>")));
+        let folder = folder();
+        let text = |weight| {
+            let text = configuration("", &servers(&[(&a, weight), (&b, 3)]));
+            text.replace("shards = 1", &format!("shards = {shards}"))
+        };
+        let daemon = Daemon::serve(folder.path(), &text(3));
+        let name = format!("127.0.0.1:{}", a.port);
+        let weights = || {
+            let status = daemon.status();
+            let places = status["pools"][0]["places"].as_array().unwrap().clone();
+            let place = places.into_iter().find(|place| place["name"] == *name).unwrap();
+            ["weight", "weight_configured", "weight_set"].map(|key| place[key].as_u64())
+        };
+        assert_eq!(weights(), [Some(3), Some(3), None]);
+        ctl(&daemon, &["weight", "main", &name, "7"]);
+        assert_eq!(weights(), [Some(7), Some(3), Some(7)]);
+        Daemon::rewrite(folder.path(), &text(3));
+        let said = daemon.reload().unwrap();
+        assert!(!said.contains("warning"), "the file has not changed: {said}");
+        Daemon::rewrite(folder.path(), &text(5));
+        let said = daemon.reload().unwrap();
+        let warning = format!("warning: worker {name} of pool main keeps the weight 7");
+        assert_eq!(said.matches(&warning).count(), 1, "{said}");
+        assert!(said.contains("the file says 5 now, and said 3 before"), "{said}");
+        assert_eq!(weights(), [Some(7), Some(5), Some(7)]);
+        ctl(&daemon, &["weight", "main", &name, "default"]);
+        assert_eq!(weights(), [Some(5), Some(5), None]);
+    }
+}
