@@ -13,7 +13,8 @@
 //!                mio, tokio, libevent and IO::Multiplex; what single calls cost
 //!   bench threads        connect, receive, close: pools of threads, a thread for each, none
 //!   bench database       rows into PostgreSQL and MariaDB and out of them, against bare clients
-//!   bench balance        a request in a pool, by schedule and number of workers; bound clients
+//!   bench balance        a request in a pool, by schedule and number of workers; bound clients; requests
+//!                that fail when servers do, against HAProxy and nginx
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 

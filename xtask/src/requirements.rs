@@ -83,6 +83,10 @@ pub(crate) const BENCH_BALANCE: &[Requirement] = &[
     program("valgrind", "valgrind"),
 ];
 
+/// What `cargo xtask bench balance --only trial` needs.
+pub(crate) const BENCH_TRIAL: &[Requirement] =
+    &[program("haproxy", "haproxy"), program("nginx", "nginx-light")];
+
 /// What `cargo xtask bench http` needs.
 pub(crate) const BENCH_HTTP: &[Requirement] = &[
     program("haproxy", "haproxy"),

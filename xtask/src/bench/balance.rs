@@ -1,7 +1,9 @@
 //! `bench balance`: what a pool does for a request, by schedule and number of workers, what a bound
-//! client takes, and what stickiness, health and limits cost a request of HTTP.
+//! client takes, what stickiness, health and limits cost a request of HTTP, and which requests fail when
+//! servers do.
 
 mod http;
+mod trial;
 
 use super::event::whole_run;
 use super::page::Machine;
@@ -20,6 +22,15 @@ pub(super) struct BalanceArguments {
     /// Only this part; the page keeps the other as it was
     #[arg(long, value_parser = PARTS)]
     only: Option<String>,
+    /// Runs of each scenario of the trial
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Only this scenario of the trial; the page is not written
+    #[arg(long)]
+    scenario: Option<String>,
+    /// The trial runs this binary instead of a release build; the page is not written
+    #[arg(long)]
+    roadstead: Option<std::path::PathBuf>,
     /// Show the parts without writing the page
     #[arg(long)]
     dry: bool,
@@ -67,7 +78,7 @@ impl Line {
 }
 
 /// What can be measured by itself.
-const PARTS: [&str; 2] = ["pool", "http"];
+const PARTS: [&str; 3] = ["pool", "http", "trial"];
 
 pub(super) fn run(workspace: &Workspace, arguments: &BalanceArguments) -> Result<(), Failure> {
     let mut missed = Vec::new();
@@ -77,10 +88,16 @@ pub(super) fn run(workspace: &Workspace, arguments: &BalanceArguments) -> Result
         }
         let (text, goals) = match part {
             "pool" => pool(workspace, arguments.requests)?,
-            _ => http::measure(workspace)?,
+            "http" => http::measure(workspace)?,
+            _ => {
+                let (roadstead, scenario) =
+                    (arguments.roadstead.as_deref(), arguments.scenario.as_deref());
+                let plan = trial::Plan { runs: arguments.runs, roadstead, scenario };
+                trial::measure(workspace, &plan)?
+            }
         };
         println!("{text}");
-        if !arguments.dry {
+        if !arguments.dry && arguments.scenario.is_none() && arguments.roadstead.is_none() {
             let Machine { cores, kernel, date, .. } = super::page::machine();
             let by = format!(
                 "`cargo xtask bench balance --only {part}` on {date}: {cores} cores, Linux {kernel}"
