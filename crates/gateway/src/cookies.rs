@@ -77,9 +77,9 @@ impl Cookies {
     }
 
     /// What a request that was asked over HTTP and is an object now tells. Nothing is cut from it.
-    pub(crate) fn read_object(&self, object: &[u8], minute: u32) -> Told {
+    pub(crate) fn read_object(&self, object: &[u8], second: u32) -> Told {
         match object::head(object) {
-            Some(head) => self.read(&head, head.len(), minute).0,
+            Some(head) => self.read(&head, head.len(), second).0,
             None => Told::default(),
         }
     }
@@ -91,16 +91,16 @@ impl Cookies {
 
     /// What a request tells, and the request as its server is to see it where that is another. `head`:
     /// bytes of its head; 0 where they are not known.
-    pub(crate) fn read(&self, request: &[u8], head: usize, minute: u32) -> (Told, Option<Slice>) {
+    pub(crate) fn read(&self, request: &[u8], head: usize, second: u32) -> (Told, Option<Slice>) {
         let Some(codec) = &self.plan.codec else { return (Told::default(), None) };
         if self.plan.mode == CookieMode::Prefix {
-            return self.read_prefixed(codec, request, minute);
+            return self.read_prefixed(codec, request, second);
         }
         let place = match request.get(..head) {
             Some(head) if !head.is_empty() => self.cookie.find(head),
             _ => keys::cookie(request, &self.plan.name),
         };
-        let told = place.map(|place| self.told(codec, &request[place], minute));
+        let told = place.map(|place| self.told(codec, &request[place], second));
         (told.unwrap_or_default(), None)
     }
 
@@ -110,15 +110,15 @@ impl Cookies {
         &self,
         codec: &CookieCodec,
         request: &[u8],
-        minute: u32,
+        second: u32,
     ) -> (Told, Option<Slice>) {
         let (mut told, mut without, mut from) = (None, Vec::new(), 0);
         for place in keys::cookies(request, &self.plan.name) {
             let Some((ours, theirs)) = split_prefixed(&request[place.clone()]) else { continue };
-            if codec.read(ours, minute) == Err(CookieFault::Foreign) {
+            if codec.read(ours, second) == Err(CookieFault::Foreign) {
                 continue;
             }
-            told.get_or_insert_with(|| self.told(codec, ours, minute));
+            told.get_or_insert_with(|| self.told(codec, ours, second));
             without.extend_from_slice(&request[from..place.start]);
             without.extend_from_slice(theirs);
             from = place.end;
@@ -128,12 +128,12 @@ impl Cookies {
         (told, Some(Slice::from(without.as_slice())))
     }
 
-    fn told(&self, codec: &CookieCodec, value: &[u8], minute: u32) -> Told {
-        let Ok((name, age)) = codec.read_aged(value, minute) else { return Told::default() };
+    fn told(&self, codec: &CookieCodec, value: &[u8], second: u32) -> Told {
+        let Ok((name, age)) = codec.read_aged(value, second) else { return Told::default() };
         let found = self.berths.binary_search_by_key(&name, |(name, _)| *name);
         Told {
             named: found.ok().map(|place| self.berths[place].1),
-            fresh: age.is_none_or(|age| age <= self.plan.lifetime_minutes / 2),
+            fresh: age.is_none_or(|age| age <= self.plan.lifetime_s / 2),
         }
     }
 
@@ -144,9 +144,9 @@ impl Cookies {
 
     /// Makes a reply of the server at a place of the plan tell its client so. Gives what is to be learnt
     /// of it in mode `passive`.
-    pub(crate) fn write(&self, head: &mut Head, server: usize, minute: u32) -> Option<Vec<u8>> {
+    pub(crate) fn write(&self, head: &mut Head, server: usize, second: u32) -> Option<Vec<u8>> {
         let name = self.plan.servers.get(server)?;
-        let ours = || self.plan.codec.as_ref().map(|codec| codec.write(name, minute));
+        let ours = || self.plan.codec.as_ref().map(|codec| codec.write(name, second));
         match self.plan.mode {
             CookieMode::Insert => {
                 let ours = ours()?;

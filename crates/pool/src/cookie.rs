@@ -48,10 +48,10 @@ pub enum CookieFault {
     Old,
 }
 
-/// Bytes of a signed value: digest, minutes since the epoch, code.
+/// Bytes of a signed value: digest, seconds since the Unix epoch, code.
 const SIGNED: usize = 8 + 4 + 16;
-/// A clock may be behind another's by so many minutes.
-const MINUTES_AHEAD: u32 = 5;
+/// A clock may be behind another's by so many seconds.
+const SECONDS_AHEAD: u32 = 300;
 /// Stands between our part and the worker's.
 const BETWEEN: u8 = b'~';
 
@@ -59,17 +59,17 @@ const BETWEEN: u8 = b'~';
 ///
 /// ```
 /// use pool::{CookieCodec, CookieFault, CookieValue};
-/// let codec = CookieCodec::new(b"a secret of 16 bytes or more", "api", CookieValue::Signed, 60);
-/// let value = codec.write("10.0.0.1:8000", 29_000_000);
-/// assert_eq!(codec.read(value.as_bytes(), 29_000_030), Ok(codec.name("10.0.0.1:8000")));
-/// assert_eq!(codec.read(value.as_bytes(), 29_000_061), Err(CookieFault::Old));
+/// let codec = CookieCodec::new(b"a secret of 16 bytes or more", "api", CookieValue::Signed, 90);
+/// let value = codec.write("10.0.0.1:8000", 1_800_000_000);
+/// assert_eq!(codec.read(value.as_bytes(), 1_800_000_090), Ok(codec.name("10.0.0.1:8000")));
+/// assert_eq!(codec.read(value.as_bytes(), 1_800_000_091), Err(CookieFault::Old));
 /// ```
 #[derive(Clone)]
 pub struct CookieCodec {
     value: CookieValue,
     mac: Hmac<Sha256>,
     names: (u64, u64),
-    lifetime_minutes: u32,
+    lifetime_s: u32,
 }
 
 impl std::fmt::Debug for CookieCodec {
@@ -82,7 +82,7 @@ impl std::fmt::Debug for CookieCodec {
 impl CookieCodec {
     /// The codec of a pool. Machines that share clients share the secret.
     #[must_use]
-    pub fn new(secret: &[u8], pool: &str, value: CookieValue, lifetime_minutes: u32) -> Self {
+    pub fn new(secret: &[u8], pool: &str, value: CookieValue, lifetime_s: u32) -> Self {
         let keyed = |secret: &[u8]| {
             <Hmac<Sha256> as KeyInit>::new_from_slice(secret).expect("a key of any length will do")
         };
@@ -97,7 +97,7 @@ impl CookieCodec {
         mac.update(b"roadstead cookie of pool ");
         mac.update(pool.as_bytes());
         mac.update(&[0]);
-        Self { value, mac, names: (half(0), half(8)), lifetime_minutes }
+        Self { value, mac, names: (half(0), half(8)), lifetime_s }
     }
 
     /// What stands for a worker's name.
@@ -108,16 +108,16 @@ impl CookieCodec {
         hasher.finish()
     }
 
-    /// The value for a client of this worker; `minute` counts from the Unix epoch.
+    /// The value for a client of this worker; `second` counts from the Unix epoch.
     #[must_use]
-    pub fn write(&self, worker: &str, minute: u32) -> String {
+    pub fn write(&self, worker: &str, second: u32) -> String {
         let name = self.name(worker).to_be_bytes();
         match self.value {
             CookieValue::Opaque => hex(&name),
             CookieValue::Signed => {
                 let mut bytes = Vec::with_capacity(SIGNED);
                 bytes.extend_from_slice(&name);
-                bytes.extend_from_slice(&minute.to_be_bytes());
+                bytes.extend_from_slice(&second.to_be_bytes());
                 let mut mac = self.mac.clone();
                 mac.update(&bytes);
                 bytes.extend_from_slice(&mac.finalize().into_bytes()[..16]);
@@ -130,15 +130,15 @@ impl CookieCodec {
     ///
     /// # Errors
     /// When it was not made by this codec, was changed, or is too old.
-    pub fn read(&self, value: &[u8], minute: u32) -> Result<u64, CookieFault> {
-        self.read_aged(value, minute).map(|(name, _)| name)
+    pub fn read(&self, value: &[u8], second: u32) -> Result<u64, CookieFault> {
+        self.read_aged(value, second).map(|(name, _)| name)
     }
 
-    /// The same, with its age in minutes where the value tells it.
+    /// The same, with its age in seconds where the value tells it.
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn read_aged(&self, value: &[u8], minute: u32) -> Result<(u64, Option<u32>), CookieFault> {
+    pub fn read_aged(&self, value: &[u8], second: u32) -> Result<(u64, Option<u32>), CookieFault> {
         let name = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         match self.value {
             CookieValue::Opaque => {
@@ -155,9 +155,9 @@ impl CookieCodec {
                 mac.update(&bytes[..12]);
                 mac.verify_truncated_left(&bytes[12..]).map_err(|_| CookieFault::Forged)?;
                 let [high, low, made, ..] = words;
-                let ahead = made.saturating_sub(minute);
-                let age = minute.saturating_sub(made);
-                if age > self.lifetime_minutes || ahead > MINUTES_AHEAD {
+                let ahead = made.saturating_sub(second);
+                let age = second.saturating_sub(made);
+                if age > self.lifetime_s || ahead > SECONDS_AHEAD {
                     return Err(CookieFault::Old);
                 }
                 Ok((name(high, low), Some(age)))
@@ -257,8 +257,8 @@ mod tests {
         let written = codec.write(WORKER, 1000);
         assert!(codec.read(written.as_bytes(), 1060).is_ok());
         assert_eq!(codec.read(written.as_bytes(), 1061), Err(CookieFault::Old));
-        assert!(codec.read(written.as_bytes(), 995).is_ok());
-        assert_eq!(codec.read(written.as_bytes(), 994), Err(CookieFault::Old));
+        assert!(codec.read(written.as_bytes(), 700).is_ok());
+        assert_eq!(codec.read(written.as_bytes(), 699), Err(CookieFault::Old));
         let other = CookieCodec::new(SECRET, "web", CookieValue::Signed, 60);
         assert_eq!(other.read(written.as_bytes(), 1000), Err(CookieFault::Forged));
         assert_ne!(other.name(WORKER), codec.name(WORKER));

@@ -11,18 +11,18 @@ use crate::exchanges::{Exchange, State};
 use crate::form::Form;
 use crate::upward::Head;
 
-/// Minutes since the Unix epoch.
-fn minute(at_us: i64) -> u32 {
-    u32::try_from(at_us / 60_000_000).unwrap_or(0)
+/// Seconds since the Unix epoch.
+fn second(at_us: i64) -> u32 {
+    u32::try_from(at_us / 1_000_000).unwrap_or(0)
 }
 
 impl Cookies {
     /// Notes which server a request names, and makes the request what that server is to see.
     pub(super) fn ask(&self, request: &mut Slice, form: &mut Form, exchange: &mut Exchange) {
-        let minute = minute(exchange.at_us);
+        let second = second(exchange.at_us);
         let (told, without) = match (self.is_of_objects(), form.translation) {
-            (false, _) => self.read(request, form.head as usize, minute),
-            (true, Some(_)) => (self.read_object(request, minute), None),
+            (false, _) => self.read(request, form.head as usize, second),
+            (true, Some(_)) => (self.read_object(request, second), None),
             // A frame has no cookies.
             (true, None) => (Told::default(), None),
         };
@@ -49,7 +49,7 @@ impl ServedPool {
         if knows && cookies.is_told_once() {
             return;
         }
-        let learnt = cookies.write(head, worker.index(), minute(exchange.at_us));
+        let learnt = cookies.write(head, worker.index(), second(exchange.at_us));
         if let Some(key) = learnt {
             self.pool.handle_learnt(now, worker, &key);
         }

@@ -13,7 +13,7 @@ pub(crate) struct CookiePlan {
     pub(crate) mode: CookieMode,
     /// None where the value is the server's own.
     pub(crate) codec: Option<CookieCodec>,
-    pub(crate) lifetime_minutes: u32,
+    pub(crate) lifetime_s: u32,
     /// What stands behind the value of one that is inserted.
     pub(crate) attributes: Vec<u8>,
     /// The servers' names, by place; none: its workers are programs, without names.
@@ -41,14 +41,15 @@ pub(super) fn cookie(
         settings::CookieValue::Opaque => CookieValue::Opaque,
         settings::CookieValue::Signed => CookieValue::Signed,
     };
-    let lifetime_minutes = u32::try_from(lifetime.as_secs().div_ceil(60)).unwrap_or(u32::MAX);
+    // Less than a second is a whole one.
+    let lifetime_s = u32::try_from(lifetime.as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
     let codec = match mode {
         CookieMode::Passive => None,
         _ => Some(CookieCodec::new(
             &secret_of(pool, secret.as_ref(), drawn)?,
             pool,
             value,
-            lifetime_minutes,
+            lifetime_s,
         )),
     };
     let mut attributes = format!("; Path={path}");
@@ -70,7 +71,7 @@ pub(super) fn cookie(
         name: name.into_bytes(),
         mode,
         codec,
-        lifetime_minutes,
+        lifetime_s,
         attributes: attributes.into_bytes(),
         servers: servers.iter().map(|(_, name)| name.clone()).collect(),
         of_objects: false,
