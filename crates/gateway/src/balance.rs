@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use exchange::{Cause, End, Outcome, Phase, RequestId, Stamps, Verdict, WorkerId};
 use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 
-use crate::core::{Core, ServedPool, Waiting};
+use crate::core::{Core, ServedPool, Waiting, at_client};
 use crate::exchanges::{Delivery, Move, State};
 use crate::plan::{BalancePlan, SorryPlan};
 use crate::status::{LatelyAt, Told, Why};
@@ -39,8 +39,10 @@ impl Core {
             None => crate::core::refusal(cause, &served.name),
             Some(SorryPlan::Page(page)) => {
                 let page = Arc::clone(page);
-                let body = page.body.clone();
                 let exchange = self.exchanges.get_mut(id);
+                // Its client knows it by the id that it has there.
+                let known = exchange.as_ref().map_or(id, |exchange| at_client(id, exchange));
+                let body = page.fill(known, cause, &served.name);
                 let client = exchange.and_then(|exchange| {
                     if let Some(trail) = &mut exchange.trail {
                         trail.settle(page.status);
@@ -168,8 +170,10 @@ impl Core {
                 format!("the worker that its client is bound to is {why}: any other will do")
             }
         };
+        // One with a free slot that was out could not be chosen.
+        let is_out = |place: &u32| decision.out().iter().any(|out| out.place == *place);
         let free: Vec<String> = (0..pool::PLACES_SEEN)
-            .filter(|place| decision.free & (1 << place) != 0)
+            .filter(|place| decision.free & (1 << place) != 0 && !is_out(place))
             .map(name_at)
             .collect();
         let free = if free.is_empty() { "nobody".to_owned() } else { free.join(" ") };

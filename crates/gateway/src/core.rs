@@ -62,8 +62,8 @@ use own::Own;
 use paused::PausedClients;
 pub(crate) use paused::Permit;
 use tallies::Tallies;
-pub(crate) use waiting::Waiting;
 use waiting::{WAITING_OVERHEAD, asker};
+pub(crate) use waiting::{Waiting, at_client};
 
 /// Bytes of all parts of a reply to a caller in this process, which gets them as one.
 const INSIDE_PARTS_MAX: usize = 1 << 20;

@@ -43,7 +43,7 @@ impl Waiting {
 }
 
 /// The id of a request where its client is.
-fn at_client(id: RequestId, exchange: &Exchange) -> RequestId {
+pub(crate) fn at_client(id: RequestId, exchange: &Exchange) -> RequestId {
     match exchange.client {
         Client::Elsewhere { request, .. } => request,
         _ => id,

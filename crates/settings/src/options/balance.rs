@@ -175,8 +175,18 @@ const CHECK: &[Word] = &[
 ];
 
 pub(super) const SORRY: &[Opt] = &[
-    any("line", Kind::Text, Nothing, "It answers with this."),
-    any("file", Kind::Text, Nothing, "It answers with what is in this file, read at start."),
+    any(
+        "line",
+        Kind::Text,
+        Nothing,
+        "It answers with this. `{request_id}`, `{cause}` and `{pool}` in it stand for these values of the request.",
+    ),
+    any(
+        "file",
+        Kind::Text,
+        Nothing,
+        "It answers with what is in this file, read at start, with the same variables.",
+    ),
     any("pool", Kind::Pool, Nothing, "It gives the request to this pool."),
     any("redirect", Kind::Text, Nothing, "It sends clients of HTTP there."),
     any(

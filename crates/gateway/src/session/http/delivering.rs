@@ -174,7 +174,13 @@ impl Dialogue {
                 asked.keep &= whole && !is_last;
                 let asker = asked.asker();
                 match asked.page.take() {
-                    Some(page) => tell(&page.answer(asked.keep), asker, transport, calls, core),
+                    Some(page) => {
+                        let body = match &outcome {
+                            Outcome::Sorry(_, body) => body.clone(),
+                            Outcome::Reply(_) | Outcome::Ended(..) => Slice::default(),
+                        };
+                        tell(&page.answer(&body, asked.keep), asker, transport, calls, core);
+                    }
                     None => {
                         let said = Said::of(&outcome, asked.told);
                         tell(&said.answer(asked.keep), asker, transport, calls, core);

@@ -312,3 +312,69 @@ fn a_bound_client_whose_server_fails_it_is_given_another_only_where_it_may_be() 
         assert!(daemon.stop().success());
     }
 }
+
+#[test]
+fn a_fallback_page_says_which_request_it_answers_and_why() {
+    for shards in [1, 2] {
+        let server = named("a");
+        let folder = crate::daemon::folder();
+        let page = "<style>p { color: red }</style><p>{request_id} {pool} {cause}</p>";
+        std::fs::write(folder.path().join("sorry.html"), page).unwrap();
+        // Another pool first, so that this one is at home on the second of two shards.
+        let text = format!(
+            "[daemon]\nshards = {shards}\n[admin]\nlisten = \"127.0.0.1:0\"\n[pool.first]\nprogram = [\"cat\"]\n\
+             [listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n[pool.main]\n\
+             servers = [\"127.0.0.1:{}\"]\nsorry = {{ file = \"sorry.html\" }}\n[listener.lines]\n\
+             listen = \"127.0.0.1:0\"\npool = \"first\"\n",
+            server.port
+        );
+        let daemon = Daemon::serve(folder.path(), &text);
+        ctl(&daemon, &["sorry", "main", "on"]);
+        let said = talk(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
+        let start = "<style>p { color: red }</style><p>";
+        let body = said.split_once("\r\n\r\n").unwrap().1;
+        let id = body.strip_prefix(start).and_then(|rest| rest.strip_suffix(" main sorry</p>"));
+        let id = id.unwrap_or_else(|| panic!("{said}"));
+        assert!(said.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{said}");
+        let why = daemon.page(&format!("/why/{id}"));
+        assert!(why.contains("refused: sorry"), "{why}");
+    }
+}
+
+#[test]
+fn a_worker_that_is_out_is_not_listed_as_free() {
+    let [a, b] = ["a", "b"].map(named);
+    let servers = format!(
+        "servers = [{{ address = \"127.0.0.1:{}\", weight = 0 }}, \"127.0.0.1:{}\"]",
+        a.port, b.port
+    );
+    let (_folder, daemon) = serve_pool("", &servers);
+    assert_eq!(super::balance::who(&daemon), "b");
+    let why = daemon.page("/pools/main/why");
+    let free = why.split("free: ").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    assert!(!free.contains(&a.port.to_string()), "{why}");
+    assert!(why.contains(&format!("out: 127.0.0.1:{} weight 0", a.port)), "{why}");
+}
+
+/// The lifetime of a signed cookie is not rounded up to minutes.
+#[test]
+fn a_signed_cookie_is_good_for_its_lifetime_and_no_longer() {
+    let [a, b] = ["a", "b"].map(named);
+    let folder = crate::daemon::folder();
+    std::fs::write(folder.path().join("secret"), "0123456789abcdef").unwrap();
+    let text = format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
+         pool = \"main\"\n[pool.main]\nservers = [\"127.0.0.1:{}\", \"127.0.0.1:{}\"]\n\
+         sticky = {{ cookie = \"berth\", value = \"signed\", secret = \"file:secret\", lifetime = \"1s\" }}\n",
+        a.port, b.port
+    );
+    let daemon = Daemon::serve(folder.path(), &text);
+    let first = ask(&daemon, "/", "");
+    let cookie = cookies(&first)[0].to_owned();
+    // Whoever shows an expired cookie gets another one, from whichever server is next.
+    let expired = || {
+        let said = ask(&daemon, "/", &line(&cookie));
+        !said.ends_with(first.chars().last().unwrap())
+    };
+    assert!(becomes(std::time::Duration::from_secs(20), expired), "it is good for ever");
+}
