@@ -433,24 +433,6 @@ impl Core {
         }
     }
 
-    /// The worker of this request, if one has it.
-    fn tell(&mut self, id: RequestId, word: Word) {
-        let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        if matches!(word, Word::Whole) {
-            exchange.body_end = Some(self.now);
-        }
-        match exchange.state {
-            State::Working(worker) => self.told.push_back((exchange.pool, worker, id, word)),
-            State::Away(home) => self.tell_away(id, home, word),
-            State::Received | State::Waiting(_) => {}
-        }
-    }
-
-    /// A client does not take the parts of this reply, or takes them again.
-    pub(crate) fn hold(&mut self, id: RequestId, hold: bool) {
-        self.tell(id, if hold { Word::Hold } else { Word::GoOn });
-    }
-
     /// Runs `act` on the workers of a pool and carries what they report to the pool and to the
     /// exchanges.
     pub(crate) fn with_workers<R>(

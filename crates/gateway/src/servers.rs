@@ -12,7 +12,7 @@
 
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
-use exchange::{Cause, Outcome, Phase, Request, RequestId, Slice, WorkerId};
+use exchange::{Outcome, Phase, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
 use crate::core::Word;
@@ -27,6 +27,7 @@ use crate::workers::{Heard, Purpose};
 mod hosted;
 mod link;
 mod places;
+mod rejected;
 mod retry;
 mod room;
 mod time;
@@ -329,29 +330,6 @@ impl Servers {
         } else {
             self.close(calls, id);
         }
-    }
-
-    /// A response of this status came, after which the request is given to another server. `whole`: all
-    /// of it has come, and the connection can be used again.
-    fn retry_after(
-        &mut self,
-        calls: &mut Calls<'_>,
-        id: LinkId,
-        status: u16,
-        whole: bool,
-        up: &mut Vec<Upward>,
-    ) {
-        let Some(link) = self.link(id) else { return };
-        let (stream, worker, leaves) = (link.stream, link.worker, link.leaves);
-        let Some(flight) = link.flight.take() else { return };
-        let unsent = calls.queued(stream) > 0;
-        self.keep_or_close(calls, id, whole && !unsent && !leaves);
-        self.budget.spend();
-        let form = Form { tries: flight.form.tries.saturating_add(1), ..flight.form };
-        up.push(Upward::Rejected { id: flight.id, status });
-        let failed = Some((worker, Cause::Worker));
-        up.push(Upward::Again { id: flight.id, body: flight.body, form, failed });
-        self.release(worker, true, up);
     }
 
     /// One request fewer is with this server.

@@ -3,7 +3,7 @@
 use exchange::{RequestId, Slice};
 
 use super::{Core, Word};
-use crate::exchanges::Delivery;
+use crate::exchanges::{Delivery, State};
 
 impl Core {
     /// A worker wants more of a request's body, or none for now.
@@ -31,5 +31,23 @@ impl Core {
     /// All of a request's body was passed.
     pub(crate) fn pass_end(&mut self, id: RequestId) {
         self.tell(id, Word::Whole);
+    }
+
+    /// The worker of this request, if one has it.
+    pub(super) fn tell(&mut self, id: RequestId, word: Word) {
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
+        if matches!(word, Word::Whole) {
+            exchange.body_end = Some(self.now);
+        }
+        match exchange.state {
+            State::Working(worker) => self.told.push_back((exchange.pool, worker, id, word)),
+            State::Away(home) => self.tell_away(id, home, word),
+            State::Received | State::Waiting(_) => {}
+        }
+    }
+
+    /// A client does not take the parts of this reply, or takes them again.
+    pub(crate) fn hold(&mut self, id: RequestId, hold: bool) {
+        self.tell(id, if hold { Word::Hold } else { Word::GoOn });
     }
 }
