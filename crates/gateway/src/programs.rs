@@ -42,7 +42,7 @@ mod stderr;
 
 pub(crate) use fault::Epitaph;
 use fault::Fault;
-use link::{Known, Link, Said, UNREAD_MAX};
+use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
 
@@ -442,16 +442,20 @@ impl Programs {
                 Fault::Stalled(link.reading_limit(deadline).unwrap_or_default())
             }
             (Pipe::Output, ANSWER) if !link.is_owing() => {
-                let passed = link.handle_silent(calls, worker, up);
-                if !passed {
-                    link.arm(calls, deadline);
+                match link.handle_silent(calls, worker, up) {
+                    Check::Waits => link.arm(calls, deadline),
+                    Check::Passed => self.known.has_passed = true,
+                    Check::Failed => {
+                        let said = Said::Unasked(PARTIAL.to_owned());
+                        self.condemn(calls, worker, &said, outside, up);
+                    }
                 }
-                self.known.has_passed |= passed;
                 return;
             }
             (Pipe::Output, GAP) => {
-                link.handle_gap(calls, worker, up);
-                return link.arm(calls, deadline);
+                let said = link.handle_gap(calls, worker, up);
+                link.arm(calls, deadline);
+                return self.condemn(calls, worker, &said, outside, up);
             }
             (Pipe::Output, SLOW) => {
                 if link.handle_mute(calls) && !std::mem::replace(&mut self.known.has_spoken, true) {

@@ -137,7 +137,7 @@ pub(super) fn program(
         },
         carries,
         rejects_line_breaks: framing == wire::Framing::Lines
-            && own.is_none()
+            && own.as_ref().is_none_or(|own| own.reset.is_some())
             && line_breaks == settings::LineBreaks::Reject,
         tagged,
         stream: stream.map(|settings::Stream { until, gap }| StreamPlan {

@@ -42,6 +42,7 @@ use alignment::{Alignment, Keep};
 use carried::Finder;
 use flights::{Flight, Flights};
 use notices::Notice;
+pub(in crate::programs) use replies::PARTIAL;
 use reset::Reset;
 use silence::Silence;
 use tags::{Outgoing, Tags};
@@ -67,6 +68,15 @@ pub(super) enum Said {
     Broken(&'static str),
 }
 
+/// What has become of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    Waits,
+    Passed,
+    /// A frame has begun that nobody asked for, and does not end.
+    Failed,
+}
+
 /// What the programs of a pool have shown of themselves since its settings were read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
@@ -85,8 +95,6 @@ pub(super) struct Link {
     flights: Flights,
     /// Notifications that wait with their slots until it has read on, in the order in which they were sent.
     notices: Vec<Notice>,
-    /// It may have requests of several clients in its hands.
-    is_shared: bool,
     /// It is one connection's own, which it may ask things too.
     is_own: bool,
     /// That connection is there, and hears what it says unasked.
@@ -96,8 +104,8 @@ pub(super) struct Link {
     rejects_line_breaks: bool,
     /// Only looked at where what was taken back is forgotten: with tags.
     silence: Silence,
-    /// Whose request was late since it last said something: with tags.
-    late_client: Option<u64>,
+    /// Clients whose requests were late or cancelled since it last said something: with tags.
+    waited: Vec<u64>,
     /// Whether its replies are in step with its requests, where nothing in its framing tells.
     alignment: Option<Alignment>,
     /// Whether it may be given to another connection, where it is one connection's own.
@@ -121,8 +129,8 @@ pub(super) struct Link {
     tries: u8,
     /// Its next frame says that it is ready, and is no reply.
     says_ready: bool,
-    /// A part of a reply has come.
-    is_begun: bool,
+    /// A part of a frame has come.
+    is_partial: bool,
     /// When the reply before was complete.
     completed: Option<Instant>,
     /// It has answered nothing for a while, and this was said.
@@ -142,13 +150,12 @@ impl Link {
             decoder: Decoder::new(plan.framing, plan.reply_max, over),
             flights: Flights::new(plan.tagged || plan.is_own && plan.framing.is_json()),
             notices: Vec::new(),
-            is_shared: plan.is_shared,
             is_own: plan.is_own,
             is_heard: false,
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
             rejects_line_breaks: plan.rejects_line_breaks,
             silence: Silence::default(),
-            late_client: None,
+            waited: Vec::new(),
             alignment: plan
                 .alignment
                 .map(|mode| Alignment::new(mode, known.is_strict, !known.has_passed)),
@@ -164,7 +171,7 @@ impl Link {
             times: plan.times,
             tries: plan.tries,
             says_ready: plan.says_ready,
-            is_begun: false,
+            is_partial: false,
             completed: None,
             is_mute: false,
             stalled_at: 0,
@@ -201,7 +208,7 @@ impl Link {
         if let Some(finder) = &mut self.carried
             && !finder.is_in(&body)
         {
-            let text = "the request does not carry what `match` names";
+            let text = "it does not carry what `match` names in a form that every program keeps";
             let outcome = Outcome::ended(Cause::Record, Phase::Work, text);
             up.push(Upward::Answered { id, outcome });
             return up.push(Upward::Released { worker });
@@ -299,14 +306,14 @@ impl Link {
         if let (Some(output), None) = (self.output, self.held) {
             let oldest = self.flights.oldest();
             let at = oldest.and_then(|flight| answer_by(flight.dispatched, deadline));
-            let checked_at = oldest.is_none().then(|| self.checked_at()).flatten();
-            let at = at.into_iter().chain(self.silent_until(deadline)).chain(checked_at).min();
+            let checked_at = oldest.is_none().then(|| self.checked_at(calls.now())).flatten();
+            let at = at.into_iter().chain(self.patience_ends(deadline)).chain(checked_at).min();
             calls.deadline(output, ANSWER, at);
             if let Some(limit) = self.times.first_byte {
                 // A reply behind another cannot begin before that has ended.
                 let since = oldest
                     .map(|it| self.completed.map_or(it.dispatched, |at| at.max(it.dispatched)));
-                let at = since.filter(|_| !self.is_begun).map(|since| since + limit);
+                let at = since.filter(|_| !self.is_begun()).map(|since| since + limit);
                 calls.deadline(output, FIRST, at);
             }
             // One that has never answered may keep its output in a buffer, which is said once.
@@ -318,17 +325,19 @@ impl Link {
         }
     }
 
-    /// When its check is passed, if nothing is in flight.
-    fn checked_at(&self) -> Option<Instant> {
-        match &self.reset {
+    /// When its check is passed, if nothing is in flight; for a frame that has begun, when its end is
+    /// looked for again.
+    fn checked_at(&self, now: Instant) -> Option<Instant> {
+        let at = match &self.reset {
             Some(reset) => reset.until(),
             None => self.alignment.as_ref().and_then(Alignment::until),
-        }
+        }?;
+        Some(if self.is_partial { at.max(now + REST_OF_FRAME) } else { at })
     }
 
-    fn silent_until(&self, deadline: Duration) -> Option<Instant> {
-        self.tags.as_ref().filter(|_| !deadline.is_zero())?;
-        self.silence.until(deadline)
+    /// A part of a reply has come.
+    fn is_begun(&self) -> bool {
+        self.is_streaming || self.is_partial
     }
 
     /// It has answered nothing since it was started, although its first request was sent a while ago:
@@ -336,7 +345,7 @@ impl Link {
     pub(super) fn handle_mute(&mut self, calls: &Calls<'_>) -> bool {
         let late = |flight: &Flight| flight.dispatched + MUTE <= calls.now();
         let is_mute =
-            self.answers == 0 && !self.is_begun && self.flights.oldest().is_some_and(late);
+            self.answers == 0 && !self.is_begun() && self.flights.oldest().is_some_and(late);
         is_mute && !std::mem::replace(&mut self.is_mute, true)
     }
 
@@ -454,7 +463,7 @@ impl Link {
         let (blamed, late) = (fault, fault.limit().filter(|_| self.tags.is_some()));
         let mut fault = fault;
         // Parts of the oldest reply may have gone on.
-        let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun;
+        let mut is_told = self.is_streaming || self.stream.is_some() && self.is_begun();
         let mut again = Vec::new();
         while let Some(flight) = self.flights.pop() {
             let is_late = late.is_some_and(|limit| flight.dispatched + limit <= calls.now());
@@ -472,34 +481,33 @@ impl Link {
         up.splice(first..first, again);
     }
 
-    /// Nothing is in flight, and nothing came for so long that its check is passed. True when it is
-    /// for any client again, or for any connection.
+    /// Nothing is in flight, and nothing came for so long that its check is passed: it is for any
+    /// client again, or for any connection.
     pub(super) fn handle_silent(
         &mut self,
-        calls: &mut Calls<'_>,
+        calls: &Calls<'_>,
         worker: WorkerId,
         up: &mut Vec<Upward>,
-    ) -> bool {
+    ) -> Check {
+        let now = calls.now();
         if let Some(reset) = &mut self.reset {
-            let passed = reset.handle_time(calls.now());
-            if passed {
-                up.push(Upward::Released { worker });
+            if !reset.handle_time(now) {
+                return Check::Waits;
             }
-            return passed;
+            up.push(Upward::Released { worker });
+            return Check::Passed;
         }
-        let (Some(alignment), Some(output)) = (&mut self.alignment, self.output) else {
-            return false;
-        };
-        if self.is_begun {
+        let Some(alignment) = &mut self.alignment else { return Check::Waits };
+        if self.is_partial {
             // It says something beside its replies, and has not come to its end.
-            calls.deadline_in(output, ANSWER, REST_OF_FRAME);
-            return false;
+            let is_stuck = alignment.until().is_some_and(|at| at + FRAME_MAX <= now);
+            return if is_stuck { Check::Failed } else { Check::Waits };
         }
-        let passed = alignment.handle_time(calls.now());
-        if passed {
-            up.push(Upward::Open { worker });
+        if !alignment.handle_time(now) {
+            return Check::Waits;
         }
-        passed
+        up.push(Upward::Open { worker });
+        Check::Passed
     }
 
     /// Its pool has other settings, or another of its programs was found out.
@@ -547,8 +555,11 @@ impl Link {
 /// How long a program may take for its first answer before the log says what may be wrong.
 const MUTE: Duration = Duration::from_secs(2);
 
-/// How long a check waits for the rest of a frame that has begun.
+/// How often a check looks for the rest of a frame that has begun.
 const REST_OF_FRAME: Duration = Duration::from_millis(10);
+
+/// How long a check waits for it in all.
+const FRAME_MAX: Duration = Duration::from_secs(1);
 
 /// Bytes that may wait for a program when something is added that no slot bounds.
 pub(super) const UNREAD_MAX: usize = 64 << 10;

@@ -178,3 +178,93 @@ fn a_pipelined_program_is_emptied_before_it_is_checked() {
     let daemon = stray(folder.path(), u32::MAX, 0, "pipeline = 4");
     assert_eq!(ask_in_turn(&daemon, 4, 20), Tally { own: 80, misdirected: 0 });
 }
+
+/// Answers each line, and prints a part of a line behind the reply to `leak`.
+const PARTIAL: &str = r#"
+import sys
+for line in sys.stdin:
+    word = line.strip()
+    sys.stdout.write(word + "\n" + ("SECRET" if word.startswith("leak") else ""))
+    sys.stdout.flush()
+"#;
+
+#[test]
+fn a_part_of_a_line_behind_a_reply_does_not_begin_the_reply_to_another_client() {
+    for pool in ["", "alignment = \"off\"", "alignment = \"strict\"", "match = \"{2}\""] {
+        let folder = folder();
+        let pool = format!(
+            "program = [\"python3\", \"-c\", {PARTIAL:?}]\nworkers = 1\nsettle = \"0s\"\n{pool}\n"
+        );
+        let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+        // Its probation ends: no check is under way afterwards.
+        for round in 0..20 {
+            let line = format!("hello {round}");
+            assert_eq!(daemon.connect().ask(&line), line);
+        }
+        for round in 0..5 {
+            let line = format!("leak a{round}");
+            assert_eq!(daemon.connect().ask(&line), line, "{pool}");
+            let line = format!("hello b{round}");
+            assert_eq!(daemon.connect().ask(&line), line, "{pool}");
+        }
+    }
+}
+
+#[test]
+fn a_request_that_not_every_program_returns_unchanged_ends_no_program() {
+    let folder = folder();
+    let words = "import sys\nfor line in sys.stdin: print(line.split()[0], flush=True)\n";
+    let pool =
+        format!("program = [\"python3\", \"-c\", {words:?}]\nworkers = 1\nmatch = \"{{1}}\"\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+    for round in 0..5 {
+        for odd in ["\u{b}", "\u{1f}", "\u{85}", "\u{a0}", "\u{3000}"] {
+            let reply = daemon.connect().ask(&format!("evil{round}{odd}x hello"));
+            assert!(reply.starts_with("!record "), "{odd:?}: {reply}");
+        }
+        assert_eq!(daemon.connect().ask(&format!("good{round} hello")), format!("good{round}"));
+    }
+    assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
+}
+
+#[test]
+fn a_program_whose_replies_end_by_a_gap_serves_one_client_after_the_other() {
+    for (framing, alignment) in [("raw", "auto"), ("lines", "auto"), ("lines", "strict")] {
+        let folder = folder();
+        let pool = format!(
+            "program = [\"cat\"]\nframing = \"{framing}\"\nstream = {{ gap = \"50ms\" }}\nworkers = 1\n\
+             alignment = \"{alignment}\"\nqueue = {{ wait = \"60s\" }}\n"
+        );
+        let pool = if framing == "raw" { pool.replace("alignment = \"auto\"\n", "") } else { pool };
+        let protocol = format!("\"{framing}\"\npool");
+        let daemon = Daemon::serve(
+            folder.path(),
+            &one_pool("", &pool).replace("\"lines\"\npool", &protocol),
+        );
+        let mut clients: Vec<_> = (0..3).map(|_| daemon.connect()).collect();
+        for client in &mut clients {
+            assert_eq!(client.ask("hello"), "hello", "{framing} {alignment}");
+        }
+    }
+}
+
+#[test]
+fn a_message_that_begins_behind_a_reply_and_does_not_end_costs_its_program() {
+    let folder = folder();
+    let program = "import json, sys\nfor line in sys.stdin: print('{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":0}' % \
+                   json.loads(line)['id'], end='\\n ', flush=True)\n";
+    let pool = format!(
+        "program = [\"python3\", \"-c\", {program:?}]\nframing = \"jsonrpc\"\ndispatch = \"in-order\"\n\
+         workers = 1\nsettle = \"0s\"\nqueue = {{ wait = \"60s\" }}\n"
+    );
+    let daemon = Daemon::serve(
+        folder.path(),
+        &one_pool("", &pool).replace("\"lines\"\npool", "\"jsonrpc\"\npool"),
+    );
+    for id in 0..2 {
+        let reply =
+            daemon.connect().ask(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}"));
+        assert!(reply.contains("\"result\":0"), "{reply}");
+    }
+    until("the first is replaced", || daemon.metric("roadstead_worker_deaths_total", &[]) > 0);
+}

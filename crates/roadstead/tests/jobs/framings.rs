@@ -417,13 +417,15 @@ fn what_a_program_says_beside_its_replies_is_not_taken_for_one() {
             while line["method"] == "window/logMessage" {
                 line = parse(&client.line());
             }
-            assert_eq!((&line["method"], &line["params"]), (&"note".into(), &id.into()));
             if dispatch == "session" {
+                assert_eq!((&line["method"], &line["params"]), (&"note".into(), &id.into()));
                 // What its own program asks is for the client to answer; elsewhere we do.
                 assert_eq!(parse(&client.line())["method"], "workspace/configuration");
                 client.send("{\"jsonrpc\":\"2.0\",\"id\":\"mine\",\"result\":[]}\n");
+                line = parse(&client.line());
             }
-            assert_eq!(parse(&client.line())["result"], id);
+            // Nobody knows whose request the notification of a program that clients share is about.
+            assert_eq!(line["result"], id, "{line}");
         }
         assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0);
     }

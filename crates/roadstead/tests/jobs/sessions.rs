@@ -420,3 +420,48 @@ fn after_a_reload_programs_are_reset_again_until_one_is_found_out() {
         daemon.reload().unwrap();
     }
 }
+
+#[test]
+fn a_line_that_a_program_may_take_for_several_cannot_outlast_the_reset() {
+    let rejects = |pool: &str| {
+        let folder = folder();
+        let pool = format!("dispatch = \"session\"\nworkers = 1\n{pool}");
+        let daemon = serve(folder.path(), "lines", &["cat"], &pool);
+        daemon.connect().ask("a\rb").starts_with("!record ")
+    };
+    assert!(rejects("reset = \"forget\"\n"), "it would serve another client");
+    assert!(!rejects("reset = \"forget\"\nline_breaks = \"keep\"\n"));
+    assert!(!rejects(""), "it serves one client only");
+}
+
+/// Says of each request that it was made, once it is asked the next one.
+const TALKATIVE: &str = r#"
+import json, sys
+before = None
+for line in sys.stdin:
+    message = json.loads(line)
+    if before:
+        print(json.dumps({"jsonrpc": "2.0", "method": "made", "params": before}))
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": "done"}), flush=True)
+    before = message["params"]
+"#;
+
+#[test]
+fn what_a_program_says_beside_its_replies_in_order_reaches_none_of_its_clients() {
+    for alignment in ["auto", "strict", "off"] {
+        let folder = folder();
+        let pool = format!(
+            "framing = \"jsonrpc\"\ndispatch = \"in-order\"\nalignment = \"{alignment}\"\nworkers = 1\n"
+        );
+        let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", TALKATIVE], &pool);
+        for user in 0..5 {
+            let request = json!({"jsonrpc": "2.0", "id": user, "method": "make", "params": user});
+            let reply: Value =
+                serde_json::from_str(&daemon.connect().ask(&request.to_string())).unwrap();
+            assert_eq!((&reply["id"], &reply["result"]), (&json!(user), &json!("done")), "{reply}");
+        }
+        until("what it says beside them is counted", || {
+            daemon.metric("roadstead_replies_discarded_total", &[]) == 3
+        });
+    }
+}

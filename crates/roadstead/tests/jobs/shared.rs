@@ -8,17 +8,21 @@ use crate::daemon::{Daemon, PATIENCE, folder, read_log, until};
 use crate::framings::{parse, serve};
 
 /// Does what the method says: `echo` answers, `stall` does not, `later` answers when `release` has come,
-/// `huge` answers with much, `hang` answers nothing from then on.
+/// `until-cancelled` when a request was cancelled, `huge` answers with much, `hang` answers nothing from then on.
 const SHARED: &str = r#"
 import json, sys, time
 def say(it):
     sys.stdout.write(json.dumps(it) + "\n")
     sys.stdout.flush()
-held, cancelled = [], []
+held, cancelled, waiting = [], [], []
 for line in sys.stdin:
     asked = json.loads(line)
     method, id = asked.get("method"), asked.get("id")
-    if method == "notifications/cancelled": cancelled.append(asked["params"]["requestId"])
+    if method == "notifications/cancelled":
+        cancelled.append(asked["params"]["requestId"])
+        for it in waiting: say({"jsonrpc": "2.0", "id": it, "result": "at last"})
+        waiting = []
+    elif method == "until-cancelled": waiting.append(id)
     elif method == "echo": say({"jsonrpc": "2.0", "id": id, "result": len(cancelled)})
     elif method == "later": held.append(id)
     elif method == "release":
@@ -106,6 +110,20 @@ fn a_late_request_is_taken_back_and_the_calls_of_other_clients_go_on() {
 }
 
 #[test]
+fn a_late_request_does_not_end_a_younger_one_of_another_client_though_nothing_was_said() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"3s\"");
+    let (mut late, mut other) = (daemon.connect(), daemon.connect());
+    ask(&mut late, 1, "stall");
+    let begun = Instant::now();
+    until("the other is younger", || begun.elapsed() > Duration::from_millis(1500));
+    ask(&mut other, 2, "until-cancelled");
+    assert_eq!(parse(&late.line())["error"]["code"], -32071);
+    assert_eq!(parse(&other.line())["result"], "at last", "{}", read_log(folder.path()));
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
 fn a_late_reply_to_what_was_taken_back_is_discarded_and_counted() {
     let folder = folder();
     let daemon = shared(folder.path(), "deadline = \"600ms\"");
@@ -135,7 +153,7 @@ fn a_program_that_answers_no_client_is_replaced_and_safe_requests_are_made_again
         let folder = folder();
         let idempotent = if safe { "idempotent = \"all\"" } else { "" };
         let daemon = shared(folder.path(), &format!("deadline = \"2s\"\n{idempotent}"));
-        let mut clients: Vec<_> = (0..3).map(|_| daemon.connect()).collect();
+        let mut clients: Vec<_> = (0..7).map(|_| daemon.connect()).collect();
         let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
         ask(&mut clients[0], 0, "hang");
         until("it hangs", || in_flight() == 1);
@@ -145,14 +163,17 @@ fn a_program_that_answers_no_client_is_replaced_and_safe_requests_are_made_again
         until("the third is younger", || begun.elapsed() > Duration::from_millis(1500));
         ask(&mut clients[2], 2, "echo");
         assert_eq!(parse(&clients[0].line())["error"]["code"], -32071, "the first is late");
-        assert_eq!(deaths(&daemon), 0, "others have requests with it");
-        let second = parse(&clients[1].line());
-        assert_eq!(second["error"]["code"], -32071, "another client's is late as well: {second}");
-        let third = parse(&clients[2].line());
+        // There is always one that is not late.
+        for late in 1..5 {
+            assert_eq!(parse(&clients[late].line())["error"]["code"], -32071, "{late} is late");
+            assert_eq!(deaths(&daemon), 0, "others have requests with it");
+            ask(&mut clients[late + 2], u32::try_from(late).unwrap() + 2, "echo");
+        }
+        let last = parse(&clients[6].line());
         if safe {
-            assert_eq!((&third["id"], &third["result"]), (&2.into(), &0.into()), "{third}");
+            assert_eq!((&last["id"], &last["result"]), (&6.into(), &0.into()), "{last}");
         } else {
-            assert_eq!(third["error"]["code"], -32070, "it may have taken effect: {third}");
+            assert_eq!(last["error"]["code"], -32070, "it may have taken effect: {last}");
         }
         until("it is counted", || deaths(&daemon) == 1);
     }

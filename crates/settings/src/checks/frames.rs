@@ -61,12 +61,15 @@ fn alignment(group: &Group, framing: Framing, tags: bool, faults: &mut Vec<Fault
         _ if is_session => Some("a connection's own program answers nobody else"),
         _ => None,
     };
+    let serves_one_client = is_session && group.key("reset").is_none();
     if let (false, Some(place)) =
-        (framing == Framing::Lines && !is_session, group.key("line_breaks"))
+        (framing == Framing::Lines && !serves_one_client, group.key("line_breaks"))
     {
         faults.push(
             Fault::at(place, "`line_breaks` has nothing to do here")
-                .expected("it goes with `framing = \"lines\"`, and programs that clients share")
+                .expected(
+                    "it goes with `framing = \"lines\"`, and programs that serve several clients",
+                )
                 .mend("remove it"),
         );
     }

@@ -52,7 +52,8 @@ pub(super) const PROGRAM: &[Opt] = &[
         "line_breaks",
         Kind::Word(LINE_BREAKS),
         Is("reject"),
-        "With `framing = \"lines\"` and programs that clients share: requests with a CR, U+2028 or U+2029 \
+        "With `framing = \"lines\"` and programs that serve several clients, at once or one after the \
+         other (`reset`): requests with a CR, U+2028 or U+2029 \
          in them, at which some programs end a line too (universal newlines in Python, `readline` in \
          Node.js). Such a program would answer twice, and another client would get the second reply. A CR \
          before the LF of a client's line is part of its line end.",

@@ -253,11 +253,6 @@ impl Alignment {
         self.mode != Mode::Off
     }
 
-    /// Whether it is kept.
-    pub(super) const fn is_kept(&self) -> bool {
-        self.kept.is_some()
-    }
-
     /// It printed something while nothing was in flight: the replies since its last passed check.
     pub(super) fn found_out(&mut self) -> Suspects {
         self.oldest = 0;

@@ -109,8 +109,12 @@ impl Flights {
 
     /// Whether all that is wanted is of this client.
     pub(super) fn are_of(&self, client: u64) -> bool {
-        let mut flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
-        flights.all(|flight| flight.form.asker.client == client)
+        self.are_all(|flight| flight.form.asker.client == client)
+    }
+
+    /// Whether this holds of all that is wanted.
+    pub(super) fn are_all(&self, is: impl Fn(&Flight) -> bool) -> bool {
+        self.queue.iter().filter_map(|place| place.flight.as_ref()).all(is)
     }
 
     /// Takes the oldest, if it and the one behind it have left us: `accepted` bytes have.
@@ -158,16 +162,17 @@ impl Flights {
         Some(Landed::Wanted)
     }
 
-    /// Nobody wants its reply any more. False when it is not in flight, or was cancelled before.
-    pub(super) fn cancel(&mut self, id: RequestId) -> bool {
+    /// Nobody wants its reply any more. Gives its client; none when it is not in flight, or was
+    /// cancelled before.
+    pub(super) fn cancel(&mut self, id: RequestId) -> Option<u64> {
         let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
-        let Some(number) = number else { return false };
-        let Some(place) = self.find(number) else { return false };
-        let Some(mut flight) = place.flight.take() else { return false };
+        let number = number?;
+        let mut flight = self.find(number)?.flight.take()?;
+        let client = flight.form.asker.client;
         flight.body = Slice::default();
         self.cancelled.insert(number, flight);
         self.leave_hole();
-        true
+        Some(client)
     }
 
     /// Forgets the oldest of those that were cancelled, if there are more than `most`.

@@ -2,10 +2,16 @@
 //!
 //! A program that answers in order is late with all that it has, so it is killed. One that several
 //! clients share goes on: what is late is taken back, and its client is told the deadline. It is
-//! killed when it answers nobody: it has said nothing for as long as a request may take, and either
-//! nobody else has a request with it, or another client's was late in the same silence.
+//! killed when it answers nobody:
+//!
+//! - it has said nothing for as long as a request may take, and all that it has is late, or of clients
+//!   whose requests were late or cancelled in the same silence; or
+//! - it has said nothing for [`PATIENCE`] times as long, whosever requests it has.
+//!
+//! Until then each request that a client has made meanwhile has its own time, so that one client's
+//! slow request ends nobody else's.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use event::Calls;
 use exchange::WorkerId;
@@ -14,6 +20,12 @@ use super::super::fault::{Epitaph, Fault};
 use super::Link;
 use super::flights::Flight;
 use crate::upward::Upward;
+
+/// How many deadlines a program may say nothing while it has requests that are not late.
+const PATIENCE: u32 = 3;
+
+/// Clients that are remembered to have waited in one silence.
+const WAITED_MAX: usize = 64;
 
 impl Link {
     /// The oldest request was not answered, or nothing was said, within `limit`. Gives what the program
@@ -31,16 +43,13 @@ impl Link {
         }
         let now = calls.now();
         let is_late = |flight: &Flight| flight.dispatched + limit <= now;
-        let is_silent = self.silent_until(limit).is_some_and(|until| until <= now);
-        let oldest = self.flights.oldest().filter(|oldest| is_late(oldest));
-        let Some(client) = oldest.map(|flight| flight.form.asker.client) else {
-            return is_silent.then_some(Fault::Silent(limit));
-        };
-        let other_was_late = self.late_client.is_some_and(|it| it != client);
-        if is_silent && (other_was_late || self.flights.are_of(client)) {
-            return Some(fault);
+        let has_late = self.flights.oldest().is_some_and(is_late);
+        let waited = &self.waited;
+        let is_of_waiting = |it: &Flight| is_late(it) || waited.contains(&it.form.asker.client);
+        let is_silent = |times| self.silent_until(limit * times).is_some_and(|until| until <= now);
+        if is_silent(1) && self.flights.are_all(is_of_waiting) || is_silent(PATIENCE) {
+            return Some(if has_late { fault } else { Fault::Silent(limit) });
         }
-        self.late_client = Some(client);
         while let Some(id) = self.flights.oldest().filter(|it| is_late(it)).map(|it| it.id) {
             tracing::warn!(worker = name, "{}: the request is taken back", fault.text());
             let outcome = fault.outcome(name, &Epitaph::default());
@@ -48,5 +57,25 @@ impl Link {
             self.take_back(calls, worker, id, up);
         }
         None
+    }
+
+    /// When it is looked at whether the program answers nobody.
+    pub(super) fn patience_ends(&self, deadline: Duration) -> Option<Instant> {
+        self.tags.as_ref().filter(|_| !deadline.is_zero())?;
+        let is_of_waiting = |it: &Flight| self.waited.contains(&it.form.asker.client);
+        let times = if self.flights.are_all(is_of_waiting) { 1 } else { PATIENCE };
+        self.silent_until(deadline * times)
+    }
+
+    fn silent_until(&self, limit: Duration) -> Option<Instant> {
+        self.tags.as_ref().filter(|_| !limit.is_zero())?;
+        self.silence.until(limit)
+    }
+
+    /// The request of this client was late, or cancelled.
+    pub(super) fn note_waited(&mut self, client: u64) {
+        if self.waited.len() < WAITED_MAX && !self.waited.contains(&client) {
+            self.waited.push(client);
+        }
     }
 }

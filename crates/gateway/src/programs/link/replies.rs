@@ -10,7 +10,7 @@ use wire::{Framing, Last, Piece};
 use super::super::GAP;
 use super::flights::Landed;
 use super::tags::{self, Message, Spoken};
-use super::{Alignment, Keep, Link, Said, UNREAD_MAX};
+use super::{Keep, Link, Said, UNREAD_MAX};
 use crate::upward::Upward;
 
 impl Link {
@@ -72,14 +72,14 @@ impl Link {
             }
         }
         let consumed = if data.is_last() { shown } else { self.decoder.consume(shown, from) };
-        self.is_begun = self.is_streaming || consumed < shown;
-        if said == Said::Fine && self.is_begun && self.may_not_begin() {
+        self.is_partial = consumed < shown;
+        if said == Said::Fine && self.is_partial && self.may_not_begin() {
             said = Said::Unasked(shown_bytes(&bytes[consumed..]));
         }
         // What a program that clients share says is a message, or nothing.
         if is_heard {
             self.silence.end(calls.now(), self.is_owing());
-            self.late_client = None;
+            self.waited.clear();
         }
         data.consume(consumed);
         said
@@ -152,8 +152,9 @@ impl Link {
     }
 
     /// A message of a program whose messages keep their ids, unless it is the reply to its oldest
-    /// request. What it says beside its replies is for the client that it works for, if it works for
-    /// one only; what it asks is answered by us. A connection's own says and asks all of that client.
+    /// request. A notification does not tell whose request it is about: it may be about the one before,
+    /// which was another client's, so it is discarded. What the program asks is answered by us. A
+    /// connection's own says and asks all of that client.
     fn handle_aside(
         &mut self,
         calls: &mut Calls<'_>,
@@ -183,7 +184,7 @@ impl Link {
                 Err(unframable) => Said::Broken(unframable.text()),
             }),
             Spoken::Aside => {
-                self.pass_on(frame, up);
+                up.push(Upward::Discarded);
                 Some(Said::Fine)
             }
         }
@@ -246,17 +247,6 @@ impl Link {
         self.is_heard = heard && self.is_own;
     }
 
-    /// What it says beside its replies goes to the client that it works for. While it works for
-    /// none, or for several, nobody can be told, which is counted.
-    fn pass_on(&self, frame: &[u8], up: &mut Vec<Upward>) {
-        up.push(match self.flights.oldest() {
-            Some(flight) if !self.is_shared => {
-                Upward::Part { id: flight.id, part: Slice::copy_of(frame) }
-            }
-            _ => Upward::Discarded,
-        });
-    }
-
     /// One message of a program whose messages have tags.
     fn handle_message(
         &mut self,
@@ -311,11 +301,16 @@ impl Link {
         said
     }
 
-    /// Whether even a part of a frame is more than it was asked: its check is under way. What it
-    /// says in JSON may be no reply.
+    /// Whether even a part of a frame is more than it was asked: nothing is in flight, and it would
+    /// become the beginning of the next client's reply. A message in JSON may be no reply; a program
+    /// for one request has nobody else's.
     fn may_not_begin(&self) -> bool {
-        let is_kept = self.alignment.as_ref().is_some_and(Alignment::is_kept);
-        self.is_reset() || is_kept && !self.is_owing() && !self.decoder.framing().is_json()
+        let is_in_order = !self.is_own && self.tags.is_none() && !self.is_oneshot();
+        self.is_reset()
+            || is_in_order
+                && !self.is_owing()
+                && !self.says_ready
+                && !self.decoder.framing().is_json()
     }
 
     /// A reply over `reply_max` begins so. Its request alone ends by it, and the rest is passed over.
@@ -390,23 +385,29 @@ impl Link {
         }
     }
 
-    /// Nothing came for so long that the reply has ended.
+    /// Nothing came for so long that the reply has ended. A frame that has begun is not part of it,
+    /// and would become the beginning of another client's.
     pub(in crate::programs) fn handle_gap(
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
         up: &mut Vec<Upward>,
-    ) {
+    ) -> Said {
         let accepted = self.accepted(calls);
         let unread = self.flights.oldest().is_some_and(|flight| flight.end > accepted);
         if self.is_streaming && self.held.is_none() {
             if unread {
                 // It is still being asked.
-                return self.watch_gap(calls);
+                self.watch_gap(calls);
+                return Said::Fine;
             }
             self.pass_over(calls, worker, accepted, up);
             self.complete(calls, worker, Slice::default(), up);
+            if self.is_partial && self.may_not_begin() {
+                return Said::Unasked(PARTIAL.to_owned());
+            }
         }
+        Said::Fine
     }
 
     /// The program has exited well: its whole output is the reply, where that is how it replies.
@@ -429,6 +430,9 @@ impl Link {
 
 /// Bytes of the line by which a program without frames says that it is ready.
 const READY_MAX: usize = 4096;
+
+/// What the log says of a frame whose end did not come.
+pub(in crate::programs) const PARTIAL: &str = "a part of a frame";
 
 /// Bytes of an unexpected frame that are shown in the log.
 const SHOWN_MAX: usize = 80;

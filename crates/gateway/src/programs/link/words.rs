@@ -54,7 +54,9 @@ impl Link {
         let Some(tags) = self.tags.as_mut() else { return };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
-        if self.flights.cancel(id) && tags.cancel(id, &mut out) {
+        let client = self.flights.cancel(id);
+        if let Some(client) = client.filter(|_| tags.cancel(id, &mut out)) {
+            self.note_waited(client);
             // A message of ours fits into every framing with tags.
             let written = self.write(calls, &out);
             debug_assert!(written.is_ok(), "it has no line feed");
