@@ -153,6 +153,16 @@ pub(super) struct Link {
     connecting: bool,
 }
 
+/// Methods whose requests have no body that means anything (RFC 9110 §9.3).
+const BODILESS: [&[u8]; 5] = [b"GET ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"TRACE "];
+
+/// Whether some servers would not read the body of this request, and take it for the next one: its
+/// client would choose what another client is answered.
+fn has_unexpected_body(request: &[u8], form: &Form) -> bool {
+    let has_body = form.more || request.len() > form.head as usize;
+    has_body && BODILESS.iter().any(|method| request.starts_with(method))
+}
+
 impl Link {
     pub(super) fn new(stream: StreamId, worker: WorkerId) -> Self {
         Self { stream, worker, flight: None, leaves: false, connecting: true }
@@ -217,6 +227,7 @@ impl Link {
     ) {
         let Request { id, body, .. } = request;
         calls.send_kept(self.stream, &body);
+        let keep = !has_unexpected_body(&body, &form);
         self.flight = Some(Flight {
             id,
             body,
@@ -228,7 +239,7 @@ impl Link {
             long: false,
             reply: Reply::Head(HeadScan::default()),
             interim: 0,
-            keep: true,
+            keep,
             said_all: false,
         });
         // As long as it connects the request may go to another server, and its body with it.

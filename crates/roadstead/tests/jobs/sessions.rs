@@ -465,3 +465,32 @@ fn what_a_program_says_beside_its_replies_in_order_reaches_none_of_its_clients()
         });
     }
 }
+
+/// Answers every two requests in the wrong order.
+const SWAPS: &str = r#"
+import json, sys
+for line in sys.stdin:
+    for asked in [sys.stdin.readline(), line]:
+        reply = {"jsonrpc": "2.0", "id": json.loads(asked)["id"], "result": 0}
+        print(json.dumps(reply), flush=True)
+"#;
+
+#[test]
+fn a_reply_with_the_id_of_another_request_reaches_nobody() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"in-order\"\npipeline = 2\nworkers = 1\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", SWAPS], pool);
+    let mut clients = [daemon.connect(), daemon.connect()];
+    for (id, client) in clients.iter_mut().enumerate() {
+        say_line(client, id);
+    }
+    for (id, client) in clients.iter_mut().enumerate() {
+        let reply: Value = serde_json::from_str(&client.line()).unwrap();
+        assert_eq!(reply["id"], id, "{reply}");
+        assert!(reply["error"].is_object(), "the program cannot be trusted: {reply}");
+    }
+}
+
+fn say_line(client: &mut Client, id: usize) {
+    client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"m\"}}\n"));
+}

@@ -278,7 +278,7 @@ mod tests {
         let mut flights = of(3);
         assert!(flights.land(id(2), 25).is_none());
         assert!(flights.land(id(1), 20).is_some());
-        assert!(flights.cancel(id(2)));
+        assert!(flights.cancel(id(2)).is_some());
         assert!(flights.land(id(2), 25).is_none());
         assert_eq!(flights.land(id(2), 30), Some(Landed::Cancelled));
     }
@@ -313,8 +313,8 @@ mod tests {
     fn what_was_cancelled_is_forgotten_from_the_oldest_on() {
         let mut flights = of(4);
         for number in [2, 0, 1] {
-            assert!(flights.cancel(id(number)));
-            assert!(!flights.cancel(id(number)), "twice");
+            assert!(flights.cancel(id(number)).is_some());
+            assert_eq!(flights.cancel(id(number)), None, "twice");
         }
         assert_eq!((flights.len(), flights.oldest().map(|it| it.id)), (1, Some(id(3))));
         assert_eq!(flights.lapse(2), Some(id(0)));
@@ -325,8 +325,8 @@ mod tests {
     #[test]
     fn what_never_left_comes_back_from_the_youngest_on() {
         let mut flights = of(5);
-        assert!(flights.cancel(id(4)));
-        assert!(flights.cancel(id(3)));
+        assert!(flights.cancel(id(4)).is_some());
+        assert!(flights.cancel(id(3)).is_some());
         let mut back = Vec::new();
         while let Some(flight) = flights.pop_unsent(15) {
             back.push(flight.id);

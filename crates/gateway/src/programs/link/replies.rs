@@ -171,7 +171,13 @@ impl Link {
             Spoken::Reply(id) if self.is_own && self.stream.is_none() => {
                 Some(self.handle_own_reply(calls, worker, &frame[id], frame, up))
             }
-            Spoken::Reply(_) => None,
+            Spoken::Reply(id) => {
+                let is_other = self.flights.oldest().is_some_and(|flight| {
+                    let asked = flight.body.get(flight.named.clone()).unwrap_or_default();
+                    id_is_kept(asked) && id_is_kept(&frame[id.clone()]) && *asked != frame[id]
+                });
+                is_other.then_some(Said::Broken("its reply has the id of another request"))
+            }
             Spoken::Broken(text) => Some(Said::Broken(text)),
             Spoken::Asked | Spoken::Aside if self.is_heard => {
                 Some(self.handle_unasked(worker, frame, up))
@@ -430,6 +436,19 @@ impl Link {
 
 /// Bytes of the line by which a program without frames says that it is ready.
 const READY_MAX: usize = 4096;
+
+/// Whether every JSON library writes this id as it read it: an integer of at most 15 digits, or a
+/// string of letters, digits and a few signs.
+fn id_is_kept(id: &[u8]) -> bool {
+    match id {
+        [b'"', text @ .., b'"'] => {
+            text.iter().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.'))
+        }
+        [b'0'] => true,
+        [b'1'..=b'9', rest @ ..] => rest.len() < 15 && rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    }
+}
 
 /// What the log says of a frame whose end did not come.
 pub(in crate::programs) const PARTIAL: &str = "a part of a frame";
