@@ -21,6 +21,7 @@ mod backlog;
 mod balance;
 mod bindings;
 mod checks;
+mod closings;
 mod cookies;
 mod core;
 mod crossing;

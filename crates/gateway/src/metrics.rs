@@ -12,6 +12,7 @@ use route::PathFault;
 use settings::{Configuration, Protocol};
 use wire::http1::Refusal;
 
+use crate::closings::Closings;
 use crate::door::Turned;
 
 mod render;
@@ -121,7 +122,7 @@ pub(crate) struct ListenerMetrics {
     pub(crate) addresses: Published,
     pub(crate) addresses_forgotten: Published,
     pub(crate) accept_failed: Published,
-    pub(crate) stalled: Published,
+    pub(super) closings: [Published; Closings::WORDS.len()],
     /// Finished requests, by cause.
     ends: Vec<Published>,
 }
@@ -133,6 +134,12 @@ impl ListenerMetrics {
 
     pub(crate) fn set_turned(&self, turned: &Turned) {
         for (place, &count) in self.turned.iter().zip(turned.counts()) {
+            place.set(count);
+        }
+    }
+
+    pub(crate) fn set_closings(&self, closings: &Closings) {
+        for (place, &count) in self.closings.iter().zip(closings.counts()) {
             place.set(count);
         }
     }

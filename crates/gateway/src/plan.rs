@@ -150,6 +150,7 @@ pub(crate) struct ListenerPlan {
     /// Bytes of a datagram that is taken.
     pub(crate) datagram_max: usize,
     pub(crate) idle: Option<Duration>,
+    pub(crate) first_request_timeout: Option<Duration>,
     pub(crate) write_stall: Option<Duration>,
     pub(crate) limits: StreamLimits,
     pub(crate) front: FrontPlan,

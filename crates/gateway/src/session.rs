@@ -11,6 +11,7 @@ use std::time::Duration;
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{Cause, Outcome, Peer, RequestId, Slice};
 
+use crate::closings::Closing;
 use crate::core::Core;
 use crate::door::Entry;
 use crate::drain::CLOSING_LINGER;
@@ -161,7 +162,12 @@ impl Session {
                 http.handle_data(plan, &mut self.transport, calls, data, core);
             }
         }
-        self.transport.rest(calls);
+        let begun = match &self.front {
+            Front::Frames(_) | Front::Connect(_) => true,
+            // An empty line before a request is nothing yet.
+            Front::Http(_, http) => http.has_begun(),
+        };
+        self.transport.heard(calls, begun);
     }
 
     /// A program of this pool says something to all clients. Whether it is one for this client.
@@ -251,13 +257,14 @@ impl Session {
         self.transport.finish(calls, told.then_some(CLOSING_LINGER));
     }
 
-    /// A deadline has passed. The cause for which the client is to be cut, if it is.
+    /// A deadline has passed. Why the connection is closed, if it is: at once, unless it was only
+    /// [idle](Closing::Idle).
     pub(crate) fn handle_deadline(
         &mut self,
         calls: &mut Calls<'_>,
         name: DeadlineName,
         core: &mut Core,
-    ) -> Option<Cause> {
+    ) -> Option<Closing> {
         match name {
             LOOK => return self.look(calls, core),
             READ => match &mut self.front {
@@ -270,7 +277,7 @@ impl Session {
         None
     }
 
-    fn look(&mut self, calls: &mut Calls<'_>, core: &Core) -> Option<Cause> {
+    fn look(&mut self, calls: &mut Calls<'_>, core: &Core) -> Option<Closing> {
         let tunnel = match &self.front {
             Front::Http(plan, http) => http.tunnel_idle(plan, &self.transport),
             Front::Frames(_) | Front::Connect(_) => None,
@@ -285,13 +292,17 @@ impl Session {
         };
         match self.transport.look(calls, self.is_waited_for(calls), idle) {
             Look::Fine => {}
-            Look::Stalled => return Some(Cause::Stalled),
-            Look::Idle if tunnel.is_some() => return Some(Cause::Idle),
+            Look::Silent => return Some(Closing::Silent),
+            Look::Stalled => return Some(Closing::Stalled),
+            Look::Idle if tunnel.is_some() => return Some(Closing::TunnelIdle),
             Look::Idle if self.is_unread(calls) || self.is_waiting() => {
                 self.transport.rest(calls);
                 self.transport.arm_look(calls, idle);
             }
-            Look::Idle => self.transport.finish(calls, draining.map(|_| CLOSING_LINGER)),
+            Look::Idle => {
+                self.transport.finish(calls, draining.map(|_| CLOSING_LINGER));
+                return Some(Closing::Idle);
+            }
         }
         // It may become idle before the time that was armed for a connection at work.
         if let Some(keepalive) = draining.filter(|_| !self.transport.is_closing()) {
@@ -386,6 +397,28 @@ impl Session {
     /// Whether replies are ready or written that the client has not taken.
     pub(crate) fn is_unread(&self, calls: &Calls<'_>) -> bool {
         self.is_owed() || self.transport.queued(calls) > 0
+    }
+
+    /// Whether nothing of a request has come that is not answered, and its client has taken all replies.
+    /// One whose own program has served it is not idle: the program knows what only this client knows.
+    pub(crate) fn is_idle(&self, calls: &Calls<'_>, core: &Core) -> bool {
+        if self.is_unread(calls) || self.is_waiting() {
+            return false;
+        }
+        self.transport.is_closing()
+            || match &self.front {
+                Front::Frames(frames) => {
+                    frames.is_between_requests()
+                        && (!frames.has_own(core) || self.transport.is_silent())
+                }
+                Front::Connect(_) => false,
+                Front::Http(_, http) => !http.has_begun(),
+            }
+    }
+
+    /// The tick since which neither side has said anything.
+    pub(crate) const fn silent_since(&self) -> u64 {
+        self.transport.rested()
     }
 
     /// Where its address is known, if that is limited.

@@ -14,6 +14,7 @@ use exchange::{Cause, Outcome, Peer};
 use settings::Configuration;
 use spawn::Spawn;
 
+use crate::closings::{Closing, Closings};
 use crate::core::{Core, Epoch};
 use crate::crossing::Crossing;
 use crate::door::{Door, Turned};
@@ -31,6 +32,7 @@ use crate::workers::Heard;
 
 mod clients;
 mod datagrams;
+mod displace;
 mod ending;
 mod mail;
 mod refused;
@@ -38,6 +40,7 @@ mod reload;
 mod roles;
 mod workers;
 
+use displace::IdleFound;
 use refused::RefusedConnections;
 use roles::{Role, Roles};
 
@@ -91,8 +94,10 @@ struct Listener {
     open: u32,
     accepted: u64,
     turned: Turned,
+    closings: Closings,
+    /// Connections that may make place for others.
+    idle_found: IdleFound,
     accept_failed: u64,
-    stalled: u64,
 }
 
 /// One shard of the data plane.
@@ -321,8 +326,13 @@ impl Shard {
                 if self.drain.stage == Stage::Closing && calls.queued(stream) > 0 {
                     self.drain.result.unread += 1;
                 }
-                let stalled = reason == Reason::Overrun;
-                self.remove_session(id, if stalled { Cause::Stalled } else { Cause::Left });
+                let cause = if reason == Reason::Overrun {
+                    self.count_closing(id, Closing::Stalled);
+                    Cause::Stalled
+                } else {
+                    Cause::Left
+                };
+                self.remove_session(id, cause);
             }
             Role::Worker { place, purpose } => {
                 self.hear(calls, stream, (place, purpose), Heard::Closed(reason));
@@ -345,7 +355,7 @@ impl Shard {
                 let found = self.sessions.get_mut(id.index as usize, id.generation);
                 let Some(session) = found else { return };
                 match session.handle_deadline(calls, name, &mut self.core) {
-                    Some(cause) => self.leave(calls, id, cause),
+                    Some(closing) => self.close_session(calls, id, closing),
                     None => self.touch(id),
                 }
             }
@@ -447,7 +457,7 @@ impl Shard {
             to.addresses.set(known);
             to.addresses_forgotten.set(forgotten);
             to.accept_failed.set(listener.accept_failed);
-            to.stalled.set(listener.stalled);
+            to.set_closings(&listener.closings);
         }
         let to = self.metrics.shard();
         to.turns.set(self.turns);
@@ -482,8 +492,9 @@ impl Listener {
             open: 0,
             accepted: 0,
             turned: Turned::default(),
+            closings: Closings::default(),
+            idle_found: IdleFound::default(),
             accept_failed: 0,
-            stalled: 0,
         }
     }
 }

@@ -103,6 +103,14 @@ impl<T> Table<T> {
             .collect()
     }
 
+    /// Index, generation and value of each.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32, &T)> {
+        self.places
+            .iter()
+            .zip(0..)
+            .filter_map(|(place, index)| Some((index, place.generation, place.value.as_ref()?)))
+    }
+
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.places.iter_mut().filter_map(|place| place.value.as_mut())
     }

@@ -41,6 +41,9 @@ pub(crate) struct Transport {
     /// Since when it is watched whether it takes output: the lower half of the tick.
     watched: u32,
     watching: bool,
+    /// Neither side has said anything: since it was accepted the client has not begun a request. Until
+    /// then `rested` is the time of its accept.
+    silent: bool,
     paused: bool,
     /// Nothing more is read or owed; it ends once its output is sent.
     closing: bool,
@@ -72,6 +75,8 @@ impl From<Peer> for Address {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     Fine,
+    /// It has not begun its first request in time.
+    Silent,
     /// Nothing has happened for the time that a client may be idle.
     Idle,
     /// It has taken nothing for the time that it may take nothing.
@@ -87,8 +92,9 @@ impl Transport {
         listener: Arc<ListenerPlan>,
     ) -> Self {
         calls.limits(stream, listener.limits);
-        if let Some(idle) = listener.idle {
-            calls.deadline_in(stream, LOOK, idle);
+        let looks = [listener.idle, listener.first_request_timeout];
+        if let Some(first) = looks.into_iter().flatten().min() {
+            calls.deadline_in(stream, LOOK, first);
         }
         Self {
             stream,
@@ -100,6 +106,7 @@ impl Transport {
             accepted: 0,
             watched: 0,
             watching: false,
+            silent: true,
             paused: false,
             closing: false,
             dirty: false,
@@ -188,9 +195,28 @@ impl Transport {
     }
 
     fn sent(&mut self, calls: &mut Calls<'_>, length: usize) {
+        self.silent = false;
         self.offered += length as u64;
         self.rest(calls);
         self.watch_output(calls);
+    }
+
+    /// The client has sent something; `begun`: a request has begun with it, or had before.
+    pub(crate) fn heard(&mut self, calls: &Calls<'_>, begun: bool) {
+        self.silent &= !begun;
+        if !self.silent {
+            self.rest(calls);
+        }
+    }
+
+    /// Whether neither side has said anything since the client connected.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// Since which tick neither side has said anything.
+    pub(crate) const fn rested(&self) -> u64 {
+        self.rested
     }
 
     /// Something happened: the idle time begins anew.
@@ -259,6 +285,10 @@ impl Transport {
             }
         }
         let rested = Duration::from_millis(now - self.rested);
+        let first = self.listener.first_request_timeout.filter(|_| self.silent);
+        if first.is_some_and(|first| rested >= first) {
+            return Look::Silent;
+        }
         if idle.is_some_and(|idle| rested >= idle) {
             return Look::Idle;
         }
@@ -269,6 +299,8 @@ impl Transport {
     /// The next look is when the client has been idle for long enough, or has stalled.
     pub(crate) fn arm_look(&self, calls: &mut Calls<'_>, idle: Option<Duration>) {
         let now = calls.tick();
+        let first = self.listener.first_request_timeout.filter(|_| self.silent);
+        let idle = [idle, first].into_iter().flatten().min();
         let idle = idle.map(|idle| left(idle, now - self.rested));
         let stall = self.listener.write_stall.filter(|_| self.watching);
         let stall = stall.map(|stall| left(stall, lower_half(now).wrapping_sub(self.watched)));

@@ -96,6 +96,7 @@ fn listener(section: &Section) -> Listener {
         reply_held_max: size(group, "reply_held_max"),
         send_max: size(group, "send_max"),
         idle: time(group, "idle"),
+        first_request_timeout: time(group, "first_request_timeout"),
         read: time(group, "read"),
         write_stall: time(group, "write_stall"),
         backlog: count(group, "backlog"),

@@ -66,6 +66,7 @@ fn example() -> Configuration {
             reply_held_max: 1 << 20,
             send_max: 4 << 20,
             idle: Duration::from_secs(600),
+            first_request_timeout: Duration::from_secs(10),
             read: Duration::from_secs(10),
             write_stall: Duration::from_secs(30),
             backlog: 4096,

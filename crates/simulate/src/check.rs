@@ -381,7 +381,11 @@ impl Account<'_> {
         let Self { client, number, world, .. } = *self;
         let keeps = world.scenario.listeners[client.listener].keeps_half_closed;
         let half_closes = client.leaving == Leaving::HalfCloses;
-        let excused = client.excused.is_some()
+        // Between two requests it may have made place for another client.
+        let displaced = world.scenario.listeners[client.listener].connections_max < 100
+            && matches!(client.end, Some(End::Eof | End::Reset));
+        let excused = displaced
+            || client.excused.is_some()
             || !world.violations.is_empty()
             || world.scenario.finish != Finish::Calm
             || client.reading == crate::clients::Reading::Never

@@ -8,6 +8,7 @@ use super::{
     BOUNDS_US, ListenerMetrics, Metrics, PoolMetrics, Published, PublishedHistogram, ShardMetrics,
     end_place,
 };
+use crate::closings::Closings;
 use crate::door::Turned;
 use route::PathFault;
 use wire::http1::Refusal;
@@ -45,11 +46,6 @@ const LISTENER: &[Family<ListenerMetrics>] = &[
         "roadstead_accept_failed_total",
         |it| &it.accept_failed,
         "Seconds in which no connection could be accepted for want of descriptors.",
-    ),
-    counter(
-        "roadstead_clients_stalled_total",
-        |it| &it.stalled,
-        "Clients cut because they took none of their replies.",
     ),
 ];
 
@@ -148,6 +144,7 @@ impl Metrics {
         page.families(LISTENER, "listener", &self.listeners);
         page.families(POOL, "pool", &self.pools);
         self.render_turned(&mut page);
+        self.render_closings(&mut page);
         self.render_workers(&mut page);
         self.render_ends(&mut page);
         self.render_listener_ends(&mut page);
@@ -187,6 +184,19 @@ impl Metrics {
         page.head(name, "counter", "Connections and datagrams that were turned away, by reason.");
         for (listener, metrics) in &self.listeners {
             for (reason, count) in Turned::WORDS.iter().zip(&metrics.turned) {
+                let labels = format!("{{listener=\"{listener}\",reason=\"{reason}\"}}");
+                page.line(name, &labels, count.load());
+            }
+        }
+    }
+
+    fn render_closings(&self, page: &mut Page) {
+        let name = "roadstead_connections_closed_total";
+        let help = "Client connections closed by the daemon, by reason; \
+                    of datagrams, replies that their senders did not take.";
+        page.head(name, "counter", help);
+        for (listener, metrics) in &self.listeners {
+            for (reason, count) in Closings::WORDS.iter().zip(&metrics.closings) {
                 let labels = format!("{{listener=\"{listener}\",reason=\"{reason}\"}}");
                 page.line(name, &labels, count.load());
             }

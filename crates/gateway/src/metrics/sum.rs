@@ -14,9 +14,12 @@ impl ListenerMetrics {
             addresses,
             addresses_forgotten,
             accept_failed,
-            stalled,
+            closings,
             ends,
         } = other;
+        for (to, from) in self.closings.iter().zip(closings) {
+            to.add(from);
+        }
         for (to, from) in self.turned.iter().chain(&self.ends).zip(turned.iter().chain(ends)) {
             to.add(from);
         }
@@ -25,7 +28,6 @@ impl ListenerMetrics {
         self.open.add(open);
         self.accepted.add(accepted);
         self.accept_failed.add(accept_failed);
-        self.stalled.add(stalled);
     }
 }
 

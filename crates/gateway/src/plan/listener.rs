@@ -44,6 +44,7 @@ pub(crate) fn listener(
         reply_held_max,
         send_max,
         idle,
+        first_request_timeout,
         read,
         write_stall,
         access_log,
@@ -96,6 +97,7 @@ pub(crate) fn listener(
         connections_max,
         datagram_max: frame_max,
         idle: unless_zero(idle),
+        first_request_timeout: unless_zero(first_request_timeout),
         write_stall: unless_zero(write_stall).map(|stall| stall.min(STALL_MAX)),
         limits: StreamLimits {
             // A frame that is still coming, and what one read may bring behind it.

@@ -76,7 +76,7 @@ pub(super) struct Frames {
     answered: bool,
     /// Whether it may send requests, or waits until its pool has room.
     permit: Permit,
-    /// A frame was begun, and its deadline is armed.
+    /// A frame was begun, and its deadline is armed, if there is one.
     begun: bool,
     /// The request whose worker was asked to wait.
     holding: Option<RequestId>,
@@ -315,6 +315,16 @@ impl Frames {
         }
         core.refused_at_receipt(self.pool, transport.source(), &outcome);
         self.owed.push_ready(outcome, name);
+    }
+
+    /// Whether no frame is begun or waits unread.
+    pub(super) const fn is_between_requests(&self) -> bool {
+        !self.begun
+    }
+
+    /// Whether its client has a program of its own.
+    pub(super) fn has_own(&self, core: &Core) -> bool {
+        core.has_owners(self.pool)
     }
 
     /// A frame that was begun did not end in time: it is refused, and the client with it, once it

@@ -6,6 +6,7 @@ use event::{Calls, ListenerId, StreamId};
 use exchange::{Cause, Outcome, Peer, Phase};
 
 use super::{Role, Shard};
+use crate::closings::Closing;
 use crate::door;
 use crate::exchanges::SessionId;
 use crate::session::Session;
@@ -32,19 +33,24 @@ impl Shard {
             listener.turned.count_admission();
             return calls.close(stream);
         }
-        if !self.fleet.open(place, plan.connections_max) {
-            let most = plan.connections_max;
-            let text = format!("listener {} has {most} connections", plan.name);
-            let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
-            return self.refuse_connection(calls, stream, peer, place, outcome);
-        }
+        // First, so that a client that is refused anyway displaces nobody.
         let entry = match self.core.doors.at(place).enter(self.core.now, place, peer) {
             Ok(entry) => entry,
             Err(cause) => {
-                self.fleet.close(place);
                 return self.refuse_connection(calls, stream, peer, place, door::refusal(cause));
             }
         };
+        while !self.fleet.open(place, plan.connections_max) {
+            if !self.displace(calls, place) {
+                self.core.doors.leave(entry);
+                let most = plan.connections_max;
+                let text =
+                    format!("listener {} has {most} connections, none of them idle", plan.name);
+                let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
+                return self.refuse_connection(calls, stream, peer, place, outcome);
+            }
+        }
+        let listener = &mut self.listeners[place];
         listener.open += 1;
         listener.accepted += 1;
         let shard = self.core.others.me();
@@ -70,6 +76,20 @@ impl Shard {
         }
     }
 
+    /// Closes a connection for a reason of ours. One that is idle has been finished already.
+    pub(super) fn close_session(&mut self, calls: &mut Calls<'_>, id: SessionId, closing: Closing) {
+        self.count_closing(id, closing);
+        if closing != Closing::Idle {
+            self.leave(calls, id, closing.cause());
+        }
+    }
+
+    pub(super) fn count_closing(&mut self, id: SessionId, closing: Closing) {
+        if let Some(place) = self.session(id).map(|session| session.listener_place()) {
+            self.listeners[place].closings.count(closing);
+        }
+    }
+
     pub(super) fn remove_session(&mut self, id: SessionId, cause: Cause) {
         let Some(mut session) = self.sessions.remove(id.index as usize, id.generation) else {
             return;
@@ -79,7 +99,6 @@ impl Shard {
         let listener = &mut self.listeners[session.listener_place()];
         listener.open -= 1;
         self.fleet.close(session.listener_place());
-        listener.stalled += u64::from(cause == Cause::Stalled);
         for request in session.abandoned() {
             self.core.abandon(request, cause);
         }

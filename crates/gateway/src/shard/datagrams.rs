@@ -7,6 +7,7 @@ use event::{Calls, Origin, SocketId};
 use exchange::{Cause, Outcome, Peer, Phase, Slice};
 
 use super::Shard;
+use crate::closings::Closing;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Delivery, Source};
 use crate::plan::ListenerPlan;
@@ -107,7 +108,9 @@ impl Shard {
             }
         };
         // Too many wait to be sent, or the sender has no name.
-        self.listeners[place].stalled += u64::from(!taken);
+        if !taken {
+            self.listeners[place].closings.count(Closing::Stalled);
+        }
     }
 
     /// Requests of datagrams that are on their way.

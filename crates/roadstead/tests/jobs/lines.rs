@@ -117,11 +117,16 @@ fn in_status_style_no_reply_can_be_mistaken() {
 
 #[test]
 fn a_connection_over_the_limit_is_told_so_and_closed_and_the_place_is_free_again_later() {
-    let (_folder, daemon) = echo("connections_max = 3\n");
+    let folder = folder();
+    let program = "while read -r line; do [ \"$line\" = hold ] && sleep 1000; echo \"$line\"; done";
+    let pool = format!("program = [\"sh\", \"-c\", '{program}']\nworkers = 4\n");
+    let daemon = Daemon::serve(folder.path(), &one_pool("connections_max = 3\n", &pool));
     let mut clients: Vec<Client> = (0..3).map(|_| daemon.connect()).collect();
     for client in &mut clients {
         assert_eq!(client.ask("here"), "here");
+        client.send("hold\n");
     }
+    until("none is idle", || daemon.metric("roadstead_workers", &["\"busy\""]) == 3);
     let lines = daemon.connect().rest();
     assert!(lines[0].starts_with("!connections "), "{lines:?}");
     assert_eq!(daemon.metric("roadstead_connections_refused_total", &[]), 1);
@@ -238,7 +243,9 @@ fn a_client_that_never_reads_is_held_in_bounds_then_cut_and_counted() {
         }
         sent
     });
-    until("it is cut", || daemon.metric("roadstead_clients_stalled_total", &["main"]) == 1);
+    until("it is cut", || {
+        daemon.metric("roadstead_connections_closed_total", &["main", "\"stalled\""]) == 1
+    });
     let sent = pump.join().unwrap();
     // What kernel buffers on both sides and our own bounds hold, and no more.
     assert!(sent < 64 << 20, "{sent} bytes were taken from a client that reads nothing");

@@ -57,6 +57,7 @@ mod servers;
 mod sessions;
 mod shards;
 mod shared;
+mod silent;
 mod store;
 mod terms;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]

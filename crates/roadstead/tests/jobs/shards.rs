@@ -225,19 +225,23 @@ fn slots_are_exact_for_both_shards_together_and_no_waiter_is_forgotten() {
 #[test]
 fn connections_are_limited_for_both_shards_together() {
     let folder = folder();
-    let pool = worker_program(&["--echo"]);
-    let text = two_pools("lines", "connections_max = 8", &pool);
+    // Whoever is accepted waits for a reply, and makes place for nobody.
+    let pool = "program = [\"sleep\", \"1000\"]\nworkers = 1\ngrace = \"0s\"";
+    let text = two_pools("lines", "connections_max = 8", pool);
     let daemon = Daemon::serve(folder.path(), &text);
     let mut clients: Vec<Client> =
         (0..20).map(|_| Client::connect(&daemon.listeners["b"])).collect();
-    let said = clients.iter_mut().map(|client| {
+    for client in &mut clients {
         // One that is refused may be gone before it asks.
         let _ = client.stream().try_clone().unwrap().write_all(b"a\n");
-        client.line()
+    }
+    let of_b = |name: &str, reason: &str| daemon.metric(name, &["\"b\"", reason]);
+    until("all others are turned away", || {
+        // One that is accepted before its request was read is idle until then.
+        let refused = of_b("roadstead_connections_refused_total", "\"connections\"");
+        refused + of_b("roadstead_connections_closed_total", "\"displaced\"") == 12
     });
-    let served = said.filter(|line| line == "a").count();
-    assert_eq!(served, 8);
-    assert_eq!(daemon.metric("roadstead_connections_refused_total", &["\"b\""]), 12);
+    assert_eq!(of_b("roadstead_connections", "{"), 8);
 }
 
 #[test]

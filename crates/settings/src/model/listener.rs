@@ -22,7 +22,7 @@ pub struct Listener {
     pub half_close: HalfClose,
     /// What becomes of a last line without a newline.
     pub last_line: LastLine,
-    /// Connections at once.
+    /// Connections at once; one more takes the place of an idle one, if there is any.
     pub connections_max: u32,
     /// Bytes of a request, without what marks its ends.
     pub frame_max: usize,
@@ -36,6 +36,8 @@ pub struct Listener {
     pub send_max: usize,
     /// A client that sends nothing and is owed nothing for so long is closed; zero: never.
     pub idle: Duration,
+    /// A client that has not begun its first request by then is closed; zero: never.
+    pub first_request_timeout: Duration,
     /// A request that was begun must be complete after so long; zero: never.
     pub read: Duration,
     /// A client that takes none of its output for so long is closed; zero: never.

@@ -35,7 +35,8 @@ pub(super) const LISTENER: &[Opt] = &[
         "connections_max",
         count(1, 1_000_000),
         Is("10000"),
-        "Connections at once; one more is refused.",
+        "Connections at once. One more takes the place of the idle connection that has been silent longest, and is \
+         refused where none is idle.",
     ),
     any(
         "frame_max",
@@ -73,6 +74,12 @@ pub(super) const LISTENER: &[Opt] = &[
         time_or_zero(),
         Is("10m"),
         "A client that sends nothing and is owed nothing for so long is closed; `0s`: never.",
+    ),
+    any(
+        "first_request_timeout",
+        time_or_zero(),
+        Is("10s"),
+        "A client that has not begun its first request so long after it connected is closed; `0s`: never.",
     ),
     any(
         "read",

@@ -42,12 +42,13 @@ impl Frames {
         rest: usize,
         found: bool,
     ) {
-        let Some(read) = self.plan.read else { return };
         let begun = !transport.is_paused() && self.decoder.is_begun(rest);
-        if begun && (found || !self.begun) {
-            transport.arm_read(calls, read);
-        } else if !begun && self.begun {
-            transport.disarm_read(calls);
+        if let Some(read) = self.plan.read {
+            if begun && (found || !self.begun) {
+                transport.arm_read(calls, read);
+            } else if !begun && self.begun {
+                transport.disarm_read(calls);
+            }
         }
         self.begun = begun;
     }

@@ -214,6 +214,11 @@ impl Http {
         }
     }
 
+    /// Whether anything of a request has come that is not over.
+    pub(in crate::session) fn has_begun(&self) -> bool {
+        self.dialogue.as_ref().is_some_and(|dialogue| !dialogue.is_over())
+    }
+
     /// Whether a request is on its way, or half read: it goes on as it was begun.
     pub(in crate::session) const fn is_at_work(&self) -> bool {
         self.dialogue.is_some()

@@ -192,7 +192,7 @@ fn a_client_that_takes_nothing_is_cut_and_one_whose_server_says_nothing_is_not()
     let mut lazy = connect(&daemon);
     lazy.write_all(GET.as_bytes()).unwrap();
     until("the lazy one to be cut", || {
-        daemon.metric("roadstead_clients_stalled_total", &["main"]) == 1
+        daemon.metric("roadstead_connections_closed_total", &["main", "\"stalled\""]) == 1
     });
     go_on.send(()).unwrap();
     let reply = long_reply(LONG, LONG);

@@ -1,0 +1,87 @@
+//! A listener with as many connections as it may have takes one more by closing an idle one of this shard:
+//! the one that has been silent longest, and never one that waits for a reply.
+
+use std::collections::{BinaryHeap, VecDeque};
+
+use event::Calls;
+use exchange::Cause;
+
+use super::Shard;
+use crate::exchanges::SessionId;
+
+/// Idle connections that one search finds. The next are found without a search, until one of them has
+/// been displaced, has left, or is not idle any more.
+const FOUND_MAX: usize = 64;
+/// After a search that found no idle connection the next is made when so many milliseconds have passed.
+const SEARCH_INTERVAL_MS: u64 = 10;
+
+/// The idle connections of one listener, as the last search has found them.
+#[derive(Debug, Default)]
+pub(super) struct IdleFound {
+    /// The tick since which each is silent, and its index and generation; the longest silent first.
+    found: VecDeque<(u64, u32, u32)>,
+    search_after: u64,
+}
+
+impl Shard {
+    /// Closes the connection of the listener at this place that has been silent longest. False when none
+    /// of this shard is idle.
+    pub(super) fn displace(&mut self, calls: &mut Calls<'_>, place: usize) -> bool {
+        let shard = self.core.others.me();
+        loop {
+            while let Some((since, index, generation)) =
+                self.listeners[place].idle_found.found.pop_front()
+            {
+                let id = SessionId { shard, index, generation };
+                let found = self.sessions.get_mut(index as usize, generation);
+                let still = found.is_some_and(|session| {
+                    session.silent_since() == since && session.is_idle(calls, &self.core)
+                });
+                if still {
+                    self.leave(calls, id, Cause::Left);
+                    self.note_displaced(place);
+                    return true;
+                }
+            }
+            if !self.find_idle(calls, place) {
+                return false;
+            }
+        }
+    }
+
+    /// Searches for the connections that are idle longest. False when there is none.
+    fn find_idle(&mut self, calls: &Calls<'_>, place: usize) -> bool {
+        let Self { listeners, sessions, core, .. } = self;
+        let idle = &mut listeners[place].idle_found;
+        if calls.tick() < idle.search_after {
+            return false;
+        }
+        // The one that is silent for the shortest time is on top, and makes place for an older one.
+        let mut oldest = BinaryHeap::with_capacity(FOUND_MAX + 1);
+        for (index, generation, session) in sessions.iter() {
+            if session.listener_place() == place && session.is_idle(calls, core) {
+                oldest.push((session.silent_since(), index, generation));
+                if oldest.len() > FOUND_MAX {
+                    oldest.pop();
+                }
+            }
+        }
+        idle.found = oldest.into_sorted_vec().into();
+        if idle.found.is_empty() {
+            idle.search_after = calls.tick() + SEARCH_INTERVAL_MS;
+        }
+        !idle.found.is_empty()
+    }
+
+    fn note_displaced(&mut self, place: usize) {
+        let listener = &mut self.listeners[place];
+        if let Some(closed) = listener.closings.count_displaced(self.core.now) {
+            let (listener, most) = (&listener.plan.name, listener.plan.connections_max);
+            tracing::warn!(
+                listener,
+                closed,
+                "connections_max ({most}) is reached: idle connections are closed for new ones"
+            );
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Connections that say nothing: they are closed in time, and make place for clients that ask.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::daemon::{Daemon, folder, one_pool, until, worker_program};
+use crate::shards::Gate;
+
+const CLOSED: &str = "roadstead_connections_closed_total";
+const REFUSED: &str = "roadstead_connections_refused_total";
+
+fn http(listener: &str, server: u16) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    let text = format!(
+        "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n{listener}\n\
+         [admin]\nlisten = \"127.0.0.1:0\"\n[pool.main]\nservers = [\"127.0.0.1:{server}\"]\n\
+         server_requests_max = 100\n"
+    );
+    let daemon = Daemon::serve(folder.path(), &text);
+    (folder, daemon)
+}
+
+fn echo(listener: &str) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    let pool = format!("{}workers = 2\n", worker_program(&["--echo"]));
+    let daemon = Daemon::serve(folder.path(), &one_pool(listener, &pool));
+    (folder, daemon)
+}
+
+/// Clients that connect and say nothing, once they have all been accepted.
+fn silent(daemon: &Daemon, count: u64) -> Vec<TcpStream> {
+    let accepted = || daemon.metric("roadstead_connections_total", &["main"]);
+    let before = accepted();
+    let connect = |_| {
+        let client = TcpStream::connect(daemon.address()).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        client
+    };
+    let clients = (0..count).map(connect).collect();
+    until("they are accepted", || accepted() == before + count);
+    clients
+}
+
+fn is_closed(client: &mut TcpStream) -> bool {
+    client.set_nonblocking(true).unwrap();
+    let read = client.read(&mut [0; 64]);
+    client.set_nonblocking(false).unwrap();
+    matches!(read, Ok(0)) || read.is_err_and(|it| it.kind() != std::io::ErrorKind::WouldBlock)
+}
+
+#[test]
+fn fifty_silent_connections_do_not_keep_an_honest_client_out() {
+    let (_folder, daemon) = echo("connections_max = 50\nfirst_request_timeout = \"0s\"\n");
+    let mut silent = silent(&daemon, 50);
+    assert_eq!(daemon.connect().ask("honest"), "honest");
+    assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 1);
+    assert_eq!(daemon.metric(REFUSED, &[]), 0);
+    // The one that has been silent longest, and no other.
+    let closed: Vec<bool> = silent.iter_mut().map(is_closed).collect();
+    assert_eq!(closed.iter().position(|closed| *closed), Some(0));
+    assert_eq!(closed.iter().filter(|closed| **closed).count(), 1);
+}
+
+#[test]
+fn fifty_silent_connections_do_not_keep_a_client_of_http_out() {
+    let (gate, port) = Gate::start();
+    let (_folder, daemon) = http("connections_max = 50\nfirst_request_timeout = \"0s\"\n", port);
+    let _silent = silent(&daemon, 50);
+    // Each takes the place of a silent one, and keeps it while it waits for its reply.
+    let mut honest: Vec<TcpStream> = (0..50)
+        .map(|count| {
+            let mut client = TcpStream::connect(daemon.address()).unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+            let taken = || daemon.metric("roadstead_requests_total", &["\"main\""]) == count + 1;
+            until("it is with the server", taken);
+            client
+        })
+        .collect();
+    assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 50);
+    // None is idle now: one more is refused, and takes nobody's place.
+    let mut refused = TcpStream::connect(daemon.address()).unwrap();
+    refused.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut said = String::new();
+    refused.read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("connections: "), "{said}");
+    for client in &mut honest {
+        gate.let_go();
+        let mut said = [0; 15];
+        client.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"HTTP/1.1 200 OK");
+    }
+    assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 50);
+    assert_eq!(daemon.metric(REFUSED, &["\"connections\""]), 1);
+}
+
+#[test]
+fn a_client_that_was_answered_is_idle_and_makes_place_after_one_that_was_silent_longer() {
+    let (_folder, daemon) = echo("connections_max = 2\nfirst_request_timeout = \"0s\"\n");
+    let mut first = silent(&daemon, 1).remove(0);
+    let mut second = daemon.connect();
+    assert_eq!(second.ask("a"), "a");
+    let mut third = daemon.connect();
+    assert_eq!(third.ask("b"), "b");
+    assert!(is_closed(&mut first));
+    assert_eq!(second.ask("c"), "c");
+    // Neither has a request in flight: one of them makes place.
+    assert_eq!(daemon.connect().ask("d"), "d");
+    assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 2);
+}
+
+#[test]
+fn a_client_that_is_refused_by_its_address_displaces_nobody() {
+    let listener = "connections_max = 2\nfirst_request_timeout = \"0s\"\n\
+                    per_address = { connections = 2 }\n";
+    let (_folder, daemon) = echo(listener);
+    let mut silent = silent(&daemon, 2);
+    let lines = daemon.connect().rest();
+    assert!(lines[0].starts_with("!crowded "), "{lines:?}");
+    assert!(!silent.iter_mut().any(is_closed));
+    assert_eq!(daemon.metric(CLOSED, &["\"displaced\""]), 0);
+}
+
+#[test]
+fn a_client_that_does_not_begin_a_request_in_time_is_closed_and_one_that_did_stays() {
+    let (_folder, daemon) = echo("first_request_timeout = \"300ms\"\nidle = \"0s\"\n");
+    let mut asks = daemon.connect();
+    assert_eq!(asks.ask("a"), "a");
+    let mut silent: Client = daemon.connect();
+    assert_eq!(silent.rest(), [""; 0]);
+    assert_eq!(daemon.metric(CLOSED, &["\"silent\""]), 1);
+    assert_eq!(asks.ask("b"), "b", "it has been idle for longer");
+}
+
+#[test]
+fn empty_lines_are_no_request_of_http_and_a_begun_one_has_the_time_of_read() {
+    let (_folder, daemon) =
+        http("first_request_timeout = \"300ms\"\nread = \"400ms\"\nidle = \"0s\"\n", 9);
+    let mut silent = TcpStream::connect(daemon.address()).unwrap();
+    silent.write_all(b"\r\n").unwrap();
+    let mut said = String::new();
+    let _ = silent.read_to_string(&mut said);
+    assert_eq!((said.as_str(), daemon.metric(CLOSED, &["\"silent\""])), ("", 1));
+    let mut slow = TcpStream::connect(daemon.address()).unwrap();
+    slow.write_all(b"GET / HT").unwrap();
+    slow.read_to_string(&mut said).unwrap();
+    assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
+    assert_eq!(daemon.metric(CLOSED, &["\"silent\""]), 1);
+}

@@ -1,0 +1,5 @@
+//! Limits on clients, on a scripted kernel: each rule at its exact bound of time and bytes.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod script;
+mod silent;
