@@ -7,13 +7,14 @@ use block::{Block, Slice};
 
 use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
+use crate::output::Wait;
 use crate::state::{Counts, Doomed, Key, Opening, State};
 use crate::stream::{LINGER, Marks, Phase, Stream};
 use crate::turn::relay::Relay;
 use crate::wheel::Alarm;
 use crate::{
-    Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, Reason, SocketId, StreamId,
-    StreamLimits, TimerId,
+    Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, OutputWait, Reason, SocketId,
+    StreamId, StreamLimits, TimerId,
 };
 
 /// The calls that an owner can make, within its callbacks or before the loop runs.
@@ -229,6 +230,37 @@ impl Calls<'_> {
     pub fn held(&self, stream: StreamId) -> &[u8] {
         let stream = self.state.streams.get(stream.index, stream.generation);
         stream.and_then(|stream| stream.hold.as_ref()).map_or(&[], Block::filled)
+    }
+
+    /// How long output waits for the peer of this stream, also what a relay brings it. None while the
+    /// kernel takes all that there is.
+    #[must_use]
+    pub fn output_wait(&self, id: StreamId) -> Option<OutputWait> {
+        let stream = self.state.streams.get(id.index, id.generation)?;
+        let queued = stream.output.as_ref().and_then(|output| output.wait());
+        let (since, taken) = queued.or_else(|| {
+            let from = self.state.relays.get(&id)?;
+            let from = self.state.streams.get(from.index, from.generation)?;
+            let relay = from.relay.as_ref()?;
+            relay.wait.map(|wait| (wait.since, relay.taken - wait.taken))
+        })?;
+        let lasted = Duration::from_millis(self.tick().saturating_sub(since));
+        Some(OutputWait { lasted, taken })
+    }
+
+    /// Lets the wait that [`Self::output_wait`] tells of begin now.
+    pub fn restart_output_wait(&mut self, id: StreamId) {
+        let tick = self.tick();
+        let Some(stream) = self.state.stream(id) else { return };
+        if let Some(output) = &mut stream.output {
+            output.restart_wait(tick);
+        }
+        let Some(&from) = self.state.relays.get(&id) else { return };
+        if let Some(relay) = self.state.stream(from).and_then(|from| from.relay.as_mut())
+            && let Some(wait) = &mut relay.wait
+        {
+            *wait = Wait { since: tick, taken: relay.taken };
+        }
     }
 
     /// No `Data` and no `Eof` until `resume`. A hang-up is still told.

@@ -211,6 +211,15 @@ pub struct StreamLimits {
     pub send_max: usize,
 }
 
+/// How long a peer has not taken all that was sent to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputWait {
+    /// The time for which output waited without a break, because the kernel had no room for it.
+    pub lasted: Duration,
+    /// Bytes that the kernel took in this time.
+    pub taken: u64,
+}
+
 impl Default for StreamLimits {
     fn default() -> Self {
         Self { hold_max: 1 << 20, send_high: 256 << 10, send_low: 64 << 10, send_max: 16 << 20 }

@@ -31,6 +31,19 @@ pub(crate) struct Output {
     bytes: usize,
     /// Bytes of memory that the slices keep alive. A block that two of them share counts twice.
     sliced: usize,
+    /// Bytes that the kernel took since the output was last empty.
+    taken: u64,
+    /// Since when it waits for its peer.
+    wait: Option<Wait>,
+}
+
+/// Since when a peer does not take all that it could have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// The tick at which the kernel had no more room for it.
+    pub(crate) since: u64,
+    /// How much it had taken by then.
+    pub(crate) taken: u64,
 }
 
 /// Emptied outputs that are kept for the next stream that sends.
@@ -213,6 +226,23 @@ impl Output {
         count
     }
 
+    /// The kernel has no room for the rest now.
+    pub(crate) fn note_wait(&mut self, tick: u64) {
+        self.wait.get_or_insert(Wait { since: tick, taken: self.taken });
+    }
+
+    /// Since when it waits, and how many bytes were taken since then.
+    pub(crate) fn wait(&self) -> Option<(u64, u64)> {
+        self.wait.map(|wait| (wait.since, self.taken - wait.taken))
+    }
+
+    /// Lets its wait begin at this tick, if it waits.
+    pub(crate) fn restart_wait(&mut self, tick: u64) {
+        if let Some(wait) = &mut self.wait {
+            *wait = Wait { since: tick, taken: self.taken };
+        }
+    }
+
     /// Forgets the first `count` bytes: the kernel has them.
     #[inline]
     pub(crate) fn sent(&mut self, count: usize) {
@@ -227,6 +257,7 @@ impl Output {
     fn sent_some(&mut self, count: usize) {
         assert!(count <= self.bytes, "the kernel takes no more than it was given");
         self.bytes -= count;
+        self.taken += count as u64;
         let mut rest = count;
         while rest > 0 {
             let Some(first) = self.slices.front_mut() else {
@@ -256,8 +287,8 @@ impl Output {
     #[inline]
     pub(crate) fn clear(&mut self) {
         // Each field is named, so that one which is added is not forgotten.
-        let Self { slices, tail, tail_sent, bytes, sliced } = self;
-        (*tail_sent, *bytes, *sliced) = (0, 0, 0);
+        let Self { slices, tail, tail_sent, bytes, sliced, taken, wait } = self;
+        (*tail_sent, *bytes, *sliced, *taken, *wait) = (0, 0, 0, 0, None);
         match tail {
             Some(tail) if tail.capacity() <= TAIL_MIN => tail.clear(),
             _ => *tail = None,

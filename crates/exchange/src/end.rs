@@ -137,6 +137,8 @@ causes! {
     Left "left" Left,
     /// The client did not take its replies.
     Stalled "stalled" Left,
+    /// The client took its replies more slowly than the listener's `send_rate_min`.
+    SlowReader "slowreader" Left,
     /// A tunnel stood as long as the pool's `total` allows.
     Overtime "overtime" Left,
     /// Neither side of a tunnel said anything for the listener's `tunnel_idle`.

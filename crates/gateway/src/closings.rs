@@ -17,11 +17,19 @@ pub(crate) enum Closing {
     Displaced,
     /// It took none of its output for `write_stall`, or more waited for it than `send_max`.
     Stalled,
+    /// It took its output more slowly than `send_rate_min`.
+    SlowReader,
 }
 
 impl Closing {
-    const ALL: [Self; 5] =
-        [Self::Idle, Self::TunnelIdle, Self::Silent, Self::Displaced, Self::Stalled];
+    const ALL: [Self; 6] = [
+        Self::Idle,
+        Self::TunnelIdle,
+        Self::Silent,
+        Self::Displaced,
+        Self::Stalled,
+        Self::SlowReader,
+    ];
 
     /// The word in the metrics.
     const fn word(self) -> &'static str {
@@ -31,6 +39,7 @@ impl Closing {
             Self::Silent => "silent",
             Self::Displaced => "displaced",
             Self::Stalled => "stalled",
+            Self::SlowReader => "slowreader",
         }
     }
 
@@ -40,6 +49,7 @@ impl Closing {
             Self::TunnelIdle => Cause::Idle,
             Self::Idle | Self::Silent | Self::Displaced => Cause::Left,
             Self::Stalled => Cause::Stalled,
+            Self::SlowReader => Cause::SlowReader,
         }
     }
 }

@@ -115,8 +115,8 @@ pub(crate) enum Delivery {
     Flow(bool),
     /// Much of its reply is still to come on this stream. It may say that it takes that unseen.
     Long(StreamId),
-    /// So many bytes of that went to it, and whether no more will.
-    Relayed(u64, bool),
+    /// Some bytes of it went there unseen, and whether those were all that do.
+    Relayed(bool),
     /// A part of its reply; more comes.
     Part(Slice),
     /// No more of it comes, though its worker still listens: the end of one direction of a tunnel.

@@ -43,6 +43,7 @@ mod plan;
 mod printable;
 mod programs;
 mod question;
+mod rate;
 mod receipts;
 mod reload;
 mod routing;

@@ -152,6 +152,10 @@ pub(crate) struct ListenerPlan {
     pub(crate) idle: Option<Duration>,
     pub(crate) first_request_timeout: Option<Duration>,
     pub(crate) write_stall: Option<Duration>,
+    /// Bytes a second that a client must take over each `write_stall`.
+    pub(crate) send_rate_min: usize,
+    /// Bytes of a reply that its worker need not wait with.
+    pub(crate) reply_buffered: usize,
     pub(crate) limits: StreamLimits,
     pub(crate) front: FrontPlan,
     pub(crate) addresses: settings::Addresses,

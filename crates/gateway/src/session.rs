@@ -294,6 +294,7 @@ impl Session {
             Look::Fine => {}
             Look::Silent => return Some(Closing::Silent),
             Look::Stalled => return Some(Closing::Stalled),
+            Look::Slow => return Some(Closing::SlowReader),
             Look::Idle if tunnel.is_some() => return Some(Closing::TunnelIdle),
             Look::Idle if self.is_unread(calls) || self.is_waiting() => {
                 self.transport.rest(calls);

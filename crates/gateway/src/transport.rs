@@ -14,14 +14,12 @@ use pool::Place;
 use crate::door::Entry;
 use crate::exchanges::Source;
 use crate::plan::ListenerPlan;
+use crate::rate::is_enough;
 
 /// The deadlines of a client's stream: when it is looked whether the client is idle, or takes its
 /// output. A front has [`READ`] for what it waits for.
 pub(crate) const LOOK: DeadlineName = DeadlineName(0);
 pub(crate) const READ: DeadlineName = DeadlineName(1);
-
-/// The longest time for which output is watched: half of what [`Transport::watched`] can tell.
-pub(crate) const STALL_MAX: Duration = Duration::from_millis(1 << 31);
 
 /// Times are ticks of the loop: what happens at every request only writes them down, and the
 /// deadline is moved when it has come.
@@ -34,12 +32,7 @@ pub(crate) struct Transport {
     place: Option<Place>,
     /// When something happened last.
     rested: u64,
-    /// Bytes given to the stream in all.
-    offered: u64,
-    /// Those that the kernel had accepted at `watched`.
-    accepted: u64,
-    /// Since when it is watched whether it takes output: the lower half of the tick.
-    watched: u32,
+    /// It is watched whether it takes output.
     watching: bool,
     /// Neither side has said anything: since it was accepted the client has not begun a request. Until
     /// then `rested` is the time of its accept.
@@ -81,6 +74,8 @@ pub(crate) enum Look {
     Idle,
     /// It has taken nothing for the time that it may take nothing.
     Stalled,
+    /// It has taken less in that time than it must.
+    Slow,
 }
 
 impl Transport {
@@ -102,9 +97,6 @@ impl Transport {
             peer: peer.into(),
             place: entry.map(|entry| entry.place),
             rested: calls.tick(),
-            offered: 0,
-            accepted: 0,
-            watched: 0,
             watching: false,
             silent: true,
             paused: false,
@@ -178,25 +170,28 @@ impl Transport {
         self.queued(calls) > self.listener.limits.send_high
     }
 
+    /// Whether a worker is to wait with the rest of a reply of which so many bytes have come.
+    pub(crate) fn holds_back(&self, calls: &Calls<'_>, came: usize) -> bool {
+        came >= self.listener.reply_buffered && self.is_clogged(calls)
+    }
+
     pub(crate) fn send_bytes(&mut self, calls: &mut Calls<'_>, bytes: &[u8]) {
         if !bytes.is_empty() {
             calls.send_bytes(self.stream, bytes);
-            self.sent(calls, bytes.len());
+            self.sent(calls);
         }
     }
 
     /// Sends bytes without a copy of them.
     pub(crate) fn send(&mut self, calls: &mut Calls<'_>, slice: Slice) {
-        let length = slice.len();
-        if length > 0 {
+        if !slice.is_empty() {
             calls.send(self.stream, slice);
-            self.sent(calls, length);
+            self.sent(calls);
         }
     }
 
-    fn sent(&mut self, calls: &mut Calls<'_>, length: usize) {
+    fn sent(&mut self, calls: &mut Calls<'_>) {
         self.silent = false;
-        self.offered += length as u64;
         self.rest(calls);
         self.watch_output(calls);
     }
@@ -236,21 +231,9 @@ impl Transport {
     fn watch_output(&mut self, calls: &mut Calls<'_>) {
         if let (Some(stall), false) = (self.listener.write_stall, self.watching) {
             self.watching = true;
-            self.watch_anew(calls);
             let idle = self.listener.idle.unwrap_or(stall);
             calls.deadline_in(self.stream, LOOK, stall.min(idle));
         }
-    }
-
-    fn watch_anew(&mut self, calls: &Calls<'_>) {
-        self.watched = lower_half(calls.tick());
-        self.accepted = self.accepted_by_kernel(calls);
-    }
-
-    /// Only compared with what it was before: of a relay that copies, bytes wait in the output that are
-    /// not offered yet.
-    fn accepted_by_kernel(&self, calls: &Calls<'_>) -> u64 {
-        self.offered.wrapping_sub(calls.queued(self.stream) as u64)
     }
 
     /// Output is to come that does not pass here.
@@ -258,9 +241,8 @@ impl Transport {
         self.watch_output(calls);
     }
 
-    /// So much of that was taken.
-    pub(crate) fn relayed(&mut self, calls: &mut Calls<'_>, count: u64) {
-        self.offered += count;
+    /// Some of that was taken.
+    pub(crate) fn relayed(&mut self, calls: &mut Calls<'_>) {
         self.rest(calls);
         self.watch_output(calls);
     }
@@ -274,14 +256,15 @@ impl Transport {
         idle: Option<Duration>,
     ) -> Look {
         let now = calls.tick();
-        let since = Duration::from_millis(lower_half(now).wrapping_sub(self.watched).into());
-        if self.watching && self.listener.write_stall.is_some_and(|stall| since >= stall) {
-            if self.queued(calls) == 0 && !waited_for {
-                self.watching = false;
-            } else if self.accepted_by_kernel(calls) == self.accepted {
-                return Look::Stalled;
-            } else {
-                self.watch_anew(calls);
+        if let Some(stall) = self.listener.write_stall.filter(|_| self.watching) {
+            match calls.output_wait(self.stream) {
+                Some(wait) if wait.lasted < stall => {}
+                Some(wait) if wait.taken == 0 => return Look::Stalled,
+                Some(wait) if !is_enough(wait.taken, self.listener.send_rate_min, wait.lasted) => {
+                    return Look::Slow;
+                }
+                Some(_) => calls.restart_output_wait(self.stream),
+                None => self.watching = waited_for || self.queued(calls) > 0,
             }
         }
         let rested = Duration::from_millis(now - self.rested);
@@ -303,7 +286,8 @@ impl Transport {
         let idle = [idle, first].into_iter().flatten().min();
         let idle = idle.map(|idle| left(idle, now - self.rested));
         let stall = self.listener.write_stall.filter(|_| self.watching);
-        let stall = stall.map(|stall| left(stall, lower_half(now).wrapping_sub(self.watched)));
+        let waited = calls.output_wait(self.stream).map_or(Duration::ZERO, |wait| wait.lasted);
+        let stall = stall.map(|stall| stall.saturating_sub(waited));
         if let Some(next) = [idle, stall].into_iter().flatten().min() {
             calls.deadline_in(self.stream, LOOK, next);
         }
@@ -335,11 +319,6 @@ impl Transport {
 }
 
 /// What is left of a time of which so many milliseconds have passed.
-fn left(of: Duration, passed: impl Into<u64>) -> Duration {
-    of.saturating_sub(Duration::from_millis(passed.into()))
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "differences of lower halves are right")]
-const fn lower_half(tick: u64) -> u32 {
-    tick as u32
+const fn left(of: Duration, passed: u64) -> Duration {
+    of.saturating_sub(Duration::from_millis(passed))
 }

@@ -99,6 +99,7 @@ fn listener(section: &Section) -> Listener {
         first_request_timeout: time(group, "first_request_timeout"),
         read: time(group, "read"),
         write_stall: time(group, "write_stall"),
+        send_rate_min: size(group, "send_rate_min"),
         backlog: count(group, "backlog"),
         tcp_keepalive: time(group, "tcp_keepalive"),
         access_log: switch(group, "access_log"),

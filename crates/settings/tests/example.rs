@@ -69,6 +69,7 @@ fn example() -> Configuration {
             first_request_timeout: Duration::from_secs(10),
             read: Duration::from_secs(10),
             write_stall: Duration::from_secs(30),
+            send_rate_min: 512,
             backlog: 4096,
             tcp_keepalive: Duration::from_secs(120),
             access_log: true,

@@ -55,7 +55,6 @@ const FILE: &[Section] = &[
             ("reply_held_max", "1048576", Size),
             ("send_max", "\"2MiB\"", Size),
             ("idle", "\"5m\"", Time),
-            ("first_request_timeout", "\"3s\"", Time),
             ("read", "\"0s\"", Time),
             ("write_stall", "\"500ms\"", Time),
             ("backlog", "128", Count),

@@ -270,6 +270,7 @@ impl Judge<'_> {
                 | Cause::Cancelled
                 | Cause::Left
                 | Cause::Stalled
+                | Cause::SlowReader
                 | Cause::Overtime
                 | Cause::Idle,
                 _,

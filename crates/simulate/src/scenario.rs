@@ -188,7 +188,7 @@ impl Scenario {
                  reply = \"{}\"\nlast_line = \"{}\"\nhalf_close = \"{}\"\n\
                  connections_max = {}\nframe_max = {}\nin_flight_max = {}\n\
                  reply_held_max = {}\nsend_max = {}\nidle = \"{}s\"\nread = \"{}s\"\n\
-                 write_stall = \"{}s\"\n",
+                 write_stall = \"{}s\"\nsend_rate_min = \"64B\"\n",
                 7000 + place,
                 if facts.status { "status" } else { "plain" },
                 if facts.accepts_last_line { "accept" } else { "refuse" },

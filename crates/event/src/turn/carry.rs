@@ -143,7 +143,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// what came of a first call.
     #[inline(never)]
     fn transmit_on(&mut self, id: StreamId, first: io::Result<usize>) {
-        let State { streams, counts, outputs, .. } = &mut self.state;
+        let State { streams, counts, outputs, clock, .. } = &mut self.state;
         let Some(stream) = streams.get_mut(id.index, id.generation) else { return };
         if !matches!(stream.phase, Phase::Open | Phase::Flushing) {
             return;
@@ -158,6 +158,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             sent = send(&mut self.kernel, stream, counts);
         }
         let left = stream.queued() > 0 && stream.marks.has(Marks::WRITABLE);
+        if let Some(output) = stream.output.as_mut().filter(|it| it.bytes() > 0 && !left) {
+            output.note_wait(clock.now_tick());
+        }
         if stream.queued() == 0
             && let Some(output) = stream.output.take()
         {

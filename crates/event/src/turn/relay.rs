@@ -16,6 +16,7 @@ use super::Loop;
 use super::receive::{note_end, note_received, reason_of};
 use crate::data::Data;
 use crate::kernel::{Conduit, Kernel, Medium};
+use crate::output::Wait;
 use crate::stream::{Marks, Stream};
 use crate::{Event, Owner, StreamId};
 
@@ -35,6 +36,10 @@ pub(crate) struct Relay {
     pub(crate) cut: bool,
     /// The other side has no room now.
     pub(crate) waits: bool,
+    /// Bytes that were spliced to the other side.
+    pub(crate) taken: u64,
+    /// Since when spliced bytes wait for it, or did when there were some.
+    pub(crate) wait: Option<Wait>,
     pub(crate) way: Way,
 }
 
@@ -48,7 +53,23 @@ pub(crate) enum Way {
 
 impl Relay {
     pub(crate) const fn new(to: StreamId, left: u64) -> Self {
-        Self { to, left, flying: 0, accepted: 0, cut: false, waits: false, way: Way::Untried }
+        Self {
+            to,
+            left,
+            flying: 0,
+            accepted: 0,
+            cut: false,
+            waits: false,
+            taken: 0,
+            wait: None,
+            way: Way::Untried,
+        }
+    }
+
+    /// The other side has no room for what is in the conduit.
+    fn wait_to_splice(&mut self, tick: u64) {
+        self.waits = true;
+        self.wait.get_or_insert(Wait { since: tick, taken: self.taken });
     }
 
     /// Bytes are in the conduit, to be spliced on.
@@ -179,6 +200,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             result => {
                 note_end(stream, result);
+                // All that came was taken: whatever comes next, the other side has not kept it waiting.
+                relay.wait = None;
                 self.release_conduit(relay);
                 0
             }
@@ -195,12 +218,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn splice_out(&mut self, relay: &mut Relay) -> usize {
+        let tick = self.state.clock.now_tick();
         let Way::Splice(conduit) = &relay.way else { return 0 };
         let Some(to) = self.state.streams.get_mut(relay.to.index, relay.to.generation) else {
             return 0;
         };
         if !to.marks.has(Marks::WRITABLE) {
-            relay.waits = true;
+            relay.wait_to_splice(tick);
             return 0;
         }
         let fd = to.fd.as_ref().expect("an open stream has a descriptor");
@@ -210,12 +234,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 self.state.counts.sent += count as u64;
                 relay.flying -= count;
                 relay.accepted += count as u64;
+                relay.taken += count as u64;
                 self.release_conduit(relay);
                 0
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 to.marks.clear(Marks::WRITABLE);
-                relay.waits = true;
+                relay.wait_to_splice(tick);
                 0
             }
             Err(error) => {

@@ -35,6 +35,6 @@ impl Core {
             trail.bytes_out += count;
         }
         let client = exchange.client.streamed();
-        self.finished.extend(client.map(|to| (to, Delivery::Relayed(count, done))));
+        self.finished.extend(client.map(|to| (to, Delivery::Relayed(done))));
     }
 }

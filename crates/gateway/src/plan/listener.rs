@@ -12,10 +12,12 @@ use wire::Marks;
 use super::{
     FramesPlan, FrontPlan, HttpPlan, ListenerPlan, PlanError, program, routes, unless_zero,
 };
-use crate::transport::STALL_MAX;
 
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;
+/// Bytes of a reply that are taken from its worker whether its client takes them or not: most replies are
+/// whole with that, and leave their worker to others.
+const REPLY_BUFFERED: usize = 64 << 10;
 /// What a worker may bring in one turn before it is told to wait: that is no fault of its client.
 const TURN_SLACK: usize = 384 << 10;
 /// Received bytes that may wait beyond one line: what comes in one turn behind it.
@@ -47,6 +49,7 @@ pub(crate) fn listener(
         first_request_timeout,
         read,
         write_stall,
+        send_rate_min,
         access_log,
         addresses,
         http,
@@ -98,7 +101,9 @@ pub(crate) fn listener(
         datagram_max: frame_max,
         idle: unless_zero(idle),
         first_request_timeout: unless_zero(first_request_timeout),
-        write_stall: unless_zero(write_stall).map(|stall| stall.min(STALL_MAX)),
+        write_stall: unless_zero(write_stall),
+        send_rate_min,
+        reply_buffered: if is_http { REPLY_BUFFERED } else { REPLY_BUFFERED.min(send_max / 4) },
         limits: StreamLimits {
             // A frame that is still coming, and what one read may bring behind it.
             hold_max: hold_max.saturating_add(HOLD_SLACK),
@@ -108,7 +113,7 @@ pub(crate) fn listener(
             send_max: send_max
                 .saturating_add(send_max / 4)
                 .saturating_add(MARKS_SLACK)
-                .max(if is_http { send_max / 4 + TURN_SLACK } else { 0 }),
+                .max(if is_http { send_max / 4 + REPLY_BUFFERED + TURN_SLACK } else { 0 }),
         },
         front,
         addresses,

@@ -24,6 +24,8 @@ pub(super) struct Connect {
     parts: VecDeque<Slice>,
     /// Bytes of them.
     held: usize,
+    /// Bytes of the reply that have come.
+    came: usize,
     /// The end, until it is sent.
     outcome: Option<Outcome>,
     /// The worker was asked to wait.
@@ -50,6 +52,7 @@ impl Connect {
             request: None,
             parts: VecDeque::new(),
             held: 0,
+            came: 0,
             outcome: None,
             holding: false,
         };
@@ -112,6 +115,7 @@ impl Connect {
 
     fn push(&mut self, part: Slice) {
         self.held += part.len();
+        self.came = self.came.saturating_add(part.len());
         self.parts.push_back(part);
     }
 
@@ -124,12 +128,12 @@ impl Connect {
     ) {
         let high = transport.listener().limits.send_high;
         self.write_below(transport, calls, scratch, high);
-        let clogged = transport.is_clogged(calls);
+        let hold = transport.holds_back(calls, self.came);
         if let Some(request) = self.request
-            && clogged != self.holding
+            && hold != self.holding
         {
-            self.holding = clogged;
-            core.hold(request, clogged);
+            self.holding = hold;
+            core.hold(request, hold);
         }
         if !self.is_owed() {
             transport.finish(calls, None);

@@ -527,7 +527,9 @@ impl Frames {
                 core.hush(now, self.id, true);
             }
         }
-        let wanted = self.owed.streaming().filter(|_| clogged);
+        let streaming = self.owed.streaming();
+        let wanted = streaming.filter(|(_, came)| transport.holds_back(calls, *came));
+        let wanted = wanted.map(|(request, _)| request);
         if wanted != self.holding {
             if let Some(before) = self.holding {
                 core.hold(before, false);

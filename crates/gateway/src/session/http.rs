@@ -121,6 +121,8 @@ struct Asked {
     waits: bool,
     /// The worker was asked to wait with parts of the reply.
     holding: bool,
+    /// Bytes of the reply that have come.
+    came: usize,
     /// The server has ended its direction of a tunnel.
     said_all: bool,
     /// Where parts of the reply come from that go to the client unseen.
@@ -385,6 +387,7 @@ impl Dialogue {
             wanted: false,
             waits: form.waits && form.more,
             holding: false,
+            came: 0,
             said_all: false,
             relayed_from: None,
             page: None,
@@ -400,10 +403,10 @@ impl Dialogue {
         core: &mut Core,
     ) {
         if let Some(asked) = &mut self.asked {
-            let clogged = transport.is_clogged(calls);
-            if clogged != asked.holding {
-                asked.holding = clogged;
-                core.hold(asked.request, clogged);
+            let hold = transport.holds_back(calls, asked.came);
+            if hold != asked.holding {
+                asked.holding = hold;
+                core.hold(asked.request, hold);
             }
         }
         if self.ending == Ending::CutOff {

@@ -46,6 +46,8 @@ struct Reply {
     /// What came of it and is not written; there once a part has come.
     #[expect(clippy::box_collection, reason = "most have none, and each is moved when it leaves")]
     parts: Option<Box<VecDeque<Slice>>>,
+    /// Bytes of parts that have come.
+    came: usize,
     outcome: Option<Outcome>,
 }
 
@@ -158,7 +160,8 @@ impl Owed {
     }
 
     fn add(&mut self, request: Option<RequestId>, name: Name, outcome: Option<Outcome>) {
-        self.replies.push_back(Reply { number: self.next, request, name, parts: None, outcome });
+        let number = self.next;
+        self.replies.push_back(Reply { number, request, name, parts: None, came: 0, outcome });
         self.next += 1;
     }
 
@@ -206,7 +209,10 @@ impl Owed {
         }
         self.held += bytes;
         match delivery {
-            Delivery::Part(part) => reply.parts.get_or_insert_default().push_back(part),
+            Delivery::Part(part) => {
+                reply.came = reply.came.saturating_add(length);
+                reply.parts.get_or_insert_default().push_back(part);
+            }
             Delivery::End(outcome) => {
                 reply.request = None;
                 reply.outcome = Some(outcome);
@@ -324,9 +330,11 @@ impl Owed {
         }
     }
 
-    /// The request whose parts are being written: the only one that a worker should wait for.
-    pub(super) fn streaming(&self) -> Option<RequestId> {
-        self.replies.front().filter(|reply| reply.parts.is_some())?.request
+    /// The request whose parts are being written, the only one that a worker should wait for, and the
+    /// bytes of its parts that have come.
+    pub(super) fn streaming(&self) -> Option<(RequestId, usize)> {
+        let first = self.replies.front().filter(|reply| reply.parts.is_some())?;
+        Some((first.request?, first.came))
     }
 
     /// The request with this id of the client's own.

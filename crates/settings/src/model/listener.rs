@@ -42,6 +42,8 @@ pub struct Listener {
     pub read: Duration,
     /// A client that takes none of its output for so long is closed; zero: never.
     pub write_stall: Duration,
+    /// Bytes a second that a client must take over each `write_stall` in which output waits; zero: any.
+    pub send_rate_min: usize,
     /// Connections that the kernel holds until they are accepted.
     pub backlog: u32,
     /// After so long without a word the kernel asks whether a client is there; zero: never.

@@ -94,6 +94,12 @@ pub(super) const LISTENER: &[Opt] = &[
         "A client that takes none of its output for so long is closed; `0s`: never.",
     ),
     any(
+        "send_rate_min",
+        Kind::Size { min: 0, max: GIB },
+        Is("512B"),
+        "Bytes a second that a client must take while output waits for it, taken over each `write_stall`; `0B`: any.",
+    ),
+    any(
         "head_max",
         Kind::Size { min: 256, max: 65_535 },
         Is("16KiB"),

@@ -16,6 +16,8 @@ use gateway::metrics::Metrics;
 use gateway::{Access, Fleet, Mail, Parts, Shard, Threads, Workshop};
 use settings::Source;
 
+/// Turns in which nothing is reported after which nothing is left to be done.
+const RESTS: u32 = 40;
 /// The descriptor of the one listener.
 const LISTENER: u32 = 0;
 
@@ -39,17 +41,17 @@ struct Net {
     peers: BTreeMap<u32, Peer>,
     /// Peers that the gateway connected to.
     servers: Vec<u32>,
-    /// Room of the kernel for output to the next peer.
-    room: usize,
+    /// Room of the kernel for output to each server.
+    server_room: usize,
     reports: Vec<Happened>,
     /// How far the clock moves while the gateway waits.
     until: Instant,
 }
 
 impl Net {
-    fn add(&mut self) -> u32 {
+    fn add(&mut self, room: usize) -> u32 {
         let number = u32::try_from(self.peers.len()).unwrap() + 1;
-        self.peers.insert(number, Peer { room: self.room, ..Peer::default() });
+        self.peers.insert(number, Peer { room, ..Peer::default() });
         number
     }
 
@@ -158,7 +160,8 @@ impl Kernel for Scripted {
 
     fn connect(&mut self, _: &Address) -> io::Result<Fd> {
         let mut net = self.lock();
-        let number = net.add();
+        let room = net.server_room;
+        let number = net.add(room);
         net.servers.push(number);
         Ok(Fd::simulated(number))
     }
@@ -231,7 +234,7 @@ impl Script {
             backlog: VecDeque::new(),
             peers: BTreeMap::new(),
             servers: Vec::new(),
-            room: 0,
+            server_room: 1 << 30,
             reports: Vec::new(),
             until: now,
         })));
@@ -264,9 +267,9 @@ impl Script {
     pub(crate) fn pass(&mut self, time: Duration) {
         let until = self.kernel.lock().now + time;
         self.kernel.lock().until = until;
-        // The last turns find nothing to do: what one turn leaves is done in the next.
+        // What one turn leaves, because its budget is used up, is done in the next.
         let mut rests = 0;
-        while rests < 3 {
+        while rests < RESTS {
             let before = {
                 let net = self.kernel.lock();
                 rests += u32::from(net.reports.is_empty() && net.now == until);
@@ -280,8 +283,7 @@ impl Script {
     /// A client connects; the kernel takes so many bytes for it until it reads.
     pub(crate) fn connect(&mut self, room: usize) -> u32 {
         let mut net = self.kernel.lock();
-        net.room = room;
-        let number = net.add();
+        let number = net.add(room);
         net.backlog.push_back(number);
         let token = net.listener.unwrap();
         net.reports.push(Happened { token, readiness: Readiness::READ });
@@ -310,6 +312,11 @@ impl Script {
     /// What a peer was sent, as far as the kernel took it.
     pub(crate) fn taken(&self, peer: u32) -> String {
         String::from_utf8_lossy(&self.kernel.lock().peers[&peer].taken).into_owned()
+    }
+
+    /// Bytes that a peer has sent and the gateway has not received.
+    pub(crate) fn unreceived(&self, peer: u32) -> usize {
+        self.kernel.lock().peers[&peer].sent.len()
     }
 
     pub(crate) fn is_closed(&self, peer: u32) -> bool {

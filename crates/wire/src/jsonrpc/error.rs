@@ -45,7 +45,7 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Garbled => -32076,
         // Nobody is left to read these.
         Cause::Cancelled | Cause::Left | Cause::Overtime | Cause::Idle => -32800,
-        Cause::Stalled => -32801,
+        Cause::Stalled | Cause::SlowReader => -32801,
         Cause::Answered => -32603,
     }
 }

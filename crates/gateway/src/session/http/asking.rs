@@ -67,6 +67,7 @@ impl Dialogue {
             wanted: false,
             waits: false,
             holding: false,
+            came: 0,
             said_all: false,
             relayed_from: None,
             page: None,
@@ -141,6 +142,7 @@ impl Asked {
         calls: &mut Calls<'_>,
         part: Slice,
     ) {
+        self.came = self.came.saturating_add(part.len());
         match self.output {
             Output::Begun(Sending::Verbatim) => transport.send(calls, part),
             Output::Begun(Sending::Chunked) => {

@@ -46,8 +46,8 @@ impl Dialogue {
                     core.take_unseen(asked.request, transport.stream());
                 }
             }
-            Delivery::Relayed(count, done) => {
-                transport.relayed(calls, count);
+            Delivery::Relayed(done) => {
+                transport.relayed(calls);
                 asked.relayed_from.take_if(|_| done);
             }
             Delivery::Flow(wanted) => self.handle_flow(plan, transport, calls, wanted),

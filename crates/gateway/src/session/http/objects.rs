@@ -276,6 +276,7 @@ impl Dialogue {
             wanted: false,
             waits: false,
             holding: false,
+            came: 0,
             said_all: false,
             relayed_from: None,
             page: None,

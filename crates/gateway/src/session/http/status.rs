@@ -16,7 +16,12 @@ pub const fn status_of(cause: Cause) -> u16 {
         Cause::Ignored => 409,
         Cause::TooLong => 413,
         Cause::Crowded | Cause::Rate => 429,
-        Cause::Cancelled | Cause::Left | Cause::Stalled | Cause::Overtime | Cause::Idle => 499,
+        Cause::Cancelled
+        | Cause::Left
+        | Cause::Stalled
+        | Cause::SlowReader
+        | Cause::Overtime
+        | Cause::Idle => 499,
         Cause::Worker
         | Cause::Unreached
         | Cause::Garbled

@@ -1,8 +1,6 @@
 //! Clients that are too slow: a head has the time of `read`, and a body has to bring enough in each such
 //! time, for as long as the worker wants it.
 
-use std::time::Duration;
-
 use event::Calls;
 use exchange::Cause;
 
@@ -10,6 +8,7 @@ use super::refusing::Why;
 use super::{Dialogue, Input};
 use crate::core::Core;
 use crate::plan::HttpPlan;
+use crate::rate::is_enough;
 use crate::transport::Transport;
 
 impl Dialogue {
@@ -79,7 +78,7 @@ impl Dialogue {
         }
         let is_body = matches!(self.input, Input::Body(_) | Input::Gathering(_));
         let read = plan.read.unwrap_or_default();
-        if is_body && is_enough(self.came, plan.body_rate_min, read) {
+        if is_body && is_enough(self.came as u64, plan.body_rate_min, read) {
             return self.watch_anew(plan, transport, calls);
         }
         self.restore_trail(core);
@@ -87,33 +86,5 @@ impl Dialogue {
         let route = self.route();
         let why = Why::of(Cause::Incomplete, text);
         self.refuse_with(transport, calls, (408, route), why, core);
-    }
-}
-
-/// Whether a body that brought so many bytes in this time is quick enough at `rate_min` bytes a second.
-/// One that brought nothing never is.
-fn is_enough(bytes: usize, rate_min: usize, time: Duration) -> bool {
-    bytes > 0 && bytes as u128 * 1000 >= rate_min as u128 * time.as_millis()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_byte_now_and_then_is_no_body_that_comes() {
-        let read = Duration::from_secs(10);
-        for (bytes, rate_min, expected) in [
-            (0, 240, false),
-            (1, 240, false),
-            (2399, 240, false),
-            (2400, 240, true),
-            (0, 0, false),
-            (1, 0, true),
-            (usize::MAX, usize::MAX, false),
-        ] {
-            assert_eq!(is_enough(bytes, rate_min, read), expected, "{bytes} at {rate_min}");
-        }
-        assert!(is_enough(1, 1, Duration::from_millis(1)));
     }
 }
