@@ -4,9 +4,10 @@
 //! and are never pooled. Each thread keeps at most [`POOLED_BYTES_MAX`] of each class, so memory
 //! that wandered to another thread ends in its allocator and not in an ever longer list.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
-use triomphe::{Arc, UniqueArc};
+use crate::account::{Account, STEP};
+use triomphe::{Arc, HeaderSlice, UniqueArc};
 
 /// The smallest block there is, in bytes.
 pub const CAPACITY_MIN: usize = 64;
@@ -18,8 +19,86 @@ const CLASSES: usize = 6;
 /// smallest. Enough for the output of as many streams as are busy in one turn.
 const POOLED_BYTES_MAX: usize = 1024 * 1024;
 
+/// The bytes of a block, behind what is counted of them.
+pub(crate) type Memory = HeaderSlice<Counted, [u8]>;
+
+/// Bytes that are counted as in use, for as long as their memory is: also when the last of several owners on
+/// several threads lets it go.
+pub(crate) struct Counted(usize);
+
+impl Counted {
+    fn begin(&mut self, bytes: usize) {
+        with_local(|local| local.note(counted(bytes)));
+        self.0 = bytes;
+    }
+
+    fn end(&mut self) {
+        let bytes = std::mem::take(&mut self.0);
+        if bytes > 0 {
+            with_local(|local| local.note(-counted(bytes)));
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 thread_local! {
-    static POOL: RefCell<[Vec<UniqueArc<[u8]>>; CLASSES]> = const { RefCell::new([const { Vec::new() }; CLASSES]) };
+    static LOCAL: Local = const {
+        Local {
+            pool: RefCell::new([const { Vec::new() }; CLASSES]),
+            unpublished: Cell::new(0),
+            account: RefCell::new(Account::PROCESS),
+        }
+    };
+}
+
+/// What a thread has of its own.
+pub(crate) struct Local {
+    /// Blocks that wait for their next use, by class.
+    pool: RefCell<[Vec<UniqueArc<Memory>>; CLASSES]>,
+    /// Bytes of blocks that were made less those that were freed, since this was published.
+    unpublished: Cell<i64>,
+    pub(crate) account: RefCell<Account>,
+}
+
+impl Local {
+    /// Blocks of so many bytes more, or fewer, are in use.
+    #[inline]
+    fn note(&self, bytes: i64) {
+        let all = self.unpublished.get() + bytes;
+        self.unpublished.set(all);
+        if all.abs() >= STEP {
+            self.publish();
+        }
+    }
+
+    pub(crate) fn publish(&self) {
+        let bytes = self.unpublished.replace(0);
+        if bytes != 0 {
+            self.account.borrow().add(bytes);
+        }
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.publish();
+    }
+}
+
+/// What `act` makes of this thread's own; none when the thread is ending.
+pub(crate) fn with_local<R>(act: impl FnOnce(&Local) -> R) -> Option<R> {
+    LOCAL.try_with(act).ok()
+}
+
+/// Bytes as they are counted. No block is as long as that they would not fit.
+#[expect(clippy::cast_possible_wrap, reason = "no allocation is longer than isize::MAX")]
+const fn counted(bytes: usize) -> i64 {
+    bytes as i64
 }
 
 /// The class whose blocks hold `capacity` bytes, or none when that is too large to pool.
@@ -42,43 +121,52 @@ pub(crate) fn capacity_for(length: usize) -> usize {
 }
 
 /// Memory for at least `capacity` bytes.
-pub(crate) fn obtain(capacity: usize) -> UniqueArc<[u8]> {
+pub(crate) fn obtain(capacity: usize) -> UniqueArc<Memory> {
     let Some(class) = class_of(capacity) else {
         return exactly(capacity.next_power_of_two());
     };
-    POOL.try_with(|pool| pool.borrow_mut()[class].pop())
-        .ok()
-        .flatten()
-        .unwrap_or_else(|| exactly(class_capacity(class)))
+    let pooled = with_local(|local| local.pool.borrow_mut()[class].pop()).flatten();
+    let Some(mut memory) = pooled else { return exactly(class_capacity(class)) };
+    memory.header.begin(class_capacity(class));
+    memory
 }
 
-/// Memory of its own. A small one comes at once; a vector would have to be copied behind a count.
-pub(crate) fn exactly(capacity: usize) -> UniqueArc<[u8]> {
-    static ZEROES: [u8; 1024] = [0; 1024];
-    let bytes: Arc<[u8]> =
-        ZEROES.get(..capacity).map_or_else(|| Arc::from(vec![0; capacity]), Arc::from);
-    Arc::try_unique(bytes).unwrap_or_else(|_| unreachable!("nobody else knows what was just made"))
+/// Memory from the allocator, for exactly so many bytes.
+pub(crate) fn exactly(capacity: usize) -> UniqueArc<Memory> {
+    static ZEROES: [u8; CAPACITY_POOLED_MAX] = [0; CAPACITY_POOLED_MAX];
+    // As much as a pooled block has comes at once; a vector has to be copied behind a count.
+    let memory: Arc<Memory> = match ZEROES.get(..capacity) {
+        Some(zeroes) => Arc::from_header_and_slice(Counted(0), zeroes),
+        None => Arc::from_header_and_slice(Counted(0), &vec![0; capacity]),
+    };
+    let memory = Arc::try_unique(memory);
+    let mut memory =
+        memory.unwrap_or_else(|_| unreachable!("nobody else knows what was just made"));
+    memory.header.begin(capacity);
+    memory
 }
 
 /// Lets a part of shared memory go; the last owner gives it back.
-pub(crate) fn let_go(bytes: Arc<[u8]>) {
-    // Most slices share their block; whether this one does is only a load.
-    if let Ok(bytes) = Arc::try_unique(bytes) {
-        give_back(bytes);
+pub(crate) fn let_go(memory: Arc<Memory>) {
+    // Most slices share their block; whether this one does is only a load. Where two owners let go at the
+    // same time, none of them may find itself alone: then the memory is freed.
+    if let Ok(memory) = Arc::try_unique(memory) {
+        give_back(memory);
     }
 }
 
 /// Keeps the memory for reuse.
-pub(crate) fn give_back(bytes: UniqueArc<[u8]>) {
-    let length = bytes.len();
+pub(crate) fn give_back(mut memory: UniqueArc<Memory>) {
+    let length = memory.slice.len();
     let Some(class) = class_of(length).filter(|&class| class_capacity(class) == length) else {
         return;
     };
     // A thread that is ending has no pool any more; its memory goes back to the allocator.
-    let _ = POOL.try_with(|pool| {
-        let list = &mut pool.borrow_mut()[class];
+    with_local(|local| {
+        let list = &mut local.pool.borrow_mut()[class];
         if list.len() < POOLED_BYTES_MAX >> length.trailing_zeros() {
-            list.push(bytes);
+            memory.header.end();
+            list.push(memory);
         }
     });
 }
@@ -106,7 +194,7 @@ mod tests {
         for bytes in many {
             give_back(bytes);
         }
-        let kept = POOL.with(|pool| pool.borrow()[CLASSES - 1].len());
+        let kept = LOCAL.with(|local| local.pool.borrow()[CLASSES - 1].len());
         assert_eq!(kept, POOLED_BYTES_MAX / CAPACITY_POOLED_MAX);
     }
 }

@@ -23,19 +23,22 @@
 //! assert_eq!(&line[..], b"one line");
 //! ```
 
+mod account;
 mod class;
 mod slice;
 
+pub use account::{Account, account_to, publish};
 pub use class::{CAPACITY_MIN, CAPACITY_POOLED_MAX};
 pub use slice::Slice;
 
+use class::Memory;
 use triomphe::UniqueArc;
 
 /// Memory that is being filled by its one owner.
 pub struct Block {
     /// Invariant: it is there until this is frozen or dropped. That it has one owner is its type, so that
     /// writing needs no look at a count.
-    bytes: Option<UniqueArc<[u8]>>,
+    bytes: Option<UniqueArc<Memory>>,
     filled: usize,
 }
 
@@ -153,12 +156,12 @@ impl Block {
 
     #[inline]
     fn all(&self) -> &[u8] {
-        self.bytes.as_deref().unwrap_or_default()
+        self.bytes.as_ref().map_or(&[], |bytes| &bytes.slice)
     }
 
     #[inline]
     fn all_mut(&mut self) -> &mut [u8] {
-        self.bytes.as_deref_mut().unwrap_or_default()
+        self.bytes.as_mut().map_or(&mut [], |bytes| &mut bytes.slice)
     }
 }
 

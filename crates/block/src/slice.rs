@@ -4,6 +4,7 @@ use std::ops::{Deref, Range};
 
 use triomphe::Arc;
 
+use crate::class::Memory;
 use crate::{Block, class};
 
 /// Bytes that need no block: as many as fit where the place of longer ones would be told. Counting a
@@ -17,7 +18,7 @@ pub struct Slice(Bytes);
 
 #[derive(Clone)]
 enum Bytes {
-    Block { block: Arc<[u8]>, start: usize, end: usize },
+    Block { block: Arc<Memory>, start: usize, end: usize },
     Within { length: u8, bytes: [u8; WITHIN_MAX] },
 }
 
@@ -40,7 +41,7 @@ impl Default for Slice {
 }
 
 impl Slice {
-    pub(crate) fn of_block(block: Arc<[u8]>, end: usize) -> Self {
+    pub(crate) fn of_block(block: Arc<Memory>, end: usize) -> Self {
         Self(Bytes::Block { block, start: 0, end })
     }
 
@@ -101,7 +102,7 @@ impl Slice {
     #[must_use]
     pub fn held(&self) -> usize {
         match &self.0 {
-            Bytes::Block { block, .. } => block.len(),
+            Bytes::Block { block, .. } => block.slice.len(),
             Bytes::Within { length, .. } => usize::from(*length),
         }
     }
@@ -112,7 +113,7 @@ impl Slice {
     pub fn compact(self) -> Self {
         let stays = match &self.0 {
             Bytes::Block { block, start, end } => {
-                block.len() <= class::capacity_for(end - start) && Arc::is_unique(block)
+                block.slice.len() <= class::capacity_for(end - start) && Arc::is_unique(block)
             }
             Bytes::Within { .. } => true,
         };
@@ -136,7 +137,7 @@ impl Deref for Slice {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Bytes::Block { block, start, end } => &block[*start..*end],
+            Bytes::Block { block, start, end } => &block.slice[*start..*end],
             Bytes::Within { length, bytes } => &bytes[..usize::from(*length)],
         }
     }

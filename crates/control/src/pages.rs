@@ -107,6 +107,11 @@ fn as_json(status: &Status) -> Value {
     json!({
         "draining": status.draining,
         "exchanges": status.exchanges,
+        "memory": {
+            "bytes": status.memory.held,
+            "max_bytes": status.memory.max,
+            "over": status.memory.over,
+        },
         "listeners": listeners,
         "pools": pools,
     })

@@ -232,6 +232,18 @@ impl Calls<'_> {
         stream.and_then(|stream| stream.hold.as_ref()).map_or(&[], Block::filled)
     }
 
+    /// Bytes of memory that a stream holds because somebody is slow: output for which the kernel had no
+    /// room, and received bytes that its owner has not consumed.
+    #[must_use]
+    pub fn memory_held(&self, id: StreamId) -> usize {
+        let stream = self.state.streams.get(id.index, id.generation);
+        stream.map_or(0, |stream| {
+            let output = stream.output.as_ref().filter(|output| output.wait().is_some());
+            let output = output.map_or(0, |output| output.held());
+            output + stream.hold.as_ref().map_or(0, Block::capacity)
+        })
+    }
+
     /// How long output waits for the peer of this stream, also what a relay brings it. None while the
     /// kernel takes all that there is.
     #[must_use]

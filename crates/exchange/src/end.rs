@@ -83,6 +83,8 @@ causes! {
     Rate "rate" Refused,
     /// The pool's queue holds as many requests or bytes as it may.
     Full "full" Refused,
+    /// The daemon holds as much memory as its `memory_max`.
+    Memory "memory" Refused,
     /// The request waited as long as the pool's `queue.wait` allows.
     Waited "waited" Refused,
     /// No worker can be started at the moment, or none is fit to answer.
@@ -139,6 +141,8 @@ causes! {
     Stalled "stalled" Left,
     /// The client took its replies more slowly than the listener's `send_rate_min`.
     SlowReader "slowreader" Left,
+    /// The connection was closed because the daemon held more memory than its `memory_max`.
+    Shed "shed" Left,
     /// A tunnel stood as long as the pool's `total` allows.
     Overtime "overtime" Left,
     /// Neither side of a tunnel said anything for the listener's `tunnel_idle`.

@@ -19,16 +19,19 @@ pub(crate) enum Closing {
     Stalled,
     /// It took its output more slowly than `send_rate_min`.
     SlowReader,
+    /// It held more memory than others when the daemon held more than `memory_max`.
+    Memory,
 }
 
 impl Closing {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Idle,
         Self::TunnelIdle,
         Self::Silent,
         Self::Displaced,
         Self::Stalled,
         Self::SlowReader,
+        Self::Memory,
     ];
 
     /// The word in the metrics.
@@ -40,6 +43,7 @@ impl Closing {
             Self::Displaced => "displaced",
             Self::Stalled => "stalled",
             Self::SlowReader => "slowreader",
+            Self::Memory => "memory",
         }
     }
 
@@ -50,6 +54,7 @@ impl Closing {
             Self::Idle | Self::Silent | Self::Displaced => Cause::Left,
             Self::Stalled => Cause::Stalled,
             Self::SlowReader => Cause::SlowReader,
+            Self::Memory => Cause::Shed,
         }
     }
 }

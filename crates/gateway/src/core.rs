@@ -40,6 +40,7 @@ mod calendar;
 mod changes;
 mod check;
 mod ending;
+mod memory;
 mod outcomes;
 mod own;
 mod paused;
@@ -257,7 +258,11 @@ impl Core {
         pool: usize,
     ) -> RequestId {
         let id = self.insert(client, source, pool, None);
-        self.admit(id, pool, body, form);
+        if self.others.lacks_memory() {
+            self.reject_for_memory(id, pool);
+        } else {
+            self.admit(id, pool, body, form);
+        }
         id
     }
 

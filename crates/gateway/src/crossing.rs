@@ -191,6 +191,23 @@ impl Others {
         self.me
     }
 
+    /// Whether new requests are to be rejected for want of memory. What was found out in an earlier turn
+    /// may hold no longer.
+    pub(crate) fn lacks_memory(&self) -> bool {
+        let memory = self.fleet.memory();
+        memory.is_over() && self.fleet.held() > memory.low()
+    }
+
+    /// Counts a request of so many bytes on its way to another shard. False when there is no room.
+    pub(crate) fn post_bytes(&self, shard: u32, bytes: usize) -> bool {
+        self.fleet.post_bytes(shard, bytes)
+    }
+
+    /// A request of so many bytes has come from another shard.
+    pub(crate) fn take_bytes(&self, bytes: usize) {
+        self.fleet.take_bytes(self.me, bytes);
+    }
+
     pub(crate) fn window(&self) -> usize {
         self.fleet.window()
     }

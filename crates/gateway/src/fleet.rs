@@ -14,6 +14,7 @@ use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::backlog::Backlog;
 use crate::mail::Mail;
+use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
 use crate::plan::{PlanError, shared_servers};
 use crate::shares::Shares;
@@ -21,6 +22,10 @@ use crate::shares::Shares;
 /// Bytes of one request's parts on their way between two shards, at least and at most.
 const WINDOW_MIN: usize = 4 << 10;
 const WINDOW_MAX: usize = 256 << 10;
+
+/// Bytes of requests that may wait in the mailbox of a shard: those that other shards have sent and it has
+/// not taken in.
+pub(crate) const MAIL_BYTES_MAX: usize = 64 << 20;
 
 /// All shards of a daemon. One that is alone is a fleet of one.
 pub struct Fleet {
@@ -37,6 +42,9 @@ pub struct Fleet {
     secret: Mutex<Option<[u8; 32]>>,
     /// Where servers are that have names.
     names: Arc<Names>,
+    memory: MemoryLimit,
+    /// Bytes of requests that are on their way to each shard.
+    mail_bytes: Vec<AtomicUsize>,
 }
 
 impl Drop for Fleet {
@@ -109,6 +117,8 @@ impl Fleet {
         let pools = configuration.pools.iter().map(|pool| pool.name.clone());
         let names = Names::new(lookup.unwrap_or_else(names::system), mailboxes.clone());
         Arc::new(Self {
+            memory: MemoryLimit::new(configuration.daemon.memory_max.unwrap_or(usize::MAX)),
+            mail_bytes: mailboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
             names,
             mailboxes,
             backlogs: backlogs.collect(),
@@ -225,6 +235,37 @@ impl Fleet {
     /// Bytes of the bodies that all shards together are taking whole for a listener.
     pub(crate) fn bodies(&self, listener: usize) -> &Arc<AtomicUsize> {
         &self.listeners[listener].bodies
+    }
+
+    /// Sets the limit on memory, in bytes. It holds from the next turn of each shard on.
+    pub fn set_memory_max(&self, max: usize) {
+        self.memory.set_max(max);
+    }
+
+    pub(crate) const fn memory(&self) -> &MemoryLimit {
+        &self.memory
+    }
+
+    /// Bytes that are held, as far as was published.
+    pub(crate) fn held(&self) -> usize {
+        let bodies = self.listeners.iter().map(|it| it.bodies.load(Ordering::Relaxed));
+        self.memory.account().held().saturating_add(bodies.sum())
+    }
+
+    /// Counts a request of so many bytes that is sent to a shard. False when it has no room for it; one
+    /// of any size has, when none is on its way.
+    pub(crate) fn post_bytes(&self, shard: u32, bytes: usize) -> bool {
+        let more = |waiting: usize| {
+            let all = waiting.saturating_add(bytes);
+            (waiting == 0 || all <= MAIL_BYTES_MAX).then_some(all)
+        };
+        let waiting = &self.mail_bytes[shard as usize];
+        waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// A shard has taken in a request of so many bytes.
+    pub(crate) fn take_bytes(&self, shard: u32, bytes: usize) {
+        self.mail_bytes[shard as usize].fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Counts one more open connection of a listener, unless all shards together have `max`.

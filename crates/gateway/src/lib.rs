@@ -36,6 +36,7 @@ mod hosted;
 mod journal;
 mod logbook;
 mod mail;
+mod memory;
 pub mod metrics;
 mod names;
 mod outside;
@@ -75,5 +76,6 @@ pub use reload::Reload;
 pub use session::{session_moves, session_moves_made, status_of};
 pub use shard::{Admission, Parts, Shard};
 pub use status::{
-    Lately, ListenerStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus, WorkerTally,
+    Lately, ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, Told, Why, WorkerStatus,
+    WorkerTally,
 };

@@ -99,6 +99,8 @@ pub enum Mail {
         /// What it tells us.
         crossings: Crossings,
     },
+    /// More memory is held than `memory_max`: connections are to be closed.
+    Memory,
     /// Take no more requests, finish those that are there, then end.
     Drain,
     /// End at once.
@@ -120,6 +122,7 @@ impl std::fmt::Debug for Mail {
             Self::Reload { .. } => "Reload",
             Self::Moved { .. } => "Moved",
             Self::Shard { .. } => "Shard",
+            Self::Memory => "Memory",
             Self::Drain => "Drain",
             Self::Stop => "Stop",
         })

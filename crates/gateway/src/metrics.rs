@@ -188,6 +188,10 @@ pub(crate) struct ShardMetrics {
     pub(crate) draining: Published,
     pub(crate) keeper_lost: Published,
     pub(crate) access_log_lost: Published,
+    pub(crate) memory: Published,
+    pub(crate) memory_max: Published,
+    pub(crate) memory_over: Published,
+    pub(crate) memory_exceeded: Published,
 }
 
 /// The shard's own side of a [`PoolMetrics`].

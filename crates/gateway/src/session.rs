@@ -417,6 +417,17 @@ impl Session {
             }
     }
 
+    /// Bytes of memory that are held for it: output, replies that wait for it, and what was received of
+    /// a request that is not whole.
+    pub(crate) fn held(&self, calls: &Calls<'_>) -> usize {
+        let replies = match &self.front {
+            Front::Frames(frames) => frames.held(),
+            Front::Connect(connect) => connect.held(),
+            Front::Http(_, http) => http.held(),
+        };
+        calls.memory_held(self.stream()).saturating_add(replies)
+    }
+
     /// The tick since which neither side has said anything.
     pub(crate) const fn silent_since(&self) -> u64 {
         self.transport.rested()

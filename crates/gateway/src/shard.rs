@@ -35,6 +35,7 @@ mod datagrams;
 mod displace;
 mod ending;
 mod mail;
+mod memory;
 mod refused;
 mod reload;
 mod roles;
@@ -463,6 +464,11 @@ impl Shard {
         to.turns.set(self.turns);
         to.draining.set(u64::from(self.drain.stage != Stage::Running));
         to.keeper_lost.set(self.keeper_lost);
+        let memory = self.fleet.memory();
+        to.memory.set(self.fleet.held() as u64);
+        to.memory_max.set(memory.max() as u64);
+        to.memory_over.set(u64::from(memory.is_over()));
+        to.memory_exceeded.set(memory.exceeded());
     }
 }
 
@@ -575,6 +581,7 @@ impl Owner for Shard {
         self.flush(calls);
         // Fronts may have had workers told to wait or to go on.
         self.pump(calls);
+        self.watch_memory(calls);
         if self.drain.stage != Stage::Running {
             self.drain_on(calls);
             self.pump(calls);

@@ -15,6 +15,19 @@ pub struct Status {
     pub draining: bool,
     /// Which shard says so; of several together, the first.
     pub shard: u32,
+    /// What the daemon holds, all shards together.
+    pub memory: MemoryStatus,
+}
+
+/// The memory of a daemon at one moment, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryStatus {
+    /// What waits occupies so much.
+    pub held: usize,
+    /// `memory_max`.
+    pub max: usize,
+    /// New requests are rejected.
+    pub over: bool,
 }
 
 impl Status {
@@ -245,7 +258,15 @@ mod tests {
             places: vec![place],
             workers: vec![worker],
         };
-        Status { listeners: Vec::new(), pools: vec![pool], exchanges: 1, draining: false, shard }
+        let memory = MemoryStatus { held: 0, max: 1, over: false };
+        Status {
+            listeners: Vec::new(),
+            pools: vec![pool],
+            exchanges: 1,
+            draining: false,
+            shard,
+            memory,
+        }
     }
 
     #[test]

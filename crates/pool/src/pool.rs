@@ -447,6 +447,23 @@ impl<P: Payload> Pool<P> {
         self.turn();
     }
 
+    /// Since when the request waits that has waited longest.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Instant> {
+        self.queue.oldest()
+    }
+
+    /// Rejects the request that has waited longest, and returns its bytes: there is no memory for it.
+    pub fn reject_oldest(&mut self, now: Instant, cause: Cause) -> Option<usize> {
+        self.begin(now);
+        self.queue.oldest()?;
+        let before = self.queue.bytes();
+        self.refuse(cause);
+        let bytes = before.saturating_sub(self.queue.bytes());
+        self.turn();
+        Some(bytes)
+    }
+
     /// What must be done next; drain it after every event.
     pub fn poll_effect(&mut self) -> Option<Effect<P>> {
         self.effects.pop_front()

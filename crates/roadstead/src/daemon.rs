@@ -18,6 +18,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::access_log::AccessLog;
 use crate::admin::admin_settings;
 use crate::binding::{BindError, SocketFiles, bind_all};
+use crate::memory::memory_max;
 use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
 use crate::workshop::Handlers;
@@ -147,6 +148,9 @@ fn prepare<K: Kernel + Send + 'static>(
     let log = configuration.access_log.as_ref().map(|log| AccessLog::start(&log.to));
     let (log, sink) = log.transpose().map_err(DaemonError::AccessLog)?.unzip();
     let fleet = Arc::clone(loops.fleet());
+    let max = memory_max(configuration.daemon.memory_max);
+    fleet.set_memory_max(max);
+    tracing::info!("memory_max is {max} bytes");
     let spawner =
         spawn::Spawner::new(shards::reports(Arc::clone(&fleet))).map_err(DaemonError::Spawner)?;
     let admin = configuration.admin.clone();

@@ -44,6 +44,7 @@ pub mod files;
 pub mod ledger;
 #[cfg(feature = "daemon")]
 pub mod load;
+mod memory;
 #[cfg(feature = "daemon")]
 pub mod missing;
 #[cfg(feature = "daemon")]

@@ -84,6 +84,7 @@ fn run(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
 }
 
 fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>) -> ExitCode {
+    spawn::return_large_blocks();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let coloured = std::io::stderr().is_terminal();
     tracing_subscriber::fmt()

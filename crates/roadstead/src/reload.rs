@@ -10,6 +10,8 @@ use gateway::{Fleet, Mail, PlanError, Reload, Workshop};
 use serde_json::{Value, json};
 use settings::{Configuration, Diagnostics, Remark, Source};
 
+use crate::memory::memory_max;
+
 /// How long the shards may take.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -85,6 +87,7 @@ impl Reloader {
         if let Err(error) = self.fleet.watch_names(&new) {
             tracing::error!("names of servers are not looked up again: {error}");
         }
+        self.fleet.set_memory_max(memory_max(new.daemon.memory_max));
         let (listeners, pools) = (new.listeners.len(), new.pools.len());
         *serving = new;
         let file = self.file.display();

@@ -44,6 +44,7 @@ fn daemon(section: &Section) -> Daemon {
     Daemon {
         drain: time(group, "drain"),
         drain_keepalive_timeout: time(group, "drain_keepalive_timeout"),
+        memory_max: group.find("memory_max").map(|_| size(group, "memory_max")),
         event: choice!(group, "event", EventKernel),
         shards: match count(group, "shards") {
             0 => Shards::Auto,

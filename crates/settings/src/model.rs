@@ -45,6 +45,8 @@ pub struct Daemon {
     pub drain: Duration,
     /// How long an HTTP connection without a request stays open during a drain.
     pub drain_keepalive_timeout: Duration,
+    /// Bytes of memory that what waits may occupy; none: by the memory of the system.
+    pub memory_max: Option<usize>,
     /// What its loops wait with.
     pub event: EventKernel,
     /// How many loops there are.

@@ -13,7 +13,7 @@ use crate::{
 #[must_use]
 pub fn fixed(old: &Configuration, new: &Configuration) -> Vec<Remark> {
     let mut found = Fixed::default();
-    let Daemon { drain: _, drain_keepalive_timeout: _, event, shards } = &old.daemon;
+    let Daemon { drain: _, drain_keepalive_timeout: _, memory_max: _, event, shards } = &old.daemon;
     found.option(["daemon", "event"], *event == new.daemon.event);
     found.option(["daemon", "shards"], *shards == new.daemon.shards);
     found.option(["admin", "listen"], old.admin == new.admin);

@@ -37,6 +37,7 @@ fn address(text: &str) -> Address {
 fn example() -> Configuration {
     Configuration {
         daemon: Daemon {
+            memory_max: None,
             drain: Duration::from_secs(30),
             drain_keepalive_timeout: Duration::from_secs(1),
             event: EventKernel::Auto,

@@ -271,6 +271,7 @@ impl Judge<'_> {
                 | Cause::Left
                 | Cause::Stalled
                 | Cause::SlowReader
+                | Cause::Shed
                 | Cause::Overtime
                 | Cause::Idle,
                 _,

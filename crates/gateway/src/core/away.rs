@@ -5,6 +5,7 @@ use exchange::{Cause, Outcome, Phase, RequestId, Slice};
 use super::{Core, Word, refusal};
 use crate::crossing::{AWAY_MAX, Crossing, Passed, Window};
 use crate::exchanges::{Client, Delivery, Exchange, Move, State};
+use crate::fleet::MAIL_BYTES_MAX;
 use crate::form::Form;
 
 impl Core {
@@ -30,6 +31,13 @@ impl Core {
             let text = format!("{AWAY_MAX} requests are on their way to other shards");
             return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
         }
+        let body = body.compact();
+        if !self.others.post_bytes(home, body.len()) {
+            self.pools[place].counts.requests += 1;
+            let text =
+                format!("{MAIL_BYTES_MAX} bytes of requests are on their way to another shard");
+            return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
+        }
         self.others.away += 1;
         exchange.pool = place;
         exchange.step(Move::Cross(home), now);
@@ -42,7 +50,7 @@ impl Core {
             listener: exchange.listener,
             session: exchange.client.session(),
             trail: exchange.trail.take(),
-            body: body.compact(),
+            body,
             form,
             named: exchange.named,
             knows: exchange.knows,
@@ -105,6 +113,7 @@ impl Core {
     /// A request of another shard.
     fn take_in(&mut self, passed: Passed) {
         let Passed { from, pool, peer, at_us, stamps, session, trail, body, form, .. } = passed;
+        self.others.take_bytes(body.len());
         let id = self.exchanges.insert(Exchange {
             client: Client::Elsewhere { request: from, session },
             peer,

@@ -129,6 +129,22 @@ const SHARD: &[Family<ShardMetrics>] = &[
     counter("roadstead_turns_total", |it| &it.turns, "Turns of the loop."),
     gauge("roadstead_exchanges", |it| &it.exchanges, "Requests on their way."),
     gauge("roadstead_draining", |it| &it.draining, "1 while the daemon drains."),
+    gauge(
+        "roadstead_memory_bytes",
+        |it| &it.memory,
+        "Memory of queues, output, held replies, messages between shards and read buffers.",
+    ),
+    gauge("roadstead_memory_max_bytes", |it| &it.memory_max, "The limit `memory_max`."),
+    gauge(
+        "roadstead_memory_over",
+        |it| &it.memory_over,
+        "1 while new requests are rejected because `memory_max` was exceeded.",
+    ),
+    counter(
+        "roadstead_memory_exceeded_total",
+        |it| &it.memory_exceeded,
+        "Times `memory_max` was exceeded.",
+    ),
     counter(
         "roadstead_keeper_lost_total",
         |it| &it.keeper_lost,

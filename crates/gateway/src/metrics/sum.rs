@@ -111,7 +111,22 @@ impl PoolMetrics {
 
 impl ShardMetrics {
     pub(super) fn add(&self, other: &Self) {
-        let Self { turns, exchanges, draining, keeper_lost, access_log_lost } = other;
+        let Self {
+            turns,
+            exchanges,
+            draining,
+            keeper_lost,
+            access_log_lost,
+            memory,
+            memory_max,
+            memory_over,
+            memory_exceeded,
+        } = other;
+        // Each shard tells what all of them hold, as it was in its last turn.
+        self.memory.at_least(memory);
+        self.memory_max.at_least(memory_max);
+        self.memory_over.at_least(memory_over);
+        self.memory_exceeded.at_least(memory_exceeded);
         self.turns.add(turns);
         self.exchanges.add(exchanges);
         self.draining.at_least(draining);

@@ -171,6 +171,11 @@ impl Connect {
         }
     }
 
+    /// Bytes of the reply that wait.
+    pub(super) const fn held(&self) -> usize {
+        self.held
+    }
+
     pub(super) fn abandoned(&self) -> Option<RequestId> {
         self.request
     }

@@ -317,6 +317,11 @@ impl Frames {
         self.owed.push_ready(outcome, name);
     }
 
+    /// Bytes of replies that wait.
+    pub(super) fn held(&self) -> usize {
+        self.owed.held()
+    }
+
     /// Whether no frame is begun or waits unread.
     pub(super) const fn is_between_requests(&self) -> bool {
         !self.begun

@@ -127,6 +127,11 @@ impl Owed {
         self.replies.len()
     }
 
+    /// Bytes that are ready and not written.
+    pub(super) fn held(&self) -> usize {
+        self.held + self.asides.as_ref().map_or(0, |asides| asides.held)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.replies.is_empty()
     }

@@ -11,7 +11,7 @@ use crate::checks::Checks;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Source};
 use crate::mail::Mail;
-use crate::status::{ListenerStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
+use crate::status::{ListenerStatus, MemoryStatus, PlaceStatus, PoolStatus, Status, WorkerTally};
 
 impl Shard {
     pub(super) fn mail(&mut self, calls: &mut Calls<'_>, mail: Mail) {
@@ -50,6 +50,8 @@ impl Shard {
                     self.core.handle_crossing(from, crossing);
                 }
             }
+            // What is to be done is done at the end of this turn.
+            Mail::Memory => {}
             Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
             Mail::Drain | Mail::Stop => calls.stop(),
         }
@@ -147,7 +149,13 @@ impl Shard {
                 workers: served.workers.status(),
             }
         });
+        let memory = self.fleet.memory();
         Status {
+            memory: MemoryStatus {
+                held: self.fleet.held(),
+                max: memory.max(),
+                over: memory.is_over(),
+            },
             listeners: listeners.collect(),
             pools: pools.collect(),
             exchanges: self.core.exchanges_here(),

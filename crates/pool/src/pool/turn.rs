@@ -161,7 +161,7 @@ impl<P: Payload> Pool<P> {
     }
 
     /// Refuses the oldest request.
-    fn refuse(&mut self, cause: Cause) {
+    pub(super) fn refuse(&mut self, cause: Cause) {
         let (payload, facts) = self.queue.pop_oldest().expect("the caller has seen a request");
         self.refused(payload, &facts, cause);
     }

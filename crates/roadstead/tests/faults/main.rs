@@ -15,6 +15,7 @@ mod daemon;
 mod dropped;
 mod ground;
 mod kills;
+mod limits;
 mod programs;
 #[allow(dead_code, reason = "each test program uses its own part of the support")]
 #[path = "../../../database/tests/support/proxy.rs"]

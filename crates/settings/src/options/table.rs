@@ -92,6 +92,14 @@ const DAEMON: &[Opt] = &[
         "How long an HTTP connection without a request stays open during a drain, counted from its last \
          activity. A request that arrives in this time is served with `Connection: close`.",
     ),
+    any(
+        "memory_max",
+        Kind::Size { min: 1 << 20, max: 16_384 * GIB },
+        Default::None,
+        "Bytes of memory that queues, output, held replies, messages between shards and read buffers may occupy \
+         together. Over it new requests are rejected, then connections are closed. Without it 80 % of the limit of \
+         the control group, or half of the memory where there is none.",
+    ),
     any("event", Kind::Word(EVENT), Is("auto"), "What its loops wait for the kernel with."),
     any(
         "shards",

@@ -292,6 +292,11 @@ impl Script {
         number
     }
 
+    /// The kernel has room for so many bytes to each server that is connected to from now on.
+    pub(crate) fn servers_take(&self, room: usize) {
+        self.kernel.lock().server_room = room;
+    }
+
     pub(crate) fn say(&mut self, peer: u32, bytes: &[u8]) {
         let mut net = self.kernel.lock();
         net.peers.get_mut(&peer).unwrap().sent.extend(bytes);

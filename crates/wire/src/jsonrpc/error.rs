@@ -15,6 +15,7 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Incomplete => -32700,
         Cause::TooLong | Cause::Record | Cause::Malformed => -32600,
         Cause::Row => -32602,
+        Cause::Memory => -32041,
         // -32042 has a meaning in MCP.
         Cause::NoRow => -32043,
         Cause::Ignored => -32044,
@@ -44,7 +45,7 @@ pub const fn code(cause: Cause) -> i32 {
         Cause::Stopped => -32075,
         Cause::Garbled => -32076,
         // Nobody is left to read these.
-        Cause::Cancelled | Cause::Left | Cause::Overtime | Cause::Idle => -32800,
+        Cause::Cancelled | Cause::Left | Cause::Shed | Cause::Overtime | Cause::Idle => -32800,
         Cause::Stalled | Cause::SlowReader => -32801,
         Cause::Answered => -32603,
     }

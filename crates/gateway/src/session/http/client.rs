@@ -214,6 +214,14 @@ impl Http {
         }
     }
 
+    /// Bytes of a body that is taken whole before its request goes on.
+    pub(in crate::session) fn held(&self) -> usize {
+        match self.dialogue.as_ref().map(|dialogue| &dialogue.input) {
+            Some(Input::Gathering(gathering)) => gathering.held(),
+            _ => 0,
+        }
+    }
+
     /// Whether anything of a request has come that is not over.
     pub(in crate::session) fn has_begun(&self) -> bool {
         self.dialogue.as_ref().is_some_and(|dialogue| !dialogue.is_over())

@@ -40,6 +40,13 @@ pub(super) struct Gathering {
     trail: Option<Box<Trail>>,
 }
 
+impl Gathering {
+    /// Bytes of the body that have come.
+    pub(super) const fn held(&self) -> usize {
+        self.held.len()
+    }
+}
+
 /// What has come of a body.
 enum Taken {
     More,

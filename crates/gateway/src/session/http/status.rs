@@ -20,6 +20,7 @@ pub const fn status_of(cause: Cause) -> u16 {
         | Cause::Left
         | Cause::Stalled
         | Cause::SlowReader
+        | Cause::Shed
         | Cause::Overtime
         | Cause::Idle => 499,
         Cause::Worker
@@ -32,6 +33,7 @@ pub const fn status_of(cause: Cause) -> u16 {
         | Cause::Stopped => 502,
         Cause::Connections
         | Cause::Full
+        | Cause::Memory
         | Cause::Waited
         | Cause::Down
         | Cause::Sorry

@@ -1,0 +1,134 @@
+//! How many bytes of memory all blocks of a process occupy.
+//!
+//! Each thread counts what it makes and frees in a number of its own, and adds that to a shared sum when
+//! [`publish`] is called, when it exceeds [`STEP`], and when the thread ends. A block is often freed by
+//! another thread than made it, so only the sum means anything. Blocks that a thread keeps for reuse
+//! are not counted: each keeps a few MiB at most.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::class;
+
+/// A thread adds to the sum at least as often as its own number changes by so many bytes.
+pub(crate) const STEP: i64 = 256 << 10;
+
+/// The account of all threads that have no other.
+static PROCESS: AtomicI64 = AtomicI64::new(0);
+
+/// A sum of the bytes that blocks occupy.
+#[derive(Clone, Debug, Default)]
+pub struct Account(Option<Arc<AtomicI64>>);
+
+impl Account {
+    /// That of the process.
+    pub(crate) const PROCESS: Self = Self(None);
+
+    /// One that only threads add to which [are told to](account_to): for tests that run beside others
+    /// in their process.
+    #[must_use]
+    pub fn separate() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// The account that this thread adds to: that of the process, unless another was chosen.
+    #[must_use]
+    pub fn of_thread() -> Self {
+        class::with_local(|local| local.account.borrow().clone()).unwrap_or_default()
+    }
+
+    fn sum(&self) -> &AtomicI64 {
+        self.0.as_deref().unwrap_or(&PROCESS)
+    }
+
+    pub(crate) fn add(&self, bytes: i64) {
+        // Only a count: nothing else is made visible by it.
+        self.sum().fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that blocks occupy, as far as their threads have published it.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        usize::try_from(self.sum().load(Ordering::Relaxed)).unwrap_or(0)
+    }
+}
+
+/// From now on this thread adds to `account`.
+pub fn account_to(account: &Account) {
+    publish();
+    class::with_local(|local| *local.account.borrow_mut() = account.clone());
+}
+
+/// Adds what this thread has made and freed to its account.
+pub fn publish() {
+    class::with_local(class::Local::publish);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Block;
+
+    #[test]
+    fn blocks_are_counted_from_their_making_to_the_end_of_their_last_slice() {
+        let account = Account::separate();
+        account_to(&account);
+        let held = || {
+            publish();
+            account.held()
+        };
+        let small = Block::with_capacity(100);
+        assert_eq!(held(), 256);
+        let large = Block::within(100_000, 100_000).freeze();
+        assert_eq!(held(), 256 + 100_000);
+        let part = large.clone();
+        drop(large);
+        assert_eq!(held(), 256 + 100_000, "a slice keeps its whole block");
+        drop(part);
+        drop(small);
+        assert_eq!(held(), 0);
+        // From the pool of this thread.
+        let again = Block::with_capacity(100);
+        assert_eq!(held(), 256);
+        drop(again);
+        assert_eq!(held(), 0);
+    }
+
+    #[test]
+    fn what_one_thread_makes_and_another_frees_is_nothing() {
+        let account = Account::separate();
+        let theirs = account.clone();
+        let made = std::thread::spawn(move || {
+            account_to(&theirs);
+            (0..100).map(|_| Block::with_capacity(1000).freeze()).collect::<Vec<_>>()
+        });
+        let made = made.join().unwrap();
+        assert_eq!(account.held(), 100 * 1024, "a thread that ends has published");
+        let theirs = account.clone();
+        let freed = std::thread::spawn(move || {
+            account_to(&theirs);
+            drop(made);
+        });
+        freed.join().unwrap();
+        assert_eq!(account.held(), 0);
+    }
+
+    #[test]
+    fn slices_that_two_threads_drop_at_once_are_counted_once() {
+        let account = Account::separate();
+        for _ in 0..200 {
+            let theirs = account.clone();
+            account_to(&account);
+            let one = Block::with_capacity(5000).freeze();
+            let other = one.clone();
+            let thread = std::thread::spawn(move || {
+                account_to(&theirs);
+                drop(other);
+            });
+            drop(one);
+            thread.join().unwrap();
+            publish();
+            assert_eq!(account.held(), 0);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a shard does about the limit on memory, once at the end of a turn.
+
+use event::Calls;
+
+use super::Shard;
+use crate::closings::Closing;
+use crate::exchanges::SessionId;
+use crate::mail::Mail;
+use crate::memory::Look;
+
+/// A connection for which fewer bytes are held is not closed: it would free next to nothing.
+const HELD_MIN: usize = 1024;
+
+impl Shard {
+    /// Publishes what is held here, and compares what all hold with the limit.
+    pub(super) fn watch_memory(&mut self, calls: &mut Calls<'_>) {
+        match self.look_at_memory() {
+            Look::Within | Look::Left => {}
+            // From now on new requests are rejected, by all shards. Each frees memory in its next turn, if
+            // that is still needed then.
+            Look::Entered => self.fleet.tell_all(|| Mail::Memory),
+            Look::Over => {
+                self.free_memory(calls);
+                self.look_at_memory();
+            }
+        }
+    }
+
+    fn held(&self) -> usize {
+        block::publish();
+        self.fleet.held()
+    }
+
+    fn look_at_memory(&self) -> Look {
+        let (held, memory) = (self.held(), self.fleet.memory());
+        let look = memory.look(held);
+        let max = memory.max();
+        match look {
+            Look::Entered => {
+                tracing::warn!(
+                    held,
+                    "memory_max ({max}) is exceeded: new requests are rejected, then the connections that hold \
+                     most are closed"
+                );
+            }
+            Look::Left => {
+                tracing::warn!(held, "memory_max ({max}) is kept again: requests are taken");
+            }
+            Look::Within | Look::Over => {}
+        }
+        look
+    }
+
+    /// Closes the connections that hold most, then rejects the requests that have waited longest, until
+    /// little enough is held or nothing is left here to free.
+    fn free_memory(&mut self, calls: &mut Calls<'_>) {
+        let low = self.fleet.memory().low();
+        if self.held() <= low {
+            return;
+        }
+        let shard = self.core.others.me();
+        let sessions = self.sessions.iter();
+        let mut holders: Vec<(usize, u32, u32)> = sessions
+            .map(|(index, generation, session)| (session.held(calls), index, generation))
+            .filter(|(bytes, ..)| *bytes >= HELD_MIN)
+            .collect();
+        holders.sort_unstable_by(|one, other| other.cmp(one));
+        for (_, index, generation) in holders {
+            if self.held() <= low {
+                return;
+            }
+            self.close_session(calls, SessionId { shard, index, generation }, Closing::Memory);
+        }
+        let mut rest = self.held().saturating_sub(low);
+        while rest > 0
+            && let Some(bytes) = self.core.reject_oldest()
+        {
+            rest = rest.saturating_sub(bytes.max(1));
+        }
+        self.pump(calls);
+        self.hand_out(calls);
+        self.flush(calls);
+    }
+}

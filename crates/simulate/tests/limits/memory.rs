@@ -1,0 +1,123 @@
+//! The limit on the memory of the whole daemon.
+
+use std::time::Duration;
+
+use crate::script::Script;
+
+const CLOSED: &str = "roadstead_connections_closed_total";
+const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const MAX: u64 = 1 << 20;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A daemon that may hold 1 MiB, before one server with so many slots, in an account of its own.
+fn script(slots: u32) -> Script {
+    block::account_to(&block::Account::separate());
+    Script::new(&format!(
+        "[daemon]\nmemory_max = \"1MiB\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
+         pool = \"servers\"\n[pool.servers]\nservers = [\"10.0.0.1:80\"]\nserver_requests_max = {slots}\n\
+         deadline = \"300s\"\nqueue = {{ wait = \"300s\" }}\n"
+    ))
+}
+
+fn held(script: &Script) -> u64 {
+    script.metric("roadstead_memory_bytes", &[])
+}
+
+fn over(script: &Script) -> bool {
+    script.metric("roadstead_memory_over", &[]) == 1
+}
+
+/// A request with a body of 60 KB.
+fn store() -> Vec<u8> {
+    let mut request = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n".to_vec();
+    request.resize(request.len() + 60_000, b'x');
+    request
+}
+
+fn reply(length: usize) -> Vec<u8> {
+    let mut reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n").into_bytes();
+    reply.resize(reply.len() + length, b'x');
+    reply
+}
+
+#[test]
+fn over_the_limit_new_requests_are_rejected_until_little_enough_is_held() {
+    let mut script = script(100);
+    // The server takes nothing of what it is sent, so the bodies stay.
+    script.servers_take(0);
+    let mut clients = Vec::new();
+    while !over(&script) {
+        let client = script.connect(0);
+        script.say(client, &store());
+        clients.push(client);
+        assert!(clients.len() < 30, "{} bytes", held(&script));
+    }
+    assert!(held(&script) > MAX);
+    assert_eq!(script.metric("roadstead_memory_exceeded_total", &[]), 1);
+    let late = script.connect(10_000);
+    script.say(late, ASK);
+    let said = script.taken(late);
+    assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("memory: "), "{said}");
+    assert_eq!(script.metric("roadstead_ends_total", &["\"memory\"", "\"receive\""]), 1);
+    // Whoever was there before is not touched: nothing of theirs could be freed.
+    assert!(!clients.iter().any(|client| script.is_closed(*client)));
+    script.servers_take(1 << 30);
+    for server in script.servers() {
+        script.read(server, 100_000);
+        script.say(server, &reply(5));
+    }
+    assert!(!over(&script), "{} bytes", held(&script));
+    let next = script.connect(10_000);
+    script.say(next, ASK);
+    script.say(*script.servers().last().unwrap(), &reply(7));
+    assert!(script.taken(next).ends_with("xxxxxxx"), "{}", script.taken(next));
+}
+
+#[test]
+fn the_connection_that_holds_most_output_is_closed_first() {
+    let mut script = script(100);
+    let ask = |script: &mut Script, length: usize| {
+        let client = script.connect(0);
+        script.say(client, ASK);
+        script.say(*script.servers().last().unwrap(), &reply(length));
+        client
+    };
+    let large = ask(&mut script, 120_000);
+    let mut small = Vec::new();
+    while !script.is_closed(large) {
+        small.push(ask(&mut script, 50_000));
+        assert!(small.len() < 30, "{} bytes", held(&script));
+    }
+    script.pass(SECOND);
+    assert!(held(&script) <= MAX);
+    assert!(!over(&script));
+    let closed = small.iter().filter(|client| script.is_closed(**client)).count();
+    assert!(closed <= 1, "{closed}: a sixteenth of the limit is freed and no more");
+    assert_eq!(script.metric(CLOSED, &["\"memory\""]), closed as u64 + 1);
+}
+
+#[test]
+fn the_request_that_has_waited_longest_is_rejected_last_of_all() {
+    let mut script = script(1);
+    let mut clients = Vec::new();
+    while script.metric("roadstead_memory_exceeded_total", &[]) == 0 {
+        let client = script.connect(10_000);
+        script.say(client, &store());
+        clients.push(client);
+        script.pass(SECOND);
+        assert!(clients.len() < 30, "{} bytes", held(&script));
+    }
+    script.pass(SECOND);
+    assert!(!over(&script) && held(&script) <= MAX);
+    let said: Vec<String> = clients.iter().map(|client| script.taken(*client)).collect();
+    // The first is with the server; behind it those that waited longest are rejected, and no others.
+    assert_eq!(said[0], "");
+    assert!(said[1].contains("memory: "), "{said:?}");
+    assert_eq!(said.last().unwrap(), "");
+    let rejected = said.iter().filter(|said| said.contains("memory: ")).count();
+    assert!(said[1..=rejected].iter().all(|said| said.contains("memory: ")), "{said:?}");
+    assert_eq!(
+        script.metric("roadstead_ends_total", &["\"memory\"", "\"queue\""]),
+        rejected as u64
+    );
+}
