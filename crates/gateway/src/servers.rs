@@ -400,7 +400,7 @@ impl Servers {
         let is_retried = retry::is_retried(&fault, reached, declared.on);
         let may = is_retried
             && retry::then(reached, flight.passed, flight.form, declared, true) == Then::Again;
-        let costs = may && reached == Reached::Server && fault != Fault::Late;
+        let costs = may && reached == Reached::Server;
         let budget = costs && self.budget.spend();
         let mut again = match is_retried {
             true => retry::then(reached, flight.passed, flight.form, declared, budget),

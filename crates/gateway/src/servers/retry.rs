@@ -196,7 +196,7 @@ mod tests {
             (words(&["reset"]), [false, false, true, false, false]),
             (words(&["timeout", "invalid"]), [false, false, false, true, true]),
             (words(&["503"]), [false; 5]),
-            (RetryOn::default(), [true; 5]),
+            (RetryOn::default(), [true, true, true, false, true]),
         ] {
             let broken = Fault::Broken(wire::http1::Refusal::Truncated);
             let faults = [refused(), Fault::ConnectLate, Fault::Ended, Fault::Late, broken];

@@ -136,8 +136,8 @@ const RETRIES: &[Opt] = &[
         Nothing,
         "On which failures a request is retried: `connect` (no connection), `reset` (the connection ended before the \
          response), `timeout` (`deadline` passed before the response), `invalid` (not an HTTP response), and \
-         statuses of responses from 400 to 599, like `503` or `502..504`. Without it: all four words and no \
-         status. A request that a server received is retried only if `idempotent` allows it and its body was \
+         statuses of responses from 400 to 599, like `503` or `502..504`. Without it: `connect`, `reset` and \
+         `invalid`. A request that a server received is retried only if `idempotent` allows it and its body was \
          complete when it was sent (at most 64 KiB).",
     ),
 ];

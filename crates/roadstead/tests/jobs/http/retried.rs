@@ -93,3 +93,12 @@ fn without_on_failures_are_retried_and_statuses_are_not() {
     assert_eq!(status(&get(&daemon, "/busy")), "503");
     assert_eq!((good.heads("/cut").len(), good.heads("/busy").len()), (1, 0));
 }
+
+#[test]
+fn a_request_that_timed_out_is_retried_where_that_is_chosen() {
+    for (on, expected) in [("retries = { on = [\"timeout\"], share = 100 }", "200"), ("", "504")] {
+        let (bad, _good, _folder, daemon) = two(&format!("deadline = \"1s\"\n{on}"));
+        bad.answer("/silent", Answer::Silence);
+        assert_eq!(status(&get(&daemon, "/silent")), expected, "{on}");
+    }
+}
