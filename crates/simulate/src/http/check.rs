@@ -161,8 +161,9 @@ fn check_bodies(http: &Http, number: usize, visitor: &Visitor, found: &mut Vec<S
         let right = match (reply.status, reply.is_whole) {
             (101 | 200, true) => said.contains(&reply.body),
             (101 | 200, false) => said.iter().any(|body| body.starts_with(&reply.body)),
-            (408, true) => ask.stalls.is_some(),
-            (413, true) => ask.is_too_long(http.body_max),
+            // Where the network has cut its connection it may break off, as any of ours.
+            (408, _) => ask.stalls.is_some(),
+            (413, _) => ask.is_too_long(http.body_max),
             (status, _) => matches!(status, 502..=504),
         };
         if !right {
