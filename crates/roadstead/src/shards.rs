@@ -256,8 +256,8 @@ impl Spawn for SharedSpawner {
         self.lock().home(how)
     }
 
-    fn serves_port(&self, port: u16, pid: u32) -> bool {
-        self.lock().serves_port(port, pid)
+    fn port_owner(&self, port: u16, pid: u32) -> spawn::PortOwner {
+        self.lock().port_owner(port, pid)
     }
 
     fn resident(&self, pid: u32) -> Option<u64> {

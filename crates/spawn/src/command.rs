@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Bounds, Home, Pipes, Serves, Socket, StartError, Wiring};
+use crate::{Bounds, Home, Pipes, PortOwner, Serves, Socket, StartError, Wiring};
 
 /// Starts and stops programs. Neither blocks or fails: what comes of it is a [`Report`].
 ///
@@ -25,12 +25,11 @@ pub trait Spawn: Send {
     /// What the system says: no folder, no descriptor, no port.
     fn home(&mut self, how: Serves) -> io::Result<Home>;
 
-    /// Whether nobody but the user of a running program (or root) listens on a port of TCP: a port that is
-    /// kept for a program can be taken before it by somebody else of this machine. True where that cannot be
-    /// known, and where nobody listens.
-    fn serves_port(&self, port: u16, pid: u32) -> bool {
+    /// Who listens on a TCP port that is kept for a running program: somebody else of this machine can take
+    /// it first. Asked before anything is sent to the port.
+    fn port_owner(&self, port: u16, pid: u32) -> PortOwner {
         let _ = (port, pid);
-        true
+        PortOwner::Program
     }
 
     /// The bytes of memory that a running program occupies now, where that can be known.

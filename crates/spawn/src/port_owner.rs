@@ -3,7 +3,9 @@
 //!
 //! The answer costs as much as there are listening sockets, not connections. It never blocks.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::Once;
 
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
 use rustix::net::{
@@ -26,6 +28,17 @@ const ANSWER: usize = 72;
 
 /// Packets that are read for one answer, at most.
 const PACKETS_MAX: usize = 1000;
+
+/// Who listens on a port that is kept for a program.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PortOwner {
+    /// The program, a process that it started, or root; also where the kernel does not tell.
+    Program,
+    /// Nobody.
+    Nobody,
+    /// Another user.
+    Other(u32),
+}
 
 /// The users of all sockets that listen on this TCP port, on any address.
 ///
@@ -98,6 +111,69 @@ fn read(mut packet: &[u8], port: u16, users: &mut Vec<u32>) -> io::Result<bool> 
     Ok(false)
 }
 
+/// Who listens on a TCP port that is kept for the running program `pid`.
+#[must_use]
+pub fn port_owner(port: u16, pid: u32) -> PortOwner {
+    static UNAVAILABLE: Once = Once::new();
+    match listeners(port) {
+        Ok(users) => judge(&users, |user| is_of(pid, user)),
+        Err(error) => {
+            UNAVAILABLE.call_once(|| {
+                tracing::warn!(
+                    "the kernel does not say who listens on a port ({error}): another local user can take one \
+                     that is kept for a program"
+                );
+            });
+            PortOwner::Program
+        }
+    }
+}
+
+/// Who listens on a port, by the users of the listening sockets. While the program itself listens, nobody
+/// else can take the port; while nobody does, whoever accepted a connection before is unknown.
+fn judge(listeners: &[u32], is_allowed: impl Fn(u32) -> bool) -> PortOwner {
+    match listeners.iter().find(|&&user| user != 0 && !is_allowed(user)) {
+        Some(&user) => PortOwner::Other(user),
+        None if listeners.is_empty() => PortOwner::Nobody,
+        None => PortOwner::Program,
+    }
+}
+
+/// Whether a process, or one that descends from it, runs as a user: `runuser` and `su` start a program as
+/// somebody else. A process that has ended runs as nobody.
+fn is_of(pid: u32, user: u32) -> bool {
+    if users(pid).is_some_and(|users| users.contains(&user)) {
+        return true;
+    }
+    let Ok(entries) = std::fs::read_dir("/proc") else { return false };
+    let pids = entries.flatten().filter_map(|it| it.file_name().to_str()?.parse::<u32>().ok());
+    let parents: HashMap<u32, u32> = pids.filter_map(|it| Some((it, parent(it)?))).collect();
+    let descends = |mut child: u32| {
+        // A number can be used again while this is read: the chain is bounded, not trusted to end.
+        for _ in 0..parents.len() {
+            match parents.get(&child) {
+                Some(&parent) if parent == pid => return true,
+                Some(&parent) => child = parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    parents.keys().any(|&it| descends(it) && users(it).is_some_and(|users| users.contains(&user)))
+}
+
+/// The real, effective, saved and file system user of a process.
+fn users(pid: u32) -> Option<Vec<u32>> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    numbers.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
@@ -119,6 +195,34 @@ mod tests {
         }
         drop(listener);
         assert_eq!(listeners(port).unwrap(), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn a_port_without_listener_does_not_belong_to_the_program() {
+        assert_eq!(judge(&[], |_| true), PortOwner::Nobody);
+        assert_eq!(judge(&[7], |user| user == 7), PortOwner::Program);
+        assert_eq!(judge(&[0], |_| false), PortOwner::Program);
+        assert_eq!(judge(&[7, 8], |user| user == 7), PortOwner::Other(8));
+    }
+
+    #[test]
+    fn a_process_stands_for_the_users_of_its_descendants() {
+        let own = std::process::id();
+        let user = rustix::process::geteuid().as_raw();
+        assert!(is_of(own, user));
+        assert!(!is_of(own, 60_003), "nothing runs as this user");
+        if user != 0 {
+            return;
+        }
+        use std::os::unix::process::CommandExt;
+        let mut child = std::process::Command::new("/bin/cat");
+        let child = child.uid(60_003).gid(60_003).stdin(std::process::Stdio::piped()).spawn();
+        let mut child = child.unwrap();
+        assert!(is_of(own, 60_003));
+        assert!(!is_of(child.id(), 0), "not those of its ancestors");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(!is_of(child.id(), 60_003), "it has ended");
     }
 
     #[test]

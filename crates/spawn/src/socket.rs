@@ -97,7 +97,7 @@ pub(crate) fn is_dead(path: &Path) -> bool {
 ///
 /// So may a program of another user that asks for this very number first: `SO_REUSEADDR` does not look at
 /// users, and `SO_REUSEPORT`, which does, is set by few servers and would have to be set by both. What is sent
-/// to the port is therefore sent only after [`Spawn::serves_port`](crate::Spawn::serves_port). A Unix socket
+/// to the port is therefore sent only after [`Spawn::port_owner`](crate::Spawn::port_owner). A Unix socket
 /// has no such gap.
 #[derive(Debug)]
 pub struct Port {

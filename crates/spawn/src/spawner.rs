@@ -9,7 +9,6 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -23,7 +22,7 @@ use crate::error::{SpawnError, StartError, Step};
 use crate::home::{Home, Homes, Serves};
 use crate::launch::{KEEPER_START_MAX, Keeper};
 use crate::message::{Notice, Order, Start};
-use crate::port_owner;
+use crate::port_owner::{self, PortOwner};
 use crate::wiring::{self, Numbers, Pipes, Unbuffer};
 
 /// The first wait before another try when a keeper cannot be started; doubled each time.
@@ -108,13 +107,8 @@ impl Spawn for Spawner {
         self.homes.make(how)
     }
 
-    fn serves_port(&self, port: u16, pid: u32) -> bool {
-        let Ok(listeners) = port_owner::listeners(port) else { return true };
-        // Of a program that has ended, its files are nobody's.
-        let user = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
-        listeners
-            .iter()
-            .all(|&listener| listener == 0 || user.as_ref().is_ok_and(|it| *it == listener))
+    fn port_owner(&self, port: u16, pid: u32) -> PortOwner {
+        port_owner::port_owner(port, pid)
     }
 
     fn resident(&self, pid: u32) -> Option<u64> {

@@ -40,6 +40,8 @@ pub(super) struct Birth {
     made: Vec<StreamId>,
     timer: Option<TimerId>,
     pause: Duration,
+    /// The other user who was found on the port last, so that each is logged once.
+    stranger: Option<u32>,
 }
 
 impl Birth {
@@ -57,6 +59,7 @@ impl Birth {
             made: Vec::new(),
             timer: None,
             pause: PAUSE_FIRST,
+            stranger: None,
         }
     }
 
@@ -88,16 +91,22 @@ impl Birth {
         if self.trying != Some(stream) {
             return Step::Waits;
         }
-        if let (Address::Internet(address), Some(pid)) = (&self.address, pid)
-            && !outside.spawner.serves_port(address.port(), pid)
-        {
-            tracing::warn!(
-                process = pid,
-                "another user listens on {address}, which was kept for a program"
-            );
-            calls.close(stream);
-            self.handle_closed(calls, stream);
-            return Step::Waits;
+        if let (Address::Internet(address), Some(pid)) = (&self.address, pid) {
+            let owner = outside.spawner.port_owner(address.port(), pid);
+            if owner != spawn::PortOwner::Program {
+                if let spawn::PortOwner::Other(user) = owner
+                    && self.stranger.replace(user) != Some(user)
+                {
+                    tracing::warn!(
+                        process = pid,
+                        user,
+                        "another user listens on {address}, which was kept for a program"
+                    );
+                }
+                calls.close(stream);
+                self.handle_closed(calls, stream);
+                return Step::Waits;
+            }
         }
         self.trying = None;
         self.made.push(stream);

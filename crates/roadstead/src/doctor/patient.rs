@@ -62,10 +62,11 @@ impl Clinic {
         self.spawner.start(token, command);
         loop {
             match self.reports.recv() {
-                Ok(Report::Started { token: of, pipes, .. }) if of == token => {
+                Ok(Report::Started { token: of, pid, pipes }) if of == token => {
                     let spawn::Pipes { stdin, stdout, stderr } = pipes;
                     return Ok(Patient {
                         clinic: self,
+                        pid,
                         stdin: Some(stdin),
                         stdout: Some(stdout),
                         stderr: Some(stderr),
@@ -118,6 +119,7 @@ impl Heard {
 /// The program, running. It is killed when this goes.
 pub(super) struct Patient<'a> {
     clinic: &'a mut Clinic,
+    pid: u32,
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
@@ -163,6 +165,10 @@ impl Patient<'_> {
 
     pub(super) fn stop(&mut self, how: Stop) {
         self.clinic.spawner.stop(self.clinic.token, how);
+    }
+
+    pub(super) const fn pid(&self) -> u32 {
+        self.pid
     }
 
     pub(super) const fn output_ended(&self) -> bool {

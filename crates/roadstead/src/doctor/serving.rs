@@ -157,6 +157,10 @@ fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option
             }),
             Address::Port(port) => {
                 TcpStream::connect(("127.0.0.1", port.number())).and_then(|it| {
+                    let owner = spawn::port_owner(port.number(), patient.pid());
+                    if owner != spawn::PortOwner::Program {
+                        return Err(ErrorKind::ConnectionRefused.into());
+                    }
                     it.set_read_timeout(Some(LOOK))?;
                     Ok(Box::new(it) as Box<dyn Stream>)
                 })
