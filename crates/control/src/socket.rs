@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::TcpListener;
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{Gid, Mode};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use settings::Address;
 
@@ -28,8 +29,9 @@ pub(crate) fn bind(listen: &Address, group: Option<u32>) -> io::Result<(Address,
             Ok((Address::Internet(socket.local_addr()?), Socket::Internet(socket)))
         }
         Address::Unix(path) => {
-            remove_stale(path)?;
-            let socket = bind_unix(path, group)?;
+            let real = protected_path(path)?;
+            remove_stale(&real)?;
+            let socket = bind_unix(&real, group)?;
             Ok((Address::Unix(path.clone()), Socket::Unix(socket)))
         }
         Address::Inherited(_) | Address::Named(_) => {
@@ -52,25 +54,61 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 }
 
 /// Mode 0660 with the group, before anybody can connect: a bound socket that does not listen yet
-/// refuses connections. The mode that it is bound with comes from the socket itself, so that the umask
-/// does not decide it and no path is looked up a second time for it.
+/// refuses connections.
 fn bind_unix(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // The mode that it is bound with comes from the socket itself.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    if let Some(group) = group {
-        rustix::fs::chown(path, None, Some(Gid::from_raw(group)))?;
-    }
-    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP)?;
+    give_access(path, group)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(UnixListener::from(socket))
 }
 
+/// Changes the group and the mode of the socket at a path. The path is looked up once, without following
+/// a link, and what is found is changed only if it is a socket of this user.
+fn give_access(path: &Path, group: Option<u32>) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let found = rustix::fs::fstat(&file)?;
+    let is_socket = FileType::from_raw_mode(found.st_mode) == FileType::Socket;
+    if !is_socket || found.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(denied(path, "was replaced by somebody else"));
+    }
+    if let Some(group) = group {
+        let group = Some(Gid::from_raw(group));
+        rustix::fs::chownat(&file, "", None, group, AtFlags::EMPTY_PATH)?;
+    }
+    // The kernel changes the mode of a file that was opened by path only through this name of it.
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::chmod(name, Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP)?;
+    Ok(())
+}
+
+/// The path of a socket without links, if nobody but root and this user can replace what is there: each
+/// directory above it is theirs, and nobody else may write it, except one with the sticky bit.
+fn protected_path(path: &Path) -> io::Result<PathBuf> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new(".")).canonicalize()?;
+    let user = rustix::process::geteuid().as_raw();
+    for directory in parent.ancestors() {
+        let found = std::fs::symlink_metadata(directory)?;
+        let is_owned = [0, user].contains(&found.uid());
+        if !is_owned || found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0 {
+            return Err(denied(directory, "can be changed by other users"));
+        }
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(parent.join(name))
+}
+
+fn denied(path: &Path, why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {why}", path.display()))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
-
     use super::*;
 
     #[test]
@@ -86,6 +124,47 @@ mod tests {
         assert_eq!(taken.expect_err("it is in use").kind(), io::ErrorKind::AddrInUse);
         drop(socket);
         bind(&Address::Unix(path), None).expect("a stale socket is replaced");
+    }
+
+    #[test]
+    fn a_directory_that_others_can_change_is_refused() {
+        use std::fs::{Permissions, set_permissions};
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let path = inner.join("admin.sock");
+        // The directory itself, then one above it.
+        for open in [inner.as_path(), folder.path()] {
+            set_permissions(open, Permissions::from_mode(0o777)).expect("a mode");
+            let refused = bind(&Address::Unix(path.clone()), None).map(drop);
+            assert_eq!(
+                refused.expect_err("others can change it").kind(),
+                io::ErrorKind::PermissionDenied
+            );
+            assert!(!path.exists());
+            set_permissions(open, Permissions::from_mode(0o1777)).expect("a mode");
+            bind(&Address::Unix(path.clone()), None).expect("only its owner can rename the socket");
+            std::fs::remove_file(&path).expect("a socket");
+            set_permissions(open, Permissions::from_mode(0o755)).expect("a mode");
+        }
+    }
+
+    #[test]
+    fn permissions_are_not_set_through_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (secret, path) = (folder.path().join("secret"), folder.path().join("admin.sock"));
+        std::fs::write(&secret, "x").expect("a file");
+        set_mode(&secret, 0o600);
+        std::os::unix::fs::symlink(&secret, &path).expect("a link");
+        assert!(give_access(&path, None).is_err(), "it is a link");
+        assert!(give_access(&secret, None).is_err(), "it is no socket");
+        assert_eq!(std::fs::metadata(&secret).expect("a file").mode() & 0o777, 0o600);
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
     }
 
     #[test]
