@@ -5,13 +5,19 @@
 //! file may control the daemon. The name of the file is made of the address.
 
 use std::fs::{self, DirBuilder};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
 /// Bytes of randomness in a token.
 const TOKEN_BYTES: usize = 32;
+/// Hexadecimal digits of a token.
+const DIGITS: usize = 2 * TOKEN_BYTES;
+/// The directory of a daemon of the system, whichever user it runs as.
+const SYSTEM: &str = "/run/roadstead";
 
 /// A token file that exists until this is dropped.
 #[derive(Debug)]
@@ -72,21 +78,51 @@ impl Drop for TokenFile {
 /// The token of the daemon that listens on a loopback address, if this user may read it.
 #[must_use]
 pub fn local_token(address: SocketAddr) -> Option<String> {
-    let system = PathBuf::from("/run/roadstead");
-    [own_directory(), system].into_iter().find_map(|directory| {
-        let text = settings::read_named_text(&directory.join(file_name(address))).ok()?;
-        Some(text.trim_end().to_owned()).filter(|text| !text.is_empty())
-    })
+    let system = PathBuf::from(SYSTEM);
+    [own_directory(), system].into_iter().find_map(|directory| read_in(&directory, address))
 }
 
-/// The directory of this user: what the service manager or the session provides, else one below
+/// The token in a directory that nobody but its owner can change, in a private file of the same owner.
+/// Nothing but a token is returned: whoever listens on the address gets it.
+fn read_in(directory: &Path, address: SocketAddr) -> Option<String> {
+    let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let folder = rustix::fs::open(directory, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let found = rustix::fs::fstat(&folder).ok()?;
+    let user = rustix::process::geteuid().as_raw();
+    // Root may use the daemon of any user, in a directory below the one that only root can change.
+    let is_trusted = [0, user].contains(&found.st_uid) || directory == Path::new(SYSTEM);
+    if !is_trusted || found.st_mode & 0o022 != 0 {
+        return None;
+    }
+    let file = rustix::fs::openat(&folder, file_name(address), flags, Mode::empty()).ok()?;
+    let (file, owner) = (fs::File::from(file), found.st_uid);
+    let found = file.metadata().ok()?;
+    if !found.is_file() || found.uid() != owner || found.mode() & 0o077 != 0 {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(2 * DIGITS as u64).read_to_string(&mut text).ok()?;
+    let token = text.trim_end();
+    let is_token = token.len() == DIGITS && token.bytes().all(|it| it.is_ascii_hexdigit());
+    is_token.then(|| token.to_owned())
+}
+
+/// Whether a directory is this user's, and nobody else can change it.
+fn is_own(path: &Path) -> bool {
+    let found = path.canonicalize().and_then(fs::symlink_metadata);
+    let user = rustix::process::geteuid().as_raw();
+    let is_private = |it: fs::Metadata| it.is_dir() && it.uid() == user && it.mode() & 0o022 == 0;
+    path.is_absolute() && found.is_ok_and(is_private)
+}
+
+/// The directory of this user: what the service manager or the session provides if it is this user's, else one below
 /// `/run` for root and below the directory of temporary files for everybody else.
 fn own_directory() -> PathBuf {
     let given = |name: &str| {
         let value = std::env::var_os(name)?.into_string().ok()?;
         // systemd separates several by colons.
         let first = value.split(':').next().map(PathBuf::from)?;
-        Some(first).filter(|path| path.is_absolute() && path.is_dir())
+        Some(first).filter(|path| is_own(path))
     };
     if let Some(directory) = given("RUNTIME_DIRECTORY") {
         return directory;
@@ -95,7 +131,7 @@ fn own_directory() -> PathBuf {
         return session.join("roadstead");
     }
     match rustix::process::geteuid().as_raw() {
-        0 => PathBuf::from("/run/roadstead"),
+        0 => PathBuf::from(SYSTEM),
         user => std::env::temp_dir().join(format!("roadstead-admin-{user}")),
     }
 }
@@ -137,6 +173,45 @@ mod tests {
         assert_eq!(kept.trim_end(), other.token());
         drop(other);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn only_a_token_that_nobody_else_can_have_put_there_is_sent() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("roadstead");
+        let file = TokenFile::create_in(&directory, address()).expect("a file");
+        let own = Some(file.token().to_owned());
+        assert_eq!(read_in(&directory, address()), own);
+        for (path, wrong, right) in [(&directory, 0o777, 0o700), (&file.path, 0o644, 0o600)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(wrong)).expect("a mode");
+            assert_eq!(read_in(&directory, address()), None, "{}", path.display());
+            fs::set_permissions(path, fs::Permissions::from_mode(right)).expect("a mode");
+        }
+        assert_eq!(read_in(&directory, address()), own);
+        // Another file of this user, by a link or with another content.
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&file.path, &elsewhere).expect("it is renamed");
+        symlink(&elsewhere, &file.path).expect("a link");
+        assert_eq!(read_in(&directory, address()), None, "a link");
+        fs::remove_file(&file.path).expect("a link");
+        for text in ["secret", &"x".repeat(64), &"a".repeat(65), ""] {
+            fs::write(&file.path, text).expect("a file");
+            fs::set_permissions(&file.path, fs::Permissions::from_mode(0o600)).expect("a mode");
+            assert_eq!(read_in(&directory, address()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_directory_of_the_environment_is_used_only_if_nobody_else_can_change_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(is_own(folder.path()));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("a mode");
+        assert!(!is_own(folder.path()));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).expect("a mode");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(folder.path(), Some(60001), None).expect("an owner");
+            assert!(!is_own(folder.path()));
+        }
     }
 
     #[test]

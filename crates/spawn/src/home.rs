@@ -216,12 +216,20 @@ fn remove_if_left(folder: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Where such folders stand: what the service manager or the session gave us, else where all
-/// temporary files are.
+/// Where such folders stand: what the service manager or the session gave us if it is this user's, else
+/// where all temporary files are.
 fn base() -> PathBuf {
     let given = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR"].into_iter().filter_map(std::env::var_os);
-    let mut given = given.map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir());
+    let mut given = given.map(PathBuf::from).filter(|path| is_own(path));
     given.next().unwrap_or_else(std::env::temp_dir)
+}
+
+/// Whether a directory is this user's, and nobody else can change it.
+fn is_own(path: &Path) -> bool {
+    let found = path.canonicalize().and_then(fs::symlink_metadata);
+    let user = rustix::process::geteuid().as_raw();
+    let is_private = |it: fs::Metadata| it.is_dir() && it.uid() == user && it.mode() & 0o022 == 0;
+    path.is_absolute() && found.is_ok_and(is_private)
 }
 
 #[cfg(test)]
@@ -297,6 +305,19 @@ mod tests {
         drop((program, full));
         drop(lives);
         assert!(!served.exists() && !crowded.exists(), "whoever served there has ended since");
+    }
+
+    #[test]
+    fn a_directory_of_the_environment_is_used_only_if_nobody_else_can_change_it() {
+        let base = tempfile::tempdir().unwrap();
+        assert!(is_own(base.path()));
+        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!is_own(base.path()));
+        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(base.path(), Some(60001), None).unwrap();
+            assert!(!is_own(base.path()));
+        }
     }
 
     #[test]
