@@ -140,14 +140,23 @@ fn clippy(workspace: &Workspace) -> Result<String, Failure> {
     Ok(String::new())
 }
 
-/// Each driver of a database by itself, and none: an embedder takes what it needs.
+/// Each driver of a database by itself, and none; the program with each of its features alone, and none of
+/// them: an embedder takes what it needs. Without features the library for embedders is also tested.
 fn features(workspace: &Workspace) -> Result<String, Failure> {
-    let alone = ["clippy", "--quiet", "-p", "roadstead-database", "--lib", "--no-default-features"];
-    for driver in ["", "sqlite", "postgres", "mysql"] {
-        let driver = ["--features", driver, "--", "-D", "warnings"];
-        shell::run(workspace.cargo(alone.iter().chain(&driver)))?;
+    let database = ["-p", "roadstead-database", "--lib"];
+    let program = ["-p", "roadstead", "--lib", "--bins"];
+    let builds = ["", "sqlite", "postgres", "mysql", "mysql,postgres,tls"]
+        .map(|features| (&database[..], features))
+        .into_iter()
+        .chain(["", "daemon", "admin", "databases"].map(|features| (&program[..], features)));
+    for (package, features) in builds {
+        let build = ["clippy", "--quiet", "--no-default-features", "--features", features];
+        let args = build.iter().chain(package).chain(&["--", "-D", "warnings"]);
+        shell::run(workspace.cargo(args))?;
     }
-    Ok("roadstead-database with each driver alone, and with none".to_owned())
+    let embed = ["test", "--quiet", "-p", "roadstead", "--no-default-features", "--test", "embed"];
+    shell::run(workspace.cargo(embed))?;
+    Ok("roadstead-database and roadstead with each feature alone, and with none".to_owned())
 }
 
 fn documentation(workspace: &Workspace) -> Result<String, Failure> {

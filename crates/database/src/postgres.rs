@@ -26,6 +26,7 @@ mod letters;
 mod link;
 mod schema;
 mod stale;
+#[cfg_attr(not(feature = "tls"), path = "postgres/without_tls.rs")]
 mod tls;
 mod wire;
 

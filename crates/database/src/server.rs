@@ -3,7 +3,9 @@
 
 use std::fmt;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+#[cfg(feature = "tls")]
+use std::path::Path;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -134,13 +136,21 @@ pub(crate) fn until<T>(
 
 /// Makes one cryptography the choice of the whole process, where nobody has chosen yet: drivers that
 /// leave the choice to it would else not find one.
-#[cfg(feature = "mysql")]
+#[cfg(all(feature = "mysql", feature = "tls"))]
 pub(crate) fn crypto() {
     // Somebody else's choice is as good.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
 }
 
+/// Why no encrypted connection can be made.
+#[cfg(not(feature = "tls"))]
+pub(crate) fn without_tls(server: &str) -> DatabaseError {
+    let text = "`tls`: this program was built without TLS (the feature `tls`)";
+    DatabaseError::Denied(server.to_owned(), text.into())
+}
+
 /// The certificates that may stand for a server, each in DER.
+#[cfg(feature = "tls")]
 pub(crate) fn roots(server: &str, file: Option<&Path>) -> Result<Vec<Vec<u8>>, DatabaseError> {
     let denied = |text: String| DatabaseError::Denied(server.to_owned(), text.into());
     let loaded = match file {

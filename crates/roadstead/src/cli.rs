@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use settings::{Flag, FlagValue};
 
+#[cfg(feature = "admin")]
 use crate::ask::AdminArgs;
+#[cfg(feature = "admin")]
 use crate::ctl::CtlArgs;
+#[cfg(all(feature = "admin", feature = "databases"))]
 use crate::demo::DemoArgs;
 use crate::doctor::DoctorArgs;
+#[cfg(feature = "databases")]
 use crate::ledger::LedgerCommand;
 use crate::load::cli::LoadArgs;
 use crate::worker::WorkerArgs;
@@ -50,10 +54,12 @@ pub enum Command {
         /// The configuration.
         file: PathBuf,
         /// Also connect to its databases: makes what `create` says, and shows what is missing there.
+        #[cfg(feature = "databases")]
         #[arg(long)]
         connect: bool,
         /// The admin address of the running daemon, where it is not the one of the file. Without it a daemon
         /// that does not answer is not an error.
+        #[cfg(feature = "admin")]
         #[arg(long, value_name = "ADDRESS")]
         admin: Option<String>,
     },
@@ -63,6 +69,7 @@ pub enum Command {
     /// that it writes on its standard output is the reply. With --http each is one request of HTTP.
     Run(RunArgs),
     /// Send one line to a pool of a running daemon and print its reply.
+    #[cfg(feature = "admin")]
     Ask {
         /// The pool's name.
         pool: String,
@@ -72,13 +79,16 @@ pub enum Command {
         #[expect(missing_docs, reason = "its arguments say what it is")]
         admin: AdminArgs,
     },
+    #[cfg(feature = "admin")]
     #[expect(missing_docs, reason = "its arguments say what it is")]
     Ctl(CtlArgs),
     #[expect(missing_docs, reason = "its arguments say what it is")]
     Load(LoadArgs),
     /// Look into the ledger that `load` wrote.
+    #[cfg(feature = "databases")]
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    #[cfg(all(feature = "admin", feature = "databases"))]
     #[expect(missing_docs, reason = "its arguments say what it is")]
     Demo(DemoArgs),
     #[expect(missing_docs, reason = "its arguments say what it is")]

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use crate::ask::{AdminArgs, escaped};
+#[cfg(feature = "databases")]
 use crate::dead::{self, DeadCommand};
 
 /// Steer a running daemon: weights, workers, the sorry state; and ask it why.
@@ -73,6 +74,7 @@ enum CtlCommand {
     /// Look at the rows that a database did not accept, try them again, or forget them.
     ///
     /// No daemon needs to run; the configuration says where they are.
+    #[cfg(feature = "databases")]
     #[command(subcommand)]
     Dead(DeadCommand),
     /// Say why a request went where it went, or what was decided lately in a pool.
@@ -86,6 +88,7 @@ enum CtlCommand {
 #[must_use]
 pub fn main(arguments: &CtlArgs) -> ExitCode {
     let (method, path, body) = match &arguments.command {
+        #[cfg(feature = "databases")]
         CtlCommand::Dead(command) => return dead::main(command),
         command => call(command),
     };
@@ -125,6 +128,7 @@ fn call(command: &CtlCommand) -> (&'static str, String, &str) {
         CtlCommand::Why { what } if what.bytes().all(|byte| byte.is_ascii_digit()) => {
             ("GET", format!("/why/{what}"), "")
         }
+        #[cfg(feature = "databases")]
         CtlCommand::Dead(_) => unreachable!("it needs no daemon and is done before"),
         CtlCommand::Why { what } => ("GET", format!("/pools/{}/why", escaped(what)), ""),
     }

@@ -8,14 +8,19 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+#[cfg(feature = "admin")]
+use control::Admin;
 use event::{Epoll, Kernel, Poll, Select};
 use gateway::{Fleet, Mail, Workshop};
 use rustix::process::DumpableBehavior;
 use serde_json::{Map, Value, json};
-use settings::{Address, Configuration, EventKernel};
+#[cfg(feature = "admin")]
+use settings::Address;
+use settings::{Configuration, EventKernel};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::access_log::AccessLog;
+#[cfg(feature = "admin")]
 use crate::admin::admin_settings;
 use crate::binding::{BindError, SocketFiles, bind_all};
 use crate::memory::memory_max;
@@ -29,6 +34,7 @@ pub enum DaemonError {
     /// A listener's address cannot be had.
     Bind(BindError),
     /// The admin address cannot be served.
+    #[cfg(feature = "admin")]
     Admin {
         /// Which.
         address: Address,
@@ -51,6 +57,7 @@ impl std::fmt::Display for DaemonError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Bind(error) => error.fmt(f),
+            #[cfg(feature = "admin")]
             Self::Admin { address, error } => {
                 write!(f, "the admin address {address} cannot be served: {error}")
             }
@@ -123,11 +130,17 @@ fn say_descriptors() {
     }
 }
 
+/// The admin address of a program that was built without it: there is none.
+#[cfg(not(feature = "admin"))]
+struct Admin {
+    address: std::convert::Infallible,
+}
+
 /// What is told to whoever started us, once everything is there.
 struct Ready {
     listeners: Vec<(String, String)>,
     /// The admin address; served, with its token file, as long as this exists.
-    admin: Option<control::Admin>,
+    admin: Option<Admin>,
     event: &'static str,
     shards: usize,
     /// Removed when the daemon has ended.
@@ -172,14 +185,7 @@ fn prepare<K: Kernel + Send + 'static>(
         CrewError::System(error) => DaemonError::System("a listener cannot be shared", error),
     })?;
     let access = crew.access();
-    let admin = admin
-        .map(|admin| {
-            let settings = admin_settings(&admin)
-                .map_err(|unusable| DaemonError::AdminOption(unusable.message))?;
-            control::start(settings, access, reloader.as_ref().map(ordered))
-                .map_err(|error| DaemonError::Admin { address: admin.listen, error })
-        })
-        .transpose()?;
+    let admin = admin.map(|admin| serve_admin(admin, access, reloader.as_ref())).transpose()?;
     let count = fleet.length();
     let reload = reloader.map(|reloader| reloader.start()).transpose();
     let reload =
@@ -205,7 +211,30 @@ fn announce(ready: &Ready) {
     let _ = writeln!(out, "ready {ready}").and_then(|()| out.flush());
 }
 
+#[cfg(feature = "admin")]
+fn serve_admin(
+    admin: settings::Admin,
+    access: gateway::Access,
+    reloader: Option<&Arc<Reloader>>,
+) -> Result<Admin, DaemonError> {
+    let settings =
+        admin_settings(&admin).map_err(|unusable| DaemonError::AdminOption(unusable.message))?;
+    control::start(settings, access, reloader.map(ordered))
+        .map_err(|error| DaemonError::Admin { address: admin.listen, error })
+}
+
+#[cfg(not(feature = "admin"))]
+fn serve_admin(
+    _: settings::Admin,
+    _: gateway::Access,
+    _: Option<&Arc<Reloader>>,
+) -> Result<Admin, DaemonError> {
+    let text = "`[admin]`: this program was built without the admin address (the feature `admin`)";
+    Err(DaemonError::AdminOption(text.to_owned()))
+}
+
 /// What the admin address can ask of the configuration file.
+#[cfg(feature = "admin")]
 fn ordered(reloader: &Arc<Reloader>) -> control::Reload {
     let (applied, previewed) = (Arc::clone(reloader), Arc::clone(reloader));
     control::Reload {

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use settings::{Configuration, Diagnostics, Remark, Source};
 
+#[cfg(feature = "admin")]
 use crate::admin::admin_settings;
 use crate::reload::remark;
+#[cfg(feature = "databases")]
 use crate::workshop::{WorkshopError, database_of};
 
 /// Reads every secret and every answer that the configuration names.
@@ -13,7 +15,12 @@ use crate::workshop::{WorkshopError, database_of};
 /// # Errors
 /// All that cannot be had, each at the place in the file that names it; no secret is shown.
 pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnostics> {
+    #[cfg_attr(
+        not(any(feature = "admin", feature = "databases")),
+        expect(unused_mut, reason = "these two add to it")
+    )]
     let mut remarks: Vec<Remark> = gateway::unread(configuration).iter().map(remark).collect();
+    #[cfg(feature = "databases")]
     for pool in &configuration.pools {
         if pool.database().is_some()
             && let Err(WorkshopError::Secret(message)) = database_of(pool)
@@ -22,6 +29,7 @@ pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnosti
             remarks.push(Remark { path, message });
         }
     }
+    #[cfg(feature = "admin")]
     if let Some(Err(unusable)) = configuration.admin.as_ref().map(admin_settings) {
         let path = ["admin", unusable.option].map(str::to_owned).to_vec();
         remarks.push(Remark { path, message: unusable.message });

@@ -18,7 +18,9 @@
 //! A line is written down before it is given to the connection, and its fate when it is known. A
 //! file without its end belongs to a run that did not end, and nothing can be said about it.
 
+#[cfg(feature = "databases")]
 mod check;
+#[cfg(feature = "databases")]
 mod cli;
 mod read;
 
@@ -26,7 +28,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+#[cfg(feature = "databases")]
 pub use check::{CheckError, Finding, Verdict, check};
+#[cfg(feature = "databases")]
 pub use cli::{CheckArgs, LedgerCommand, main};
 pub use read::{FormatError, Ledger, ReadError};
 

@@ -6,32 +6,38 @@
 //! builds them, names them and hands them to `gateway`. What it must never know: how a request finds
 //! its way.
 //!
-//! Everything but [`embed`] is behind the feature `daemon`, which is on by default. A program that
-//! embeds Roadstead turns it off, and then pulls no command line, no admin plane with its async
-//! runtime, and no database.
+//! Everything but [`embed`] is behind features, which are on by default. A program that embeds Roadstead
+//! turns them off (`default-features = false`).
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `daemon` | the program and its commands |
+//! | `admin` | the admin address with its async runtime, `ask` and `ctl` |
+//! | `databases` | pools of databases; `ledger` |
+//! | `tls` | encrypted connections to databases |
 
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "daemon")]
 mod access_log;
-#[cfg(feature = "daemon")]
+#[cfg(feature = "admin")]
 mod admin;
-#[cfg(feature = "daemon")]
+#[cfg(feature = "admin")]
 pub mod ask;
 pub mod binding;
 #[cfg(feature = "daemon")]
 pub mod cli;
-#[cfg(feature = "daemon")]
+#[cfg(feature = "databases")]
 pub mod connect;
 #[cfg(feature = "daemon")]
 pub mod cpu;
-#[cfg(feature = "daemon")]
+#[cfg(feature = "admin")]
 pub mod ctl;
 #[cfg(feature = "daemon")]
 pub mod daemon;
-#[cfg(feature = "daemon")]
+#[cfg(all(feature = "admin", feature = "databases"))]
 pub mod dead;
-#[cfg(feature = "daemon")]
+#[cfg(all(feature = "admin", feature = "databases"))]
 pub mod demo;
 #[cfg(feature = "daemon")]
 pub mod doctor;
@@ -53,10 +59,13 @@ pub mod outcomes;
 pub mod record;
 #[cfg(feature = "daemon")]
 mod reload;
-#[cfg(feature = "daemon")]
+#[cfg(feature = "admin")]
 pub mod running;
 mod shards;
 #[cfg(feature = "daemon")]
 pub mod worker;
-#[cfg(feature = "daemon")]
+#[cfg(feature = "databases")]
+pub mod workshop;
+#[cfg(all(feature = "daemon", not(feature = "databases")))]
+#[path = "workshop_without_databases.rs"]
 pub mod workshop;

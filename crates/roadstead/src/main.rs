@@ -6,11 +6,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use roadstead::cli::{Cli, Command, Page};
+#[cfg(all(feature = "admin", feature = "databases"))]
+use roadstead::demo;
 use roadstead::error_log::ErrorLog;
-use roadstead::{
-    ask, connect, ctl, daemon, demo, doctor, files, ledger, load, missing, outcomes, running,
-    worker,
-};
+#[cfg(feature = "admin")]
+use roadstead::{ask, ctl, running};
+#[cfg(feature = "databases")]
+use roadstead::{connect, ledger};
+use roadstead::{daemon, doctor, files, load, missing, outcomes, worker};
 use settings::{Configuration, Diagnostics};
 use tracing_subscriber::EnvFilter;
 
@@ -31,12 +34,28 @@ fn main() -> ExitCode {
     };
     match cli.command {
         Command::Serve { file } => serve(settings::load(&file), Some(&file)),
-        Command::Check { file, connect, admin } => check(&file, connect, admin.as_deref()),
+        Command::Check {
+            file,
+            #[cfg(feature = "databases")]
+            connect,
+            #[cfg(feature = "admin")]
+            admin,
+        } => {
+            #[cfg(not(feature = "databases"))]
+            let connect = false;
+            #[cfg(not(feature = "admin"))]
+            let admin: Option<String> = None;
+            check(&file, connect, admin.as_deref())
+        }
         Command::Run(arguments) => run(settings::from_flags(&arguments.flags())),
+        #[cfg(feature = "admin")]
         Command::Ask { pool, line, admin } => ask::main(&admin, &pool, &line),
+        #[cfg(feature = "admin")]
         Command::Ctl(arguments) => ctl::main(&arguments),
         Command::Load(arguments) => load::cli::main(&arguments),
+        #[cfg(feature = "databases")]
         Command::Ledger(command) => ledger::main(&command),
+        #[cfg(all(feature = "admin", feature = "databases"))]
         Command::Demo(arguments) => demo::main(&arguments),
         Command::Doctor(arguments) => doctor::main(&arguments),
         Command::Worker(arguments) => worker::main(&arguments),
@@ -109,7 +128,7 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
 fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
     let checked = settings::load(file).and_then(|configuration| {
         files::check(file, &configuration)?;
-        let doubts = if connected { connect::check(file, &configuration)? } else { Vec::new() };
+        let doubts = doubts(file, &configuration, connected)?;
         Ok((configuration, doubts))
     });
     match checked {
@@ -119,7 +138,7 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             let summary =
                 format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display());
-            match running::compare(file, &configuration, admin) {
+            match compared(file, &configuration, admin) {
                 Ok(None) => print(&summary),
                 Ok(Some(told)) => print(&format!("{summary}{told}\n")),
                 Err(error) => {
@@ -131,6 +150,36 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
         }
         Err(diagnostics) => refused(&diagnostics),
     }
+}
+
+/// What the databases of a configuration say to it, if it is to connect to them.
+#[cfg(feature = "databases")]
+fn doubts(
+    file: &Path,
+    configuration: &Configuration,
+    connected: bool,
+) -> Result<Vec<settings::Remark>, Diagnostics> {
+    if connected { connect::check(file, configuration) } else { Ok(Vec::new()) }
+}
+
+#[cfg(not(feature = "databases"))]
+fn doubts(_: &Path, _: &Configuration, _: bool) -> Result<Vec<settings::Remark>, Diagnostics> {
+    Ok(Vec::new())
+}
+
+/// What a reload of the running daemon would do.
+#[cfg(feature = "admin")]
+fn compared(
+    file: &Path,
+    configuration: &Configuration,
+    admin: Option<&str>,
+) -> Result<Option<String>, String> {
+    running::compare(file, configuration, admin)
+}
+
+#[cfg(not(feature = "admin"))]
+fn compared(_: &Path, _: &Configuration, _: Option<&str>) -> Result<Option<String>, String> {
+    Ok(None)
 }
 
 /// Says what is right but surely not meant, each with its place.

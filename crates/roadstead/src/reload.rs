@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gateway::{Fleet, Mail, PlanError, Reload, Workshop};
+#[cfg(feature = "admin")]
 use serde_json::{Value, json};
 use settings::{Configuration, Diagnostics, Remark, Source};
 
@@ -52,6 +53,7 @@ impl Reloader {
 
     /// What a reload would do now, as JSON: the `file`, whether it `needs_restart`, and the `messages` that say
     /// why it would be rejected. Nothing is changed.
+    #[cfg(feature = "admin")]
     pub(crate) fn preview(&self) -> Value {
         let serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         let file = std::fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());

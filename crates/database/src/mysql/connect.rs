@@ -1,7 +1,9 @@
 //! From a server to a connection that is ready.
 
+#[cfg(feature = "tls")]
+use mysql_async::SslOpts;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error, Opts, OptsBuilder, SslOpts};
+use mysql_async::{Conn, Error, Opts, OptsBuilder};
 use tokio::time::timeout;
 
 use super::link::{MysqlLink, Ready, Run};
@@ -10,7 +12,9 @@ use crate::ack;
 use crate::fault::Blame;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
-use crate::server::{KEEPALIVE, crypto, roots, runtime};
+use crate::server::{KEEPALIVE, runtime};
+#[cfg(feature = "tls")]
+use crate::server::{crypto, roots};
 use crate::source::{Members, Source};
 use crate::{Action, DatabaseError, Host, OnConflict, Server, Sync, Tls};
 
@@ -105,12 +109,17 @@ fn options(driver: &MysqlDriver, name: &str) -> Result<Opts, DatabaseError> {
         Host::Internet(host, port) => options.ip_or_hostname(host).tcp_port(*port),
         Host::Socket(path, _) => options.socket(Some(path.display().to_string())),
     };
+    #[cfg(feature = "tls")]
     if let Tls::On(file) = tls {
         crypto();
         let roots = roots(name, file.as_deref())?;
         let roots = roots.into_iter().map(Into::into).collect();
         let tls = SslOpts::default().with_disable_built_in_roots(true).with_root_certs(roots);
         options = options.ssl_opts(tls);
+    }
+    #[cfg(not(feature = "tls"))]
+    if let Tls::On(_) = tls {
+        return Err(crate::server::without_tls(name));
     }
     Ok(options.into())
 }

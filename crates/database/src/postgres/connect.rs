@@ -19,7 +19,9 @@ use crate::ack::{self, Piece};
 use crate::fault::Blame;
 use crate::name::quoted;
 use crate::rows::Shape;
-use crate::server::{KEEPALIVE, roots, runtime};
+#[cfg(feature = "tls")]
+use crate::server::roots;
+use crate::server::{KEEPALIVE, runtime};
 use crate::source::{Members, Source};
 use crate::{Action, Affected, DatabaseError, Host, Server, Sync, Tls};
 
@@ -203,6 +205,9 @@ async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), D
             drive(connection);
             Ok((client, None))
         }
+        #[cfg(not(feature = "tls"))]
+        Tls::On(_) => Err(crate::server::without_tls(name)),
+        #[cfg(feature = "tls")]
         Tls::On(file) => {
             config.ssl_mode(SslMode::Require);
             let tls = Rustls::new(name, roots(name, file.as_deref())?)?;

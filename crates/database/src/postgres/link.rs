@@ -145,7 +145,10 @@ const STOPPED: &str = "stopped while a statement ran";
 async fn cancel(client: &Client, tls: Option<&Rustls>) {
     let token = client.cancel_token();
     let asked = match tls {
+        #[cfg(feature = "tls")]
         Some(tls) => token.cancel_query(tls.clone()).await,
+        #[cfg(not(feature = "tls"))]
+        Some(tls) => match *tls {},
         None => token.cancel_query(NoTls).await,
     };
     if let Err(error) = asked {

@@ -1,0 +1,16 @@
+//! The handlers of a program that was built without the feature `databases`: there are none.
+
+use std::sync::Arc;
+
+use gateway::Workshop;
+use settings::Pool;
+
+/// Handlers for the databases of a configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Handlers;
+
+impl Workshop for Handlers {
+    fn factory(&self, _: &Pool) -> Result<Arc<dyn exchange::Factory>, String> {
+        Err("this program was built without databases (the feature `databases`)".to_owned())
+    }
+}
