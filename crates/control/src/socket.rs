@@ -90,7 +90,7 @@ fn give_access(path: &Path, group: Option<u32>) -> io::Result<()> {
 /// directory above it is theirs, and nobody else may write it, except one with the sticky bit.
 fn protected_path(path: &Path) -> io::Result<PathBuf> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new(".")).canonicalize()?;
+    let parent = parent.unwrap_or_else(|| Path::new(".")).canonicalize()?;
     let user = rustix::process::geteuid().as_raw();
     for directory in parent.ancestors() {
         let found = std::fs::symlink_metadata(directory)?;

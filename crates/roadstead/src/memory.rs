@@ -13,7 +13,7 @@ pub(crate) fn memory_max(configured: Option<usize>) -> usize {
 /// either there is no limit.
 fn default_max(group: Option<u64>, total: Option<u64>) -> usize {
     let group = group.filter(|limit| total.is_none_or(|total| *limit < total));
-    let max = group.map(|limit| limit / 5 * 4).or(total.map(|total| total / 2));
+    let max = group.map(|limit| limit / 5 * 4).or_else(|| total.map(|total| total / 2));
     max.and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX)
 }
 

@@ -312,7 +312,7 @@ fn a_shared_program_that_answers_nobody_is_replaced_and_serves_all_clients_again
         let met = || {
             let now = daemon.metric("roadstead_ends_total", &["answered"]);
             // Each client is answered by the next program.
-            let since = *answered.get_or_insert_with(|| now);
+            let since = *answered.get_or_insert(now);
             if deaths(&daemon) == before {
                 answered = Some(now);
                 return false;

@@ -227,6 +227,10 @@ impl Script {
     pub(crate) fn new(text: &str) -> Self {
         let source = Source { name: "test".into(), text: text.into() };
         let configuration = settings::parse(&source, &|_| None).unwrap();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a point to start from; only differences count"
+        )]
         let now = Instant::now();
         let kernel = Scripted(Arc::new(Mutex::new(Net {
             now,
