@@ -21,7 +21,8 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
     let before = Identity::of(path);
     if let Some(log) = driver.stale.path() {
         let text = format!(
-            "`{}` belongs to a file that was moved away or replaced; move it to that file, or remove it",
+            "`{}` belongs to a database file that was moved away or replaced; move that file back, or \
+             move the log beside it. Removing the log removes acknowledged rows",
             log.display()
         );
         return Err(DatabaseError::Open(path.clone(), text.into()));

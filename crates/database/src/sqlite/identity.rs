@@ -21,6 +21,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
 
 use super::log::Log;
 use crate::fault::{Blame, Fault};
@@ -106,39 +107,76 @@ impl From<&fs::Metadata> for Identity {
     }
 }
 
+/// A file that may come back to its path. A file that is made later may get the inode of one that
+/// was removed, but not the time at which it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Original {
+    identity: Identity,
+    /// None where the file system has no such time.
+    made: Option<SystemTime>,
+}
+
+impl Original {
+    /// Whether the file at `path` is known to be this one.
+    fn is_at(&self, path: &Path) -> bool {
+        let found = fs::metadata(path);
+        self.made.is_some() && found.is_ok_and(|metadata| Self::from(&metadata) == *self)
+    }
+}
+
+impl From<&fs::Metadata> for Original {
+    fn from(metadata: &fs::Metadata) -> Self {
+        Self { identity: Identity::from(metadata), made: metadata.created().ok() }
+    }
+}
+
 /// The log of a database that was moved away or replaced, where it still lies beside the path. SQLite
 /// would apply it to a file that took the place of the old one, and remove it where there is none:
 /// with it the last rows of the old file.
-///
-/// The file is held open, so that no other file gets its inode.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StaleLog(Arc<Mutex<Option<(PathBuf, fs::File)>>>);
+pub(super) struct StaleLog(Arc<Mutex<Option<Stale>>>);
+
+#[derive(Debug)]
+struct Stale {
+    path: PathBuf,
+    /// The log is held open, so that no other file gets its inode.
+    file: fs::File,
+    /// The path of its database, and the file that was there.
+    database: (PathBuf, Original),
+}
+
+impl Stale {
+    /// Whether the log is there, is not empty, and its database is not back at its path.
+    fn is_in_the_way(&self) -> bool {
+        let of_file = self.file.metadata().ok().filter(|metadata| metadata.len() > 0);
+        let (path, original) = &self.database;
+        let is_there = of_file.is_some_and(|it| Identity::of(&self.path) == Some((&it).into()));
+        is_there && !original.is_at(path)
+    }
+}
 
 impl StaleLog {
     /// Notes a log that does not belong to the file that is at the path of its database now. It has
     /// no locks of SQLite's, which a second descriptor would release.
-    fn note(&self, path: &Path) {
-        let held = fs::File::open(path).ok().map(|file| (path.to_owned(), file));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = held;
+    fn note(&self, path: &Path, database: &(PathBuf, Original)) {
+        let file = fs::File::open(path).ok();
+        let (path, database) = (path.to_owned(), database.clone());
+        let stale = file.map(|file| Stale { path, file, database });
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stale;
     }
 
-    /// The path of that log, as long as it is there and not empty.
+    /// The path of that log, as long as it is in the way.
     pub(super) fn path(&self) -> Option<PathBuf> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (path, file) = held.as_ref()?;
-        let of_file = file.metadata().ok().filter(|metadata| metadata.len() > 0);
-        if of_file.as_ref().map(Identity::from) == Identity::of(path) && of_file.is_some() {
-            return Some(path.clone());
-        }
-        *held = None;
-        None
+        held.take_if(|stale| !stale.is_in_the_way());
+        held.as_ref().map(|stale| stale.path.clone())
     }
 }
 
 /// The files of an open connection.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
-    database: (PathBuf, Identity),
+    database: (PathBuf, Original),
     /// The write-ahead log and its index, beside the file that the path leads to.
     beside: [(PathBuf, Identity); 2],
     index: Arc<Index>,
@@ -157,9 +195,9 @@ impl OpenFiles {
         log: &Log,
         stale: &StaleLog,
     ) -> io::Result<Self> {
-        let identity = |path: &Path| fs::metadata(path).map(|metadata| Identity::from(&metadata));
-        let database = (path.to_owned(), identity(path)?);
-        if before.is_some_and(|before| before != database.1) {
+        let original = Original::from(&fs::metadata(path)?);
+        let database = (path.to_owned(), original);
+        if before.is_some_and(|before| before != original.identity) {
             return Err(io::Error::other("it was replaced while it was opened"));
         }
         let (log_path, index_path) = (beside(path, "-wal")?, beside(path, "-shm")?);
@@ -179,14 +217,16 @@ impl OpenFiles {
         let found = fs::metadata(path);
         let what = match &found {
             Err(_) => Some("was removed"),
-            Ok(found) if Identity::from(found) != *opened => Some("was replaced by another file"),
+            Ok(found) if Identity::from(found) != opened.identity => {
+                Some("was replaced by another file")
+            }
             Ok(found) if found.len() < PAGE_BYTES_MIN => Some("was truncated"),
             Ok(_) => None,
         };
         if let Some(what) = what {
             let (log, opened) = &self.beside[0];
             if what != "was truncated" && Identity::of(log) == Some(*opened) {
-                self.stale.note(log);
+                self.stale.note(log, &self.database);
             }
             tracing::error!(path = %path.display(), "the database file {what}");
             return Err(Fault::new(Blame::Access, &format!("the database file {what}")));

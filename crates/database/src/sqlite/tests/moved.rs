@@ -169,6 +169,22 @@ fn a_file_is_not_made_again_while_the_log_of_the_old_one_is_there() {
 }
 
 #[test]
+fn a_file_that_is_moved_away_and_back_is_used_again_with_its_log() {
+    for place in [Place::new(), without_create()] {
+        let mut handler = place.handler();
+        assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+        let (path, old) = (place.path(), beside(&place.path(), ".old"));
+        fs::rename(&path, &old).unwrap();
+        for id in 2..=3 {
+            assert!(serve(&mut handler, [hit(id)])[0].starts_with("!database "), "{id}");
+        }
+        fs::rename(&old, &path).unwrap();
+        assert_eq!(serve(&mut handler, [hit(4)]), ["ok 4"]);
+        assert_eq!(place.rows(), ["1 /1 200", "4 /4 200"]);
+    }
+}
+
+#[test]
 fn a_symbolic_link_to_another_file_counts_as_a_replacement() {
     let mut place = without_create();
     let (link, other) = (beside(&place.path(), ".link"), beside(&place.path(), ".other"));
