@@ -21,6 +21,15 @@ pub(super) fn bound(value: Given<'_>) -> Value {
     }
 }
 
+/// Bytes that a value takes in a request at most, with its type and its length.
+pub(super) fn bytes_of(value: &Value) -> usize {
+    const HEAD_BYTES: usize = 12;
+    match value {
+        Value::Bytes(bytes) => HEAD_BYTES + bytes.len(),
+        _ => HEAD_BYTES + 8,
+    }
+}
+
 /// The character set of what is no text, in the words of the protocol.
 const BINARY: u16 = 63;
 

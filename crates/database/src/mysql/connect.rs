@@ -82,7 +82,13 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
     let ack = ack::of(job, &mut members, &[])?;
     let shape = Shape::new(job, members, sources, ack)?;
     let affected = job.affected;
-    Ok(Ready { connection, options, run, shape, idempotent, affected, doubts, is_atomic })
+    let packet_max: Option<usize> = connection
+        .query_first("select @@max_allowed_packet")
+        .await
+        .map_err(|error| refused(name, &error))?;
+    let request_max = schema::request_max(packet_max.unwrap_or(usize::MAX));
+    let is = (idempotent, is_atomic);
+    Ok(Ready { connection, options, run, shape, is, affected, doubts, request_max })
 }
 
 /// Which byte of the statement of the settings an error is about.

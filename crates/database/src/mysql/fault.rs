@@ -6,13 +6,16 @@ use mysql_async::{DriverError, Error};
 
 use crate::fault::{Blame, Fault};
 
+/// What the server would not read, and closes the connection of whoever sends it.
+pub(super) const TOO_LARGE: &str = "larger than the max_allowed_packet of the server";
+
 /// The fault that an error is, before the commit.
 pub(super) fn of(error: &Error) -> Fault {
     match error {
         // A connection that ends with it is noticed by what comes next.
         Error::Server(said) => of_code(said.code, &said.state, &said.message).answered(true),
         // A row alone may still fit.
-        Error::Driver(DriverError::PacketTooLarge) => Fault::new(Blame::Row, "too large"),
+        Error::Driver(DriverError::PacketTooLarge) => Fault::new(Blame::Row, TOO_LARGE),
         Error::Driver(DriverError::ConnectionClosed) | Error::Io(_) => {
             Fault::new(Blame::Lost, &format!("the connection was lost: {error}")).again()
         }

@@ -4,8 +4,8 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Params, Value};
 
 use super::connect::unless_for_now;
-use super::fault;
 use super::schema::table_sql;
+use super::{bind, fault};
 use crate::DatabaseError;
 use crate::fault::Fault;
 use crate::letters::{Letter, StoredLetter};
@@ -43,19 +43,23 @@ pub(super) async fn bury(
     connection: &mut Conn,
     table: &str,
     letters: &[Letter<'_>],
+    bytes_max: usize,
 ) -> Result<(), Fault> {
     let told = |error: Error| fault::of(&error);
     for Letter { at_us, row, code, text, count } in letters {
         let at = Value::Int(*at_us);
         let mut values = vec![at.clone(), (*row).into(), (*code).into(), (&**text).into()];
+        if let Some(count) = count {
+            values.extend([at, (*row).into(), Value::Int(*count)]);
+        }
+        let bytes: usize = values.iter().map(bind::bytes_of).sum();
+        if bytes > bytes_max {
+            tracing::error!(table, bytes, "a dead letter is not kept: {}", fault::TOO_LARGE);
+            continue;
+        }
         // Prepared once, and found again by its text.
-        let statement = match count {
-            None => connection.prep(insert(table)).await.map_err(told)?,
-            Some(count) => {
-                values.extend([at, (*row).into(), Value::Int(*count)]);
-                connection.prep(insert_up_to(table)).await.map_err(told)?
-            }
-        };
+        let sql = if count.is_none() { insert(table) } else { insert_up_to(table) };
+        let statement = connection.prep(sql).await.map_err(told)?;
         let written = connection.exec_drop(&statement, Params::Positional(values)).await;
         written.map_err(told)?;
         if connection.affected_rows() == 0 && count.is_none() {

@@ -12,7 +12,7 @@ use mysql_async::{Conn, Error, Opts, Params, Statement};
 use tokio::runtime::Runtime;
 
 use super::bind::Leaves;
-use super::schema::Values;
+use super::schema::{ROWS_MAX, Values};
 use super::{bind, fault, letters};
 use crate::Affected;
 use crate::digits::Digits;
@@ -41,10 +41,11 @@ pub(super) struct Ready {
     pub(super) options: Opts,
     pub(super) run: Run,
     pub(super) shape: Shape,
-    pub(super) idempotent: bool,
+    /// Idempotent, and atomic.
+    pub(super) is: (bool, bool),
     pub(super) affected: Affected,
     pub(super) doubts: Vec<String>,
-    pub(super) is_atomic: bool,
+    pub(super) request_max: usize,
 }
 
 /// An open connection with its statement.
@@ -58,6 +59,8 @@ pub(super) struct MysqlLink {
     affected: Affected,
     doubts: Vec<String>,
     is_atomic: bool,
+    /// Bytes of a request at most: the server closes the connection of a larger one.
+    request_max: usize,
     open: bool,
 }
 
@@ -69,8 +72,8 @@ impl fmt::Debug for MysqlLink {
 
 impl MysqlLink {
     pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
-        let Ready { connection, options, run, shape, idempotent, affected, doubts, is_atomic } =
-            ready;
+        let Ready { connection, options, run, shape, is, affected, doubts, request_max } = ready;
+        let (idempotent, is_atomic) = is;
         let shape = Arc::new(shape);
         let open = false;
         Self {
@@ -83,6 +86,7 @@ impl MysqlLink {
             affected,
             doubts,
             is_atomic,
+            request_max,
             open,
         }
     }
@@ -158,6 +162,38 @@ fn values(rows: &Rows, row: usize, shape: &Shape, batch: &Batch, to: &mut Vec<my
     to.extend(sources.map(|source| bind::bound(rows.given(row, *source, batch))));
 }
 
+/// The values of the first of `rows` that one statement stores, and how many rows these are. It has no
+/// more than `bytes_max` bytes.
+fn statement_values(
+    insert: &Values,
+    (rows, batch): (&Rows, &Batch),
+    shape: &Shape,
+    of: Range<usize>,
+    bytes_max: usize,
+) -> Result<(usize, Vec<mysql_async::Value>), Fault> {
+    let columns = shape.parameters.len();
+    let (mut given, mut bytes, mut count) = (Vec::new(), 0, 0);
+    for row in of.clone().take(ROWS_MAX) {
+        values(rows, row, shape, batch, &mut given);
+        bytes += given[count * columns..].iter().map(bind::bytes_of).sum::<usize>();
+        if bytes > bytes_max {
+            break;
+        }
+        count += 1;
+    }
+    if count == 0 {
+        return Err(too_large(of.start));
+    }
+    let size = insert.size(count, bytes_max);
+    given.truncate(size * columns);
+    Ok((size, given))
+}
+
+/// The server would not read a request with this row.
+fn too_large(row: usize) -> Fault {
+    Fault::new(Blame::Row, fault::TOO_LARGE).at(row)
+}
+
 /// The fault of an insert. The update of a row that is there fails where that has another key.
 fn of_insert(error: Error) -> Fault {
     let fault = fault::of(&error);
@@ -199,7 +235,7 @@ impl Link for MysqlLink {
         effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, connection, options, run, shape, affected, .. } = self;
+        let Self { runtime, connection, options, run, shape, affected, request_max, .. } = self;
         let id = connection.id();
         let told = |error: Error| fault::of(&error);
         let work = async {
@@ -208,11 +244,9 @@ impl Link for MysqlLink {
                     effects.begin(shape.is_late, [""; 0]);
                     let (mut next, mut stored) = (part.start, 0);
                     while next < part.end {
-                        let size = insert.size(part.end - next);
-                        let mut given = Vec::with_capacity(size * shape.parameters.len());
-                        for row in next..next + size {
-                            values(rows, row, shape, batch, &mut given);
-                        }
+                        let left = next..part.end;
+                        let (size, given) =
+                            statement_values(insert, (rows, batch), shape, left, *request_max)?;
                         // Prepared where it is the first of this size.
                         let statement = connection.prep(insert.sql(size)).await.map_err(told)?;
                         let given = Params::Positional(given);
@@ -242,6 +276,9 @@ impl Link for MysqlLink {
                         }
                         let mut given = Vec::with_capacity(shape.parameters.len());
                         values(rows, row, shape, batch, &mut given);
+                        if given.iter().map(bind::bytes_of).sum::<usize>() > *request_max {
+                            return Err(too_large(row));
+                        }
                         let run =
                             connection.exec_drop(&*statement, Params::Positional(given)).await;
                         run.map_err(|error| fault::of(&error).at(row))?;
@@ -337,9 +374,9 @@ impl Link for MysqlLink {
     }
 
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
-        let Self { runtime, connection, options, .. } = self;
+        let Self { runtime, connection, options, request_max, .. } = self;
         let id = connection.id();
-        let work = async { letters::bury(connection, table, letters).await };
+        let work = async { letters::bury(connection, table, letters, *request_max).await };
         stoppable(runtime, options, id, stop, work)
     }
 

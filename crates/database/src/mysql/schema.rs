@@ -15,6 +15,15 @@ const SIZES: [usize; 10] = [1000, 500, 250, 100, 50, 25, 10, 5, 2, 1];
 /// Parameters of one statement at most; the protocol counts them in 16 bits.
 const PARAMETERS_MAX: usize = 65_535;
 
+/// Bytes that a request may have at most on a server that takes packets of so many bytes: the rest is
+/// for what a statement has besides its values.
+pub(super) fn request_max(packet_max: usize) -> usize {
+    packet_max - packet_max / 64
+}
+
+/// Rows that the largest statement has.
+pub(super) const ROWS_MAX: usize = SIZES[0];
+
 /// The statements that store rows.
 #[derive(Debug)]
 pub(super) struct Values {
@@ -47,9 +56,12 @@ impl Values {
         Self { head, tail, columns: columns.len(), may_conflict }
     }
 
-    /// How many of `rows` the next statement stores.
-    pub(super) fn size(&self, rows: usize) -> usize {
-        let fits = |size: &&usize| **size <= rows && **size * self.columns <= PARAMETERS_MAX;
+    /// How many of `rows` the next statement stores. Its text is no longer than `bytes_max`.
+    pub(super) fn size(&self, rows: usize, bytes_max: usize) -> usize {
+        let text = |size: usize| self.head.len() + self.tail.len() + size * (2 * self.columns + 2);
+        let fits = |size: &&usize| {
+            **size <= rows && **size * self.columns <= PARAMETERS_MAX && text(**size) <= bytes_max
+        };
         SIZES.iter().find(fits).copied().unwrap_or(1)
     }
 
@@ -247,13 +259,14 @@ mod tests {
         for rows in [1, 2, 3, 7, 99, 777, 1000, 1001, 5000] {
             let (mut left, mut statements) = (rows, 0);
             while left > 0 {
-                left -= values.size(left);
+                left -= values.size(left, usize::MAX);
                 statements += 1;
             }
             assert!(statements <= 9 + rows / 1000, "{rows}: {statements}");
         }
         let wide: Vec<String> = (0..200).map(|it| format!("c{it}")).collect();
         let wide = Values::new("t", &wide, &OnConflict::Refuse);
-        assert_eq!(wide.size(1000), 250);
+        assert_eq!(wide.size(1000, usize::MAX), 250);
+        assert_eq!(wide.size(1000, 64 * 1024), 100);
     }
 }

@@ -25,6 +25,7 @@ mod letters;
 mod migrated;
 mod mysql8;
 mod outage;
+mod packets;
 mod place;
 mod read;
 mod refused;

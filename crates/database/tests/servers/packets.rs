@@ -1,0 +1,59 @@
+//! What is larger than the server takes at once.
+
+use std::time::Duration;
+
+use database::{Action, Job};
+
+use crate::place::{Place, serve, statement};
+use crate::server::{Kind, Server};
+
+/// A server that takes packets of 64 KiB, with a table of texts.
+fn place() -> Place {
+    let mut server = Server::prepare_forever(Kind::Mariadb);
+    server.set(&["max-allowed-packet=64K"]);
+    server.restart();
+    server.database("packets");
+    let place = Place::Server(Box::leak(Box::new(server)), "packets".to_owned());
+    place
+        .run("create table hits (id bigint primary key, path mediumtext not null, status integer)");
+    place
+}
+
+fn row(id: usize, bytes: usize) -> String {
+    format!(r#"{{"id":{id},"path":"{}","status":200}}"#, "x".repeat(bytes))
+}
+
+#[test]
+fn packets_hold_batches_of_any_size_and_a_row_that_is_larger_is_refused_alone() {
+    let place = place();
+    let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
+    let insert = Action::insert("hits", ["id", "path", "status"]);
+    for action in [insert, statement(sql).action] {
+        // A row that is too large has no letter, and costs the others nothing.
+        let job = Job {
+            ack: "ok {id}".to_owned(),
+            dead: Some("dead".to_owned()),
+            retry: Duration::ZERO,
+            ..Job::new(action)
+        };
+        let mut handler = place.handler(job);
+        place.run("delete from hits; delete from dead");
+        let answers = serve(&mut handler, (0..100).map(|id| row(id, 5000)));
+        let expected: Vec<String> = (0..100).map(|id| format!("ok {id}")).collect();
+        assert_eq!(answers, expected);
+        let bodies = [row(100, 5), row(101, 100_000), row(102, 62_000), row(102, 5), row(103, 5)];
+        let answers = serve(&mut handler, bodies);
+        assert_eq!(answers[1], "!row larger than the max_allowed_packet of the server");
+        assert!(answers[3].starts_with("!row Duplicate entry"), "{answers:?}");
+        assert_eq!([&*answers[0], &*answers[2], &*answers[4]], ["ok 100", "ok 102", "ok 103"]);
+        assert_eq!(place.run("select count(*) from hits"), ["103"]);
+        assert_eq!(place.run("select count(*) from dead"), ["1"]);
+        // Every size around the limit is either stored or refused.
+        let sizes = (64 * 1024 - 1200..64 * 1024 + 20).step_by(20);
+        for (index, bytes) in sizes.enumerate() {
+            let answer = serve(&mut handler, [row(1000 + index, bytes), row(2000 + index, 5)]);
+            assert!(answer[0].starts_with("ok ") || answer[0].starts_with("!row larger"));
+            assert_eq!(answer[1], format!("ok {}", 2000 + index), "{bytes}");
+        }
+    }
+}
