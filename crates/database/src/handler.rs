@@ -43,6 +43,7 @@ use crate::letters::{self, Letter};
 use crate::link::{Commit, Driver, Link, Setup};
 use crate::logins::PAUSE_MAX;
 use crate::parts::{around, halves, split};
+use crate::resend::repeatable;
 use crate::rows::{Refusal, Rows, Shape};
 use crate::text::one_line;
 
@@ -204,20 +205,21 @@ impl<D: Driver> Work<'_, D> {
                     self.end(range, &unknown(&fault));
                 }
                 Stored::Unknown(fault) => {
-                    let link = self.connection.link();
-                    let idempotent = link.is_some_and(|link| link.is_idempotent());
                     self.rows.doubt(range.clone());
+                    let mut again = self.repeatable(range.clone());
                     self.connection.failed(self.setup, &fault);
                     self.connection.discard();
-                    if idempotent && self.wait(range.clone()) {
-                        if self.unsure.as_ref().is_none_or(|(end, _)| *end < range.end) {
-                            self.unsure = Some((range.end, fault));
-                        }
-                        ranges.push(range);
-                        continue;
+                    if again.is_empty() || !self.wait(range.clone()) {
+                        again.clear();
+                        self.write_details(&fault);
                     }
-                    self.write_details(&fault);
-                    self.end(range, &unknown(&fault));
+                    let is_ended = |row: &usize| !again.iter().any(|it| it.contains(row));
+                    let ended: Vec<usize> = range.clone().filter(is_ended).collect();
+                    ended.into_iter().for_each(|row| self.end(row..row + 1, &unknown(&fault)));
+                    if self.unsure.as_ref().is_none_or(|(end, _)| *end < range.end) {
+                        self.unsure = Some((range.end, fault));
+                    }
+                    ranges.extend(again.into_iter().rev());
                 }
             }
         }
@@ -320,9 +322,15 @@ impl<D: Driver> Work<'_, D> {
         self.end(known..rows.end, &failed(&fault.for_clients()));
     }
 
+    /// The rows of `range` that cannot be stored twice by sending them again on this connection.
+    fn repeatable(&mut self, range: Range<usize>) -> Vec<Range<usize>> {
+        let key = self.connection.link().and_then(|link| link.resend_key());
+        repeatable(key, &self.shape, self.rows, range, self.batch)
+    }
+
     fn store(&mut self, range: Range<usize>) -> Stored {
-        let (idempotent, is_atomic) = match self.connection.open(self.setup) {
-            Ok(link) => (link.is_idempotent(), link.is_atomic()),
+        let is_atomic = match self.connection.open(self.setup) {
+            Ok(link) => link.is_atomic(),
             Err(fault) => return Stored::Failed(fault),
         };
         if self.connection.shape().ack != self.shape.ack {
@@ -331,10 +339,10 @@ impl<D: Driver> Work<'_, D> {
             return Stored::Failed(Fault::new(Blame::Statement, text));
         }
         // The key that made it safe to send them again may be gone.
-        if let Some((_, fault)) =
-            self.unsure.as_ref().filter(|it| !idempotent && range.start < it.0)
+        if let Some((_, fault)) = self.unsure.clone().filter(|it| range.start < it.0)
+            && self.repeatable(range.clone()) != [range.clone()]
         {
-            return Stored::Unknown(fault.clone());
+            return Stored::Unknown(fault);
         }
         self.rows.forgive(range.clone());
         let mut parts = vec![range.clone()];

@@ -40,6 +40,7 @@ mod parts;
 mod plain_write;
 mod reading;
 mod reply;
+mod resend;
 mod rows;
 #[cfg(feature = "server")]
 mod server;

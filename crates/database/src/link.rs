@@ -12,6 +12,7 @@ use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::logins::Logins;
+use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 
 /// Opens connections to one database.
@@ -97,9 +98,10 @@ pub(crate) trait Link: Send {
     /// What its rows are like.
     fn shape(&self) -> &Arc<Shape>;
 
-    /// Whether rows that are there already stay as they are, whoever stored them: then a batch may
-    /// be sent again when nobody knows whether it is stored.
-    fn is_idempotent(&self) -> bool;
+    /// The key of rows that stay as they are when they are there already, whoever stored them: then
+    /// rows with the same key may be sent again when nobody knows whether they are stored. None where
+    /// no row may be.
+    fn resend_key(&self) -> Option<&[KeyColumn]>;
 
     /// Whether everything that its statement writes is undone by a rollback or when the connection is
     /// lost, as far as that is known. Where it is not, rows that failed are not sent again.

@@ -49,12 +49,12 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
     let mut members = Members::default();
     let sources = driver.names.iter().map(|name| members.source(name));
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
-    let mut idempotent = false;
+    let mut key = None;
     let run = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
             schema::check(&mut connection, name, table, columns, &sources).await?;
-            if let OnConflict::Nothing(key) = on_conflict {
-                idempotent = schema::check_key(&mut connection, name, table, key).await?;
+            if let OnConflict::Nothing(named) = on_conflict {
+                key = schema::check_key(&mut connection, name, table, columns, named).await?;
             }
             Run::Values(schema::Values::new(table, columns, on_conflict))
         }
@@ -87,8 +87,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
         .await
         .map_err(|error| refused(name, &error))?;
     let request_max = schema::request_max(packet_max.unwrap_or(usize::MAX));
-    let is = (idempotent, is_atomic);
-    Ok(Ready { connection, options, run, shape, is, affected, doubts, request_max })
+    Ok(Ready { connection, options, run, shape, key, affected, doubts, is_atomic, request_max })
 }
 
 /// Which byte of the statement of the settings an error is about.

@@ -20,6 +20,7 @@ use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
+use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::until;
 
@@ -41,10 +42,10 @@ pub(super) struct Ready {
     pub(super) options: Opts,
     pub(super) run: Run,
     pub(super) shape: Shape,
-    /// Idempotent, and atomic.
-    pub(super) is: (bool, bool),
+    pub(super) key: Option<Vec<KeyColumn>>,
     pub(super) affected: Affected,
     pub(super) doubts: Vec<String>,
+    pub(super) is_atomic: bool,
     pub(super) request_max: usize,
 }
 
@@ -55,7 +56,8 @@ pub(super) struct MysqlLink {
     options: Opts,
     run: Run,
     shape: Arc<Shape>,
-    idempotent: bool,
+    /// Of rows that may be sent again.
+    key: Option<Vec<KeyColumn>>,
     affected: Affected,
     doubts: Vec<String>,
     is_atomic: bool,
@@ -72,8 +74,8 @@ impl fmt::Debug for MysqlLink {
 
 impl MysqlLink {
     pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
-        let Ready { connection, options, run, shape, is, affected, doubts, request_max } = ready;
-        let (idempotent, is_atomic) = is;
+        let Ready { connection, options, run, shape, key, affected, .. } = ready;
+        let Ready { doubts, is_atomic, request_max, .. } = ready;
         let shape = Arc::new(shape);
         let open = false;
         Self {
@@ -82,7 +84,7 @@ impl MysqlLink {
             options,
             run,
             shape,
-            idempotent,
+            key,
             affected,
             doubts,
             is_atomic,
@@ -209,8 +211,8 @@ impl Link for MysqlLink {
         &self.shape
     }
 
-    fn is_idempotent(&self) -> bool {
-        self.idempotent
+    fn resend_key(&self) -> Option<&[KeyColumn]> {
+        self.key.as_deref()
     }
 
     fn doubts(&self) -> &[String] {

@@ -6,6 +6,7 @@ use mysql_async::{Conn, Error};
 use super::connect::refused;
 use crate::name::{listed, quoted};
 use crate::plain_write::PlainWrite;
+use crate::resend::{KeyColumn, KeyType};
 use crate::source::{self, Source};
 use crate::{DatabaseError, OnConflict};
 
@@ -196,15 +197,16 @@ async fn columns_of(
     Ok(rows.into_iter().map(column).collect())
 }
 
-/// Refuses a key that the table has not. Whether none of its columns may be NULL, and no trigger that
-/// we may see can give a row another key or change a row that is there: then a row that is sent again
-/// changes nothing.
+/// Refuses a key that the table has not. Returns its columns where none of them may be NULL, and no
+/// trigger that we may see can give a row another key or change a row that is there: then a row that is
+/// sent again with the same key changes nothing.
 pub(super) async fn check_key(
     connection: &mut Conn,
     server: &str,
     table: &str,
+    columns: &[String],
     key: &[String],
-) -> Result<bool, DatabaseError> {
+) -> Result<Option<Vec<KeyColumn>>, DatabaseError> {
     let (schema, name) = apart(table);
     let sql = "select index_name, column_name, coalesce(nullable, '') = 'YES' \
                from information_schema.statistics where non_unique = 0 \
@@ -215,16 +217,42 @@ pub(super) async fn check_key(
         connection.exec(sql, (schema, name)).await.map_err(|error| refused(server, &error))?;
     let mut keys = Vec::new();
     for index in rows.chunk_by(|one, other| one.0 == other.0) {
-        let columns = index.iter().map(|(_, column, _)| column.clone());
-        let Some(columns) = columns.collect::<Option<Vec<String>>>() else { continue };
-        let holds = |name: &String| columns.iter().any(|it| it.eq_ignore_ascii_case(name));
-        if columns.len() == key.len() && key.iter().all(holds) {
+        let parts = index.iter().map(|(_, column, _)| column.clone());
+        let Some(parts) = parts.collect::<Option<Vec<String>>>() else { continue };
+        let holds = |name: &String| parts.iter().any(|it| it.eq_ignore_ascii_case(name));
+        if parts.len() == key.len() && key.iter().all(holds) {
             let may_be_null = index.iter().any(|(_, _, may_be_null)| *may_be_null);
-            return Ok(!may_be_null && !has_triggers(connection, server, table).await?);
+            if may_be_null || has_triggers(connection, server, table).await? {
+                return Ok(None);
+            }
+            return key_columns(connection, server, table, columns, key).await.map(Some);
         }
-        keys.push(columns.join(", "));
+        keys.push(parts.join(", "));
     }
     Err(DatabaseError::NoKey { key: key.join(", "), table: table.to_owned(), keys })
+}
+
+/// The columns of a key, and which of them are counters.
+async fn key_columns(
+    connection: &mut Conn,
+    server: &str,
+    table: &str,
+    columns: &[String],
+    key: &[String],
+) -> Result<Vec<KeyColumn>, DatabaseError> {
+    let (schema, name) = apart(table);
+    let sql = "select column_name from information_schema.columns \
+               where table_schema = coalesce(?, database()) and table_name = ? \
+               and extra like '%auto_increment%'";
+    let counters: Result<Vec<String>, Error> = connection.exec(sql, (schema, name)).await;
+    let counters = counters.map_err(|error| refused(server, &error))?;
+    let column = |name: &String| {
+        let parameter = columns.iter().position(|it| it.eq_ignore_ascii_case(name))?;
+        let is_counter = counters.iter().any(|it| it.eq_ignore_ascii_case(name));
+        let of = if is_counter { KeyType::Counter } else { KeyType::Plain };
+        Some(KeyColumn { parameter, of })
+    };
+    Ok(key.iter().filter_map(column).collect())
 }
 
 /// Whether a trigger runs for a row that is there already.

@@ -18,6 +18,7 @@ use super::{PostgresDriver, durability, fault, letters, schema};
 use crate::ack::{self, Piece};
 use crate::fault::Blame;
 use crate::name::quoted;
+use crate::resend::KeyColumn;
 use crate::rows::Shape;
 #[cfg(feature = "tls")]
 use crate::server::roots;
@@ -47,15 +48,15 @@ struct Ready {
     run: Run,
     prepared: Prepared,
     shape: Shape,
-    idempotent: bool,
+    key: Option<Vec<KeyColumn>>,
     affected: Affected,
     doubts: Vec<String>,
 }
 
 impl Ready {
     fn link(self, runtime: Runtime) -> PostgresLink {
-        let Self { client, tls, run, prepared, shape, idempotent, affected, doubts } = self;
-        let job = (idempotent, affected);
+        let Self { client, tls, run, prepared, shape, key, affected, doubts } = self;
+        let job = (key, affected);
         PostgresLink::new(runtime, (client, tls), (run, prepared), shape, job, doubts)
     }
 }
@@ -84,12 +85,11 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
     let mut members = Members::default();
     let names = driver.text.names.iter();
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
-    let mut idempotent = false;
+    let mut key = None;
     let mut returned = Vec::new();
     let (mut run, columns, sources) = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
             let plan = schema::insert(&client, name, table, columns, on_conflict).await?;
-            idempotent = plan.idempotent;
             let prepared = client.prepare(&plan.sql).await.map_err(statement)?;
             let sources: Vec<Source> =
                 columns.iter().map(|column| members.source(column)).collect::<Result<_, _>>()?;
@@ -99,6 +99,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
                 None => None,
             };
             let columns = Columns::Insert(plan.text());
+            key = plan.key;
             (Run::Arrays { insert: prepared, absent }, columns, sources)
         }
         Action::Statement(_) => {
@@ -142,7 +143,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         sql: driver.text.sql.clone(),
         columns,
     };
-    Ok(Ready { client, tls, run, prepared, shape, idempotent, affected: job.affected, doubts })
+    Ok(Ready { client, tls, run, prepared, shape, key, affected: job.affected, doubts })
 }
 
 /// A query whose columns all come in a form that we read.

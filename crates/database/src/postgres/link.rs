@@ -25,6 +25,7 @@ use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
+use crate::resend::KeyColumn;
 use crate::rows::{Given, Rows, Shape};
 use crate::server::until;
 
@@ -69,7 +70,8 @@ pub(super) struct PostgresLink {
     run: Run,
     prepared: Prepared,
     shape: Arc<Shape>,
-    idempotent: bool,
+    /// Of rows that may be sent again.
+    key: Option<Vec<KeyColumn>>,
     affected: Affected,
     doubts: Vec<String>,
     /// What the server has to do before the next statement; sent in one go with it.
@@ -86,7 +88,7 @@ impl PostgresLink {
         (client, tls): (Client, Option<Rustls>),
         (run, prepared): (Run, Prepared),
         shape: Shape,
-        (idempotent, affected): (bool, Affected),
+        (key, affected): (Option<Vec<KeyColumn>>, Affected),
         doubts: Vec<String>,
     ) -> Self {
         let shape = Arc::new(shape);
@@ -98,7 +100,7 @@ impl PostgresLink {
             run,
             prepared,
             shape,
-            idempotent,
+            key,
             affected,
             doubts,
             ahead,
@@ -293,8 +295,8 @@ impl Link for PostgresLink {
         &self.shape
     }
 
-    fn is_idempotent(&self) -> bool {
-        self.idempotent
+    fn resend_key(&self) -> Option<&[KeyColumn]> {
+        self.key.as_deref()
     }
 
     fn doubts(&self) -> &[String] {

@@ -7,6 +7,7 @@ use super::array::Array;
 use super::connect::{refused, unless_for_now};
 use super::wire::Text;
 use crate::name::{listed, quoted};
+use crate::resend::{KeyColumn, KeyType};
 use crate::source::Source;
 use crate::{DatabaseError, OnConflict};
 
@@ -19,7 +20,7 @@ pub(super) struct Insert {
     /// Of the columns, in their order.
     pub(super) types: Vec<String>,
     /// A key makes sure that no row is there twice, and one that is there stays.
-    pub(super) idempotent: bool,
+    pub(super) key: Option<Vec<KeyColumn>>,
 }
 
 impl Insert {
@@ -44,6 +45,18 @@ struct Column {
     array: Option<String>,
     must_be_given: bool,
     is_generated: bool,
+}
+
+impl Column {
+    /// What it makes of the values of a key.
+    fn key_type(&self) -> KeyType {
+        match &*self.of {
+            "smallint" | "integer" | "bigint" | "numeric" | "text" | "character varying"
+            | "character" | "uuid" | "bytea" | "boolean" => KeyType::Plain,
+            // A time, or what may hold one, such as a range or a domain.
+            _ => KeyType::Time,
+        }
+    }
 }
 
 const COLUMNS: &str = "\
@@ -133,7 +146,7 @@ pub(super) async fn insert(
         listed(columns, '"'),
         numbered(columns.len(), "c").join(", "),
     );
-    let (mut idempotent, mut absent) = (false, None);
+    let (mut resend_key, mut absent) = (None, None);
     if let OnConflict::Nothing(key) = on_conflict {
         let given = Array::of(key.iter().map(String::as_str));
         check_key(client, server, table, &named, key).await?;
@@ -157,10 +170,15 @@ pub(super) async fn insert(
             same.collect::<Vec<_>>().join(" and "),
         ));
         let rows = client.query(HAS_KEY, &[&parameters[0], &parameters[1]]).await.map_err(told)?;
-        idempotent = rows.first().is_some_and(|row| row.get(0));
+        if rows.first().is_some_and(|row| row.get(0)) {
+            let parts = chosen.iter().enumerate().filter(|(_, column)| key.contains(&column.name));
+            let parts =
+                parts.map(|(parameter, column)| KeyColumn { parameter, of: column.key_type() });
+            resend_key = Some(parts.collect());
+        }
     }
     let types = chosen.iter().map(|column| column.of.clone()).collect();
-    Ok(Insert { sql, absent, types, idempotent })
+    Ok(Insert { sql, absent, types, key: resend_key })
 }
 
 /// The columns of each unique key that can decide a conflict.

@@ -22,6 +22,7 @@ use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
+use crate::resend::{KeyColumn, KeyType};
 use crate::rows::{Given, Rows, Shape};
 
 /// SQLite waits for a lock in pieces of this length; between them we look whether to stop.
@@ -61,8 +62,8 @@ pub(super) struct Prepared {
 pub(super) struct Conflict {
     sql: String,
     /// Of the parameters of the insert, those that are the key.
-    key: Vec<usize>,
-    /// No column of the key may be NULL.
+    key: Vec<KeyColumn>,
+    /// No column of the key is ever NULL.
     is_filled: bool,
 }
 
@@ -71,7 +72,8 @@ impl Conflict {
         let conditions = key.iter().map(|column| format!("{} = ?", quoted(column)));
         let conditions = conditions.collect::<Vec<_>>().join(" and ");
         let place = |name: &String| columns.iter().position(|it| it.eq_ignore_ascii_case(name));
-        let key = key.iter().filter_map(place).collect();
+        let column = |parameter| KeyColumn { parameter, of: KeyType::Plain };
+        let key = key.iter().filter_map(place).map(column).collect();
         let sql = format!("select 1 from {} where {conditions}", quoted(table));
         Self { sql, key, is_filled }
     }
@@ -214,8 +216,8 @@ impl SqliteLink {
         batch: &Batch,
     ) -> Result<bool, Fault> {
         let mut statement = self.connection.prepare_cached(&conflict.sql)?;
-        for (index, &parameter) in conflict.key.iter().enumerate() {
-            let given = rows.given(row, self.shape.parameters[parameter], batch);
+        for (index, column) in conflict.key.iter().enumerate() {
+            let given = rows.given(row, self.shape.parameters[column.parameter], batch);
             bind_one(&mut statement, index + 1, given)?;
         }
         Ok(statement.raw_query().next()?.is_some())
@@ -277,8 +279,9 @@ impl Link for SqliteLink {
         &self.shape
     }
 
-    fn is_idempotent(&self) -> bool {
-        self.statement.conflict.as_ref().is_some_and(|conflict| conflict.is_filled)
+    fn resend_key(&self) -> Option<&[KeyColumn]> {
+        let conflict = self.statement.conflict.as_ref().filter(|conflict| conflict.is_filled);
+        conflict.map(|conflict| &*conflict.key)
     }
 
     fn begin(&mut self, stop: &Stop) -> Result<(), Fault> {

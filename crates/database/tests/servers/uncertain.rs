@@ -5,6 +5,48 @@ use database::{Action, Job, OnConflict};
 use crate::place::{Place, hit, insert, serve};
 use crate::proxy::{Cut, Proxy};
 
+/// Serves rows with these `id`s, the first time without an answer to COMMIT.
+fn serve_in_doubt(place: &Place, ids: &[&str]) -> Vec<String> {
+    let proxy = Proxy::to(place.port());
+    let mut handler = place.handler_by(&proxy, Job { ack: "ok".to_owned(), ..keyed() });
+    place.run("delete from hits");
+    proxy.cut(Cut::AfterCommit);
+    let rows = ids.iter().map(|id| format!(r#"{{"id":{id},"path":"/","status":1}}"#));
+    let answers = serve(&mut handler, rows);
+    assert_eq!(proxy.cuts(), 1);
+    let count = ids.len().to_string();
+    assert_eq!(place.run("select count(*) from hits"), [count], "{ids:?}: {answers:?}");
+    answers
+}
+
+#[test]
+fn rows_whose_key_the_server_makes_of_null_or_0_are_not_sent_again() {
+    let place = Place::mariadb();
+    place
+        .run("create table hits (id bigint auto_increment primary key, path text, status integer)");
+    for made in ["null", "0", r#""0""#, "0.2"] {
+        let answers = serve_in_doubt(&place, &["1001", "1002", made, made]);
+        for (answer, expected) in answers.iter().zip(["ok", "ok", "!commit ", "!commit "]) {
+            assert!(answer.starts_with(expected), "{made}: {answers:?}");
+        }
+    }
+    assert_eq!(serve_in_doubt(&place, &["7", "-8", r#""9""#]), ["ok"; 3]);
+    place.run(
+        "drop table hits; create table hits (id timestamp(6) not null default current_timestamp(6), \
+         path text, status integer, unique (id))",
+    );
+    let answers = serve_in_doubt(&place, &["null", r#""2026-01-01 10:00:00""#]);
+    assert!(answers[0].starts_with("!commit ") && answers[1] == "ok", "{answers:?}");
+}
+
+#[test]
+fn rows_whose_key_is_the_present_time_are_not_sent_again() {
+    let place = Place::postgres();
+    place.run("create table hits (id timestamptz primary key, path text, status integer)");
+    let answers = serve_in_doubt(&place, &[r#""2026-01-01""#, r#""now""#]);
+    assert!(answers[0] == "ok" && answers[1].starts_with("!commit "), "{answers:?}");
+}
+
 mod on_servers {
     crate::suite_of_servers!(rows_are_not_sent_again_past_a_trigger_that_may_change_their_key);
     use super::rows_are_not_sent_again_past_a_trigger_that_may_change_their_key;

@@ -254,6 +254,30 @@ fn a_row_with_a_key_is_stored_in_the_new_file_after_an_unknown_commit() {
 }
 
 #[test]
+fn a_row_whose_key_is_made_of_null_is_not_sent_again() {
+    let mut place = Place::new();
+    place.options.job.retry = Duration::from_secs(3600);
+    let Action::Insert { on_conflict, .. } = &mut place.options.job.action else { unreachable!() };
+    *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    let mut handler = place.handler();
+    let link = handler.connection().slot().as_mut().expect("the connection is open");
+    let (path, moved) = (Arc::new(place.path()), beside(&place.path(), ".old"));
+    link.connection()
+        .commit_hook(Some(move || {
+            for suffix in ["", "-wal", "-shm"] {
+                let _ = fs::rename(beside(&path, suffix), beside(&moved, suffix));
+            }
+            false
+        }))
+        .unwrap();
+    let made = r#"{"id":null,"path":"/made","status":200}"#.to_owned();
+    let answers = serve(&mut handler, [hit(1), made, hit(3)]);
+    assert!(answers[1].starts_with("!commit "), "{answers:?}");
+    assert_eq!([&*answers[0], &*answers[2]], ["ok 1", "ok 3"]);
+    assert_eq!(place.rows(), ["1 /1 200", "3 /3 200"]);
+}
+
+#[test]
 fn a_query_reads_the_file_that_is_there() {
     let place = without_create();
     let mut options = place.options.clone();

@@ -1,0 +1,105 @@
+//! Which rows may be sent again when nobody knows whether their COMMIT took effect.
+//!
+//! A unique key makes that safe where a row has the same key each time it is sent. A database may make
+//! a new value of one that is given: of NULL (a row number, a counter, a default), of 0 (a counter of
+//! MySQL) or of `now`. Such rows are found by their values.
+
+use std::ops::Range;
+
+use exchange::Batch;
+use fields::Value;
+
+use crate::rows::{Given, Rows, Shape};
+
+/// A column of the key by which a row is found that is there already.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyColumn {
+    /// Which parameter of the statement its value is.
+    pub(crate) parameter: usize,
+    pub(crate) of: KeyType,
+}
+
+/// What a column of a key makes of the values that it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyType {
+    /// The same each time, of anything but NULL.
+    Plain,
+    /// A counter: a new number of 0, and of what is rounded to it.
+    Counter,
+    /// A time, which may be given as a word.
+    Time,
+}
+
+/// The words that PostgreSQL takes for a time relative to the present.
+const WORDS: [&[u8]; 4] = [b"now", b"today", b"tomorrow", b"yesterday"];
+
+impl KeyType {
+    /// Whether the column stores the same each time that it is given this.
+    fn keeps(self, given: Given<'_>) -> bool {
+        match (self, given) {
+            (_, Given::Value(Value::Null)) => false,
+            (Self::Plain, _) | (Self::Time, Given::Integer(_) | Given::Client(_)) => true,
+            (Self::Counter, Given::Integer(number)) => number != 0,
+            (Self::Counter, Given::Client(_)) => false,
+            (Self::Counter, Given::Value(value)) => {
+                let text = std::str::from_utf8(value.bytes_or_empty());
+                text.ok().and_then(|it| it.parse::<i128>().ok()).is_some_and(|number| number != 0)
+            }
+            (Self::Time, Given::Value(value)) => {
+                let text = value.bytes_or_empty().to_ascii_lowercase();
+                WORDS.iter().all(|word| !text.windows(word.len()).any(|it| it == *word))
+            }
+        }
+    }
+}
+
+/// The rows of `range` that may be sent again, in ranges in their order. Rows that were refused are
+/// among them: nothing of them is stored. `key`: None where rows are never sent again.
+pub(crate) fn repeatable(
+    key: Option<&[KeyColumn]>,
+    shape: &Shape,
+    rows: &Rows,
+    range: Range<usize>,
+    batch: &Batch,
+) -> Vec<Range<usize>> {
+    let Some(key) = key else { return Vec::new() };
+    let keeps = |row: usize, column: &KeyColumn| {
+        column.of.keeps(rows.given(row, shape.parameters[column.parameter], batch))
+    };
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for row in range {
+        if rows.is_unsure(row) && !key.iter().all(|column| keeps(row, column)) {
+            continue;
+        }
+        match found.last_mut() {
+            Some(last) if last.end == row => last.end = row + 1,
+            _ => found.push(row..row + 1),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_the_database_replaces_is_not_kept() {
+        let text = |text: &'static str| Given::Value(Value::Bytes(text.as_bytes()));
+        for of in [KeyType::Plain, KeyType::Counter, KeyType::Time] {
+            assert!(!of.keeps(Given::Value(Value::Null)), "{of:?}");
+            assert!(of.keeps(Given::Integer(7)), "{of:?}");
+            assert!(of.keeps(text("7")), "{of:?}");
+        }
+        for given in ["0", "00", "-0", "0.4", "1e-9", "", " 0", "false", "0x0"] {
+            assert!(!KeyType::Counter.keeps(text(given)), "{given}");
+            assert!(KeyType::Plain.keeps(text(given)), "{given}");
+        }
+        assert!(!KeyType::Counter.keeps(Given::Integer(0)));
+        for given in ["now", " NOW ", "tomorrow 10:00", "Yesterday", "{today}"] {
+            assert!(!KeyType::Time.keeps(text(given)), "{given}");
+            assert!(KeyType::Plain.keeps(text(given)), "{given}");
+        }
+        assert!(KeyType::Time.keeps(text("2026-11-22 10:00:00+00")));
+    }
+}
