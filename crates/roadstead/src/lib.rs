@@ -50,6 +50,7 @@ pub mod files;
 pub mod ledger;
 #[cfg(feature = "daemon")]
 pub mod load;
+#[cfg(feature = "daemon")]
 mod memory;
 #[cfg(feature = "daemon")]
 pub mod missing;
