@@ -530,8 +530,9 @@ impl<D: Driver> Work<'_, D> {
         let Err(fault) = kept else { return };
         tracing::error!(error = fault.for_operators(), "a dead letter is not kept");
         // The next batch must not begin within what is left of this transaction.
-        if let Stored::Failed(fault) = self.give_up(fault) {
-            self.connection.failed(self.setup, &fault);
+        match self.give_up(fault) {
+            Stored::Failed(fault) => self.connection.failed(self.setup, &fault),
+            _ => self.connection.discard(),
         }
     }
 

@@ -123,13 +123,14 @@ fn with_ahead<T>(
         if ahead.is_empty() {
             return work.await;
         }
+        let begins = ahead.starts_with("begin;");
         let (ahead, work) = join(client.batch_execute(ahead), work).await;
-        // No row has to do with it, whatever the server says.
-        ahead.map_err(|error| match fault::of(&error) {
-            fault if fault.again => fault.answered(false),
-            fault => Fault { blame: Blame::Broken, answered: false, ..fault },
-        })?;
-        work
+        let Err(error) = ahead else { return work };
+        // Without the transaction, the statements behind BEGIN took effect one by one.
+        let is_open = work.is_err_and(|fault| &*fault.code == IN_FAILED_TRANSACTION);
+        let is_answer = fault::of(&error).answered;
+        let fault = of_ahead(&error);
+        Err(if begins && is_answer && !is_open { kept(fault) } else { fault })
     };
     match until(runtime, stop, both, cancel(client, tls)) {
         // A cancellation may come late and meet the next statement: the connection is given up.
@@ -139,6 +140,23 @@ fn with_ahead<T>(
         Some(done) => done,
         None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
     }
+}
+
+/// A statement in a transaction that has failed: the transaction was open.
+const IN_FAILED_TRANSACTION: &str = "25P02";
+
+/// The fault of a statement of ours. No row has to do with it, whatever the server says.
+fn of_ahead(error: &Error) -> Fault {
+    match fault::of(error) {
+        fault if fault.again => fault.answered(false),
+        fault => Fault { blame: Blame::Broken, answered: false, ..fault },
+    }
+}
+
+/// The fault of a BEGIN behind which rows may have been stored.
+fn kept(fault: Fault) -> Fault {
+    let text = format!("BEGIN failed and the rows may be stored: {}", fault.text);
+    Fault { blame: Blame::Broken, again: false, text, kept: true, ..fault }
 }
 
 const STOPPED: &str = "stopped while a statement ran";
@@ -439,8 +457,12 @@ impl Link for PostgresLink {
     fn bury(&mut self, table: &str, letters: &[Letter<'_>], stop: &Stop) -> Result<(), Fault> {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, client, tls, .. } = self;
-        let work = async { letters::bury(client, table, letters).await };
-        with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
+        // Without its transaction no letter may be written.
+        let work = async {
+            client.batch_execute(&ahead).await.map_err(|error| of_ahead(&error))?;
+            letters::bury(client, table, letters).await
+        };
+        with_ahead(runtime, client, tls.as_ref(), "", stop, work)
     }
 
     fn letters(
@@ -458,8 +480,9 @@ impl Link for PostgresLink {
         let ahead = std::mem::take(&mut self.ahead);
         let Self { runtime, client, tls, .. } = self;
         let work = async {
+            client.batch_execute(&ahead).await.map_err(|error| of_ahead(&error))?;
             letters::remove(client, table, number).await.map_err(|error| fault::of(&error))
         };
-        with_ahead(runtime, client, tls.as_ref(), &ahead, &Stop::default(), work)
+        with_ahead(runtime, client, tls.as_ref(), "", &Stop::default(), work)
     }
 }

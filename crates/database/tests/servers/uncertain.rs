@@ -1,9 +1,10 @@
 //! Rows that are sent again, or that are in the table already under a key that the database changed.
 
-use database::{Action, Job, OnConflict};
+use database::{Action, Host, Job, OnConflict, Server};
 
-use crate::place::{Place, hit, insert, serve};
+use crate::place::{Place, hit, insert, options_of, serve, statement};
 use crate::proxy::{Cut, Proxy};
+use crate::server::Kind;
 
 /// Serves rows with these `id`s, the first time without an answer to COMMIT.
 fn serve_in_doubt(place: &Place, ids: &[&str]) -> Vec<String> {
@@ -45,6 +46,55 @@ fn rows_whose_key_is_the_present_time_are_not_sent_again() {
     place.run("create table hits (id timestamptz primary key, path text, status integer)");
     let answers = serve_in_doubt(&place, &[r#""2026-01-01""#, r#""now""#]);
     assert!(answers[0] == "ok" && answers[1].starts_with("!commit "), "{answers:?}");
+}
+
+#[test]
+fn rows_whose_begin_failed_may_be_stored_and_are_not_sent_again() {
+    let place = Place::postgres();
+    place.with_hits();
+    let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
+    let poison = || r#"{"id":7,"path":null,"status":0}"#.to_owned();
+    for (job, bodies, stored) in [
+        (insert(), vec![hit(1), hit(2)], "2"),
+        (statement(sql), vec![hit(1), hit(2)], "2"),
+        // The rows before the bad one are stored as well.
+        (statement(sql), vec![hit(1), poison(), hit(2)], "2"),
+        (keyed(), vec![hit(1), hit(2)], "2"),
+    ] {
+        place.run("delete from hits");
+        let proxy = Proxy::to(place.port());
+        let mut handler = place.handler_by(&proxy, job);
+        proxy.cut(Cut::FailedBegin);
+        let answers = serve(&mut handler, bodies);
+        assert_eq!(proxy.cuts(), 1);
+        assert_eq!(place.run("select count(*) from hits"), [stored], "{answers:?}");
+        assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{answers:?}");
+        assert_eq!(serve(&mut handler, [hit(3)]), ["ok 3"]);
+    }
+}
+
+#[test]
+fn a_letter_stays_when_its_begin_failed() {
+    let place = Place::postgres();
+    place.with_hits();
+    let job = Job { dead: Some("dead".to_owned()), ..insert() };
+    let mut handler = place.handler(job.clone());
+    let answers = serve(&mut handler, [r#"{"id":7,"path":null,"status":0}"#]);
+    assert!(answers[0].starts_with("!row "), "{answers:?}");
+    for remove in [true, false] {
+        let proxy = Proxy::to(place.port());
+        let host = Host::Internet("127.0.0.1".to_owned(), proxy.port());
+        let server = Server { host, ..place.way_in() };
+        let options = options_of(Kind::Postgres, server, job.clone()).unwrap();
+        let mut letters = options.letters().unwrap();
+        proxy.cut(Cut::FailedBegin);
+        let done = letters.each(|letters, letter| match remove {
+            true => letters.remove(letter.number).map(drop),
+            false => letters.retry(&letter).map(drop),
+        });
+        assert!(done.is_err() && proxy.cuts() == 1);
+        assert_eq!(place.run("select count(*) from dead"), ["1"], "{remove}");
+    }
 }
 
 mod on_servers {

@@ -24,6 +24,8 @@ pub(crate) enum Cut {
     AfterCommit,
     /// The server has committed and said so.
     AfterAnswer,
+    /// Nothing is cut: the server gets a BEGIN that it answers with an error.
+    FailedBegin,
     /// From the statement that ends like this on nothing passes in either direction, and nobody is
     /// told: as behind a firewall that has forgotten the connection.
     Dark(&'static str),
@@ -44,14 +46,20 @@ impl Cut {
         match self {
             Self::BeforeRows | Self::AfterRows => {
                 // PostgreSQL: BEGIN goes with the rows. MariaDB: COM_STMT_EXECUTE.
-                bytes.windows(6).any(|it| it == b"begin;") || bytes.get(4) == Some(&0x17)
+                place_of_begin(bytes).is_some() || bytes.get(4) == Some(&0x17)
             }
+            Self::FailedBegin => place_of_begin(bytes).is_some(),
             Self::BeforeCommit | Self::WithinCommit | Self::AfterCommit | Self::AfterAnswer => {
                 without_end(bytes).ends_with(b"commit")
             }
             Self::Dark(statement) => without_end(bytes).ends_with(statement.as_bytes()),
         }
     }
+}
+
+/// Where PostgreSQL is told to begin a transaction.
+fn place_of_begin(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(6).position(|it| it == b"begin;")
 }
 
 /// Without the NUL that PostgreSQL ends a statement with.
@@ -182,9 +190,13 @@ impl Way {
     fn towards_server(&self, plan: &Plan) {
         let mut bytes = vec![0; 1 << 16];
         while let Ok(count @ 1..) = (&self.client).read(&mut bytes) {
+            let taken = plan.take(&bytes[..count]);
+            if let (Some(Cut::FailedBegin), Some(at)) = (taken, place_of_begin(&bytes[..count])) {
+                bytes[at..at + 5].copy_from_slice(b"bogus");
+            }
             let mut bytes = &bytes[..count];
-            match plan.take(bytes) {
-                None => {}
+            match taken {
+                None | Some(Cut::FailedBegin) => {}
                 Some(Cut::BeforeRows | Cut::BeforeCommit) => return self.close(),
                 Some(Cut::WithinCommit) => {
                     bytes = &bytes[..count - 4];
