@@ -192,11 +192,12 @@ fn one_that_never_accepts_is_killed_and_what_waits_is_told() {
     }
 }
 
-/// At its first start it lets another user listen on its port, and waits; then it serves.
+/// At its first start it lets another user, in a process that is not its own any more, listen on its port,
+/// and waits; then it serves.
 const ROBBED: &str = r#"
 if [ ! -e "$MARKER" ]; then
     touch "$MARKER"
-    setpriv --reuid=65534 --regid=65534 --clear-groups perl -MIO::Socket::INET -e '
+    (setpriv --reuid=65534 --regid=65534 --clear-groups perl -MIO::Socket::INET -e '
 my $thief = IO::Socket::INET->new(
     LocalAddr => "127.0.0.1", LocalPort => $ENV{PORT}, Listen => 5, ReuseAddr => 1) or die $!;
 while (my $client = $thief->accept) {
@@ -204,7 +205,7 @@ while (my $client = $thief->accept) {
     print $client "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen";
     close $client;
 }
-' &
+' &)
     exec sleep 600
 fi
 exec python3 -c "$SERVER" "at $PORT"

@@ -81,11 +81,13 @@ fn every_answer_has_one_date() {
 
 #[test]
 fn a_connection_over_the_limit_is_told_the_date() {
-    let server = Server::start(&[]);
-    let (_folder, daemon) = serve(&server, "connections_max = 1", "");
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pool = format!("servers = [\"{}\"]", server.local_addr().unwrap());
+    let (_folder, daemon) = serve_pool("connections_max = 1", &pool);
     let mut first = connect(&daemon);
     first.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    read_until(&mut first, "\r\n\r\n");
+    // Its request is in flight, so that it is not closed as an idle one.
+    let _in_flight = server.accept().unwrap();
     let said = raw(&daemon, format!("GET / HTTP/1.1\r\n{CLOSE}"));
     assert!(status(&said) == "503" && values(&said, "date").len() == 1, "{said}");
 }
