@@ -77,7 +77,7 @@ impl Backlog {
         self.waiting.fetch_or(1 << shard, Ordering::SeqCst);
     }
 
-    /// The shards whose clients wait; they are told of the room, and wait anew.
+    /// The shards whose clients wait. They are notified of room once, and must ask again.
     pub(crate) fn take_waiting(&self) -> impl Iterator<Item = u32> {
         let waiting = match self.waiting.load(Ordering::SeqCst) {
             0 => 0,

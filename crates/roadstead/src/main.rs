@@ -92,7 +92,7 @@ fn forgets_dashes() -> bool {
     command && arguments.all(|word| word != "--")
 }
 
-/// Serves one program; one that is not there is told at once, and not tried again and again.
+/// Serves one program; if it does not exist, that is reported at once instead of being retried.
 fn run(configuration: Result<Configuration, Diagnostics>) -> ExitCode {
     let missing = configuration.iter().flat_map(missing::programs).next();
     if let Some(settings::Remark { message, .. }) = missing {

@@ -36,7 +36,7 @@ const PAGE_BYTES_MIN: u64 = 512;
 const INDEX_BYTES_MIN: u64 = 32 << 10;
 
 /// The indexes that connections of this process have open. SQLite maps an index once for all of them:
-/// one that was truncated is made anew only after the last of them was closed.
+/// one that was truncated is recreated only after the last of them was closed.
 static INDEXES: Mutex<Vec<Weak<Index>>> = Mutex::new(Vec::new());
 
 /// An index that connections have open.

@@ -57,7 +57,7 @@ impl Cut {
     }
 }
 
-/// Where PostgreSQL is told to begin a transaction.
+/// Where a transaction of PostgreSQL begins.
 fn place_of_begin(bytes: &[u8]) -> Option<usize> {
     bytes.windows(6).position(|it| it == b"begin;")
 }

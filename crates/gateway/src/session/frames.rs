@@ -52,9 +52,9 @@ enum Input {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Clean,
-    /// Its own program has exited well: what else ends is not told.
+    /// Its own program has exited well: requests that end after that get no reply.
     Silent,
-    /// Something failed that is told by a reset.
+    /// A failure that the client sees as a reset.
     Reset,
 }
 

@@ -18,7 +18,7 @@ pub(super) const LISTENER: &[Opt] = &[
         "The pool that answers; with routes, those requests that no route is for.",
     ),
     any("protocol", Kind::Word(PROTOCOL), Is("lines"), "What its clients speak."),
-    any("reply", Kind::Word(REPLY), Is("auto"), "How replies are told from rejections."),
+    any("reply", Kind::Word(REPLY), Is("auto"), "How replies are distinguished from rejections."),
     any(
         "half_close",
         Kind::Word(HALF_CLOSE),
