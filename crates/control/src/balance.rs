@@ -106,7 +106,7 @@ pub(crate) async fn why(State(access): State<Access>, Path(id): Path<u64>) -> Re
                     text.push_str(&format!("pool {}: {decision}\n", why.pool));
                 }
             }
-            text.into_response()
+            exchange::visible(&text).into_owned().into_response()
         }
     }
 }
@@ -120,7 +120,7 @@ pub(crate) async fn lately(State(access): State<Access>, Path(pool): Path<String
         Some(Some(decisions)) => {
             let lines =
                 decisions.iter().map(|(id, decision)| format!("request {id}: {decision}\n"));
-            lines.collect::<String>().into_response()
+            exchange::visible(&lines.collect::<String>()).into_owned().into_response()
         }
     }
 }

@@ -22,6 +22,8 @@ use axum::response::{IntoResponse, Response};
 use route::Guard;
 use tokio::time::timeout;
 
+use crate::audit::Audit;
+use crate::places::Place;
 use crate::routes;
 
 /// The header that marks a request as deliberate; any value.
@@ -145,6 +147,7 @@ pub(crate) struct Gate {
     pub(crate) user: u32,
     /// Whether the permissions of the Unix socket decide who has access, because they name a group.
     pub(crate) by_permissions: bool,
+    pub(crate) audit: Arc<Audit>,
 }
 
 impl Gate {
@@ -187,6 +190,16 @@ impl Gate {
         name == "localhost" || self.hosts.iter().any(|host| host == name)
     }
 
+    /// Whether the connection itself proves that the client has full access.
+    pub(crate) fn trusts(&self, peer: Peer) -> bool {
+        match peer {
+            Peer::Unix { uid: Some(uid), .. } => {
+                uid == 0 || uid == self.user || self.by_permissions
+            }
+            Peer::Unix { uid: None, .. } | Peer::Internet { .. } => false,
+        }
+    }
+
     fn authenticate(&self, peer: Peer, headers: &HeaderMap) -> Result<(Identity, Role), Rejection> {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         if let Some(value) = given.next() {
@@ -197,9 +210,7 @@ impl Gate {
             };
         }
         match peer {
-            Peer::Unix { uid: Some(uid), .. }
-                if uid == 0 || uid == self.user || self.by_permissions =>
-            {
+            Peer::Unix { uid: Some(uid), .. } if self.trusts(peer) => {
                 Ok((Identity::User(uid), Role::Admin))
             }
             Peer::Unix { .. } => Err(Rejection::PeerUser),
@@ -274,13 +285,21 @@ pub(crate) async fn protect(
 ) -> Response {
     let (method, path) = (request.method().clone(), shown(request.uri().path()));
     let peer = request.extensions().get::<Peer>().copied();
-    let (identity, mut response) = match peer {
+    let (identity, wrong_token, mut response) = match peer {
         Some(peer) => answer(&gate, peer, request, next).await,
         // The server attaches it to every connection.
-        None => (Identity::Anonymous, StatusCode::INTERNAL_SERVER_ERROR.into_response()),
+        None => (Identity::Anonymous, false, StatusCode::INTERNAL_SERVER_ERROR.into_response()),
     };
-    if !is_read(&method) {
-        audit(peer, identity, &method, &path, response.status());
+    if !is_read(&method) || wrong_token {
+        let write = || audit(peer, identity, &method, &path, response.status());
+        match identity {
+            Identity::Anonymous => gate.audit.limited(write),
+            Identity::Token | Identity::User(_) => write(),
+        }
+    }
+    if identity == Identity::Anonymous {
+        // The place of the connection is for the next client.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, value);
@@ -288,26 +307,35 @@ pub(crate) async fn protect(
     response
 }
 
-async fn answer(gate: &Gate, peer: Peer, request: Request, next: Next) -> (Identity, Response) {
+/// Who asked, whether with a wrong token, and the response.
+async fn answer(
+    gate: &Gate,
+    peer: Peer,
+    request: Request,
+    next: Next,
+) -> (Identity, bool, Response) {
     let (parts, body) = request.into_parts();
     let matched = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     let required = matched.map_or(Role::Admin, |path| routes::role(&parts.method, path));
     let checked = gate.check(peer, &parts.method, &parts.uri, &parts.headers, required);
     let identity = match checked {
         Ok(identity) => identity,
-        Err((identity, rejection)) => return (identity, rejection.into_response()),
-    };
-    match timeout(BODY_TIMEOUT, to_bytes(body, BODY_MAX)).await {
-        Err(_) => (identity, Rejection::Slow.into_response()),
-        Ok(Err(_)) => (identity, Rejection::TooLarge.into_response()),
-        Ok(Ok(bytes)) => {
-            let request = Request::from_parts(parts, Body::from(bytes));
-            (identity, next.run(request).await)
+        Err((identity, rejection)) => {
+            return (identity, rejection == Rejection::Token, rejection.into_response());
         }
+    };
+    if let (Identity::Token, Some(place)) = (identity, parts.extensions.get::<Arc<Place>>()) {
+        place.trust();
     }
+    let response = match timeout(BODY_TIMEOUT, to_bytes(body, BODY_MAX)).await {
+        Err(_) => Rejection::Slow.into_response(),
+        Ok(Err(_)) => Rejection::TooLarge.into_response(),
+        Ok(Ok(bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+    };
+    (identity, false, response)
 }
 
-/// One line for each attempt to change something, also for a rejected one.
+/// The line of an attempt to change something, also of a rejected one, and of a wrong token.
 fn audit(peer: Option<Peer>, identity: Identity, method: &Method, path: &str, status: StatusCode) {
     let who = match (identity, peer) {
         (Identity::User(uid), Some(Peer::Unix { pid, .. })) => match pid {

@@ -9,9 +9,11 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod balance;
 mod gate;
 mod pages;
+mod places;
 mod reload;
 mod routes;
 mod server;
@@ -134,19 +136,20 @@ pub fn start(
             }
         }
     }
-    let gate = Gate {
+    let gate = Arc::new(Gate {
         hosts: allowed_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
         token,
         anonymous: listen.is_local(),
         user: rustix::process::geteuid().as_raw(),
         by_permissions: group.is_some(),
-    };
+        audit: Arc::default(),
+    });
     let limits = server::Limits { connections: max_connections as usize, header_timeout };
     let routes = routes::router(routes::App { access, reload });
-    let router = protected(routes, gate);
+    let router = protected(routes, Arc::clone(&gate));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name("control".to_owned()).spawn(move || {
-        if let Err(error) = runtime.block_on(server::serve(socket, router, limits)) {
+        if let Err(error) = runtime.block_on(server::serve(socket, router, gate, limits)) {
             tracing::error!(%error, "the admin address is gone");
         }
     })?;
@@ -154,6 +157,6 @@ pub fn start(
 }
 
 /// Routes behind the checks.
-fn protected(routes: Router, gate: Gate) -> Router {
-    routes.layer(middleware::from_fn_with_state(Arc::new(gate), gate::protect))
+fn protected(routes: Router, gate: Arc<Gate>) -> Router {
+    routes.layer(middleware::from_fn_with_state(gate, gate::protect))
 }

@@ -37,6 +37,7 @@ pub(crate) async fn status(State(access): State<Access>) -> Response {
     match ask_status(&access).await {
         Some(status) => {
             let text = format!("{:#}\n", as_json(&status));
+            let text = exchange::visible(&text).into_owned();
             ([(header::CONTENT_TYPE, "application/json")], text).into_response()
         }
         None => (StatusCode::SERVICE_UNAVAILABLE, "the shard does not answer\n").into_response(),
@@ -174,6 +175,7 @@ fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
         "queued_bytes": pool.queued_bytes,
         "oldest_ms": pool.oldest.map(|oldest| oldest.as_millis()),
         "down": pool.down,
+        "down_reason": pool.down_reason,
         "sorry": pool.sorry.map(|(why, time)| json!({"why": why, "ms": time.as_millis()})),
         "bound": pool.bound,
         "on_backup": pool.on_backup,

@@ -9,11 +9,11 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
-use crate::gate::Peer;
+use crate::gate::{Gate, Peer};
+use crate::places::{Place, Places};
 use crate::socket::Socket;
 
 /// Bytes of headers, at most.
@@ -28,7 +28,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Limits of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Connections at once; further ones wait in the backlog.
+    /// Connections at once; at most half of them of clients that were not authenticated.
     pub(crate) connections: usize,
     /// Maximum time to receive the headers of a request, including idle time before it.
     pub(crate) header_timeout: Duration,
@@ -39,47 +39,59 @@ enum Listener {
     Unix(UnixListener),
 }
 
+enum Stream {
+    Internet(TcpStream),
+    Unix(UnixStream),
+}
+
 /// Serves until the process ends.
-pub(crate) async fn serve(socket: Socket, router: Router, limits: Limits) -> io::Result<()> {
+pub(crate) async fn serve(
+    socket: Socket,
+    router: Router,
+    gate: Arc<Gate>,
+    limits: Limits,
+) -> io::Result<()> {
     let listener = match socket {
         Socket::Internet(socket) => Listener::Internet(TcpListener::from_std(socket)?),
         Socket::Unix(socket) => Listener::Unix(UnixListener::from_std(socket)?),
     };
-    let room = Arc::new(Semaphore::new(limits.connections));
+    let places = Places::new(limits.connections);
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return Ok(()) };
-        let router = router.clone();
         let accepted = match &listener {
             Listener::Internet(listener) => listener.accept().await.and_then(|(stream, from)| {
                 let peer = Peer::Internet { from, to: stream.local_addr()? };
-                Ok(tokio::spawn(async move {
-                    connection(stream, router, peer, limits).await;
-                    drop(permit);
-                }))
+                Ok((Stream::Internet(stream), peer))
             }),
             Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| {
                 let peer = match stream.peer_cred() {
                     Ok(cred) => Peer::Unix { uid: Some(cred.uid()), pid: cred.pid() },
                     Err(_) => Peer::Unix { uid: None, pid: None },
                 };
-                tokio::spawn(async move {
-                    connection(stream, router, peer, limits).await;
-                    drop(permit);
-                })
+                (Stream::Unix(stream), peer)
             }),
         };
-        if accepted.is_err() {
+        let Ok((stream, peer)) = accepted else {
             sleep(ACCEPT_PAUSE).await;
-        }
+            continue;
+        };
+        let place = places.take(gate.trusts(peer)).await;
+        let router = router.clone();
+        tokio::spawn(async move {
+            match stream {
+                Stream::Internet(stream) => connection(stream, router, peer, place, limits).await,
+                Stream::Unix(stream) => connection(stream, router, peer, place, limits).await,
+            }
+        });
     }
 }
 
 /// One connection, to its end.
-async fn connection<S>(stream: S, router: Router, peer: Peer, limits: Limits)
+async fn connection<S>(stream: S, router: Router, peer: Peer, place: Arc<Place>, limits: Limits)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(router.layer(Extension(peer)));
+    let router = router.layer(Extension(peer)).layer(Extension(Arc::clone(&place)));
+    let service = TowerToHyperService::new(router);
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
@@ -88,7 +100,11 @@ where
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
     // A client that breaks its connection is no event of the daemon.
-    let _ = timeout(LIFETIME_MAX, served).await;
+    tokio::select! {
+        biased;
+        () = place.closed() => {}
+        _ = timeout(LIFETIME_MAX, served) => {}
+    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub struct Job {
     pub dead: Option<String>,
     /// How many rows a request has to store or change.
     pub affected: Affected,
+    /// What becomes of a record with names that nothing takes.
+    pub unknown_fields: UnknownFields,
     /// Whether the log gets the details of errors, which may show values of other rows. Clients never
     /// get them.
     pub log_error_details: bool,
@@ -37,8 +39,13 @@ impl Job {
     /// This action, with everything else as it is where the settings say nothing.
     #[must_use]
     pub fn new(action: Action) -> Self {
+        let unknown_fields = match action {
+            Action::Query(_) => UnknownFields::Ignore,
+            Action::Insert { .. } | Action::Statement(_) => UnknownFields::Reject,
+        };
         Self {
             action,
+            unknown_fields,
             create: None,
             record: Record::Json,
             ack: "ok".to_owned(),
@@ -132,6 +139,15 @@ pub enum Affected {
     Row,
     /// Any number, for triggers and rules that put rows elsewhere.
     Any,
+}
+
+/// What becomes of a record with names that are neither columns, parameters nor in the acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownFields {
+    /// The request is refused.
+    Reject,
+    /// Their values are left out.
+    Ignore,
 }
 
 /// How a request is read into named values.

@@ -21,11 +21,13 @@
 //! A fault that is not a row's by its code may still be caused by one: a trigger can raise any code.
 //! Where the database answered with it and the connection goes on, the rows are tried again as long
 //! as that may help, and then in smaller transactions, down to one row each. The good rows are stored,
-//! and the row that fails alone ends with its own fault. A database that accepts no row is noticed
-//! after [`ALONE_MAX`] of them.
+//! and the row that fails alone ends with its own fault. So it is with a row that waits for a lock of
+//! somebody else, or that ends its own connection. What bounds that is in [`smaller`].
 //!
 //! An error that may be due to columns that have changed since the statement was prepared is checked
 //! first, once for each batch. If they have changed, the batch runs again on a fresh statement.
+
+mod smaller;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,20 +43,11 @@ use crate::effects::Effects;
 use crate::fault::{Blame, Fault, for_operators};
 use crate::letters::{self, Letter};
 use crate::link::{Commit, Driver, Link, Setup};
-use crate::logins::PAUSE_MAX;
-use crate::parts::{around, halves, split};
+use crate::parts::{halves, split};
 use crate::resend::repeatable;
 use crate::rows::{Refusal, Rows, Shape};
 use crate::text::one_line;
-
-/// Rows that fail alone, one after the other and none stored between them, before the rest of the
-/// batch fails with them: then the fault is not a row's. It bounds what a batch costs a server that
-/// accepts nothing.
-const ALONE_MAX: u32 = 32;
-
-/// How long rows are tried in smaller transactions at least before a batch is given up, where the time
-/// for locks is shorter.
-const SPLIT_MIN: Duration = Duration::from_secs(1);
+use smaller::LOSSES_MAX;
 
 /// Writes batches into a database. One on each thread.
 #[derive(Debug)]
@@ -89,7 +82,11 @@ impl<D: Driver> Handler for RowsHandler<D> {
         rows.begin(&shape);
         for (index, request) in batch.requests.iter().enumerate() {
             if let Err(outcome) = rows.read(&shape, index, request) {
-                outbox.answer(index, outcome);
+                // With a table of dead letters it is answered when its letter is there.
+                match setup.job.dead {
+                    Some(_) => rows.keep_refused(index, &outcome),
+                    None => outbox.answer(index, outcome),
+                }
             }
         }
         Work {
@@ -108,6 +105,10 @@ impl<D: Driver> Handler for RowsHandler<D> {
             splits: false,
             alone: 0,
             splitting: None,
+            is_waited: false,
+            losses: 0,
+            is_sent: false,
+            one_by_one: false,
             suspect: false,
             checked: false,
         }
@@ -163,6 +164,15 @@ struct Work<'a, D: Driver> {
     alone: u32,
     /// Since when smaller transactions have been tried and none was committed.
     splitting: Option<Instant>,
+    /// Rows have waited for a lock of others as long as the settings allow.
+    is_waited: bool,
+    /// Connections that were lost while rows were stored, since the last transaction that was
+    /// committed.
+    losses: u32,
+    /// The last attempt had a connection to send rows on.
+    is_sent: bool,
+    /// The rows of a transaction are sent one by one, because one of them ends its connection.
+    one_by_one: bool,
     /// A row was rejected with an error that may be due to columns that have changed.
     suspect: bool,
     /// The statement was compared with its columns, once for each batch.
@@ -177,7 +187,6 @@ impl<D: Driver> Work<'_, D> {
         ranges.push(whole);
         // Ranges are stored in their order, so the rest of the batch is what follows.
         while let Some(range) = ranges.pop().filter(|range| !range.is_empty()) {
-            let began = Instant::now();
             match self.store(range.clone()) {
                 Stored::Committed => {
                     self.worked();
@@ -192,9 +201,6 @@ impl<D: Driver> Work<'_, D> {
                 Stored::Refused(_) => ranges.extend(halves(range)),
                 Stored::Stale => ranges.push(range),
                 Stored::Failed(fault) => {
-                    let waited =
-                        fault.blame == Blame::Busy && began.elapsed() >= self.setup.job.lock_wait;
-                    let fault = Fault { answered: fault.answered && !waited, ..fault };
                     if !self.after_failure(range, &fault, &mut ranges) {
                         return;
                     }
@@ -209,7 +215,9 @@ impl<D: Driver> Work<'_, D> {
                     let mut again = self.repeatable(range.clone());
                     self.connection.failed(self.setup, &fault);
                     self.connection.discard();
-                    if again.is_empty() || !self.wait(range.clone()) {
+                    self.losses += 1;
+                    let spent = self.is_lost_alone(&range);
+                    if again.is_empty() || spent || !self.wait(range.clone()) {
                         again.clear();
                         self.write_details(&fault);
                     }
@@ -219,7 +227,11 @@ impl<D: Driver> Work<'_, D> {
                     if self.unsure.as_ref().is_none_or(|(end, _)| *end < range.end) {
                         self.unsure = Some((range.end, fault));
                     }
-                    ranges.extend(again.into_iter().rev());
+                    // One of them may end its connection at COMMIT.
+                    let is_finer = self.losses >= LOSSES_MAX;
+                    ranges.extend(again.into_iter().rev().flat_map(|range| {
+                        if is_finer && range.len() > 1 { halves(range).into() } else { vec![range] }
+                    }));
                 }
             }
         }
@@ -228,74 +240,7 @@ impl<D: Driver> Work<'_, D> {
     /// A transaction is committed, or one of its rows is rejected: the database works.
     fn worked(&mut self) {
         self.connection.worked(self.setup);
-        (self.alone, self.splitting) = (0, None);
-    }
-
-    /// Decides what becomes of rows that could not be stored: they wait for another attempt, or are
-    /// tried in smaller transactions, or end. False when the batch has ended.
-    fn after_failure(
-        &mut self,
-        mut range: Range<usize>,
-        fault: &Fault,
-        ranges: &mut Vec<Range<usize>>,
-    ) -> bool {
-        let in_time = range.clone().any(|row| !self.time_left(row).is_zero());
-        if fault.again && in_time && !(fault.answered && self.splits) {
-            self.answered = fault.answered;
-            self.connection.failed(self.setup, fault);
-            // Rows that may have to be tried one by one stay with the others until then.
-            if !fault.answered {
-                let in_time = |row: &usize| !self.time_left(*row).is_zero();
-                let first = range.clone().find(in_time).unwrap_or(range.end);
-                self.end_failed(range.start..first, fault);
-                range.start = first;
-            }
-            if self.wait(range.clone()) {
-                ranges.push(range);
-                return true;
-            }
-            self.end_failed(range.start..self.rows.len(), fault);
-            return false;
-        }
-        // The time has run out before a login was allowed, but the database answers: one more attempt.
-        let answered = std::mem::take(&mut self.answered) && !fault.answered;
-        if fault.again && answered && self.connection.wait(self.setup, PAUSE_MAX, self.stop) {
-            ranges.push(range);
-            return true;
-        }
-        if self.may_split(fault) {
-            self.splits = true;
-            match range.len() {
-                1 => {
-                    self.alone += 1;
-                    self.end_failed(range, fault);
-                    // Whoever comes next may find a better server on a new connection.
-                    if fault.again && ranges.is_empty() {
-                        self.connection.failed(self.setup, fault);
-                    }
-                }
-                _ => ranges.extend(
-                    match fault.rows.first().copied().filter(|row| range.contains(row)) {
-                        Some(row) => around(range, row),
-                        None => halves(range).into(),
-                    },
-                ),
-            }
-            return true;
-        }
-        self.connection.failed(self.setup, fault);
-        self.end_failed(range.start..self.rows.len(), fault);
-        false
-    }
-
-    /// Whether the rows of a transaction that failed so are tried in smaller ones, down to one row each:
-    /// one of them may be to blame, whatever the error says.
-    fn may_split(&mut self, fault: &Fault) -> bool {
-        let time = self.setup.job.lock_wait.max(SPLIT_MIN);
-        fault.answered
-            && !self.stop.requested()
-            && self.alone < ALONE_MAX
-            && self.splitting.get_or_insert_with(Instant::now).elapsed() < time
+        (self.alone, self.losses, self.splitting) = (0, 0, None);
     }
 
     /// How much longer a row is tried again.
@@ -329,10 +274,18 @@ impl<D: Driver> Work<'_, D> {
     }
 
     fn store(&mut self, range: Range<usize>) -> Stored {
-        let is_atomic = match self.connection.open(self.setup) {
-            Ok(link) => link.is_atomic(),
+        self.is_sent = false;
+        let lock_limit = self.lock_limit(&range);
+        let opened = self.connection.open(self.setup);
+        let limited = opened.and_then(|link| {
+            link.limit_locks(lock_limit, self.stop)?;
+            Ok(link.is_atomic())
+        });
+        let is_atomic = match limited {
+            Ok(is_atomic) => is_atomic,
             Err(fault) => return Stored::Failed(fault),
         };
+        self.is_sent = true;
         if self.connection.shape().ack != self.shape.ack {
             // An acknowledgement must not name one column with the value of another.
             let text = "the columns that the statement returns have changed";
@@ -345,7 +298,13 @@ impl<D: Driver> Work<'_, D> {
             return Stored::Unknown(fault);
         }
         self.rows.forgive(range.clone());
-        let mut parts = vec![range.clone()];
+        if self.refuse_misfits(range.clone()) {
+            return Stored::Stale;
+        }
+        let mut parts = self.rows.accepted(range.clone());
+        if self.one_by_one {
+            parts = parts.into_iter().flatten().map(|row| row..row + 1).collect();
+        }
         let mut careful = false;
         loop {
             match self.pass(&mut parts, careful) {
@@ -374,6 +333,14 @@ impl<D: Driver> Work<'_, D> {
                 }
             }
         }
+    }
+
+    /// Refuses the rows of `range` with values that their columns would change. True when these columns
+    /// have changed, so that the rows have to be looked at again.
+    fn refuse_misfits(&mut self, range: Range<usize>) -> bool {
+        let Some(link) = self.connection.link() else { return false };
+        self.suspect |= self.rows.refuse_misfits(&self.shape, range, link.takes());
+        self.is_stale()
     }
 
     /// Whether the columns have changed since the statement was prepared. Then the link is given up:
@@ -423,7 +390,10 @@ impl<D: Driver> Work<'_, D> {
                     (ran, next) = (ran + part.len(), next + 1);
                     continue;
                 }
-                Err(fault) if fault.blame != Blame::Row => return Pass::Failed(fault),
+                Err(fault) if fault.blame != Blame::Row => {
+                    let is_known = part.len() == 1 && fault.rows.is_empty();
+                    return Pass::Failed(if is_known { fault.at(part.start) } else { fault });
+                }
                 Err(fault) => fault,
             };
             let suspect = fault.of_types && !self.checked;
@@ -547,7 +517,8 @@ impl<D: Driver> Work<'_, D> {
         if let Some((_, fault)) = &self.unsure {
             // The first attempt may have stored what the second did not: that is no refusal.
             for row in range.clone() {
-                if self.rows.is_unsure(row) && self.rows.refusal(row).is_some() {
+                let is_refused = self.rows.is_unsure(row) && self.rows.refusal(row).is_some();
+                if is_refused || self.rows.is_disputed(row) {
                     self.rows.refuse(row, Fault { cause: Cause::Commit, ..fault.clone() });
                 }
             }
@@ -579,7 +550,7 @@ fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) 
         let refusal = buried(rows, row)?;
         let request = &batch.requests[rows.request(row)];
         let code = match refusal.cause {
-            Cause::Row => &*refusal.code,
+            Cause::Row if !refusal.code.is_empty() => &*refusal.code,
             cause => cause.word(),
         };
         let text = for_operators(&refusal.text, &refusal.detail).into();

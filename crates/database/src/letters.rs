@@ -142,6 +142,12 @@ impl Letters {
     }
 }
 
+/// Logs that a table of dead letters was missing: at the first start, or because somebody removed it
+/// with the letters in it.
+pub(crate) fn log_made(table: &str) {
+    tracing::info!(table, "the table of dead letters was missing and is made");
+}
+
 fn told(fault: Fault) -> DatabaseError {
     DatabaseError::Letters(fault.for_operators().into())
 }

@@ -22,6 +22,7 @@
 
 mod ack;
 mod action;
+mod column;
 mod connection;
 mod database;
 mod details;
@@ -55,7 +56,7 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use action::{Action, Affected, Format, Job, OnConflict, Query, Record, Sync};
+pub use action::{Action, Affected, Format, Job, OnConflict, Query, Record, Sync, UnknownFields};
 pub use database::Database;
 pub use error::{About, DatabaseError};
 pub use letters::{Letters, Retried, StoredLetter};

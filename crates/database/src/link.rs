@@ -4,10 +4,12 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use exchange::{Batch, Stop};
 
 use crate::DatabaseError;
+use crate::column::Takes;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
@@ -103,6 +105,9 @@ pub(crate) trait Link: Send {
     /// no row may be.
     fn resend_key(&self) -> Option<&[KeyColumn]>;
 
+    /// What the column of each parameter takes.
+    fn takes(&self) -> &[Takes];
+
     /// Whether everything that its statement writes is undone by a rollback or when the connection is
     /// lost, as far as that is known. Where it is not, rows that failed are not sent again.
     fn is_atomic(&self) -> bool {
@@ -120,6 +125,12 @@ pub(crate) trait Link: Send {
     /// nothing to check.
     fn is_stale(&mut self, _: &Stop) -> Result<bool, Fault> {
         Ok(false)
+    }
+
+    /// From the next transaction on, each statement waits at most so long for a lock; with None as long as
+    /// the settings say. A database with one lock for all has nothing to do.
+    fn limit_locks(&mut self, _: Option<Duration>, _: &Stop) -> Result<(), Fault> {
+        Ok(())
     }
 
     /// Starts a transaction that may write. Waits for locks as the settings and `stop` allow.

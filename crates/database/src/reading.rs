@@ -17,7 +17,11 @@ use crate::reply::Writer;
 use crate::rows::{Rows, Shape};
 use crate::{DatabaseError, Format, Query};
 
-/// Bytes of a part of a reply that is taken as it comes. What is smaller is sent whole.
+/// Bytes of a reply that are held before the first part leaves. What is smaller is sent whole, so that
+/// a limit which it exceeds, or an error behind its first rows, is still an answer of its own.
+const HELD_BYTES: usize = 1 << 20;
+
+/// The same of the parts behind the first.
 const PART_BYTES: usize = 32 << 10;
 
 /// Answers with the rows of a query. One on each thread.
@@ -102,7 +106,8 @@ impl<D: Driver> QueryHandler<D> {
         let streams = outbox.streams(index);
         let mut each = |rows: &mut fields::Rows| {
             writer.write(rows)?;
-            if streams && writer.len() >= PART_BYTES {
+            let enough = if writer.is_begun() { PART_BYTES } else { HELD_BYTES };
+            if streams && writer.len() > enough {
                 let gone = |_| Fault::new(Blame::Stopped, "its client has left");
                 outbox.part(index, writer.take()).map_err(gone)?;
             }

@@ -15,11 +15,12 @@ use fields::json::{self, Plain};
 use fields::{Case, Fields, RowError, Rows as Cells, Schema, Value, logfmt, tsv};
 
 use crate::ack::Piece;
+use crate::column::{Fit, Takes, misfit};
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault, for_clients};
 use crate::source::{Members, Source};
-use crate::text::one_line;
-use crate::{DatabaseError, Job, Record};
+use crate::text::{one_line, shortened};
+use crate::{DatabaseError, Job, Record, UnknownFields};
 
 /// Bytes of records or acknowledgements that are kept from one batch to the next at most.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -28,6 +29,9 @@ const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ACKS_TOGETHER_MAX: usize = 512;
 /// Rows, fields or cells whose room is kept from one batch to the next at most.
 const KEPT_COUNT_MAX: usize = 64 * 1024;
+
+/// Bytes of a name that are shown at most.
+const NAME_BYTES_MAX: usize = 100;
 
 /// What has to be known to read a row.
 #[derive(Debug)]
@@ -44,6 +48,8 @@ pub(crate) struct Shape {
     pub(crate) ack: Vec<Piece>,
     /// The acknowledgement says what the statement did, so it is written after that.
     pub(crate) is_late: bool,
+    /// Records may have names that are not used.
+    takes_unknown: bool,
 }
 
 impl Shape {
@@ -73,11 +79,25 @@ impl Shape {
         let is_late = counts || ack.iter().any(|piece| matches!(piece, Piece::Returned(_)));
         let members = Schema::new(members.iter(), Case::Exact);
         let plain = Plain::new(&members).filter(|_| job.record == Record::Json);
-        Ok(Self { record: job.record, members, plain, columns, parameters, ack, is_late })
+        let takes_unknown = job.unknown_fields == UnknownFields::Ignore;
+        let record = job.record;
+        Ok(Self { record, members, plain, columns, parameters, ack, is_late, takes_unknown })
+    }
+
+    /// How a request ends whose record, which has all members, has more names than these.
+    fn unknown(&self, record: &Fields) -> Option<Outcome> {
+        if self.takes_unknown || record.len() == self.members.len() {
+            return None;
+        }
+        let mut names = record.names();
+        let name =
+            String::from_utf8_lossy(names.find(|name| self.members.position(name).is_none())?);
+        let text = format!("`{}` of the record is not used here", shortened(&name, NAME_BYTES_MAX));
+        Some(refused(Cause::Record, &text))
     }
 
     /// The name of a member, for people.
-    fn name(&self, member: usize) -> Cow<'_, str> {
+    pub(crate) fn name(&self, member: usize) -> Cow<'_, str> {
         String::from_utf8_lossy(self.members.name(member).unwrap_or_default())
     }
 }
@@ -119,6 +139,12 @@ struct Row {
     refusal: Option<Refusal>,
     /// Nobody knows whether it is stored: it is sent again.
     is_unsure: bool,
+    /// Its request is no row, and never becomes one.
+    is_none: bool,
+    /// How many rows its statement stored or changed, where the acknowledgement says that.
+    count: u64,
+    /// It was new when it was sent first, and is there now: by us, or by somebody else.
+    is_disputed: bool,
 }
 
 /// Why the database does not accept a row.
@@ -200,17 +226,94 @@ impl Rows {
             is_late: false,
             refusal: None,
             is_unsure: false,
+            is_none: false,
+            count: 0,
+            is_disputed: false,
         });
         Ok(())
+    }
+
+    /// Takes in request number `index` of its batch, which is no row and ended like that, for its letter.
+    pub(crate) fn keep_refused(&mut self, index: usize, outcome: &Outcome) {
+        let (Outcome::Ended(end, text) | Outcome::Sorry(end, text)) = outcome else { return };
+        let nothing = (0..self.cells.schema().len()).map(|_| Value::Null);
+        self.cells.push(nothing).expect("a row of nulls has a value for each column and no bytes");
+        let (text, cause) = (String::from_utf8_lossy(text).into(), end.cause);
+        let refusal = Refusal { cause, code: Box::default(), text, detail: Box::default() };
+        let ack = self.acks.len()..self.acks.len();
+        self.rows.push(Row {
+            request: index,
+            ack,
+            is_late: false,
+            refusal: Some(refusal),
+            is_unsure: false,
+            is_none: true,
+            count: 0,
+            is_disputed: false,
+        });
+    }
+
+    /// Refuses those of `rows` with a value that its column would change. True when there are some.
+    /// `takes`: for each parameter.
+    pub(crate) fn refuse_misfits(
+        &mut self,
+        shape: &Shape,
+        rows: Range<usize>,
+        takes: &[Takes],
+    ) -> bool {
+        let checked: Vec<(usize, &Takes)> = shape
+            .parameters
+            .iter()
+            .zip(takes)
+            .filter_map(|(source, takes)| match source {
+                Source::Member(member) if !takes.takes_all() => Some((*member, takes)),
+                _ => None,
+            })
+            .collect();
+        let mut found = false;
+        for row in rows.filter(|_| !checked.is_empty()) {
+            if self.rows[row].refusal.is_some() {
+                continue;
+            }
+            let misfit = checked.iter().find_map(|(member, takes)| {
+                let why = takes.fit(self.value(row, *member), shape.record).err()?;
+                Some(misfit(&shape.name(*member), &why))
+            });
+            if let Some(fault) = misfit {
+                self.refuse(row, fault);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// The rows of `range` that are not refused, in ranges in their order.
+    pub(crate) fn accepted(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        let mut start = range.start;
+        for row in range.clone().filter(|row| self.rows[*row].refusal.is_some()) {
+            found.push(start..row);
+            start = row + 1;
+        }
+        found.push(start..range.end);
+        found.retain(|part| !part.is_empty());
+        found
     }
 
     /// Reads a record, whatever it is like, as one more row of cells.
     fn read_any(&mut self, shape: &Shape, body: &Slice) -> Result<(), Outcome> {
         self.decode(shape, body)?;
         let pushed = self.cells.push_record(&self.record);
+        let refused = match pushed {
+            Err(error) => Some(not_a_row(shape, error)),
+            Ok(row) => {
+                let unknown = shape.unknown(&self.record);
+                unknown.inspect(|_| self.cells.truncate(row))
+            }
+        };
         // Lets the block go, which would else be held until the next record.
         self.record.clear();
-        pushed.map(drop).map_err(|error| not_a_row(shape, error))
+        refused.map_or(Ok(()), Err)
     }
 
     /// Indexes a record where it lies.
@@ -271,7 +374,14 @@ impl Rows {
                 let late = &mut self.late;
                 match *piece {
                     Piece::Text(ref text) => late.extend_from_slice(text.as_bytes()),
-                    Piece::Rows => push_shown(late, effects.count(index)),
+                    Piece::Rows => {
+                        let (row, count) = (&mut self.rows[row], effects.count(index));
+                        row.is_disputed = row.is_unsure && row.count > 0 && count == 0;
+                        if !row.is_unsure {
+                            row.count = count;
+                        }
+                        push_shown(late, count);
+                    }
                     Piece::Returned(column) => {
                         late.extend_from_slice(effects.returned(index, column).bytes_or_empty());
                     }
@@ -314,6 +424,28 @@ impl Rows {
         }
     }
 
+    /// What row `row` has for parameter `parameter`, as its column takes it.
+    ///
+    /// # Errors
+    /// When the column would change it: a fault of that row.
+    pub(crate) fn fitted(
+        &self,
+        row: usize,
+        shape: &Shape,
+        (parameter, takes): (usize, &Takes),
+        batch: &Batch,
+    ) -> Result<Fit<'_>, Fault> {
+        let source = shape.parameters[parameter];
+        Ok(match self.given(row, source, batch) {
+            Given::Value(value) => takes.fit(value, shape.record).map_err(|why| {
+                let name = if let Source::Member(member) = source { member } else { 0 };
+                misfit(&shape.name(name), &why).at(row)
+            })?,
+            Given::Integer(number) => Fit::Number(number.to_string().into_bytes().into()),
+            Given::Client(peer) => Fit::Text(peer.to_string().into_bytes().into()),
+        })
+    }
+
     /// Why the database does not accept that row, if it does not.
     pub(crate) fn refusal(&self, row: usize) -> Option<&Refusal> {
         self.rows[row].refusal.as_ref()
@@ -322,6 +454,12 @@ impl Rows {
     /// Notes that nobody knows whether those of `rows` are stored that the database accepted.
     pub(crate) fn doubt(&mut self, rows: Range<usize>) {
         self.rows[rows].iter_mut().for_each(|row| row.is_unsure |= row.refusal.is_none());
+    }
+
+    /// Whether that row is stored, and nobody knows whether by this request: its acknowledgement
+    /// would have to say.
+    pub(crate) fn is_disputed(&self, row: usize) -> bool {
+        self.rows[row].is_disputed
     }
 
     /// Whether nobody knew whether that row is stored when it was sent again.
@@ -337,7 +475,8 @@ impl Rows {
 
     /// Forgets why rows were not accepted: they are tried anew.
     pub(crate) fn forgive(&mut self, rows: Range<usize>) {
-        self.rows[rows].iter_mut().for_each(|row| row.refusal = None);
+        let rows = self.rows[rows].iter_mut().filter(|row| !row.is_none);
+        rows.for_each(|row| row.refusal = None);
     }
 
     /// Gives each of `rows`, now committed, its acknowledgement or refusal. The acknowledgements

@@ -12,7 +12,7 @@ pub(crate) fn one_line(text: &str) -> String {
 pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
     let mut line = String::with_capacity(text.len().min(bytes_max));
     for letter in text.chars() {
-        let letter = if letter.is_control() { ' ' } else { letter };
+        let letter = if exchange::is_hidden(letter) { ' ' } else { letter };
         if line.len() + letter.len_utf8() > bytes_max {
             line.push('…');
             break;

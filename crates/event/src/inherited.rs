@@ -2,12 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
 use rustix::io::FdFlags;
-use rustix::net::sockopt;
+use rustix::net::{SocketType, sockopt};
 
 use crate::{Address, Fd};
 
@@ -28,6 +28,21 @@ pub struct Inherited {
     pub fd: Fd,
     /// Where it listens or is bound, when it is a socket of a kind that [`Address`] knows.
     pub address: Option<Address>,
+    /// What it can be used for.
+    pub kind: InheritedKind,
+}
+
+/// What a descriptor that was handed over can be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InheritedKind {
+    /// A socket of streams that listens: [`crate::Calls::accept_from`].
+    Listener,
+    /// A socket of datagrams: [`crate::Calls::datagram`].
+    Datagrams,
+    /// A socket of streams that does not listen, such as a connection.
+    Stream,
+    /// A socket of another type, or no socket.
+    Other,
 }
 
 /// The descriptors that were handed over to this process (`LISTEN_PID`, `LISTEN_FDS`,
@@ -128,12 +143,23 @@ fn take(number: RawFd, name: String) -> io::Result<Inherited> {
     rustix::io::fcntl_setfd(&fd, FdFlags::CLOEXEC)?;
     let flags = rustix::fs::fcntl_getfl(&fd)?;
     rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
-    let address = address(&fd);
-    if matches!(address, Some(Address::Internet(_))) {
-        // As for our own listeners: what is accepted inherits it. A datagram socket has none.
+    let (address, kind) = (address(&fd), kind(&fd));
+    if kind == InheritedKind::Listener && matches!(address, Some(Address::Internet(_))) {
+        // As for our own listeners: what is accepted inherits it.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
     }
-    Ok(Inherited { name, fd: fd.into(), address })
+    Ok(Inherited { name, fd: fd.into(), address, kind })
+}
+
+fn kind(fd: &impl AsFd) -> InheritedKind {
+    match sockopt::socket_type(fd) {
+        Ok(SocketType::STREAM) => match sockopt::socket_acceptconn(fd) {
+            Ok(true) => InheritedKind::Listener,
+            Ok(false) | Err(_) => InheritedKind::Stream,
+        },
+        Ok(SocketType::DGRAM) => InheritedKind::Datagrams,
+        Ok(_) | Err(_) => InheritedKind::Other,
+    }
 }
 
 /// Where a socket is bound.
@@ -163,6 +189,22 @@ mod tests {
         assert!(said("7", "2", None).names_for(8).unwrap().is_empty());
         let nothing: Said<&str> = Said { process: None, count: None, names: None };
         assert!(nothing.names_for(7).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_descriptor_is_follows_from_its_type_and_whether_it_listens() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        let stream = std::net::TcpStream::connect(address).expect("it listens");
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let folder = tempfile::tempdir().expect("a folder");
+        let unix = std::os::unix::net::UnixListener::bind(folder.path().join("socket"));
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        assert_eq!(kind(&listener), InheritedKind::Listener);
+        assert_eq!(kind(&unix.expect("a socket")), InheritedKind::Listener);
+        assert_eq!(kind(&stream), InheritedKind::Stream);
+        assert_eq!(kind(&datagrams), InheritedKind::Datagrams);
+        assert_eq!(kind(&file), InheritedKind::Other);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub use data::Data;
 pub use datagram::Origin;
 pub use epoll::Epoll;
 pub use fd::Fd;
-pub use inherited::{Inherited, inherited};
+pub use inherited::{Inherited, InheritedKind, inherited};
 pub use interface::*;
 pub use kernel::{Conduit, Happened, Interest, Kernel, Medium, Readiness, Token, Wake};
 pub use level::{Level, LevelSet};

@@ -4,9 +4,9 @@
 //! |-----------------|-------------------------------------------------------------|
 //! | string          | its bytes, unescaped                                        |
 //! | number          | a number: its text as it stands, never rounded              |
-//! | `true`, `false` | the numbers `1` and `0`                                     |
+//! | `true`, `false` | JSON: its text as it stands                                   |
 //! | `null`          | NULL                                                        |
-//! | array, object   | its JSON text as it stands                                  |
+//! | array, object   | JSON: its text as it stands                                   |
 //!
 //! A name that occurs twice is an error: which of the two was meant cannot be known.
 
@@ -93,8 +93,7 @@ pub fn decode(fields: &mut Fields, text: &[u8]) -> Result<(), JsonError> {
 }
 
 /// As [`decode`], in place: `fields` is emptied and keeps the block, in which names and values
-/// are indexed where they lie; only what is escaped is copied, and
-/// `true` and `false`. A thin part of a large block is
+/// are indexed where they lie; only what is escaped is copied. A thin part of a large block is
 /// copied out of it instead.
 ///
 /// # Errors
@@ -103,10 +102,11 @@ pub fn adopt(fields: &mut Fields, record: &Slice) -> Result<(), JsonError> {
     fields.adopt_record(record, read)
 }
 
-/// Appends one JSON object with all fields in their order; numbers stand as they are.
+/// Appends one JSON object with all fields in their order; numbers and
+/// JSON stand as they are, without line ends.
 ///
 /// # Errors
-/// When a name or a value is not UTF-8, or a number is none; `out` is then as it was before.
+/// When a name or a value is not UTF-8, or a number or JSON is none; `out` is then as it was before.
 pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
     crate::codec::written(out, |out| {
         out.push(b'{');
@@ -123,6 +123,7 @@ pub fn encode(fields: &impl Lookup, out: &mut Vec<u8>) -> Result<(), Unfit> {
                 }
                 Value::Bytes(bytes) => push_text(out, bytes),
                 Value::Number(digits) => push_number(out, digits),
+                Value::Json(text) => push_json(out, text),
             };
             pushed.ok_or(Unfit { index, reason: UnfitReason::Value })?;
         }
@@ -140,6 +141,14 @@ fn push_number(out: &mut Vec<u8>, digits: &[u8]) -> Option<()> {
     let raw: &RawValue = serde_json::from_slice(digits).ok()?;
     let is_number = raw.get().starts_with(|first: char| first == '-' || first.is_ascii_digit());
     is_number.then(|| out.extend_from_slice(raw.get().as_bytes()))
+}
+
+/// A value on one line: in JSON, line ends stand between values alone, where a space means the same.
+fn push_json(out: &mut Vec<u8>, text: &[u8]) -> Option<()> {
+    let raw: &RawValue = serde_json::from_slice(text).ok()?;
+    let is_end = |byte: u8| matches!(byte, b'\n' | b'\r');
+    out.extend(raw.get().bytes().map(|byte| if is_end(byte) { b' ' } else { byte }));
+    Some(())
 }
 
 fn read(fields: &mut Filling<'_>, text: &[u8]) -> Result<(), JsonError> {
@@ -189,8 +198,7 @@ impl Object<'_> {
         let byte = raw.as_ptr().addr() - self.text.as_ptr().addr() + 1;
         let filled = match raw.as_bytes() {
             b"null" => Ok(()),
-            b"true" => self.fields.fill(Value::Number(b"1")),
-            b"false" => self.fields.fill(Value::Number(b"0")),
+            b"true" | b"false" => self.fields.fill(Value::Json(raw.as_bytes())),
             [b'"', inner @ .., b'"'] if !inner.contains(&b'\\') => {
                 self.fields.fill(Value::Bytes(inner))
             }
@@ -201,7 +209,7 @@ impl Object<'_> {
                     self.fail(inner.reason, byte + inner.byte - 1)
                 });
             }
-            [b'[' | b'{', ..] => self.fields.fill(Value::Bytes(raw.as_bytes())),
+            [b'[' | b'{', ..] => self.fields.fill(Value::Json(raw.as_bytes())),
             number => self.fields.fill(Value::Number(number)),
         };
         filled.map_err(|error| self.fail(JsonReason::Limit(error), byte))

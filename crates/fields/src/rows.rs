@@ -3,7 +3,7 @@
 //! ```text
 //!   bytes   |value|value|value| … |value|         row after row, column after column
 //!   ends    [end, end, end, …]                    4 bytes a cell
-//!   kinds   2 bits a cell                         bytes, number or NULL
+//!   kinds   2 bits a cell                         bytes, number, NULL or JSON
 //!   law     ends never fall, the last is bytes.len(); cells = rows × columns
 //! ```
 
@@ -153,6 +153,7 @@ impl Cells {
             Kind::Bytes => 0,
             Kind::Number => 1,
             Kind::Null => 2,
+            Kind::Json => 3,
         };
         self.kinds[word] = self.kinds[word] & !(3 << shift) | bits << shift;
         let end = u32::try_from(self.bytes.len()).expect("room was checked against 32 bits");
@@ -168,7 +169,8 @@ impl Cells {
         match self.kinds[word] >> shift & 3 {
             0 => Value::Bytes(bytes),
             1 => Value::Number(bytes),
-            _ => Value::Null,
+            2 => Value::Null,
+            _ => Value::Json(bytes),
         }
     }
 

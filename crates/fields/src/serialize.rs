@@ -38,6 +38,9 @@ impl Serialize for Shown<'_> {
             Value::Null => return to.serialize_none(),
             Value::Bytes(bytes) => return Text(bytes).serialize(to),
             Value::Number(_) => self.0.text().unwrap_or_default(),
+            Value::Json(b"true") => return to.serialize_bool(true),
+            Value::Json(b"false") => return to.serialize_bool(false),
+            Value::Json(text) => return Text(text).serialize(to),
         };
         if let Ok(integer) = number.parse() {
             return to.serialize_i64(integer);

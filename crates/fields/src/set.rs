@@ -42,6 +42,7 @@ pub(crate) enum Kind {
     Null,
     Bytes,
     Number,
+    Json,
 }
 
 impl Kind {
@@ -50,6 +51,7 @@ impl Kind {
             Self::Null => NULL,
             Self::Bytes => 0,
             Self::Number => NUMBER,
+            Self::Json => NULL | NUMBER,
         }
     }
 }
@@ -68,7 +70,7 @@ pub(crate) struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 16);
 
-/// The value is NULL.
+/// The value is NULL; with [`NUMBER`] it is JSON.
 const NULL: u32 = 1 << 31;
 /// The value is a number.
 const NUMBER: u32 = 1 << 30;
@@ -103,7 +105,8 @@ impl Entry {
         match self.length_and_marks & (NULL | NUMBER) {
             0 => Kind::Bytes,
             NUMBER => Kind::Number,
-            _ => Kind::Null,
+            NULL => Kind::Null,
+            _ => Kind::Json,
         }
     }
 
@@ -275,6 +278,7 @@ impl Fields {
             Kind::Null => Value::Null,
             Kind::Bytes => Value::Bytes(bytes()),
             Kind::Number => Value::Number(bytes()),
+            Kind::Json => Value::Json(bytes()),
         }
     }
 

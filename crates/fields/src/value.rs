@@ -11,6 +11,9 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// The text of a number.
     Number(&'a [u8]),
+    /// The text of a JSON value that is neither a string, a number nor null: `true`, `false`, an array
+    /// or an object.
+    Json(&'a [u8]),
 }
 
 impl<'a> Value<'a> {
@@ -19,7 +22,7 @@ impl<'a> Value<'a> {
     pub const fn bytes(self) -> Option<&'a [u8]> {
         match self {
             Self::Null => None,
-            Self::Bytes(bytes) | Self::Number(bytes) => Some(bytes),
+            Self::Bytes(bytes) | Self::Number(bytes) | Self::Json(bytes) => Some(bytes),
         }
     }
 
@@ -50,7 +53,7 @@ impl fmt::Debug for Value<'_> {
         match self {
             Self::Null => f.write_str("NULL"),
             Self::Bytes(bytes) => write!(f, "\"{}\"", bytes.escape_ascii()),
-            Self::Number(bytes) => write!(f, "{}", bytes.escape_ascii()),
+            Self::Number(bytes) | Self::Json(bytes) => write!(f, "{}", bytes.escape_ascii()),
         }
     }
 }

@@ -36,7 +36,12 @@ impl Core {
         let served = &mut self.pools[place];
         let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
         let outcome = match sorry {
-            None => crate::core::refusal(cause, &served.name),
+            None => match served.workers.trouble().filter(|_| cause == Cause::Down) {
+                Some(trouble) if !trouble.kind.is_empty() => {
+                    crate::core::down(&served.name, &trouble.kind)
+                }
+                _ => crate::core::refusal(cause, &served.name),
+            },
             Some(SorryPlan::Page(page)) => {
                 let page = Arc::clone(page);
                 let exchange = self.exchanges.get_mut(id);

@@ -57,7 +57,7 @@ use branch::Branch;
 use calendar::Calendar;
 pub(crate) use calendar::{DateLine, Epoch};
 use changes::FallbackLog;
-pub(crate) use outcomes::refusal;
+pub(crate) use outcomes::{down, refusal};
 use outcomes::{lost, whole};
 use own::Own;
 use paused::PausedClients;
@@ -518,6 +518,7 @@ impl Core {
                 // A worker of several shards is one.
                 served.counts.started += u64::from(served.branch.is_none());
                 served.pool.handle_started(now, worker);
+                served.workers.end_trouble();
                 // Of a worker without a name nothing is known before it begins.
                 if served.pool.name_at(u32::try_from(worker.index()).unwrap_or(u32::MAX)).is_none()
                 {

@@ -13,6 +13,7 @@ use pool::Room;
 use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::backlog::Backlog;
+use crate::bodies::Bodies;
 use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
@@ -60,7 +61,7 @@ struct Listens {
     /// Connections open on all shards.
     open: AtomicU32,
     /// Bytes of the bodies that are being taken whole.
-    bodies: Arc<AtomicUsize>,
+    bodies: Arc<Bodies>,
 }
 
 impl std::fmt::Debug for Fleet {
@@ -90,7 +91,9 @@ impl Fleet {
         lookup: Option<Lookup>,
     ) -> Arc<Self> {
         // Before any program can be started.
-        spawn::withhold(configuration.secret_variables());
+        if let Err(error) = spawn::withhold(configuration.secret_variables()) {
+            tracing::error!("secrets in the environment cannot be protected: {error}");
+        }
         let count = u32::try_from(mailboxes.len()).unwrap_or(u32::MAX);
         assert!((1..=SHARDS_MAX).contains(&count), "1 to {SHARDS_MAX} shards");
         let homes = homes(configuration, count);
@@ -233,7 +236,7 @@ impl Fleet {
     }
 
     /// Bytes of the bodies that all shards together are taking whole for a listener.
-    pub(crate) fn bodies(&self, listener: usize) -> &Arc<AtomicUsize> {
+    pub(crate) fn bodies(&self, listener: usize) -> &Arc<Bodies> {
         &self.listeners[listener].bodies
     }
 
@@ -248,7 +251,7 @@ impl Fleet {
 
     /// Bytes that are held, as far as was published.
     pub(crate) fn held(&self) -> usize {
-        let bodies = self.listeners.iter().map(|it| it.bodies.load(Ordering::Relaxed));
+        let bodies = self.listeners.iter().map(|it| it.bodies.held());
         self.memory.account().held().saturating_add(bodies.sum())
     }
 

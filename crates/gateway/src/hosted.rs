@@ -22,7 +22,7 @@ use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
 use crate::plan::HostedPlan;
-use crate::programs::{Epitaph, Programs};
+use crate::programs::{Epitaph, Programs, Trouble};
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -77,6 +77,16 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
+    /// Why there is no program, where that is known.
+    pub(crate) const fn trouble(&self) -> Option<&Trouble> {
+        self.programs.trouble.as_ref()
+    }
+
+    /// One serves.
+    pub(crate) fn end_trouble(&mut self) {
+        self.programs.trouble = None;
+    }
+
     pub(crate) fn new(pool: &str, plan: HostedPlan) -> Self {
         let HostedPlan { program, servers, socket } = plan;
         Self {

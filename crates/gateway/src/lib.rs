@@ -20,6 +20,7 @@ mod access;
 mod backlog;
 mod balance;
 mod bindings;
+mod bodies;
 mod checks;
 mod closings;
 mod cookies;

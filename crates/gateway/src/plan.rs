@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use event::StreamLimits;
 use settings::Configuration;
 use wire::Marks;
 
+use crate::bodies::{Bodies, BodyLimits};
 use crate::names::Names;
 
 mod balance;
@@ -62,6 +62,8 @@ pub enum PlanError {
     NoSocket(String),
     /// The system draws nothing for what is to be secret, for this reason.
     NoSecret(String),
+    /// Secrets in the environment of this process cannot be protected, for this reason.
+    Unprotected(String),
     /// What a pool answers with when it is sorry cannot be had.
     Sorry {
         /// The pool.
@@ -117,6 +119,9 @@ impl fmt::Display for PlanError {
         match self {
             Self::NoPool(name) => write!(f, "there is no pool `{name}`"),
             Self::NoSecret(why) => write!(f, "no secret can be drawn: {why}"),
+            Self::Unprotected(why) => {
+                write!(f, "secrets in the environment cannot be protected: {why}")
+            }
             Self::NoSocket(name) => write!(f, "listener `{name}` was given no socket"),
             Self::Route { listener, place: _, why } => write!(f, "listener `{listener}`: {why}"),
             Self::Servers(pool) => {
@@ -179,8 +184,8 @@ pub(crate) enum FrontPlan {
 pub(crate) struct HttpPlan {
     pub(crate) limits: wire::http1::Limits,
     /// Bytes of the bodies that are being taken whole, of all shards, and the most there may be.
-    pub(crate) bodies: Arc<AtomicUsize>,
-    pub(crate) bodies_max: usize,
+    pub(crate) bodies: Arc<Bodies>,
+    pub(crate) body_limits: BodyLimits,
     /// Bytes a second that a body must bring over each `read`.
     pub(crate) body_rate_min: usize,
     /// A tunnel in which neither side says anything for so long is ended.
@@ -330,7 +335,8 @@ pub(crate) fn pool(pool: settings::Pool, site: Site<'_>) -> Result<PoolPlan, Pla
         ..pool::Settings::default()
     };
     let (servers, takes_objects) = (workers_plan.addresses(), takes == Takes::Objects);
-    let whole = balance::Whole { name: &name, places, servers, takes_objects, drawn };
+    let program = workers_plan.helper();
+    let whole = balance::Whole { name: &name, places, servers, takes_objects, program, drawn };
     let balance = balance::balance(whole, schedule, balance, &mut pool)?;
     Ok(PoolPlan {
         name,

@@ -1,10 +1,12 @@
 //! Texts of others, as they are logged.
 
+use exchange::is_hidden;
+
 /// Characters of such a text, at most.
 const CHARACTERS_MAX: usize = 4096;
 
 /// Bytes of a program, a client or a server as one line that no reader of a log takes for more: control
-/// characters and those that change the direction of text are escaped, and what is long is cut.
+/// characters and other hidden ones are escaped, and what is long is cut.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut line = String::with_capacity(bytes.len().min(CHARACTERS_MAX));
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * CHARACTERS_MAX)]);
@@ -13,15 +15,11 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
             '\t' => line.push(c),
             '\n' => line.push_str("\\n"),
             '\r' => line.push_str("\\r"),
-            c if c.is_control() || changes_direction(c) => line.extend(c.escape_unicode()),
+            c if is_hidden(c) => line.extend(c.escape_unicode()),
             c => line.push(c),
         }
     }
     line
-}
-
-const fn changes_direction(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -35,6 +33,7 @@ mod tests {
             printable("größe\u{202e}\u{2028}\u{85}".as_bytes()),
             "größe\\u{202e}\\u{2028}\\u{85}"
         );
+        assert_eq!(printable("\u{61c}\u{feff}\u{e0041}".as_bytes()), "\\u{61c}\\u{feff}\\u{e0041}");
         assert_eq!(printable(b"\xff"), "\u{fffd}");
         assert_eq!(printable(&[b'x'; 1 << 20]).len(), CHARACTERS_MAX);
     }

@@ -39,12 +39,14 @@ mod link;
 mod oneshot;
 mod program;
 mod stderr;
+mod trouble;
 
 pub(crate) use fault::Epitaph;
 use fault::Fault;
 use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
 use program::{Phase, Program};
 use stderr::Stderr;
+pub(crate) use trouble::Trouble;
 
 /// A deadline of a program's output: its oldest request must be answered by then.
 const ANSWER: DeadlineName = DeadlineName(0);
@@ -78,6 +80,8 @@ pub(crate) struct Programs {
     known: Known,
     /// How the last one that ended did.
     pub(crate) epitaph: Epitaph,
+    /// Why the last one is not there, until one serves.
+    pub(crate) trouble: Option<Trouble>,
 }
 
 /// What one program is started with beside what all of its pool are.
@@ -97,6 +101,7 @@ impl Programs {
             live: Vec::new(),
             known: Known::default(),
             epitaph: Epitaph::default(),
+            trouble: None,
         }
     }
 
@@ -140,6 +145,7 @@ impl Programs {
             token: 0,
             name,
             pid: None,
+            since: None,
             phase: Phase::Empty,
             link: None,
             stderr: Stderr::default(),
@@ -202,6 +208,7 @@ impl Programs {
         let (plan, known) = (Arc::clone(&self.plan), self.known);
         let Some(program) = self.find(worker) else { return };
         program.pid = Some(pid);
+        program.since = Some(calls.now());
         if program.phase != Phase::Starting {
             // It is to end already: without its pipes, which close here.
             return;
@@ -241,7 +248,9 @@ impl Programs {
         let Some(program) = self.find(worker) else { return };
         tracing::warn!(worker = program.name, "cannot be started: {error}");
         program.give_back(up);
+        let trouble = Trouble::of_start(program.last_words, error);
         self.live[worker.index()] = None;
+        self.trouble = Some(trouble);
         up.push(Upward::StartFailed { worker });
     }
 
@@ -345,6 +354,7 @@ impl Programs {
         };
         let before = link.answers;
         let said = link.handle_data(calls, worker, data, up);
+        link.tell_unreadable(calls, &program.name);
         let answers = link.answers - before;
         program.served += answers;
         let has_answered = answers > 0;

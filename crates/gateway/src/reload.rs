@@ -50,7 +50,8 @@ impl Reload {
         let mut new = new.clone();
         settings::in_order_of(old, &mut new);
         let new = &new;
-        spawn::withhold(new.secret_variables());
+        spawn::withhold(new.secret_variables())
+            .map_err(|error| PlanError::Unprotected(error.to_string()))?;
         let places = plan::places(new);
         let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
         fleet.look_up(new)?;

@@ -80,6 +80,8 @@ pub struct PoolStatus {
     pub oldest: Option<Duration>,
     /// Whether requests are refused because no worker can be started.
     pub down: bool,
+    /// Why: how the last program ended, or why it could not be started.
+    pub down_reason: Option<String>,
     /// Why it is sorry, and for how long.
     pub sorry: Option<(&'static str, Duration)>,
     /// Clients that are bound to a worker.
@@ -252,6 +254,7 @@ mod tests {
             queued_bytes: 0,
             oldest: None,
             down: false,
+            down_reason: None,
             sorry: None,
             bound: 0,
             on_backup: false,

@@ -13,7 +13,7 @@ use crate::hosted::Hosted;
 use crate::mail::HandlerReport;
 use crate::outside::Outside;
 use crate::plan::WorkersPlan;
-use crate::programs::{Outfit, Programs};
+use crate::programs::{Outfit, Programs, Trouble};
 use crate::servers::{Room, Servers};
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -177,6 +177,24 @@ impl Workers {
         match self {
             Self::Handlers(_) => true,
             Self::Programs(_) | Self::Hosted(_) | Self::Servers(_) | Self::Elsewhere => false,
+        }
+    }
+
+    /// Why there is none, where that is known.
+    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+        match self {
+            Self::Programs(programs) => programs.trouble.as_ref(),
+            Self::Hosted(hosted) => hosted.trouble(),
+            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => None,
+        }
+    }
+
+    /// One serves.
+    pub(crate) fn end_trouble(&mut self) {
+        match self {
+            Self::Programs(programs) => programs.trouble = None,
+            Self::Hosted(hosted) => hosted.end_trouble(),
+            Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => {}
         }
     }
 

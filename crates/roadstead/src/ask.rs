@@ -1,8 +1,9 @@
 //! `ask`: one request to a pool of a running daemon, through its admin address.
 
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io::{self, IsTerminal, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub enum AskError {
     Token(String),
     /// What answers there does not speak HTTP as the admin address does.
     NotAdmin(String),
+    /// Another user listens there, or nobody who is known, and would get the token.
+    Stranger(String, Option<u32>),
 }
 
 impl fmt::Display for AskError {
@@ -36,6 +39,15 @@ impl fmt::Display for AskError {
             ),
             Self::Token(why) => write!(f, "the token of the admin address cannot be read: {why}"),
             Self::NotAdmin(admin) => write!(f, "{admin} is not the admin address of a roadstead"),
+            Self::Stranger(admin, Some(user)) => write!(
+                f,
+                "the token is not sent: user {user} listens on the admin address {admin}\nhelp: if \
+                 the daemon runs as that user, tell `ctl` or `ask` so with --admin-user {user}, or \
+                 name a token in a file of that user"
+            ),
+            Self::Stranger(admin, None) => {
+                write!(f, "the token is not sent: it is unknown who listens on {admin}")
+            }
         }
     }
 }
@@ -51,6 +63,13 @@ pub struct Said {
     pub body: Vec<u8>,
 }
 
+impl Said {
+    /// The body for a terminal: characters that it would obey, or not show, are escaped.
+    pub(crate) fn visible(&self) -> String {
+        exchange::visible(&String::from_utf8_lossy(&self.body)).into_owned()
+    }
+}
+
 /// How to reach the admin address of a daemon.
 #[derive(Clone, Debug, Args)]
 pub struct AdminArgs {
@@ -61,6 +80,38 @@ pub struct AdminArgs {
     /// configured token it is not needed: the daemon keeps one in a file of its user.
     #[arg(long, value_name = "env:NAME|file:PATH", global = true)]
     pub admin_token: Option<String>,
+    /// The user, as a number, that the daemon runs as. On a loopback port the token is sent only if that
+    /// user, root, the user of this command or the owner of the token's file listens there.
+    #[arg(long, value_name = "UID", global = true)]
+    pub admin_user: Option<u32>,
+}
+
+/// A token, and who may hear it on a loopback port besides root and the user of this process.
+pub(crate) struct Token {
+    text: String,
+    users: Vec<u32>,
+}
+
+impl Token {
+    /// The owner of a file may read it anyway.
+    pub(crate) fn read(secret: &Secret) -> Result<Self, String> {
+        let owner = match secret {
+            Secret::File(path) => std::fs::metadata(path).ok().map(|found| found.uid()),
+            Secret::Environment(_) => None,
+        };
+        Ok(Self { text: read_secret(secret)?, users: owner.into_iter().collect() })
+    }
+
+    /// Whether it may be sent to those who listen on a loopback address.
+    fn admit(&self, admin: &str, listeners: &[u32]) -> Result<(), AskError> {
+        let own = rustix::process::geteuid().as_raw();
+        let is_known = |user: &&u32| **user == 0 || **user == own || self.users.contains(user);
+        match listeners.iter().find(|user| !is_known(user)) {
+            Some(&user) => Err(AskError::Stranger(admin.to_owned(), Some(user))),
+            None if listeners.is_empty() => Err(AskError::Stranger(admin.to_owned(), None)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl AdminArgs {
@@ -69,12 +120,15 @@ impl AdminArgs {
     /// # Errors
     /// When the token cannot be read, or as for [`request`].
     pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
-        let token = self.admin_token.as_deref().map(token).transpose()?;
+        let mut token = self.admin_token.as_deref().map(token).transpose()?;
+        if let Some(token) = &mut token {
+            token.users.extend(self.admin_user);
+        }
         exchange_within(WAIT_MAX, &self.admin, token, (method, path), body)
     }
 }
 
-fn token(place: &str) -> Result<String, AskError> {
+fn token(place: &str) -> Result<Token, AskError> {
     let secret = match place.split_once(':') {
         Some(("env", name)) if !name.is_empty() => Secret::Environment(name.to_owned()),
         Some(("file", path)) if !path.is_empty() => Secret::File(path.into()),
@@ -84,9 +138,9 @@ fn token(place: &str) -> Result<String, AskError> {
             return Err(AskError::Token(text.to_owned()));
         }
     };
-    let text = read_secret(&secret).map_err(AskError::Token)?;
-    let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_printable { Ok(text) } else { Err(AskError::Token("it is not a token".to_owned())) }
+    let token = Token::read(&secret).map_err(AskError::Token)?;
+    let is_printable = token.text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_printable { Ok(token) } else { Err(AskError::Token("it is not a token".to_owned())) }
 }
 
 /// Sends the line, prints the reply. The exit code is 0 when it was answered, 1 when not.
@@ -94,11 +148,16 @@ fn token(place: &str) -> Result<String, AskError> {
 pub fn main(admin: &AdminArgs, pool: &str, line: &str) -> ExitCode {
     match admin.request("POST", &format!("/ask/{}", escaped(pool)), line.as_bytes()) {
         Ok(said) if said.status == 200 => {
-            let written = io::stdout().lock().write_all(&said.body);
+            let mut out = io::stdout().lock();
+            // A terminal obeys what stands in a reply; a file or a program gets it as it is.
+            let written = match out.is_terminal() {
+                true => out.write_all(said.visible().as_bytes()),
+                false => out.write_all(&said.body),
+            };
             if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Ok(said) => {
-            eprint!("{}", String::from_utf8_lossy(&said.body));
+            eprint!("{}", said.visible());
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -132,7 +191,7 @@ pub fn request(admin: &str, method: &str, path: &str, body: &[u8]) -> Result<Sai
 pub(crate) fn exchange_within(
     wait: Duration,
     admin: &str,
-    token: Option<String>,
+    token: Option<Token>,
     (method, path): (&str, &str),
     body: &[u8],
 ) -> Result<Said, AskError> {
@@ -152,29 +211,57 @@ pub(crate) fn exchange_within(
         Some(path) => {
             let stream = UnixStream::connect(path).map_err(failed)?;
             stream.set_read_timeout(Some(wait)).map_err(failed)?;
-            talk(stream, &message("localhost", token))
+            talk(stream, &message("localhost", token.map(|token| token.text)))
         }
         None => {
-            let stream = connect(admin, wait).map_err(failed)?;
+            let stream = connect(admin, wait, token.as_ref())?;
             stream.set_read_timeout(Some(wait)).map_err(failed)?;
             let peer = stream.peer_addr().map_err(failed)?;
-            let token = token.or_else(|| control::local_token(peer));
+            let token = token.map(|token| token.text).or_else(|| control::local_token(peer));
             talk(stream, &message(&peer.to_string(), token))
         }
     };
     understand(&answer.map_err(failed)?).ok_or_else(|| AskError::NotAdmin(admin.to_owned()))
 }
 
-/// Connects to the first of the addresses of `HOST:PORT` that takes the connection.
-fn connect(admin: &str, wait: Duration) -> io::Result<TcpStream> {
-    let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in admin.to_socket_addrs()? {
+/// Connects to the first of the addresses of `HOST:PORT` that takes the connection. Any user can listen
+/// on a loopback port: there a token needs somebody known who listens before the connection is made and
+/// after it, so that nobody else can have taken it.
+fn connect(admin: &str, wait: Duration, token: Option<&Token>) -> Result<TcpStream, AskError> {
+    let failed = |error| AskError::Connection(admin.to_owned(), error);
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in admin.to_socket_addrs().map_err(failed)? {
+        let address = reached(address);
+        let known = || match token.filter(|_| address.ip().to_canonical().is_loopback()) {
+            Some(token) => match spawn::listeners_at(address) {
+                Ok(listeners) => token.admit(admin, &listeners),
+                Err(error) => {
+                    eprintln!(
+                        "roadstead: the kernel does not say who listens on {address}: {error}"
+                    );
+                    Ok(())
+                }
+            },
+            None => Ok(()),
+        };
+        let before = known();
         match TcpStream::connect_timeout(&address, wait) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => failed = error,
+            Ok(stream) => return before.and_then(|()| known()).map(|()| stream),
+            Err(error) => last = error,
         }
     }
-    Err(failed)
+    Err(failed(last))
+}
+
+/// Where a connection to this address goes: that to all addresses goes to this machine.
+fn reached(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        });
+    }
+    address
 }
 
 fn talk(mut stream: impl Read + Write, message: &[u8]) -> io::Result<Vec<u8>> {
@@ -202,6 +289,25 @@ mod tests {
         assert_eq!(said, Some(Said { status: 503, body: b"!full\n".to_vec() }));
         assert_eq!(understand(b"220 mail.example ESMTP\r\n\r\n"), None);
         assert_eq!(understand(b""), None);
+    }
+
+    #[test]
+    fn an_answer_does_nothing_to_a_terminal() {
+        let said =
+            Said { status: 200, body: b"{\"a\":\"\x1b[2J\xc2\x9b\xe2\x80\xae\"}\n\xff".to_vec() };
+        assert_eq!(said.visible(), "{\"a\":\"\\u001b[2J\\u009b\\u202e\"}\n\u{fffd}");
+    }
+
+    #[test]
+    fn a_token_is_for_root_the_caller_and_whoever_owns_its_file() {
+        let own = rustix::process::geteuid().as_raw();
+        let token = Token { text: "secret".to_owned(), users: vec![7] };
+        for listeners in [&[0][..], &[own], &[7], &[0, own, 7]] {
+            assert!(token.admit("here", listeners).is_ok(), "{listeners:?}");
+        }
+        let told = |listeners: &[u32]| token.admit("here", listeners).unwrap_err().to_string();
+        assert!(told(&[0, 60_003]).contains("user 60003 listens"), "{}", told(&[0, 60_003]));
+        assert!(told(&[]).contains("unknown who listens"));
     }
 
     #[test]

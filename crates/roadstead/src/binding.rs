@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use event::{BindSettings, Fd, Inherited};
+use event::{BindSettings, Fd, Inherited, InheritedKind};
 use settings::{Address, Configuration, Protocol};
 
 /// Why a listener has no socket.
@@ -102,11 +102,11 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
         let bound = match &listener.listen {
             // So the same file does with a socket unit and without one.
             _ if inherited.iter().any(|one| one.name == listener.name) => {
-                handed_over(&mut inherited, &listener.name)
+                handed_over(&mut inherited, &listener.name, listener.protocol)
             }
             Address::Internet(address) => bind(&event::Address::Internet(*address)),
             Address::Unix(path) => bind(&event::Address::Unix(path.clone())),
-            Address::Inherited(name) => handed_over(&mut inherited, name),
+            Address::Inherited(name) => handed_over(&mut inherited, name, listener.protocol),
             // The settings have names of servers only.
             Address::Named(_) => Err(io::ErrorKind::Unsupported.into()),
         };
@@ -129,23 +129,82 @@ pub(crate) fn bind_all(configuration: &Configuration) -> Result<Bound, BindError
     Ok((sockets, addresses, files))
 }
 
-/// The socket of this name, once.
-fn handed_over(inherited: &mut Vec<Inherited>, name: &str) -> io::Result<(Fd, event::Address)> {
+/// The socket of this name, once, if it can serve this protocol.
+fn handed_over(
+    inherited: &mut Vec<Inherited>,
+    name: &str,
+    protocol: Protocol,
+) -> io::Result<(Fd, event::Address)> {
     let Some(place) = inherited.iter().position(|one| one.name == name) else {
         let text = "no descriptor of this name was handed over (see LISTEN_FDNAMES)";
         return Err(io::Error::new(io::ErrorKind::NotFound, text));
     };
-    let Inherited { fd, address, .. } = inherited.remove(place);
-    let address = address.ok_or_else(|| {
-        let text = "the descriptor of this name is not a socket that listens";
-        io::Error::new(io::ErrorKind::InvalidInput, text)
-    })?;
-    Ok((fd, address))
+    let Inherited { fd, address, kind, .. } = inherited.remove(place);
+    let wrong = |text: &str| io::Error::new(io::ErrorKind::InvalidInput, text);
+    let for_datagrams = match protocol {
+        Protocol::Datagrams => true,
+        Protocol::Frames(_) | Protocol::Connect | Protocol::Http => false,
+    };
+    match kind {
+        InheritedKind::Listener if !for_datagrams => {}
+        InheritedKind::Datagrams if for_datagrams => {}
+        InheritedKind::Listener => {
+            return Err(wrong(
+                "the descriptor of this name is a socket of streams, and the protocol is \
+                 `datagrams` (systemd: ListenDatagram=)",
+            ));
+        }
+        InheritedKind::Datagrams => {
+            return Err(wrong(
+                "the descriptor of this name is a socket of datagrams, and the protocol needs \
+                 connections (systemd: ListenStream=)",
+            ));
+        }
+        InheritedKind::Stream => {
+            return Err(wrong(
+                "the descriptor of this name is a socket that does not listen, perhaps a single \
+                 connection (systemd: Accept=no)",
+            ));
+        }
+        InheritedKind::Other => {
+            return Err(wrong("the descriptor of this name is not a socket that listens"));
+        }
+    }
+    let text = "the descriptor of this name has no address that is known here";
+    Ok((fd, address.ok_or_else(|| wrong(text))?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_that_was_handed_over_must_fit_the_protocol() {
+        let take = |kind, protocol| {
+            let address = event::Address::Internet(([127, 0, 0, 1], 7000).into());
+            let (fd, _) = event::bind(
+                &event::Address::Internet(([127, 0, 0, 1], 0).into()),
+                &BindSettings::default(),
+            )
+            .unwrap();
+            let one = Inherited { name: "web".to_owned(), fd, address: Some(address), kind };
+            let found = handed_over(&mut vec![one], "web", protocol);
+            found.map(drop).map_err(|error| error.to_string())
+        };
+        use InheritedKind::{Datagrams, Listener, Other, Stream};
+        assert_eq!(take(Listener, Protocol::Http), Ok(()));
+        assert_eq!(take(Datagrams, Protocol::Datagrams), Ok(()));
+        for (kind, protocol, told) in [
+            (Listener, Protocol::Datagrams, "socket of streams"),
+            (Datagrams, Protocol::Connect, "socket of datagrams"),
+            (Stream, Protocol::Http, "does not listen"),
+            (Stream, Protocol::Datagrams, "does not listen"),
+            (Other, Protocol::Http, "not a socket"),
+        ] {
+            let error = take(kind, protocol).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+    }
 
     #[test]
     fn no_two_daemons_have_the_same_seed() {

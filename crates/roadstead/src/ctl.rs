@@ -94,11 +94,11 @@ pub fn main(arguments: &CtlArgs) -> ExitCode {
     };
     match arguments.admin.request(method, &path, body.as_bytes()) {
         Ok(said) if said.status == 200 => {
-            let written = io::stdout().lock().write_all(&said.body);
+            let written = io::stdout().lock().write_all(said.visible().as_bytes());
             if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Ok(said) => {
-            eprint!("roadstead: {}", String::from_utf8_lossy(&said.body));
+            eprint!("roadstead: {}", said.visible());
             ExitCode::FAILURE
         }
         Err(error) => {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use control::Admin;
 use event::{Epoll, Kernel, Poll, Select};
 use gateway::{Fleet, Mail, Workshop};
-use rustix::process::DumpableBehavior;
 use serde_json::{Map, Value, json};
 #[cfg(feature = "admin")]
 use settings::Address;
@@ -79,11 +78,8 @@ impl std::error::Error for DaemonError {}
 /// # Errors
 /// When it cannot start; nothing was served then.
 pub fn serve(configuration: Configuration, file: Option<&Path>) -> Result<ExitCode, DaemonError> {
-    if !configuration.secret_variables().is_empty() {
-        // Programs of the same user could read them in our environment, or trace us.
-        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
-            .map_err(|errno| DaemonError::System("secrets cannot be protected", errno.into()))?;
-    }
+    spawn::withhold(configuration.secret_variables())
+        .map_err(|error| DaemonError::System("secrets cannot be protected", error))?;
     let (event, given) = (configuration.daemon.event, (configuration, file));
     match event {
         EventKernel::Auto | EventKernel::Epoll => serve_on(Epoll::new, "epoll", given),

@@ -103,7 +103,7 @@ fn treat(
             Retried::Stored => writeln!(out, "{number} stored")?,
             Retried::Absent => {}
             Retried::Refused(why) => {
-                writeln!(out, "{number} refused: {why}")?;
+                writeln!(out, "{number} refused: {}", exchange::visible(&why))?;
                 return Ok(false);
             }
         },
@@ -121,14 +121,14 @@ fn shown(letter: &StoredLetter) -> String {
         Some(row) => ("row_base64", row),
         None => ("row", String::from_utf8_lossy(&letter.row).into_owned()),
     };
-    json!({
+    let letter = json!({
         "number": letter.number,
         "at": letter.at_us,
         "code": letter.code,
         "message": letter.message,
         name: row,
-    })
-    .to_string()
+    });
+    exchange::visible(&letter.to_string()).into_owned()
 }
 
 /// The dead letters of a pool.
@@ -174,8 +174,13 @@ mod tests {
         };
         let text = r#"{"at":1,"code":"22021","message":"no","number":7,"row":"a\t\u00e9"}"#;
         let same: serde_json::Value = serde_json::from_str(text).unwrap();
-        let shown = |row| serde_json::from_str::<serde_json::Value>(&shown(&letter(row))).unwrap();
+        let shown =
+            |row: &[u8]| serde_json::from_str::<serde_json::Value>(&shown(&letter(row))).unwrap();
         assert_eq!(shown("a\té".as_bytes()), same);
+        let row = "\u{7f}\u{9b}2J\u{202e}\u{e0041}";
+        let line = super::shown(&letter(row.as_bytes()));
+        assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line:?}");
+        assert_eq!(shown(row.as_bytes())["row"], row, "the same for a reader of JSON");
         let bytes = shown(b"a\t\xff");
         assert_eq!(bytes["row_base64"], "YQn/");
         assert!(bytes.get("row").is_none());

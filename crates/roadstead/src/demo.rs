@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::load::{self, Lines, LoadSettings, Progress, ReplyCheck, Summary};
+use crate::private_folder::private_folder;
 use crate::{ask, cpu};
 
 /// Show the main job: a thousand clients, a few programs, one database.
@@ -71,7 +72,7 @@ pub fn main(arguments: &DemoArgs) -> ExitCode {
 }
 
 fn run(arguments: &DemoArgs) -> io::Result<Account> {
-    let folder = tempfile::Builder::new().prefix("roadstead-demo-").tempdir()?;
+    let folder = private_folder("roadstead-demo-")?;
     let mut daemon = Daemon::start(folder.path())?;
     if !arguments.json {
         eprintln!(

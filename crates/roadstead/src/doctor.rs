@@ -185,7 +185,7 @@ pub fn main(args: &DoctorArgs) -> ExitCode {
             return ExitCode::from(EXIT_NOT_EXAMINED);
         }
     };
-    match io::stdout().lock().write_all(told.as_bytes()) {
+    match io::stdout().lock().write_all(exchange::visible(&told).as_bytes()) {
         Ok(()) => code,
         Err(_) => ExitCode::from(EXIT_NOT_EXAMINED),
     }

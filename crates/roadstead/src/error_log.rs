@@ -1,11 +1,13 @@
 //! The writer of the daemon's log: no text in it can look like a line of its own.
 //!
 //! Lines hold texts of programs, clients, servers and databases. A line end within an event becomes the start
-//! of a continuation line, which begins with `  | `; other control characters, and those that change the
-//! direction of text, are escaped as `\\u{1b}`. So whoever reads the log, by a program or in a terminal,
+//! of a continuation line, which begins with `  | `; other control characters, and hidden ones
+//! (as those that change the direction of text), are escaped as `\\u{1b}`. So whoever reads the log, by a program or in a terminal,
 //! reads what the daemon wrote. An event has a maximum size.
 
 use std::io::{self, Write};
+
+use exchange::is_hidden;
 
 /// Maximum size of an event, in bytes. Errors of a configuration have several lines; texts of others are
 /// limited where they are logged.
@@ -55,18 +57,12 @@ fn printable(event: &[u8], coloured: bool) -> String {
             '\n' => line.push_str(CONTINUATION),
             '\t' => line.push(c),
             '\u{1b}' if coloured => line.push(c),
-            c if c.is_control() || is_bidirectional(c) => line.extend(c.escape_unicode()),
+            c if is_hidden(c) => line.extend(c.escape_unicode()),
             c => line.push(c),
         }
     }
     line.push('\n');
     line
-}
-
-/// Characters that make text appear in another order than it has, and separators that some readers take
-/// for line ends.
-const fn is_bidirectional(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -82,6 +78,9 @@ mod tests {
         assert_eq!(line, expected);
         assert_eq!(printable(b"one\n2026 ERROR two\n\n", false), "one\n  | 2026 ERROR two\n  | \n");
         assert_eq!(printable("größe\n".as_bytes(), false), "größe\n");
+        let hidden = "\u{61c}\u{feff}\u{2066}\u{e0041}\n";
+        let escaped = "\\u{61c}\\u{feff}\\u{2066}\\u{e0041}\n";
+        assert_eq!(printable(hidden.as_bytes(), false), escaped);
         assert_eq!(printable(b"\xff\n", false), "\u{fffd}\n");
         assert_eq!(printable(b"\x1b[32mINFO\x1b[0m \x07\n", true), "\x1b[32mINFO\x1b[0m \\u{7}\n");
     }

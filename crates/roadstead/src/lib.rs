@@ -57,6 +57,8 @@ pub mod missing;
 #[cfg(feature = "daemon")]
 pub mod outcomes;
 #[cfg(feature = "daemon")]
+mod private_folder;
+#[cfg(feature = "daemon")]
 pub mod record;
 #[cfg(feature = "daemon")]
 mod reload;

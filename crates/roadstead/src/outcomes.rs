@@ -41,6 +41,9 @@ pub fn page() -> String {
 const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to read them, and 499 stands in the access log alone.\n\n\
     Over HTTP the code and its meaning are the body of the answer, `Retry-After: 1` goes with 429 and 503, and a request that breaks a rule has the\n\
     status of its [reason](http1.md). What was too long or too slow in a reply that has begun ends its connection.\n\n\
+    The reply to a query begins when it is whole or larger than 1 MiB. Up to there, more than `rows_max` or `reply_max`, and any other error, is the answer of this table.\n\
+    Behind that a reply is cut off where it breaks a limit: HTTP closes the connection before the end of the body (in HTTP/1.0 by a reset), so that no client takes it for whole; in\n\
+    lines and frames `!failed rows …` stands in place of the `\\.` that ends the rows.\n\n\
     A client in a few lines of Python that sends again what was refused, and nothing else:\n\n\
     ```python\n\
     def outcome(line):\n\

@@ -173,7 +173,7 @@ pub(crate) fn remark(error: &PlanError) -> Remark {
     let keys: &[&str] = match error {
         PlanError::NoPool(pool) | PlanError::Handler { pool, .. } => &["pool", pool],
         PlanError::Name { pool, .. } => &["pool", pool, "servers"],
-        PlanError::NoSecret(_) => &[],
+        PlanError::NoSecret(_) | PlanError::Unprotected(_) => &[],
         PlanError::Servers(pool) => &["pool", pool, "servers"],
         PlanError::NoSocket(listener) => &["listener", listener],
         PlanError::Variable { pool, .. } => &["pool", pool, "env"],

@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use settings::{Address, Configuration};
 
-use crate::admin::read_secret;
-use crate::ask;
+use crate::ask::{self, AskError, Token};
 
 /// How long the daemon may take to compare.
 const WAIT: Duration = Duration::from_secs(5);
@@ -25,11 +24,21 @@ pub fn compare(
     let configured = configuration.admin.as_ref().filter(|admin| is_known(&admin.listen));
     let listen = configured.map(|admin| admin.listen.to_string());
     let Some(address) = admin.map(str::to_owned).or(listen) else { return Ok(None) };
-    let token = configured.and_then(|admin| admin.token.as_ref());
-    let token = token.and_then(|secret| read_secret(secret).ok());
+    // The file may be somebody else's: its secrets do not go to a place that it names itself, unless this
+    // user or root listens there. The credentials of the user are enough for a Unix socket.
+    let secret = configured.and_then(|admin| admin.token.as_ref());
+    let secret = secret.filter(|_| !address.starts_with("unix:"));
+    if admin.is_none() && secret.is_some() && !configured.is_some_and(|it| is_local(&it.listen)) {
+        return Ok(Some(format!(
+            "a running daemon at {address} was not asked: the token is not sent to an address of the file; \
+             use --admin {address}"
+        )));
+    }
+    let token = secret.and_then(|secret| Token::read(secret).ok());
     let said = match ask::exchange_within(WAIT, &address, token, ("GET", "/reload"), b"") {
         Ok(said) => said,
         Err(error) if admin.is_some() => return Err(error.to_string()),
+        Err(error @ AskError::Stranger(..)) => return Ok(Some(error.to_string())),
         Err(_) => return Ok(None),
     };
     let text = String::from_utf8_lossy(&said.body).trim_end().to_owned();
@@ -47,6 +56,18 @@ pub fn compare(
 fn is_known(listen: &Address) -> bool {
     match listen {
         Address::Internet(address) => address.port() != 0,
+        Address::Unix(_) => true,
+        Address::Named(_) | Address::Inherited(_) => false,
+    }
+}
+
+/// Whether only this machine answers there.
+fn is_local(listen: &Address) -> bool {
+    match listen {
+        Address::Internet(address) => {
+            let ip = address.ip().to_canonical();
+            ip.is_loopback() || ip.is_unspecified()
+        }
         Address::Unix(_) => true,
         Address::Named(_) | Address::Inherited(_) => false,
     }

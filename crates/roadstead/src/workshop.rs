@@ -10,7 +10,7 @@ use database::{DatabaseError, Host, Job, Server};
 use gateway::Workshop;
 use settings::{
     Action, Affected, Database, DatabaseHost, OnConflict, Pool, Record, RowFormat, Secret,
-    ServerTarget, Sync, Target, Tls,
+    ServerTarget, Sync, Target, Tls, UnknownFields,
 };
 
 /// Handlers for the databases of a configuration.
@@ -79,6 +79,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         retry,
         dead,
         affected,
+        unknown_fields,
         log_error_details,
         password,
         tls,
@@ -104,6 +105,10 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         affected: match affected {
             Affected::Row => database::Affected::Row,
             Affected::Any => database::Affected::Any,
+        },
+        unknown_fields: match unknown_fields {
+            UnknownFields::Reject => database::UnknownFields::Reject,
+            UnknownFields::Ignore => database::UnknownFields::Ignore,
         },
         log_error_details,
     };

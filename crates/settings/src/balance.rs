@@ -286,8 +286,15 @@ pub enum Probe {
         /// How a good answer begins.
         expect: String,
     },
-    /// Runs this; exit code 0 is good.
-    Program(Vec<String>),
+    /// Runs a program; exit code 0 is good.
+    Program {
+        /// Its name and arguments.
+        command: Vec<String>,
+        /// The user it runs as; without it that of the pool's programs.
+        user: Option<String>,
+        /// The group it runs as; without it that of the pool's programs.
+        group: Option<String>,
+    },
 }
 
 /// A request of HTTP and what a good reply is.

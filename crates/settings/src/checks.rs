@@ -40,7 +40,7 @@ pub(crate) fn check(sections: &[Section], faults: &mut Vec<Fault>) {
         } else if !matches!(pool.worker, Some(Of::Database | Of::Handler)) {
             frames::framing(pool, faults);
         }
-        identity(pool, faults);
+        identity(&pool.group, faults);
         if let Some(Value::Group(workers)) = pool.group.value("workers") {
             worker_counts(workers, faults);
         }
@@ -116,15 +116,15 @@ fn worker_kind(pool: &Section, faults: &mut Vec<Fault>) {
 
 /// A number of a user or a group is one. The largest number of 32 bits tells the system to change
 /// nothing, so a program would stay what the daemon is.
-fn identity(pool: &Section, faults: &mut Vec<Fault>) {
+fn identity(group: &Group, faults: &mut Vec<Fault>) {
     for option in ["user", "group"] {
-        let Some(Value::Text(text)) = pool.group.value(option) else { continue };
+        let Some(Value::Text(text)) = group.value(option) else { continue };
         let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number || text.parse::<u32>().is_ok_and(|number| number != u32::MAX) {
             continue;
         }
-        let Some(place) = pool.group.place(option) else { continue };
+        let Some(place) = group.place(option) else { continue };
         faults.push(
             Fault::at(place, format!("`{text}` is not the number of a {option}"))
                 .expected(format!("expected a name, or a number from 0 to {}", u32::MAX - 1))

@@ -201,11 +201,11 @@ fn shown_line<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, Range<usize>)
     (line, clip(span.start)..clip(span.end))
 }
 
-/// A text whose control characters, which could disturb a terminal, are escaped.
+/// A text whose hidden characters, which could disturb a terminal or its reader, are escaped.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
-        match c.is_control() {
+        match exchange::is_hidden(c) {
             true => printable.extend(c.escape_default()),
             false => printable.push(c),
         }

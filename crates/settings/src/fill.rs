@@ -253,7 +253,11 @@ fn check(group: &Group) -> Option<Check> {
             send: text(group, "send"),
             expect: optional("expect").unwrap_or_default(),
         },
-        CheckKind::Program => Probe::Program(texts(group, "command")),
+        CheckKind::Program => Probe::Program {
+            command: texts(group, "command"),
+            user: optional("user"),
+            group: optional("group"),
+        },
     };
     Some(Check {
         probe,
@@ -444,6 +448,11 @@ fn database(group: &Group) -> Database {
         retry: time(group, "retry"),
         dead: group.find("dead").map(|_| text(group, "dead")),
         affected: choice!(group, "affected", Affected),
+        unknown_fields: match group.find("unknown_fields") {
+            Some(_) => choice!(group, "unknown_fields", UnknownFields),
+            None if group.find("query").is_some() => UnknownFields::Ignore,
+            None => UnknownFields::Reject,
+        },
         log_error_details: switch(group, "log_error_details"),
         password: group.find("password").map(|_| secret(group, "password")),
         tls: choice!(group, "tls", Tls),

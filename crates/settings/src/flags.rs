@@ -64,7 +64,8 @@ pub fn from_flags(flags: &[Flag]) -> Result<Configuration, Diagnostics> {
 
 /// Adds a flag to the rendered command line; the span is its value's where that can be told.
 fn append(text: &mut String, flag: &Flag) -> Range<usize> {
-    let shown: String = flag.shown.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let shown: String =
+        flag.shown.chars().map(|c| if exchange::is_hidden(c) { ' ' } else { c }).collect();
     if shown.is_empty() {
         return text.len()..text.len();
     }

@@ -213,6 +213,7 @@ pub(crate) enum Choice {
     RowFormat(RowFormat),
     Order(Order),
     Affected(Affected),
+    UnknownFields(UnknownFields),
     Tls(Tls),
     Preset(Preset),
     Gone(crate::Gone),

@@ -118,7 +118,17 @@ pub(crate) fn network(text: &str) -> Result<Network, Bad> {
     let most = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.map_or(Ok(most), str::parse);
     match bits {
-        Ok(bits) if bits <= most => Ok(Network { address, bits }),
+        Ok(bits) if bits <= most => {
+            let network = Network { address, bits }.canonical();
+            match (network.address, network.address.to_canonical()) {
+                // Clients of IPv4 would not be in it, and no others are.
+                (IpAddr::V6(_), IpAddr::V4(v4)) => Err(Bad::because(
+                    "is a network of IPv4-mapped addresses with fewer than 96 bits behind its slash",
+                )
+                .mend(format!("write it as one of IPv4, like \"{v4}/8\""))),
+                _ => Ok(network),
+            }
+        }
         _ => Err(Bad::because(format!("has no number of bits from 0 to {most} behind its slash"))),
     }
 }
@@ -473,6 +483,26 @@ pub(crate) fn size_text(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_of_ipv4_mapped_addresses_is_one_of_ipv4() {
+        let holds = |text: &str, address: &str| {
+            network(text).expect("a network").contains(address.parse().expect("an address"))
+        };
+        for text in ["10.0.0.0/8", "::ffff:10.0.0.0/104", "::ffff:a00:0/104"] {
+            for within in ["10.9.8.7", "::ffff:10.9.8.7"] {
+                assert!(holds(text, within), "{text} {within}");
+            }
+            for without in ["11.0.0.1", "::ffff:11.0.0.1", "a00::1", "::10.0.0.1", "::1"] {
+                assert!(!holds(text, without), "{text} {without}");
+            }
+        }
+        assert!(holds("::ffff:10.0.0.1", "10.0.0.1") && !holds("::ffff:10.0.0.1", "10.0.0.2"));
+        assert!(holds("::ffff:0:0/96", "192.0.2.1") && !holds("::ffff:0:0/96", "2001:db8::1"));
+        assert!(holds("::/0", "2001:db8::1"));
+        let bad = network("::ffff:10.0.0.0/95").expect_err("it is of neither kind");
+        assert_eq!(bad.mend.as_deref(), Some("write it as one of IPv4, like \"10.0.0.0/8\""));
+    }
 
     #[test]
     fn what_is_written_of_a_value_reads_as_that_value() {

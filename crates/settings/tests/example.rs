@@ -191,6 +191,7 @@ fn database() -> Pool {
             retry: Duration::from_secs(10),
             dead: None,
             affected: Affected::Row,
+            unknown_fields: UnknownFields::Reject,
             log_error_details: false,
             password: None,
             tls: Tls::Auto,

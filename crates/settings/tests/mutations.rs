@@ -118,6 +118,7 @@ const FILE: &[Section] = &[
             ("retry", "\"10s\"", Time),
             ("dead", "\"refused\"", Text),
             ("affected", "\"any\"", Word),
+            ("unknown_fields", "\"ignore\"", Word),
             ("log_error_details", "true", Switch),
             ("order", "\"any\"", Word),
         ],

@@ -32,6 +32,16 @@ fn what_makes_a_program_forget_is_one_frame() {
 }
 
 #[test]
+fn a_program_on_raw_is_not_reset() {
+    let own = "framing = \"raw\"\nstream = { gap = \"50ms\" }\ndispatch = \"session\"\nreset = \"forget\"\n";
+    let error = only(&format!("{LISTENER}{POOL}{own}"));
+    assert_eq!(
+        error.message,
+        "a program on `raw` may still hold a part of what its last client sent"
+    );
+}
+
+#[test]
 fn a_reply_does_not_go_to_a_program_that_is_a_connections_own() {
     let own = "[pool.own]\nprogram = [\"cat\"]\ndispatch = \"session\"\n";
     let error = only(&format!("{own}{LISTENER}{POOL}then = \"own\"\n"));

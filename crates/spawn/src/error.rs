@@ -158,6 +158,27 @@ pub enum Step {
     Execute,
 }
 
+impl StartError {
+    /// What kind of failure it is, for somebody who is not to be told names and paths.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "the program was not found",
+            Self::NotExecutable { .. } => "the program may not be executed",
+            Self::Directory { .. } => "the program is a directory",
+            Self::NoInterpreter { .. } => "the interpreter of the program was not found",
+            Self::NotAProgram { .. } => "the program is of a kind that cannot be executed",
+            Self::WorkingDirectory { .. } => "the working directory cannot be entered",
+            Self::NoUser { .. } | Self::NoGroup { .. } => "its user or group does not exist",
+            Self::Bounds { .. } => "its limits cannot be set",
+            Self::NoStdbuf => "its output cannot be unbuffered",
+            Self::Nul | Self::TooLong { .. } => "its arguments or environment cannot be passed on",
+            Self::System { .. } => "the system could not start it",
+            Self::KeeperLost | Self::TokenInUse => "its supervisor was lost",
+        }
+    }
+}
+
 impl fmt::Display for StartError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -47,8 +47,8 @@ pub(crate) struct Keeper {
 /// more than once does no harm.
 ///
 /// In the process that is to be the keeper (this executable, started anew) it never returns. In
-/// every other it starts the keeper and raises the soft limit of descriptors to the hard one;
-/// programs get back the limit there was.
+/// every other it starts the keeper, ignores SIGXFSZ, and raises the soft limit of descriptors to the
+/// hard one; programs get back the default and the limit there was.
 ///
 /// # Errors
 /// Threads run already, or the keeper cannot be started.
@@ -64,6 +64,9 @@ pub fn init() -> Result<(), SpawnError> {
     if threads > 1 {
         return Err(SpawnError::ThreadsRunning { threads });
     }
+    // A file that has reached the limit (RLIMIT_FSIZE) is an error of the write. Programs get the
+    // default back.
+    crate::system::ignore(libc::SIGXFSZ);
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let keeper = Keeper::launch(limit.current)?;
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

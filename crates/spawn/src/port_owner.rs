@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Once;
 
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
@@ -45,6 +46,20 @@ pub enum PortOwner {
 /// # Errors
 /// When the kernel does not answer: it was built without this, or a sandbox forbids it.
 pub(crate) fn listeners(port: u16) -> io::Result<Vec<u32>> {
+    listeners_of(port, |_| true)
+}
+
+/// The users of all sockets that listen on this TCP address of this machine, or on all addresses.
+///
+/// # Errors
+/// When the kernel does not answer: it was built without this, or a sandbox forbids it.
+pub fn listeners_at(address: SocketAddr) -> io::Result<Vec<u32>> {
+    let wanted = address.ip().to_canonical();
+    listeners_of(address.port(), |found| found.is_unspecified() || found.to_canonical() == wanted)
+}
+
+/// The users of all sockets that listen on this TCP port, on addresses that `is_one` takes.
+fn listeners_of(port: u16, is_one: impl Fn(IpAddr) -> bool) -> io::Result<Vec<u32>> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(SOCK_DIAG))?;
     let mut users = Vec::new();
@@ -56,7 +71,7 @@ pub(crate) fn listeners(port: u16) -> io::Result<Vec<u32>> {
         let mut is_done = false;
         for _ in 0..PACKETS_MAX {
             let (_, count) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
-            if read(&buffer[..count], port, &mut users)? {
+            if read(&buffer[..count], port, &is_one, &mut users)? {
                 is_done = true;
                 break;
             }
@@ -82,7 +97,12 @@ fn request(family: u8) -> [u8; REQUEST] {
 }
 
 /// Adds the users of this port's sockets. Whether it was the last packet.
-fn read(mut packet: &[u8], port: u16, users: &mut Vec<u32>) -> io::Result<bool> {
+fn read(
+    mut packet: &[u8],
+    port: u16,
+    is_one: &impl Fn(IpAddr) -> bool,
+    users: &mut Vec<u32>,
+) -> io::Result<bool> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     while !packet.is_empty() {
         let length = packet.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes) as usize);
@@ -97,8 +117,9 @@ fn read(mut packet: &[u8], port: u16, users: &mut Vec<u32>) -> io::Result<bool> 
             }
             BY_FAMILY => {
                 let body: &[u8; ANSWER] = body.first_chunk().ok_or_else(invalid)?;
-                // Family, state, timer and retransmissions; then the socket's own port.
-                if u16::from_be_bytes([body[4], body[5]]) == port {
+                // Family, state, timer and retransmissions; then the socket's own port, the other's
+                // and the socket's own address.
+                if u16::from_be_bytes([body[4], body[5]]) == port && is_one(own_address(body)) {
                     users.push(u32::from_ne_bytes([body[64], body[65], body[66], body[67]]));
                 }
             }
@@ -109,6 +130,15 @@ fn read(mut packet: &[u8], port: u16, users: &mut Vec<u32>) -> io::Result<bool> 
         packet = rest.get(padding..).unwrap_or_default();
     }
     Ok(false)
+}
+
+fn own_address(body: &[u8; ANSWER]) -> IpAddr {
+    let bytes: [u8; 16] = *body[8..].first_chunk().expect("an answer is longer");
+    if i32::from(body[0]) == libc::AF_INET {
+        IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])
+    } else {
+        IpAddr::from(bytes)
+    }
 }
 
 /// Who listens on a TCP port that is kept for the running program `pid`.
@@ -198,6 +228,21 @@ mod tests {
     }
 
     #[test]
+    fn listeners_of_other_addresses_are_not_those_of_an_address() {
+        let own = rustix::process::geteuid().as_raw();
+        let at = |text: &str| listeners_at(text.parse().unwrap()).unwrap();
+        let listener = TcpListener::bind("127.0.0.2:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(at(&format!("127.0.0.2:{port}")), [own]);
+        assert_eq!(at(&format!("[::ffff:127.0.0.2]:{port}")), [own]);
+        assert_eq!(at(&format!("127.0.0.1:{port}")), Vec::<u32>::new());
+        assert_eq!(at(&format!("[::1]:{port}")), Vec::<u32>::new());
+        let everywhere = TcpListener::bind("0.0.0.0:0").unwrap();
+        let port = everywhere.local_addr().unwrap().port();
+        assert_eq!(at(&format!("127.0.0.1:{port}")), [own]);
+    }
+
+    #[test]
     fn a_port_without_listener_does_not_belong_to_the_program() {
         assert_eq!(judge(&[], |_| true), PortOwner::Nobody);
         assert_eq!(judge(&[7], |user| user == 7), PortOwner::Program);
@@ -229,12 +274,12 @@ mod tests {
     fn an_answer_that_is_cut_is_an_error() {
         let mut users = Vec::new();
         for length in 1..HEADER {
-            assert!(read(&vec![1; length], 1, &mut users).is_err());
+            assert!(read(&vec![1; length], 1, &|_| true, &mut users).is_err());
         }
         let mut short = request(2).to_vec();
-        assert!(read(&short, 1, &mut users).is_err());
+        assert!(read(&short, 1, &|_| true, &mut users).is_err());
         short[4..6].copy_from_slice(&DONE.to_ne_bytes());
-        assert!(read(&short, 1, &mut users).unwrap());
+        assert!(read(&short, 1, &|_| true, &mut users).unwrap());
         assert!(users.is_empty());
     }
 }

@@ -15,7 +15,7 @@
 use std::ops::Range;
 
 use crate::framing::Framing;
-use crate::jsonrpc::START_MAX;
+use crate::jsonrpc::{START_MAX, Skim, Skimmed};
 use crate::lines::{self, Lines};
 use announced::{Announced, Found, Prefix};
 pub use fault::Fault;
@@ -44,8 +44,18 @@ pub enum Piece {
         /// Its length, where the framing says it beforehand.
         announced: Option<u64>,
     },
+    /// What the message is that was reported as too long. Reported once, as soon as that is certain, by a
+    /// decoder that is [`skimming`](Decoder::skimming).
+    Skimmed(Skimmed),
     /// No frame can be found any more. Reported once; whatever follows is passed over.
     Broken(Fault),
+}
+
+/// What one step found.
+enum Step {
+    Piece(Piece),
+    /// The end of a frame that was reported as too long.
+    Passed,
 }
 
 /// What the end of a stream makes of the bytes behind the last frame.
@@ -75,6 +85,8 @@ pub struct Decoder {
     broken: bool,
     /// Where the body of the frame begins that was reported last as too long.
     too_long_at: usize,
+    /// Reads what is passed over.
+    skim: Option<Box<Skim>>,
 }
 
 #[derive(Debug)]
@@ -107,7 +119,13 @@ impl Decoder {
             }
             Framing::Oneshot => Machine::Whole { frame_max, skipping: false },
         };
-        Self { framing, over, machine, broken: false, too_long_at: 0 }
+        Self { framing, over, machine, broken: false, too_long_at: 0, skim: None }
+    }
+
+    /// Tells of messages in JSON-RPC that are too long what they are, too.
+    #[must_use]
+    pub fn skimming(self) -> Self {
+        Self { skim: Some(Box::default()), ..self }
     }
 
     /// The framing of the stream.
@@ -122,12 +140,25 @@ impl Decoder {
             *from = bytes.len();
             return None;
         }
-        let mut piece = self.find(bytes, from)?;
+        let mut piece = loop {
+            if let Some(skimmed) = self.skim.as_mut().and_then(|skim| skim.tell()) {
+                return Some(Piece::Skimmed(skimmed));
+            }
+            let step = self.step(bytes, from);
+            let has_passed = self.skim_passed(bytes);
+            match step {
+                Some(Step::Piece(piece)) => break piece,
+                Some(Step::Passed) => {
+                    if let Some(skim) = &mut self.skim {
+                        skim.finish();
+                    }
+                }
+                None if has_passed => {}
+                None => return None,
+            }
+        };
         if let Piece::TooLong { .. } = piece {
-            self.too_long_at = match &self.machine {
-                Machine::Marked(lines) => lines.too_long_at(),
-                Machine::Announced(_) | Machine::Chunks { .. } | Machine::Whole { .. } => *from,
-            };
+            self.begin_too_long(bytes, *from);
         }
         if self.over == Over::End && matches!(piece, Piece::TooLong { .. }) {
             piece = Piece::Broken(Fault::TooLong);
@@ -147,35 +178,75 @@ impl Decoder {
         &start[..start.len().min(START_MAX)]
     }
 
-    fn find(&mut self, bytes: &[u8], from: &mut usize) -> Option<Piece> {
-        match &mut self.machine {
+    /// A frame is too long, of which what lies before `from` has been passed over, or nothing.
+    fn begin_too_long(&mut self, bytes: &[u8], from: usize) {
+        let marked = match &self.machine {
+            Machine::Marked(lines) => Some(lines.too_long_at()),
+            Machine::Announced(_) | Machine::Chunks { .. } | Machine::Whole { .. } => None,
+        };
+        self.too_long_at = marked.unwrap_or(from);
+        let (Some(skim), Some(start)) = (&mut self.skim, marked) else {
+            if let Some(skim) = &mut self.skim {
+                skim.begin();
+            }
+            return;
+        };
+        skim.begin();
+        // Its end may be there already.
+        let is_whole = from > start;
+        let end = if is_whole { from } else { bytes.len() };
+        skim.feed(bytes.get(start..end).unwrap_or_default());
+        if is_whole {
+            skim.finish();
+        }
+    }
+
+    /// Reads what was passed over just now. False when that is nothing.
+    fn skim_passed(&mut self, bytes: &[u8]) -> bool {
+        let Some(skim) = &mut self.skim else { return false };
+        let passed = match &self.machine {
+            Machine::Marked(lines) => lines.passed(),
+            Machine::Announced(announced) => announced.passed(),
+            Machine::Chunks { .. } | Machine::Whole { .. } => return false,
+        };
+        let passed = bytes.get(passed).unwrap_or_default();
+        skim.feed(passed);
+        !passed.is_empty()
+    }
+
+    fn step(&mut self, bytes: &[u8], from: &mut usize) -> Option<Step> {
+        Some(Step::Piece(match &mut self.machine {
             Machine::Marked(lines) => loop {
-                match lines.next(bytes, from)? {
-                    lines::Piece::TooLong => return Some(Piece::TooLong { announced: None }),
-                    lines::Piece::Line(range) => {
+                match lines.step(bytes, from)? {
+                    lines::Step::Passed => return Some(Step::Passed),
+                    lines::Step::Piece(lines::Piece::TooLong) => {
+                        break Piece::TooLong { announced: None };
+                    }
+                    lines::Step::Piece(lines::Piece::Line(range)) => {
                         if self.framing != Framing::JsonRpc || !is_blank(&bytes[range.clone()]) {
-                            return Some(Piece::Frame(range));
+                            break Piece::Frame(range);
                         }
                     }
                 }
             },
-            Machine::Announced(announced) => Some(match announced.next(bytes, from)? {
+            Machine::Announced(announced) => match announced.next(bytes, from)? {
                 Found::Frame(range) => Piece::Frame(range),
                 Found::TooLong(length) => Piece::TooLong { announced: Some(length) },
+                Found::Passed => return Some(Step::Passed),
                 Found::Broken(fault) => Piece::Broken(fault),
-            }),
+            },
             Machine::Chunks { chunk_max } => {
                 let start = *from;
                 let length = bytes.get(start..)?.len().min(*chunk_max);
                 *from += length;
-                (length > 0).then(|| Piece::Frame(start..start + length))
+                (length > 0).then(|| Piece::Frame(start..start + length))?
             }
             Machine::Whole { frame_max, skipping } => {
                 let too_long = !*skipping && bytes.get(*from..)?.len() > *frame_max;
                 *skipping |= too_long;
-                too_long.then_some(Piece::TooLong { announced: None })
+                too_long.then_some(Piece::TooLong { announced: None })?
             }
-        }
+        }))
     }
 
     /// How many of the `shown` bytes the caller may forget when [`Self::next`] found no piece at

@@ -27,6 +27,7 @@ mod fault;
 mod handshake;
 mod json;
 mod scan;
+mod skim;
 mod start;
 
 pub use error::{code, write_error};
@@ -34,7 +35,9 @@ pub use fault::Fault;
 pub use handshake::{UNSHARED, result_for, shared_result};
 pub use json::DEPTH_MAX;
 pub use scan::scan;
-pub use start::{START_MAX, id_at_start, named_at_start};
+pub(crate) use skim::Skim;
+pub use skim::Skimmed;
+pub use start::{START_MAX, named_at_start};
 
 /// Bytes that an id or a token may have, as it is written.
 pub const ID_MAX: usize = 256;
@@ -128,7 +131,9 @@ impl Message {
         self.is_method_like(frame, &REPORTS)
     }
 
-    fn is_method_like(&self, frame: &[u8], names: &[&str]) -> bool {
+    /// Whether its method is one of these for a program that does not look at the case of letters.
+    #[must_use]
+    pub fn is_method_like(&self, frame: &[u8], names: &[&str]) -> bool {
         let written = self.method.clone().and_then(|place| frame.get(place));
         written.is_some_and(|written| names.iter().any(|name| json::is_alike(written, name)))
     }

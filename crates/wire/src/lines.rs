@@ -40,6 +40,8 @@ pub struct Lines {
     skipping: bool,
     /// Where the line began that was reported last as too long, in the bytes shown then.
     reported: usize,
+    /// What the last step passed over of a line that had been reported, in the bytes shown then.
+    passed: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,13 @@ enum Mark {
     /// LF or CRLF.
     Newline,
     Nul,
+}
+
+/// What one step found.
+pub(crate) enum Step {
+    Piece(Piece),
+    /// The end of a line that was reported as too long.
+    Passed,
 }
 
 /// What was found.
@@ -62,40 +71,58 @@ impl Lines {
     /// Finds lines of at most `line_max` bytes, line end excluded.
     #[must_use]
     pub const fn new(line_max: usize) -> Self {
-        Self { line_max, mark: Mark::Newline, scanned: 0, skipping: false, reported: 0 }
+        Self::of(Mark::Newline, line_max)
     }
 
     /// Finds what ends with a NUL, of at most `frame_max` bytes without it.
     #[must_use]
     pub(crate) const fn nul(frame_max: usize) -> Self {
-        Self { line_max: frame_max, mark: Mark::Nul, scanned: 0, skipping: false, reported: 0 }
+        Self::of(Mark::Nul, frame_max)
+    }
+
+    const fn of(mark: Mark, line_max: usize) -> Self {
+        Self { line_max, mark, scanned: 0, skipping: false, reported: 0, passed: 0..0 }
     }
 
     /// The piece at `from`, which is moved behind it.
     pub fn next(&mut self, bytes: &[u8], from: &mut usize) -> Option<Piece> {
         loop {
-            let start = *from;
-            let rest = bytes.get(start..)?;
-            let searched = self.scanned.min(rest.len());
-            let (mark, may_have_cr) = match self.mark {
-                Mark::Newline => (b'\n', true),
-                Mark::Nul => (0, false),
-            };
-            self.reported = start;
-            let Some(found) = memchr(mark, &rest[searched..]) else {
-                return self.unfinished(rest.len(), usize::from(may_have_cr));
-            };
-            let end = searched + found;
-            self.scanned = 0;
-            *from = start + end + 1;
-            if std::mem::take(&mut self.skipping) {
-                continue;
+            if let Step::Piece(piece) = self.step(bytes, from)? {
+                return Some(piece);
             }
-            let has_cr = may_have_cr && rest[..end].ends_with(b"\r");
-            let length = end - usize::from(has_cr);
-            let fits = length <= self.line_max;
-            return Some(if fits { Piece::Line(start..start + length) } else { Piece::TooLong });
         }
+    }
+
+    /// As [`Self::next`], but stops at the end of a line that was too long, too.
+    pub(crate) fn step(&mut self, bytes: &[u8], from: &mut usize) -> Option<Step> {
+        let start = *from;
+        let rest = bytes.get(start..)?;
+        let searched = self.scanned.min(rest.len());
+        let (mark, may_have_cr) = match self.mark {
+            Mark::Newline => (b'\n', true),
+            Mark::Nul => (0, false),
+        };
+        self.reported = start;
+        let found = memchr(mark, &rest[searched..]);
+        let end = found.map_or(rest.len(), |found| searched + found);
+        self.passed = if self.skipping { start + searched..start + end } else { 0..0 };
+        if found.is_none() {
+            return self.unfinished(rest.len(), usize::from(may_have_cr)).map(Step::Piece);
+        }
+        self.scanned = 0;
+        *from = start + end + 1;
+        if std::mem::take(&mut self.skipping) {
+            return Some(Step::Passed);
+        }
+        let has_cr = may_have_cr && rest[..end].ends_with(b"\r");
+        let length = end - usize::from(has_cr);
+        let fits = length <= self.line_max;
+        Some(Step::Piece(if fits { Piece::Line(start..start + length) } else { Piece::TooLong }))
+    }
+
+    /// What the last step passed over of a line that had been reported as too long, in the bytes shown.
+    pub(crate) fn passed(&self) -> Range<usize> {
+        self.passed.clone()
     }
 
     /// Remembers that the `length` bytes of the rest hold no line end.
@@ -143,18 +170,21 @@ impl Lines {
 }
 
 /// Whether a line holds what readers of lines other than this one take for the end of one: CR (universal
-/// newlines, as in Python), U+2028 and U+2029 (as in the `readline` of Node.js).
+/// newlines, as in Python), U+2028 and U+2029 (as in the `readline` of Node.js), and U+0085 (with these
+/// as in `Scanner.nextLine` of Java).
 ///
 /// ```
 /// use wire::lines::holds_line_break;
 ///
 /// assert!(holds_line_break(b"one\rtwo") && holds_line_break("\u{2028}".as_bytes()));
-/// assert!(!holds_line_break("one\ttwo \u{2027}".as_bytes()));
+/// assert!(holds_line_break("one\u{85}two".as_bytes()));
+/// assert!(!holds_line_break("one\ttwo \u{2027}\u{a0}".as_bytes()));
 /// ```
 #[must_use]
 pub fn holds_line_break(line: &[u8]) -> bool {
-    memchr::memchr2_iter(b'\r', 0xe2, line)
-        .any(|at| matches!(line[at..], [b'\r', ..] | [0xe2, 0x80, 0xa8 | 0xa9, ..]))
+    memchr::memchr3_iter(b'\r', 0xc2, 0xe2, line).any(|at| {
+        matches!(line[at..], [b'\r', ..] | [0xc2, 0x85, ..] | [0xe2, 0x80, 0xa8 | 0xa9, ..])
+    })
 }
 
 /// Writes one reply with its line end behind what `out` holds.

@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("exchange", &["block", "fields"]),
     ("elastic", &[]),
     ("route", &["fields"]),
-    ("settings", &["route"]),
+    ("settings", &["exchange", "route"]),
     ("event", &["block"]),
     ("spawn", &[]),
     ("wire", &["block", "exchange", "fields"]),
@@ -24,7 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "spawn", "wire",
         ],
     ),
-    ("control", &["event", "gateway", "route", "settings"]),
+    ("control", &["event", "exchange", "gateway", "route", "settings"]),
     ("simulate", &["block", "event", "exchange", "gateway", "settings", "spawn", "wire"]),
     (
         "roadstead",

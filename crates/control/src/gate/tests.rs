@@ -7,16 +7,17 @@ use crate::routes::ROUTES;
 
 const TOKEN: &str = "0123456789abcdef";
 
-fn gate(anonymous: bool) -> Gate {
+fn gate(anonymous: bool) -> Arc<Gate> {
     let mut token = Guard::new("roadstead").expect("a realm");
     token.token(TOKEN).expect("a token");
-    Gate {
+    Arc::new(Gate {
         hosts: vec!["admin.example".to_owned()],
         token: Some(token),
         anonymous,
         user: 1000,
         by_permissions: false,
-    }
+        audit: Arc::default(),
+    })
 }
 
 fn loopback() -> Peer {
@@ -25,7 +26,7 @@ fn loopback() -> Peer {
 }
 
 /// Every route with handlers that say that they were reached, behind the checks.
-fn all(gate: Gate) -> Router {
+fn all(gate: Arc<Gate>) -> Router {
     let routes = ROUTES.iter().map(|route| route.path);
     let mut paths: Vec<_> = routes.collect();
     paths.dedup();

@@ -11,6 +11,11 @@ fn peer() -> Peer {
     Peer::Unix { uid: Some(0), pid: None }
 }
 
+fn place() -> Arc<Place> {
+    let place = Places::new(1).try_take(true, tokio::time::Instant::now());
+    Arc::new(place.expect("there is room"))
+}
+
 fn hello() -> Router {
     Router::new().route("/", get(|| async { "hello" }))
 }
@@ -21,14 +26,14 @@ async fn headers_that_do_not_end_are_not_waited_for() {
     let begun = tokio::time::Instant::now();
     let (mut client, server) = duplex(4096);
     client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n").await.expect("room");
-    connection(server, hello(), peer(), LIMITS).await;
+    connection(server, hello(), peer(), place(), LIMITS).await;
     assert_eq!(begun.elapsed().as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_is_closed() {
     let (mut client, server) = duplex(4096);
-    let served = tokio::spawn(connection(server, hello(), peer(), LIMITS));
+    let served = tokio::spawn(connection(server, hello(), peer(), place(), LIMITS));
     client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("room");
     let begun = tokio::time::Instant::now();
     let mut answer = String::new();
@@ -42,42 +47,112 @@ async fn an_idle_connection_is_closed() {
 async fn a_reply_that_is_not_read_does_not_hold_its_connection_for_ever() {
     let (mut client, server) = duplex(64);
     let large = Router::new().route("/", get(|| async { "x".repeat(1 << 20) }));
-    let served = tokio::spawn(connection(server, large, peer(), LIMITS));
+    let served = tokio::spawn(connection(server, large, peer(), place(), LIMITS));
     client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("room");
     let begun = tokio::time::Instant::now();
     served.await.expect("it ends");
     assert_eq!(begun.elapsed(), LIFETIME_MAX);
 }
 
-/// Reads one reply.
-async fn reply(stream: &mut tokio::net::TcpStream) {
+const TOKEN: &str = "0123456789abcdef";
+/// The request of an operator.
+const OPERATOR: &str =
+    "GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n";
+const ANONYMOUS: &str = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+fn gate() -> Arc<Gate> {
+    let mut token = route::Guard::new("roadstead").expect("a realm");
+    token.token(TOKEN).expect("a token");
+    Arc::new(Gate {
+        hosts: Vec::new(),
+        token: Some(token),
+        anonymous: true,
+        user: rustix::process::geteuid().as_raw(),
+        by_permissions: false,
+        audit: Arc::default(),
+    })
+}
+
+/// Serves on a port, behind the checks.
+fn serve_on_a_port(connections: usize) -> std::net::SocketAddr {
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    socket.set_nonblocking(true).expect("it is a socket");
+    let address = socket.local_addr().expect("it is bound");
+    let (gate, limits) = (gate(), Limits { connections, ..LIMITS });
+    let router = crate::protected(hello(), Arc::clone(&gate));
+    tokio::spawn(serve(Socket::Internet(socket), router, gate, limits));
+    address
+}
+
+/// Reads one reply. False if the connection ends before it.
+async fn reply(stream: &mut (impl AsyncRead + Unpin)) -> bool {
     let mut answer = Vec::new();
     while !answer.ends_with(b"hello") {
-        answer.push(stream.read_u8().await.expect("it is served"));
+        match stream.read_u8().await {
+            Ok(byte) => answer.push(byte),
+            Err(_) => return false,
+        }
     }
+    true
 }
 
 #[tokio::test]
 async fn connections_over_the_limit_wait_for_their_turn() {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("admin.sock");
+    let socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
     socket.set_nonblocking(true).expect("it is a socket");
-    let address = socket.local_addr().expect("it is bound");
-    tokio::spawn(serve(Socket::Internet(socket), hello(), LIMITS));
-    let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let mut first = tokio::net::TcpStream::connect(address).await.expect("it listens");
-    first.write_all(request).await.expect("it reads");
-    reply(&mut first).await;
-    let mut second = tokio::net::TcpStream::connect(address).await.expect("it listens");
-    second.write_all(request).await.expect("it is in the backlog");
+    let router = crate::protected(hello(), gate());
+    tokio::spawn(serve(Socket::Unix(socket), router, gate(), LIMITS));
+    let mut first = UnixStream::connect(&path).await.expect("it listens");
+    first.write_all(ANONYMOUS.as_bytes()).await.expect("it reads");
+    assert!(reply(&mut first).await);
+    let mut second = UnixStream::connect(&path).await.expect("it listens");
+    second.write_all(ANONYMOUS.as_bytes()).await.expect("it is in the backlog");
     // The server turns some more times: whoever is served at all would be served by then.
     for _ in 0..3 {
-        first.write_all(request).await.expect("it reads");
+        first.write_all(ANONYMOUS.as_bytes()).await.expect("it reads");
         tokio::select! {
             biased;
-            () = reply(&mut first) => {}
+            served = reply(&mut first) => assert!(served),
             _ = second.readable() => panic!("it is over the limit"),
         }
     }
     drop(first);
-    reply(&mut second).await;
+    assert!(reply(&mut second).await);
+}
+
+#[tokio::test]
+async fn silent_connections_do_not_keep_the_operator_out() {
+    let address = serve_on_a_port(4);
+    let mut operator = TcpStream::connect(address).await.expect("it listens");
+    operator.write_all(OPERATOR.as_bytes()).await.expect("it reads");
+    assert!(reply(&mut operator).await);
+    let mut silent = Vec::new();
+    for _ in 0..8 {
+        silent.push(TcpStream::connect(address).await.expect("it listens"));
+    }
+    // One that is connected, and a new one.
+    operator.write_all(OPERATOR.as_bytes()).await.expect("it is open");
+    assert!(reply(&mut operator).await);
+    let mut another = TcpStream::connect(address).await.expect("it listens");
+    another.write_all(OPERATOR.as_bytes()).await.expect("it reads");
+    assert!(reply(&mut another).await);
+    assert_eq!(silent[0].read(&mut [0]).await.ok(), Some(0), "the oldest was closed");
+}
+
+#[tokio::test]
+async fn a_connection_ends_with_a_reply_to_a_request_without_a_valid_token() {
+    let address = serve_on_a_port(4);
+    let wrong = OPERATOR.replace("abcdef", "ghijkl");
+    for (request, served) in [(ANONYMOUS, true), (wrong.as_str(), false)] {
+        let mut client = TcpStream::connect(address).await.expect("it listens");
+        client.write_all(OPERATOR.as_bytes()).await.expect("it reads");
+        assert!(reply(&mut client).await);
+        client.write_all(request.as_bytes()).await.expect("it is open");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.expect("it ends");
+        assert_eq!(answer.ends_with("hello"), served, "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
 }

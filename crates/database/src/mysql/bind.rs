@@ -3,21 +3,22 @@
 use fields::Value as Field;
 use mysql_async::consts::ColumnType;
 use mysql_async::{Column, Value};
+use serde_json::value::RawValue;
 
+use crate::column::{Fit, Takes};
 use crate::digits::Digits;
-use crate::rows::Given;
 
-/// How a value of a row is bound; see the head of [`crate::mysql`].
-pub(super) fn bound(value: Given<'_>) -> Value {
-    match value {
-        Given::Value(Field::Null) => Value::NULL,
-        Given::Value(Field::Bytes(bytes)) => Value::Bytes(bytes.to_vec()),
-        Given::Value(Field::Number(digits)) => {
-            let number = std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok());
-            number.map_or_else(|| Value::Bytes(digits.to_vec()), Value::Int)
+/// How a value is bound whose column takes that; see the head of [`crate::mysql`].
+pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
+    match fit {
+        Fit::Null => Value::NULL,
+        Fit::Number(digits) if !matches!(takes, Takes::Text | Takes::Limited(_) | Takes::Json) => {
+            let number = std::str::from_utf8(&digits).ok().and_then(|text| text.parse().ok());
+            number.map_or_else(|| Value::Bytes(digits.into_owned()), Value::Int)
         }
-        Given::Integer(number) => Value::Int(number),
-        Given::Client(peer) => Value::Bytes(peer.to_string().into_bytes()),
+        Fit::Text(bytes) | Fit::Bytes(bytes) | Fit::Number(bytes) => {
+            Value::Bytes(bytes.into_owned())
+        }
     }
 }
 
@@ -42,6 +43,8 @@ pub(super) enum Leaves {
     Date,
     /// Their text is the number.
     Decimal,
+    /// Their text is JSON.
+    Json,
     /// Bits, the first of them the highest; they leave as a number.
     Bits,
     /// No text, which leaves in base64.
@@ -55,6 +58,7 @@ impl Leaves {
             ColumnType::MYSQL_TYPE_DATE => Self::Date,
             ColumnType::MYSQL_TYPE_NEWDECIMAL | ColumnType::MYSQL_TYPE_DECIMAL => Self::Decimal,
             ColumnType::MYSQL_TYPE_BIT => Self::Bits,
+            ColumnType::MYSQL_TYPE_JSON if in_base64 => Self::Json,
             ColumnType::MYSQL_TYPE_GEOMETRY if in_base64 => Self::Base64,
             ColumnType::MYSQL_TYPE_STRING
             | ColumnType::MYSQL_TYPE_VAR_STRING
@@ -116,6 +120,11 @@ pub(super) fn field<'v>(
         Value::NULL => Field::Null,
         Value::Bytes(bytes) => match of {
             Leaves::Decimal => Field::Number(bytes),
+            // The check of a column may be newer than what is in it.
+            Leaves::Json => match serde_json::from_slice::<&RawValue>(bytes) {
+                Ok(_) => Field::Json(bytes),
+                Err(_) => Field::Bytes(bytes),
+            },
             Leaves::Bits => Field::Number(texts.next().unwrap_or_default()),
             Leaves::Base64 => Field::Bytes(texts.next().unwrap_or_default()),
             Leaves::AsTheyAre | Leaves::Date => Field::Bytes(bytes),
@@ -133,10 +142,12 @@ mod tests {
 
     #[test]
     fn numbers_are_bound_as_integers_or_as_their_digits() {
-        let bound = |digits: &'static [u8]| bound(Given::Value(Field::Number(digits)));
+        let bound = |digits: &'static [u8]| bound(Fit::Number(digits.into()), &Takes::Any);
         assert_eq!(bound(b"-17"), Value::Int(-17));
         assert_eq!(bound(b"9223372036854775808"), Value::Bytes(b"9223372036854775808".to_vec()));
         assert_eq!(bound(b"1.50"), Value::Bytes(b"1.50".to_vec()));
+        let text = super::bound(Fit::Number(b"-0".into()), &Takes::Text);
+        assert_eq!(text, Value::Bytes(b"-0".to_vec()));
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! From a server to a connection that is ready.
 
+use std::sync::Arc;
+
 #[cfg(feature = "tls")]
 use mysql_async::SslOpts;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 use tokio::time::timeout;
 
-use super::link::{MysqlLink, Ready, Run};
-use super::{MysqlDriver, durability, engines, fault, letters, place, schema};
+use super::link::{LockWait, MysqlLink, Ready, Run};
+use super::{MysqlDriver, durability, engines, fault, letters, link, place, schema};
 use crate::ack;
 use crate::fault::Blame;
 use crate::named::{self, Dialect};
@@ -64,7 +66,10 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
                 unless_for_now(name, &error, |text| DatabaseError::statement(&text, at))
             })?;
             match &job.action {
-                Action::Query(_) => Run::Query(prepared),
+                Action::Query(_) => {
+                    let json = schema::json_columns(&mut connection, &prepared).await;
+                    Run::Query(prepared, json)
+                }
                 _ => {
                     schema::check_statement(&mut connection, name, driver.source()).await?;
                     Run::Rows(prepared)
@@ -72,6 +77,8 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
             }
         }
     };
+    let takes = schema::takes(&mut connection, &job.action, &driver.names).await;
+    let takes = takes.map_err(|error| refused(name, &error))?;
     let mut doubts = match (&job.action, job.sync) {
         (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
         (_, Sync::Full) => durability::doubts(&mut connection, name).await?,
@@ -82,12 +89,31 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
     let ack = ack::of(job, &mut members, &[])?;
     let shape = Shape::new(job, members, sources, ack)?;
     let affected = job.affected;
-    let packet_max: Option<usize> = connection
-        .query_first("select @@max_allowed_packet")
+    let server: Option<(usize, String)> = connection
+        .query_first("select @@max_allowed_packet, @@version")
         .await
         .map_err(|error| refused(name, &error))?;
-    let request_max = schema::request_max(packet_max.unwrap_or(usize::MAX));
-    Ok(Ready { connection, options, run, shape, key, affected, doubts, is_atomic, request_max })
+    let (packet_max, version) = server.unwrap_or((usize::MAX, String::new()));
+    let request_max = schema::request_max(packet_max);
+    let usual = lock_wait(driver);
+    // MySQL waits a second at least.
+    let least = u64::from(!version.contains("MariaDB"));
+    let locks = LockWait { usual, least, now: usual };
+    Ok(Ready {
+        connection,
+        options,
+        run,
+        shape,
+        takes,
+        job: Arc::clone(job),
+        names: driver.names.clone(),
+        key,
+        affected,
+        doubts,
+        is_atomic,
+        request_max,
+        locks,
+    })
 }
 
 /// Which byte of the statement of the settings an error is about.
@@ -129,17 +155,24 @@ fn options(driver: &MysqlDriver, name: &str) -> Result<Opts, DatabaseError> {
     Ok(options.into())
 }
 
+/// How long statements wait for a lock: whole seconds, and at least one.
+fn lock_wait(driver: &MysqlDriver) -> u64 {
+    let wait = driver.job.lock_wait;
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).clamp(1, 1_000_000)
+}
+
 /// What holds for the whole session.
 fn session(driver: &MysqlDriver) -> Vec<String> {
-    // Whole seconds, and at least one.
-    let lock_wait = driver.job.lock_wait.as_secs_f64().ceil().clamp(1.0, 1e6);
     let mut session = vec![
+        // Times with a zone are converted to UTC before they are stored.
+        "set session time_zone = '+00:00'".to_owned(),
+        // A server with 0 shows no warnings, and those of a rollback say what it has not undone.
+        "set session max_error_count = greatest(@@max_error_count, 64)".to_owned(),
+        // A server may end the connection behind each ROLLBACK, or begin another transaction.
+        "set session completion_type = 0".to_owned(),
         "set session sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION')"
             .to_owned(),
-        format!(
-            "set session innodb_lock_wait_timeout = {lock_wait}, session lock_wait_timeout = \
-             {lock_wait}"
-        ),
+        link::lock_wait(lock_wait(driver)),
     ];
     session.push(match driver.job.action {
         Action::Query(_) => "set session transaction read only".to_owned(),

@@ -8,7 +8,7 @@ use super::schema::table_sql;
 use super::{bind, fault};
 use crate::DatabaseError;
 use crate::fault::Fault;
-use crate::letters::{Letter, StoredLetter};
+use crate::letters::{Letter, StoredLetter, log_made};
 
 /// Makes the table where it is missing, and proves that it is one of letters.
 pub(super) async fn prepare(
@@ -26,7 +26,10 @@ pub(super) async fn prepare(
     let fits = match connection.prep(insert(table)).await {
         Ok(_) => Ok(()),
         Err(_) => match connection.query_drop(create).await {
-            Ok(()) => connection.prep(insert(table)).await.map(drop),
+            Ok(()) => {
+                let fits = connection.prep(insert(table)).await.map(drop);
+                fits.inspect(|()| log_made(table))
+            }
             Err(error) => Err(error),
         },
     };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use exchange::{Batch, Stop};
 use fields::{Case, Schema};
@@ -12,9 +13,9 @@ use mysql_async::{Conn, Error, Opts, Params, Statement};
 use tokio::runtime::Runtime;
 
 use super::bind::Leaves;
-use super::schema::{ROWS_MAX, Values};
+use super::schema::{self, ROWS_MAX, Values};
 use super::{bind, fault, letters};
-use crate::Affected;
+use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
@@ -23,6 +24,7 @@ use crate::link::{Commit, Link, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::until;
+use crate::{Affected, Job};
 
 /// What is run for a batch or a request.
 #[derive(Debug)]
@@ -31,8 +33,8 @@ pub(super) enum Run {
     Values(Values),
     /// A statement for each row.
     Rows(Statement),
-    /// A query for each request.
-    Query(Statement),
+    /// A query for each request, and which of its columns are JSON.
+    Query(Statement, Vec<bool>),
 }
 
 /// A connection that was opened, without its runtime.
@@ -42,11 +44,26 @@ pub(super) struct Ready {
     pub(super) options: Opts,
     pub(super) run: Run,
     pub(super) shape: Shape,
+    pub(super) takes: Vec<Takes>,
+    pub(super) job: Arc<Job>,
+    pub(super) names: Vec<String>,
     pub(super) key: Option<Vec<KeyColumn>>,
     pub(super) affected: Affected,
     pub(super) doubts: Vec<String>,
     pub(super) is_atomic: bool,
     pub(super) request_max: usize,
+    pub(super) locks: LockWait,
+}
+
+/// How long statements wait for a lock, in seconds.
+#[derive(Debug)]
+pub(super) struct LockWait {
+    /// As the settings say.
+    pub(super) usual: u64,
+    /// The least that the server takes.
+    pub(super) least: u64,
+    /// What the session has now.
+    pub(super) now: u64,
 }
 
 /// An open connection with its statement.
@@ -56,6 +73,11 @@ pub(super) struct MysqlLink {
     options: Opts,
     run: Run,
     shape: Arc<Shape>,
+    /// For each parameter.
+    takes: Vec<Takes>,
+    job: Arc<Job>,
+    /// Of the parameters.
+    names: Vec<String>,
     /// Of rows that may be sent again.
     key: Option<Vec<KeyColumn>>,
     affected: Affected,
@@ -63,6 +85,7 @@ pub(super) struct MysqlLink {
     is_atomic: bool,
     /// Bytes of a request at most: the server closes the connection of a larger one.
     request_max: usize,
+    locks: LockWait,
     open: bool,
 }
 
@@ -75,7 +98,7 @@ impl fmt::Debug for MysqlLink {
 impl MysqlLink {
     pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
         let Ready { connection, options, run, shape, key, affected, .. } = ready;
-        let Ready { doubts, is_atomic, request_max, .. } = ready;
+        let Ready { takes, job, names, doubts, is_atomic, request_max, locks, .. } = ready;
         let shape = Arc::new(shape);
         let open = false;
         Self {
@@ -84,11 +107,15 @@ impl MysqlLink {
             options,
             run,
             shape,
+            takes,
+            job,
+            names,
             key,
             affected,
             doubts,
             is_atomic,
             request_max,
+            locks,
             open,
         }
     }
@@ -127,6 +154,13 @@ impl MysqlLink {
     }
 }
 
+/// Makes statements wait so many seconds for a lock.
+pub(super) fn lock_wait(seconds: u64) -> String {
+    format!(
+        "set session innodb_lock_wait_timeout = {seconds}, session lock_wait_timeout = {seconds}"
+    )
+}
+
 /// The warning of a rollback that a table without transactions was changed.
 const NOT_UNDONE: u16 = 1196;
 
@@ -159,9 +193,18 @@ async fn kill(options: &Opts, id: u32) -> Result<(), Error> {
     other.disconnect().await
 }
 
-fn values(rows: &Rows, row: usize, shape: &Shape, batch: &Batch, to: &mut Vec<mysql_async::Value>) {
-    let sources = shape.parameters.iter();
-    to.extend(sources.map(|source| bind::bound(rows.given(row, *source, batch))));
+fn values(
+    rows: &Rows,
+    row: usize,
+    (shape, takes): (&Shape, &[Takes]),
+    batch: &Batch,
+    to: &mut Vec<mysql_async::Value>,
+) -> Result<(), Fault> {
+    for (parameter, takes) in takes.iter().enumerate() {
+        let fit = rows.fitted(row, shape, (parameter, takes), batch)?;
+        to.push(bind::bound(fit, takes));
+    }
+    Ok(())
 }
 
 /// The values of the first of `rows` that one statement stores, and how many rows these are. It has no
@@ -169,14 +212,14 @@ fn values(rows: &Rows, row: usize, shape: &Shape, batch: &Batch, to: &mut Vec<my
 fn statement_values(
     insert: &Values,
     (rows, batch): (&Rows, &Batch),
-    shape: &Shape,
+    shape: (&Shape, &[Takes]),
     of: Range<usize>,
     bytes_max: usize,
 ) -> Result<(usize, Vec<mysql_async::Value>), Fault> {
-    let columns = shape.parameters.len();
+    let columns = shape.1.len();
     let (mut given, mut bytes, mut count) = (Vec::new(), 0, 0);
     for row in of.clone().take(ROWS_MAX) {
-        values(rows, row, shape, batch, &mut given);
+        values(rows, row, shape, batch, &mut given)?;
         bytes += given[count * columns..].iter().map(bind::bytes_of).sum::<usize>();
         if bytes > bytes_max {
             break;
@@ -215,12 +258,38 @@ impl Link for MysqlLink {
         self.key.as_deref()
     }
 
+    fn takes(&self) -> &[Takes] {
+        &self.takes
+    }
+
+    fn is_stale(&mut self, stop: &Stop) -> Result<bool, Fault> {
+        let Self { runtime, connection, job, names, takes, .. } = self;
+        let now = schema::takes(connection, &job.action, names);
+        match until(runtime, stop, now, async {}) {
+            Some(Ok(now)) => Ok(now != *takes),
+            Some(Err(error)) => Err(fault::of(&error)),
+            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
+        }
+    }
+
     fn doubts(&self) -> &[String] {
         &self.doubts
     }
 
     fn is_atomic(&self) -> bool {
         self.is_atomic
+    }
+
+    fn limit_locks(&mut self, limit: Option<Duration>, stop: &Stop) -> Result<(), Fault> {
+        let rounded = |limit: Duration| (limit + Duration::from_millis(500)).as_secs();
+        let limit = limit.map(rounded);
+        let wait = limit.unwrap_or(self.locks.usual).clamp(self.locks.least, self.locks.usual);
+        if wait == self.locks.now {
+            return Ok(());
+        }
+        self.execute(&lock_wait(wait), stop)?;
+        self.locks.now = wait;
+        Ok(())
     }
 
     /// The first statement begins it.
@@ -237,7 +306,8 @@ impl Link for MysqlLink {
         effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, connection, options, run, shape, affected, request_max, .. } = self;
+        let Self { runtime, connection, options, run, shape, takes, affected, .. } = self;
+        let (request_max, fitted) = (&self.request_max, (&**shape, &takes[..]));
         let id = connection.id();
         let told = |error: Error| fault::of(&error);
         let work = async {
@@ -245,16 +315,25 @@ impl Link for MysqlLink {
                 Run::Values(insert) => {
                     effects.begin(shape.is_late, [""; 0]);
                     let (mut next, mut stored) = (part.start, 0);
+                    // Where a row may be there already the count of many says nothing of each: the
+                    // update of one counts as two where a trigger changes it.
+                    let is_each = insert.may_conflict && effects.are_wanted();
                     while next < part.end {
-                        let left = next..part.end;
+                        let left = next..if is_each { next + 1 } else { part.end };
                         let (size, given) =
-                            statement_values(insert, (rows, batch), shape, left, *request_max)?;
+                            statement_values(insert, (rows, batch), fitted, left, *request_max)?;
                         // Prepared where it is the first of this size.
                         let statement = connection.prep(insert.sql(size)).await.map_err(told)?;
                         let given = Params::Positional(given);
                         connection.exec_drop(statement, given).await.map_err(of_insert)?;
                         stored += connection.affected_rows();
                         next += size;
+                        if is_each {
+                            effects.push(u64::from(connection.affected_rows() == 1), [])?;
+                        }
+                    }
+                    if is_each {
+                        return Ok(());
                     }
                     let is_whole = stored == part.len() as u64;
                     // With a key, rows that are there already count as none, and any other conflict
@@ -266,7 +345,7 @@ impl Link for MysqlLink {
                     if !is_whole && effects.are_wanted() && part.len() > 1 {
                         return Err(Fault::ignored());
                     }
-                    let each = if is_whole { 1 } else { stored.min(1) };
+                    let each = if is_whole { 1 } else { stored };
                     part.into_iter().try_for_each(|_| effects.push(each, []))
                 }
                 Run::Rows(statement) => {
@@ -277,7 +356,7 @@ impl Link for MysqlLink {
                             return Err(Fault::stopped());
                         }
                         let mut given = Vec::with_capacity(shape.parameters.len());
-                        values(rows, row, shape, batch, &mut given);
+                        values(rows, row, fitted, batch, &mut given)?;
                         if given.iter().map(bind::bytes_of).sum::<usize>() > *request_max {
                             return Err(too_large(row));
                         }
@@ -290,7 +369,7 @@ impl Link for MysqlLink {
                     }
                     idle.fault(Fault::no_row)
                 }
-                Run::Query(_) => Err(Fault::new(Blame::Statement, "a query stores nothing")),
+                Run::Query(..) => Err(Fault::new(Blame::Statement, "a query stores nothing")),
             }
         };
         stoppable(runtime, options, id, stop, work)
@@ -342,8 +421,8 @@ impl Link for MysqlLink {
         sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, connection, options, run, shape, .. } = self;
-        let Run::Query(prepared) = run else {
+        let Self { runtime, connection, options, run, shape, takes, .. } = self;
+        let Run::Query(prepared, json) = run else {
             return Err(Fault::new(Blame::Statement, "there is no query"));
         };
         let Sink { rows: into, each, in_base64 } = sink;
@@ -351,11 +430,15 @@ impl Link for MysqlLink {
         let told = |error: Error| fault::of(&error);
         let work = async {
             let mut given = Vec::new();
-            values(rows, row, shape, batch, &mut given);
+            values(rows, row, (shape, takes), batch, &mut given)?;
             let params = Params::Positional(given);
             let mut found = connection.exec_iter(&*prepared, params).await.map_err(told)?;
             let columns = found.columns().unwrap_or_default();
-            let types: Vec<_> = columns.iter().map(|it| Leaves::of(it, *in_base64)).collect();
+            let leaves = |(index, column)| match Leaves::of(column, *in_base64) {
+                _ if *in_base64 && json.get(index) == Some(&true) => Leaves::Json,
+                leaves => leaves,
+            };
+            let types: Vec<_> = columns.iter().enumerate().map(leaves).collect();
             into.reshape(Schema::new(columns.iter().map(|it| it.name_ref()), Case::Exact));
             let mut digits = Digits::default();
             while let Some(row) = found.next().await.map_err(told)? {

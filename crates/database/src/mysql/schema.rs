@@ -1,14 +1,15 @@
 //! What the server knows of a table, and the statements that store rows in it.
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Error};
+use mysql_async::{Conn, Error, Statement};
 
 use super::connect::refused;
+use crate::column::{Takes, of_parameter};
 use crate::name::{listed, quoted};
 use crate::plain_write::PlainWrite;
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::{self, Source};
-use crate::{DatabaseError, OnConflict};
+use crate::{Action, DatabaseError, OnConflict};
 
 /// Numbers of rows that a statement may have, the largest first: any batch is made of few of them.
 const SIZES: [usize; 10] = [1000, 500, 250, 100, 50, 25, 10, 5, 2, 1];
@@ -112,6 +113,97 @@ pub(super) async fn check_statement(
         return Err(source::unfit(given, &column.of, what, mend));
     }
     Ok(())
+}
+
+/// What the columns of the parameters take, which the server does not say of a statement.
+pub(super) async fn takes(
+    connection: &mut Conn,
+    action: &Action,
+    names: &[String],
+) -> Result<Vec<Takes>, Error> {
+    let write = match action {
+        Action::Statement(sql) => PlainWrite::of(sql),
+        _ => None,
+    };
+    let table = match (action, &write) {
+        (Action::Insert { table, .. }, _) => table,
+        (_, Some(write)) => &write.table,
+        _ => return Ok(vec![Takes::Any; names.len()]),
+    };
+    let (schema, table) = apart(table);
+    let sql = "select column_name, data_type, \
+               cast(case data_type when 'varchar' then character_maximum_length \
+               else coalesce(numeric_scale, datetime_precision) end as signed) from information_schema.columns \
+               where table_schema = coalesce(?, database()) and table_name = ?";
+    let rows: Vec<(String, String, Option<u32>)> = connection.exec(sql, (schema, table)).await?;
+    let json = json_checks(connection, schema, table).await;
+    let column = |name: &str| {
+        let (name, of, size) = rows.iter().find(|it| it.0.eq_ignore_ascii_case(name))?;
+        Some(match &**of {
+            _ if json.contains(&json_check(name)) => Takes::Json,
+            of => takes_of(of, size.unwrap_or(0)),
+        })
+    };
+    let takes = names.iter().map(|name| match action {
+        Action::Insert { .. } => column(name).unwrap_or_default(),
+        _ => of_parameter(write.as_ref(), name, column).unwrap_or_default(),
+    });
+    Ok(takes.collect())
+}
+
+/// To MariaDB, JSON is a text with this check.
+fn json_check(column: &str) -> String {
+    format!("json_valid({})", quoted(column, '`'))
+}
+
+/// The checks for JSON of a table; none in MySQL, whose JSON is a type.
+async fn json_checks(connection: &mut Conn, schema: Option<&str>, table: &str) -> Vec<String> {
+    let sql = "select check_clause from information_schema.check_constraints \
+               where constraint_schema = coalesce(?, database()) and table_name = ? \
+               and check_clause like 'json_valid(%'";
+    connection.exec(sql, (schema, table)).await.unwrap_or_default()
+}
+
+/// For each column that a query gives, whether it is a column of a table with JSON.
+pub(super) async fn json_columns(connection: &mut Conn, query: &Statement) -> Vec<bool> {
+    let mut known: Vec<((String, String), Vec<String>)> = Vec::new();
+    let mut found = Vec::new();
+    for column in query.columns().iter() {
+        let place = (column.schema_str().into_owned(), column.org_table_str().into_owned());
+        if place.1.is_empty() {
+            found.push(false);
+            continue;
+        }
+        let at = match known.iter().position(|(known, _)| *known == place) {
+            Some(at) => at,
+            None => {
+                let checks = json_checks(connection, Some(&place.0), &place.1).await;
+                known.push((place, checks));
+                known.len() - 1
+            }
+        };
+        found.push(known[at].1.contains(&json_check(&column.org_name_str())));
+    }
+    found
+}
+
+/// `size`: how many letters, decimal places, or digits of a fraction of a second it has.
+fn takes_of(of: &str, size: u32) -> Takes {
+    match of {
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year" => Takes::Integer,
+        "float" => Takes::Single,
+        "double" => Takes::Double,
+        "decimal" => Takes::Decimal(Some(size)),
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Takes::Bytes,
+        "json" => Takes::Json,
+        "varchar" => Takes::Limited(size as usize),
+        "enum" | "set" => Takes::Word,
+        "date" => Takes::Date,
+        "time" => Takes::Time(size),
+        "datetime" | "timestamp" => Takes::Utc(size),
+        "bit" => Takes::Any,
+        _ => Takes::Text,
+    }
 }
 
 /// The schema of a table, where it is named, and its name.

@@ -1,7 +1,6 @@
 //! Arrays as PostgreSQL reads them: `{1,"a \"b\"",NULL}`.
 
-use crate::rows::Given;
-use fields::Value;
+use crate::column::Fit;
 
 /// The text of an array, made element by element.
 #[derive(Debug, Default)]
@@ -15,32 +14,11 @@ impl Array {
         self.0.push(b'{');
     }
 
-    pub(super) fn push(&mut self, value: Given<'_>) {
-        use std::io::Write as _;
+    pub(super) fn push(&mut self, value: &Fit<'_>) {
         if self.0.len() > 1 {
             self.0.push(b',');
         }
-        match value {
-            Given::Value(Value::Null) => self.0.extend_from_slice(b"NULL"),
-            // Nothing in a number needs quotes.
-            Given::Value(Value::Number(digits)) => self.0.extend_from_slice(digits),
-            Given::Value(Value::Bytes(bytes)) => self.push_quoted(bytes),
-            Given::Integer(number) => {
-                write!(self.0, "{number}").expect("a buffer takes what is written to it");
-            }
-            Given::Client(peer) => self.push_quoted(peer.to_string().as_bytes()),
-        }
-    }
-
-    fn push_quoted(&mut self, mut bytes: &[u8]) {
-        self.0.push(b'"');
-        while let Some(at) = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
-            self.0.extend_from_slice(&bytes[..at]);
-            self.0.extend_from_slice(&[b'\\', bytes[at]]);
-            bytes = &bytes[at + 1..];
-        }
-        self.0.extend_from_slice(bytes);
-        self.0.push(b'"');
+        value.push_element(&mut self.0);
     }
 
     /// All of it.
@@ -53,7 +31,7 @@ impl Array {
     pub(super) fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<u8> {
         let mut array = Self::default();
         array.begin(0);
-        texts.into_iter().for_each(|text| array.push(Given::Value(Value::Bytes(text.as_bytes()))));
+        texts.into_iter().for_each(|text| array.push(&Fit::Text(text.as_bytes().into())));
         array.end();
         array.0
     }
@@ -67,19 +45,19 @@ mod tests {
     fn elements_are_quoted_where_they_must_be() {
         let mut array = Array::default();
         array.begin(0);
+        let text = |text: &'static str| Fit::Text(text.as_bytes().into());
         for value in [
-            Given::Value(Value::Number(b"-1.5e3")),
-            Given::Value(Value::Null),
-            Given::Value(Value::Bytes(b"NULL")),
-            Given::Value(Value::Bytes(b"a,\"b\"\\{}")),
-            Given::Value(Value::Bytes(b"")),
-            Given::Integer(-7),
-            Given::Client(exchange::Peer::Local),
+            Fit::Number(b"-1.5e3".into()),
+            Fit::Null,
+            text("NULL"),
+            text("a,\"b\"\\{}"),
+            text(""),
+            Fit::Bytes(b"\x00\xff".into()),
         ] {
-            array.push(value);
+            array.push(&value);
         }
         let text = String::from_utf8(array.end().to_vec()).unwrap();
-        assert_eq!(text, r#"{-1.5e3,NULL,"NULL","a,\"b\"\\{}","",-7,"unix"}"#);
+        assert_eq!(text, r#"{-1.5e3,NULL,"NULL","a,\"b\"\\{}","","\\x00ff"}"#);
         array.begin(0);
         assert_eq!(array.end(), b"{}");
     }

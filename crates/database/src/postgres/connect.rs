@@ -16,6 +16,7 @@ use super::stale::{Columns, Prepared};
 use super::tls::Rustls;
 use super::{PostgresDriver, durability, fault, letters, schema};
 use crate::ack::{self, Piece};
+use crate::column::Takes;
 use crate::fault::Blame;
 use crate::name::quoted;
 use crate::resend::KeyColumn;
@@ -24,7 +25,7 @@ use crate::rows::Shape;
 use crate::server::roots;
 use crate::server::{KEEPALIVE, runtime};
 use crate::source::{Members, Source};
-use crate::{Action, Affected, DatabaseError, Host, Server, Sync, Tls};
+use crate::{Action, Affected, DatabaseError, Format, Host, Server, Sync, Tls};
 
 /// Opens a connection and prepares what a handler needs.
 pub(super) fn connect(driver: &PostgresDriver) -> Result<PostgresLink, DatabaseError> {
@@ -48,6 +49,7 @@ struct Ready {
     run: Run,
     prepared: Prepared,
     shape: Shape,
+    takes: Vec<Takes>,
     key: Option<Vec<KeyColumn>>,
     affected: Affected,
     doubts: Vec<String>,
@@ -55,8 +57,8 @@ struct Ready {
 
 impl Ready {
     fn link(self, runtime: Runtime) -> PostgresLink {
-        let Self { client, tls, run, prepared, shape, key, affected, doubts } = self;
-        let job = (key, affected);
+        let Self { client, tls, run, prepared, shape, takes, key, affected, doubts } = self;
+        let (shape, job) = ((shape, takes), (key, affected));
         PostgresLink::new(runtime, (client, tls), (run, prepared), shape, job, doubts)
     }
 }
@@ -87,6 +89,12 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
     let mut key = None;
     let mut returned = Vec::new();
+    let takes;
+    let of_statement = |prepared: &Statement| {
+        let (action, names, prepared) = (&job.action, &driver.text.names, prepared.clone());
+        let client = &client;
+        async move { schema::takes_of_statement(client, action, names, &prepared).await }
+    };
     let (mut run, columns, sources) = match &job.action {
         Action::Insert { table, columns, on_conflict } => {
             let plan = schema::insert(&client, name, table, columns, on_conflict).await?;
@@ -99,22 +107,27 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
                 None => None,
             };
             let columns = Columns::Insert(plan.text());
-            key = plan.key;
-            (Run::Arrays { insert: prepared, absent }, columns, sources)
+            (key, takes) = (plan.key, plan.takes);
+            let by_row = plan.has_rules;
+            (Run::Arrays { insert: prepared, absent, by_row }, columns, sources)
         }
         Action::Statement(_) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
             schema::check_parameters(&driver.text, &sources, &prepared)?;
-            let known = Columns::of(&prepared);
+            takes = of_statement(&prepared).await.map_err(told)?;
+            let known = Columns::of(&prepared, takes.clone());
             let columns = prepared.columns().iter();
             returned = columns.map(|column| column.name().to_owned()).collect();
             (Run::Rows { statement: prepared, plan: Vec::new() }, known, sources)
         }
-        Action::Query(_) => {
+        Action::Query(asked) => {
             let prepared = client.prepare(&driver.text.sql).await.map_err(statement)?;
             schema::check_parameters(&driver.text, &sources, &prepared)?;
-            let columns = Columns::of(&prepared);
-            let run = query(&client, &driver.text.sql, prepared).await.map_err(statement)?;
+            takes = of_statement(&prepared).await.map_err(told)?;
+            let columns = Columns::of(&prepared, takes.clone());
+            let in_json = asked.rows != Format::Tsv;
+            let run = query(&client, &driver.text.sql, prepared, in_json).await;
+            let run = run.map_err(statement)?;
             (run, columns, sources)
         }
     };
@@ -137,17 +150,24 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         }
     }
     let shape = Shape::new(job, members, sources, ack)?;
+    client.batch_execute(READS_BY_DEFAULT).await.map_err(told)?;
     let prepared = Prepared {
         server: name.to_owned(),
         job: Arc::clone(job),
         sql: driver.text.sql.clone(),
+        names: driver.text.names.clone(),
         columns,
     };
-    Ok(Ready { client, tls, run, prepared, shape, key, affected: job.affected, doubts })
+    Ok(Ready { client, tls, run, prepared, shape, takes, key, affected: job.affected, doubts })
 }
 
 /// A query whose columns all come in a form that we read.
-async fn query(client: &Client, sql: &str, prepared: Statement) -> Result<Run, Error> {
+async fn query(
+    client: &Client,
+    sql: &str,
+    prepared: Statement,
+    in_json: bool,
+) -> Result<Run, Error> {
     let columns = prepared.columns();
     let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
     let known: Vec<Option<Decode>> =
@@ -156,7 +176,8 @@ async fn query(client: &Client, sql: &str, prepared: Statement) -> Result<Run, E
         return Ok(Run::Query { prepared, names, plan: known.into_iter().flatten().collect() });
     }
     let plan = known.iter().zip(columns);
-    let plan = plan.map(|(known, it)| known.unwrap_or_else(|| Decode::of_text(it.type_())));
+    let plan =
+        plan.map(|(known, it)| known.unwrap_or_else(|| Decode::of_text(it.type_(), in_json)));
     let plan: Vec<Decode> = plan.collect();
     // Columns are chosen by their names, so that another order of them changes nothing, and a name
     // that has gone is an error. Where a name is there twice, only their order tells them apart.
@@ -165,13 +186,13 @@ async fn query(client: &Client, sql: &str, prepared: Statement) -> Result<Run, E
         true => names.iter().map(|name| quoted(name, '"')).collect(),
         false => (1..=columns.len()).map(|number| format!("c{number}")).collect(),
     };
-    let chosen = known.iter().zip(&aliases);
+    let chosen = known.iter().zip(&plan).zip(&aliases);
     let chosen: Vec<String> = chosen
-        .map(
-            |(known, alias)| {
-                if known.is_some() { alias.clone() } else { format!("{alias}::text") }
-            },
-        )
+        .map(|((known, plan), alias)| match (known, plan) {
+            (Some(_), _) => alias.clone(),
+            (None, Decode::Json) => format!("array_to_json({alias})"),
+            (None, _) => format!("{alias}::text"),
+        })
         .collect();
     // The line end ends a comment at the end of the query.
     let chosen = chosen.join(", ");
@@ -229,6 +250,10 @@ fn drive(connection: impl Future<Output = Result<(), Error>> + Send + 'static) {
     });
 }
 
+/// A transaction that writes says so when it begins (`link::BEGIN`). Rows are sent together with that,
+/// and nothing is stored where it has failed.
+const READS_BY_DEFAULT: &str = "set default_transaction_read_only = on";
+
 /// What holds for the whole session.
 fn session(driver: &PostgresDriver) -> String {
     let job = &driver.job;
@@ -243,7 +268,7 @@ fn session(driver: &PostgresDriver) -> String {
         }
     };
     let reads = match job.action {
-        Action::Query(_) => "set default_transaction_read_only = on;",
+        Action::Query(_) => READS_BY_DEFAULT,
         Action::Insert { .. } | Action::Statement(_) => "",
     };
     format!(

@@ -18,6 +18,8 @@ pub(super) enum Decode {
     Base64,
     /// They are the text of a number, or `NaN` or an infinity.
     Number,
+    /// They are the text of JSON.
+    Json,
     /// As JSON text behind one byte, the version.
     Jsonb,
     Bool,
@@ -42,14 +44,11 @@ impl Decode {
             Type::FLOAT4 => Self::Float4,
             Type::FLOAT8 => Self::Float8,
             Type::UUID => Self::Uuid,
+            Type::JSON => Self::Json,
             Type::JSONB => Self::Jsonb,
-            Type::TEXT
-            | Type::VARCHAR
-            | Type::BPCHAR
-            | Type::NAME
-            | Type::JSON
-            | Type::XML
-            | Type::UNKNOWN => Self::Text,
+            Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::XML | Type::UNKNOWN => {
+                Self::Text
+            }
             Type::BYTEA => Self::Binary,
             _ if matches!(of.kind(), Kind::Enum(_)) => Self::Text,
             _ => return None,
@@ -64,9 +63,14 @@ impl Decode {
         }
     }
 
-    /// How the text that the server makes of a column of this type is read.
-    pub(super) fn of_text(of: &Type) -> Self {
-        if *of == Type::NUMERIC { Self::Number } else { Self::Text }
+    /// How what the server makes of a column of this type is read: its text, or the JSON of an array
+    /// if `in_json`. Bytes in an array have no base64 there, and stay text.
+    pub(super) fn of_text(of: &Type, in_json: bool) -> Self {
+        match of.kind() {
+            _ if *of == Type::NUMERIC => Self::Number,
+            Kind::Array(of) if in_json && *of != Type::BYTEA => Self::Json,
+            _ => Self::Text,
+        }
     }
 }
 
@@ -86,9 +90,13 @@ pub(super) fn note(row: &Row, plan: &[Decode], digits: &mut Digits) {
     for (column, decode) in plan.iter().enumerate() {
         let Some(bytes) = raw(row, column) else { continue };
         match decode {
-            Decode::Text | Decode::Binary | Decode::Number | Decode::Jsonb => {}
+            Decode::Text
+            | Decode::Binary
+            | Decode::Number
+            | Decode::Json
+            | Decode::Jsonb
+            | Decode::Bool => {}
             Decode::Base64 => digits.push_base64(bytes),
-            Decode::Bool => digits.push(u8::from(bytes != [0])),
             Decode::Int2 => push(digits, sized(bytes).map(i16::from_be_bytes)),
             Decode::Int4 => push(digits, sized(bytes).map(i32::from_be_bytes)),
             Decode::Int8 => push(digits, sized(bytes).map(i64::from_be_bytes)),
@@ -128,10 +136,11 @@ pub(super) fn values<'r>(
         match decode {
             Decode::Text | Decode::Binary => Value::Bytes(bytes),
             Decode::Number => number(bytes),
-            Decode::Jsonb => Value::Bytes(bytes.get(1..).unwrap_or_default()),
+            Decode::Json => Value::Json(bytes),
+            Decode::Jsonb => Value::Json(bytes.get(1..).unwrap_or_default()),
+            Decode::Bool => Value::Json(if bytes == [0] { b"false" } else { b"true" }),
             Decode::Base64 | Decode::Uuid => Value::Bytes(texts.next().unwrap_or_default()),
-            Decode::Bool
-            | Decode::Int2
+            Decode::Int2
             | Decode::Int4
             | Decode::Int8
             | Decode::Oid

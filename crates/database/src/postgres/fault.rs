@@ -65,25 +65,46 @@ pub(super) fn text_of(said: &DbError) -> String {
 }
 
 /// What is said to clients: the primary message, and the column where that does not name it. A
-/// data exception (class 22) may cite a value that the client need not have sent, unless it is about a
-/// parameter or an insert of the client's `own` values: there the message is ours. What a function
-/// raises by itself is the operator's choice of words.
+/// data exception (class 22), a name (42 and 3) and much else may cite a value that the client need not
+/// have sent, unless it is about a parameter or an insert of the client's `own` values: there the
+/// message is ours. What a function raises by itself is the operator's choice of words.
 fn primary(said: &DbError, own: bool) -> String {
     let raised = said.routine() == Some("exec_stmt_raise");
     let state = said.code().code();
-    if state.starts_with("22") && !raised {
-        match said.where_() {
-            Some(place) if place.contains("parameter $") => {}
-            Some(_) => return "invalid data within a function of the database".to_owned(),
-            None if own || cites_nothing(state, said.message()) => {}
-            None => return "invalid data within the statement".to_owned(),
+    let is_data = state.starts_with("22");
+    match said.where_() {
+        _ if raised => {}
+        Some(place) if place.contains("parameter $") => {}
+        Some(_) if is_data => return "invalid data within a function of the database".to_owned(),
+        Some(_) if !is_plain(state) => {
+            return "an error within a function of the database".to_owned();
         }
+        None if is_data && !own && !cites_nothing(state, said.message()) => {
+            return "invalid data within the statement".to_owned();
+        }
+        None if is_of_names(state) && !own && said.position().is_none() => {
+            return "an error within the statement".to_owned();
+        }
+        _ => {}
     }
     let message = said.message();
     match said.column() {
         Some(column) if !message.contains(column) => format!("{message}, column \"{column}\""),
         _ => message.to_owned(),
     }
+}
+
+/// Whether the messages of this state name no more than tables, columns and constraints, also those
+/// from within a function: connections, constraints, transactions, conflicts, resources, locks,
+/// cancellation, and what a function raises.
+fn is_plain(state: &str) -> bool {
+    matches!(state.get(..2), Some("08" | "23" | "25" | "40" | "53" | "55" | "57" | "P0"))
+}
+
+/// Whether the message of this state cites a name. One that is not of the text of the statement, which
+/// has a position, was made of a value. (A right that is missing is one to a table of the statement.)
+fn is_of_names(state: &str) -> bool {
+    matches!(state.get(..2), Some("3D" | "3F" | "42")) && state != "42501"
 }
 
 /// Whether the message of a data exception has no value in it, in any language: text that is too long
@@ -117,12 +138,49 @@ fn internal(said: &DbError) -> Option<&str> {
 }
 
 /// Whether the answer to a COMMIT that was an error proves that nothing took effect. A session that
-/// is ended while it waits for its standbys has committed already.
+/// is ended while it waits for its standbys has committed already. The commit of a foreign table's
+/// server runs within ours: an error of the way to it does not say what it did.
 pub(super) fn proves_rollback(error: &Error) -> bool {
-    error
-        .as_db_error()
-        .and_then(DbError::parsed_severity)
-        .is_some_and(|severity| severity == Severity::Error)
+    let Some(said) = error.as_db_error() else { return false };
+    said.parsed_severity() == Some(Severity::Error)
+        && (said.routine() == Some("exec_stmt_raise")
+            || is_before_commit(said.code().code(), said.where_().is_some()))
+}
+
+/// Whether an error with this state is found before anything is committed, here or at the server of a
+/// foreign table: by deferred constraints and triggers, checks for conflicts, and what these need.
+/// Everything else, also a state that we do not know, may hide a commit.
+fn is_before_commit(state: &str, within_a_function: bool) -> bool {
+    match state {
+        // "Statement completion unknown".
+        "40003" => false,
+        // Cancelled: in a trigger, or while another server commits.
+        "57014" => within_a_function,
+        _ => matches!(
+            state.get(..2),
+            Some(
+                "0A" | "21"
+                    | "22"
+                    | "23"
+                    | "24"
+                    | "25"
+                    | "27"
+                    | "2F"
+                    | "38"
+                    | "39"
+                    | "3B"
+                    | "3D"
+                    | "3F"
+                    | "40"
+                    | "42"
+                    | "44"
+                    | "53"
+                    | "54"
+                    | "55"
+                    | "P0"
+            )
+        ),
+    }
 }
 
 /// Whether our statement no longer fits its table, so that it must be prepared anew. The state is
@@ -218,6 +276,24 @@ mod tests {
             assert_eq!((fault.blame, fault.again), (blame, again), "{state}");
             assert_eq!(&*fault.code, state);
         }
+    }
+
+    #[test]
+    fn what_may_hide_a_commit_proves_no_rollback() {
+        for state in [
+            "0A000", "22003", "23503", "23505", "23P01", "25P02", "40001", "40P01", "42P01",
+            "44000", "53100", "53200", "55P03", "P0001",
+        ] {
+            assert!(is_before_commit(state, false), "{state}");
+        }
+        for state in [
+            "08000", "08001", "08003", "08006", "08007", "08P01", "40003", "57P01", "57P02",
+            "57P03", "58030", "HV000", "HV00N", "XX000", "MY001", "00000", "",
+        ] {
+            assert!(!is_before_commit(state, true), "{state}");
+        }
+        assert!(is_before_commit("57014", true));
+        assert!(!is_before_commit("57014", false));
     }
 
     #[test]

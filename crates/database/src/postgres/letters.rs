@@ -6,8 +6,9 @@ use super::fault;
 use super::schema::{dead, table_sql};
 use super::wire::Text;
 use crate::DatabaseError;
+use crate::column::push_hexadecimal;
 use crate::fault::Fault;
-use crate::letters::{Letter, StoredLetter};
+use crate::letters::{Letter, StoredLetter, log_made};
 
 /// Makes the table where it is missing, and proves that it is one of letters.
 pub(super) async fn prepare(
@@ -18,17 +19,17 @@ pub(super) async fn prepare(
     let named = table_sql(table);
     // Where it is there, we may not have the right to make one.
     let there = format!("select from {named} where false");
-    let made =
-        match client.batch_execute(&there).await {
-            Ok(()) => Ok(()),
-            Err(_) => client
-                .batch_execute(&format!(
-                    "create table if not exists {named} (id bigint generated always as identity \
+    let made = match client.batch_execute(&there).await {
+        Ok(()) => Ok(()),
+        Err(_) => client
+            .batch_execute(&format!(
+                "create table if not exists {named} (id bigint generated always as identity \
                      primary key, at bigint not null, \"row\" bytea not null, code text not null, \
                      message text not null)"
-                ))
-                .await,
-        };
+            ))
+            .await
+            .inspect(|()| log_made(table)),
+    };
     let fits = match made {
         Ok(()) => client.prepare(&insert(table)).await.map(drop),
         Err(error) => Err(error),
@@ -57,10 +58,12 @@ pub(super) async fn bury(
     let statement = client.prepare(&if again { insert_up_to(table) } else { insert(table) }).await;
     let statement = statement.map_err(told)?;
     for Letter { at_us, row, code, text, count } in letters {
-        let row = hexadecimal(row);
+        let mut bytes = Vec::with_capacity(2 + 2 * row.len());
+        push_hexadecimal(&mut bytes, row);
         // What the database said holds no NUL, but it may have been shortened by us.
         let text = text.replace('\0', " ").into_bytes();
-        let mut values = vec![at_us.to_string().into_bytes(), row, code.as_bytes().to_vec(), text];
+        let mut values =
+            vec![at_us.to_string().into_bytes(), bytes, code.as_bytes().to_vec(), text];
         values.extend(count.map(|count| count.to_string().into_bytes()));
         let values: Vec<Text<'_>> = values.iter().map(|value| Text(Some(value))).collect();
         let written = client.execute_raw(&statement, values).await.map_err(told)?;
@@ -91,13 +94,6 @@ fn insert_up_to(table: &str) -> String {
          where (select count(*) from {named} where at = $1::bigint and \"row\" = $2::bytea) \
          < $5::bigint"
     )
-}
-
-/// Bytes as a `bytea` reads them.
-fn hexadecimal(bytes: &[u8]) -> Vec<u8> {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    b"\\x".iter().copied().chain(bytes.iter().flat_map(digits)).collect()
 }
 
 pub(super) async fn list(
@@ -131,15 +127,4 @@ pub(super) async fn remove(client: &Client, table: &str, number: i64) -> Result<
     let sql = format!("delete from {} where id = $1::bigint", table_sql(table));
     let number = number.to_string();
     Ok(client.execute(&sql, &[&Text(Some(number.as_bytes()))]).await? > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_written_in_hexadecimal() {
-        assert_eq!(hexadecimal(b"\x00a\xff"), b"\\x0061ff");
-        assert_eq!(hexadecimal(b""), b"\\x");
-    }
 }

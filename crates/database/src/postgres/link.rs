@@ -1,17 +1,19 @@
 //! A connection and the few things that are done with it.
 
+use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use exchange::{Batch, Stop};
 use fields::{Case, Schema};
 use futures_util::StreamExt;
 use futures_util::future::join;
 use tokio::runtime::Runtime;
-use tokio_postgres::{Client, Column, Error, NoTls, Statement};
+use tokio_postgres::{Client, Column, Error, NoTls, Row, Statement};
 
 use super::array::Array;
 use super::decode::{self, Decode};
@@ -20,13 +22,14 @@ use super::tls::Rustls;
 use super::wire::Text;
 use super::{fault, letters};
 use crate::Affected;
+use crate::column::{Fit, Takes, push_hexadecimal};
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
 use crate::resend::KeyColumn;
-use crate::rows::{Given, Rows, Shape};
+use crate::rows::{Rows, Shape};
 use crate::server::until;
 
 /// Bytes of each column's array that are kept from one batch to the next at most.
@@ -44,6 +47,8 @@ pub(super) enum Run {
         /// How many of the rows have a key that is not in the table: where those that are there may
         /// stay.
         absent: Option<Statement>,
+        /// Each row by itself: a rule may store several rows for one, and none for another.
+        by_row: bool,
     },
     /// A statement for each row.
     Rows {
@@ -70,6 +75,8 @@ pub(super) struct PostgresLink {
     run: Run,
     prepared: Prepared,
     shape: Arc<Shape>,
+    /// For each parameter.
+    takes: Vec<Takes>,
     /// Of rows that may be sent again.
     key: Option<Vec<KeyColumn>>,
     affected: Affected,
@@ -78,6 +85,8 @@ pub(super) struct PostgresLink {
     ahead: String,
     /// A transaction is open, or will be by what is ahead.
     open: bool,
+    /// How long the next transactions wait for a lock, where that is less than the settings say.
+    lock_limit: Option<Duration>,
     /// For each column.
     arrays: Vec<Array>,
 }
@@ -87,7 +96,7 @@ impl PostgresLink {
         runtime: Runtime,
         (client, tls): (Client, Option<Rustls>),
         (run, prepared): (Run, Prepared),
-        shape: Shape,
+        (shape, takes): (Shape, Vec<Takes>),
         (key, affected): (Option<Vec<KeyColumn>>, Affected),
         doubts: Vec<String>,
     ) -> Self {
@@ -100,11 +109,13 @@ impl PostgresLink {
             run,
             prepared,
             shape,
+            takes,
             key,
             affected,
             doubts,
             ahead,
             open: false,
+            lock_limit: None,
             arrays,
         }
     }
@@ -123,14 +134,22 @@ fn with_ahead<T>(
         if ahead.is_empty() {
             return work.await;
         }
-        let begins = ahead.starts_with("begin;");
+        let begins = ahead.starts_with(BEGIN);
         let (ahead, work) = join(client.batch_execute(ahead), work).await;
         let Err(error) = ahead else { return work };
-        // Without the transaction, the statements behind BEGIN took effect one by one.
-        let is_open = work.is_err_and(|fault| &*fault.code == IN_FAILED_TRANSACTION);
-        let is_answer = fault::of(&error).answered;
         let fault = of_ahead(&error);
-        Err(if begins && is_answer && !is_open { kept(fault) } else { fault })
+        if !begins || !fault::of(&error).answered {
+            return Err(fault);
+        }
+        // The statements behind BEGIN ran without the transaction and could only read, or in one that
+        // had failed. A pooler between us may have taken the setting away that makes sure of that.
+        Err(match work {
+            Err(rows) if &*rows.code == READ_ONLY => {
+                Fault { rows: Vec::new(), ..rows }.answered(false)
+            }
+            Err(rows) if &*rows.code == IN_FAILED_TRANSACTION => fault,
+            _ => kept(fault),
+        })
     };
     match until(runtime, stop, both, cancel(client, tls)) {
         // A cancellation may come late and meet the next statement: the connection is given up.
@@ -141,6 +160,18 @@ fn with_ahead<T>(
         None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
     }
 }
+
+/// Begins a transaction. Without it, the session can only read: a connection that is lost before BEGIN
+/// is answered leaves no rows that were stored without a transaction.
+///
+/// Where the operator has made the server, the database or the role read-only, the transaction is as
+/// well: what RESET would give is the operator's value, and a transaction may always become read-only.
+const BEGIN: &str = "begin read write; \
+    set local default_transaction_read_only = default; \
+    select set_config('transaction_read_only', current_setting('default_transaction_read_only'), true);";
+
+/// A statement that writes where it may not.
+const READ_ONLY: &str = "25006";
 
 /// A statement in a transaction that has failed: the transaction was open.
 const IN_FAILED_TRANSACTION: &str = "25P02";
@@ -176,32 +207,28 @@ async fn cancel(client: &Client, tls: Option<&Rustls>) {
     }
 }
 
-/// The parameters of a row as texts: where they lie, or in `made` where they are ours.
+/// The parameters of a row as texts.
 fn parameters<'r>(
     rows: &'r Rows,
     row: usize,
-    shape: &Shape,
+    (shape, takes): (&Shape, &[Takes]),
     batch: &Batch,
-    made: &'r mut Vec<String>,
-) -> Vec<Text<'r>> {
-    let given: Vec<Given<'r>> =
-        shape.parameters.iter().map(|source| rows.given(row, *source, batch)).collect();
-    made.clear();
-    for given in &given {
-        match given {
-            Given::Value(_) => {}
-            Given::Integer(number) => made.push(number.to_string()),
-            Given::Client(peer) => made.push(peer.to_string()),
+) -> Result<Vec<Option<Cow<'r, [u8]>>>, Fault> {
+    let fitted = takes.iter().enumerate().map(|it| rows.fitted(row, shape, it, batch));
+    let text = |fit| match fit {
+        Fit::Null => None,
+        Fit::Text(text) | Fit::Number(text) => Some(text),
+        Fit::Bytes(bytes) => {
+            let mut text = Vec::with_capacity(2 + 2 * bytes.len());
+            push_hexadecimal(&mut text, &bytes);
+            Some(text.into())
         }
-    }
-    let mut made = made.iter();
-    given
-        .into_iter()
-        .map(|given| match given {
-            Given::Value(value) => Text(value.bytes()),
-            Given::Integer(_) | Given::Client(_) => Text(made.next().map(String::as_bytes)),
-        })
-        .collect()
+    };
+    fitted.map(|fit| fit.map(text)).collect()
+}
+
+fn texts<'t>(values: &'t [Option<Cow<'_, [u8]>>]) -> Vec<Text<'t>> {
+    values.iter().map(|value| Text(value.as_deref())).collect()
 }
 
 /// Inserts the rows of which `arrays` are the columns.
@@ -229,8 +256,10 @@ async fn run_arrays(
             }
         };
         if dropped {
-            // The key may be stored otherwise than when the statement was prepared.
-            return Err(Fault::ignored().of_types(absent.is_some()));
+            // The key may be stored otherwise than when the statement was prepared, or a rule was made
+            // since then.
+            let of_types = absent.is_some() || count > part.len() as u64;
+            return Err(Fault::ignored().of_types(of_types));
         }
     }
     // Which of them it was is found by those who ask for each.
@@ -241,12 +270,24 @@ async fn run_arrays(
     part.into_iter().try_for_each(|_| effects.push(each, []))
 }
 
-/// Runs a statement for each row of `part`, in their order.
-async fn run_rows(
-    client: &Client,
-    (statement, plan): (&Statement, &[Decode]),
-    affected: Affected,
-    (shape, rows, batch): (&Shape, &Rows, &Batch),
+/// What a statement gave: how many rows it stored or changed, and the first that it returned.
+type Ran = Result<(u64, Option<Row>), Error>;
+
+/// What is said of a row that was not stored.
+#[derive(Clone, Copy)]
+struct Refuse {
+    /// The server's error.
+    error: fn(&Error) -> Fault,
+    /// Its statement stored or changed nothing.
+    idle: fn() -> Fault,
+}
+
+/// Runs a statement for each row of `part`, in their order: `run` of what `given` says of a row.
+async fn run_rows<V, F: Future<Output = Ran>>(
+    given: impl Fn(usize) -> Result<V, Fault>,
+    run: impl Fn(V) -> F,
+    plan: &[Decode],
+    (affected, refuse): (Affected, Refuse),
     part: Range<usize>,
     effects: &mut Effects,
     stop: &Stop,
@@ -256,22 +297,10 @@ async fn run_rows(
     let mut next = part.start;
     while next < part.end {
         let end = part.end.min(next + AHEAD_MAX);
+        let given: Vec<V> = (next..end).map(&given).collect::<Result<_, _>>()?;
         let mut sent = Vec::new();
-        for row in next..end {
-            let mut run = Box::pin(async move {
-                let mut made = Vec::new();
-                let values = parameters(rows, row, shape, batch, &mut made);
-                if plan.is_empty() {
-                    return client.execute_raw(statement, values).await.map(|count| (count, None));
-                }
-                let mut found = pin!(client.query_raw(statement, values).await?);
-                let mut first = None;
-                while let Some(row) = found.next().await {
-                    let row = row?;
-                    first.get_or_insert(row);
-                }
-                Ok((found.rows_affected().unwrap_or_default(), first))
-            });
+        for (row, values) in (next..end).zip(given) {
+            let mut run = Box::pin(run(values));
             // The first look at it sends it, so they leave in their order.
             let first = poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
             sent.push((row, first, run));
@@ -294,7 +323,7 @@ async fn run_rows(
                     }
                 }
                 // Behind the first error the transaction is closed to all others.
-                Err(error) => first_fault = Some(fault::of(&error).at(row)),
+                Err(error) => first_fault = Some((refuse.error)(&error).at(row)),
             }
         }
         if let Some(fault) = first_fault {
@@ -305,7 +334,49 @@ async fn run_rows(
         }
         next = end;
     }
-    idle.fault(Fault::no_row)
+    idle.fault(refuse.idle)
+}
+
+/// Runs the statement of the settings with these values.
+async fn run_statement(
+    client: &Client,
+    (statement, plan): (&Statement, &[Decode]),
+    values: Vec<Option<Cow<'_, [u8]>>>,
+) -> Ran {
+    let values = texts(&values);
+    if plan.is_empty() {
+        return client.execute_raw(statement, values).await.map(|count| (count, None));
+    }
+    let mut found = pin!(client.query_raw(statement, values).await?);
+    let mut first = None;
+    while let Some(row) = found.next().await {
+        let row = row?;
+        first.get_or_insert(row);
+    }
+    Ok((found.rows_affected().unwrap_or_default(), first))
+}
+
+/// Inserts one row, of which `arrays` are the columns, by the statement for many.
+async fn insert_one(client: &Client, insert: &Statement, mut arrays: Vec<Array>) -> Ran {
+    let values = arrays.iter_mut().map(|array| Text(Some(array.end())));
+    client.execute_raw(insert, values).await.map(|count| (count, None))
+}
+
+/// Makes `arrays` the columns of the rows of `part`.
+fn fill(
+    arrays: &mut [Array],
+    (shape, takes): (&Shape, &[Takes]),
+    rows: &Rows,
+    part: Range<usize>,
+    batch: &Batch,
+) -> Result<(), Fault> {
+    for (array, takes) in arrays.iter_mut().zip(takes.iter().enumerate()) {
+        array.begin(KEPT_BYTES_MAX);
+        for row in part.clone() {
+            array.push(&rows.fitted(row, shape, takes, batch)?);
+        }
+    }
+    Ok(())
 }
 
 impl Link for PostgresLink {
@@ -317,6 +388,10 @@ impl Link for PostgresLink {
         self.key.as_deref()
     }
 
+    fn takes(&self) -> &[Takes] {
+        &self.takes
+    }
+
     fn doubts(&self) -> &[String] {
         &self.doubts
     }
@@ -326,8 +401,18 @@ impl Link for PostgresLink {
         with_ahead(runtime, client, tls.as_ref(), "", stop, prepared.is_stale(client))
     }
 
+    fn limit_locks(&mut self, limit: Option<Duration>, _: &Stop) -> Result<(), Fault> {
+        self.lock_limit = limit;
+        Ok(())
+    }
+
     fn begin(&mut self, _: &Stop) -> Result<(), Fault> {
-        self.ahead.push_str("begin;");
+        self.ahead.push_str(BEGIN);
+        if let Some(limit) = self.lock_limit {
+            // Zero would mean without end.
+            let limit = limit.as_millis().max(1);
+            self.ahead.push_str(&format!("set local lock_timeout = {limit};"));
+        }
         self.open = true;
         Ok(())
     }
@@ -340,16 +425,27 @@ impl Link for PostgresLink {
         effects: &mut Effects,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let ahead = std::mem::take(&mut self.ahead);
-        let Self { runtime, client, tls, run, shape, arrays, affected, .. } = self;
+        let Self { runtime, client, tls, run, shape, takes, arrays, affected, ahead, .. } = self;
         match run {
-            Run::Arrays { insert, absent } => {
+            Run::Arrays { insert, by_row: true, .. } => {
                 effects.begin(shape.is_late, [""; 0]);
-                arrays.resize_with(shape.parameters.len(), Array::default);
-                for (array, source) in arrays.iter_mut().zip(&shape.parameters) {
-                    array.begin(KEPT_BYTES_MAX);
-                    part.clone().for_each(|row| array.push(rows.given(row, *source, batch)));
-                }
+                let refuse = Refuse { error: fault::of_insert, idle: Fault::ignored };
+                let given = |row: usize| {
+                    let mut arrays = Vec::new();
+                    arrays.resize_with(takes.len(), Array::default);
+                    fill(&mut arrays, (shape, takes), rows, row..row + 1, batch)?;
+                    Ok(arrays)
+                };
+                let run = |arrays| insert_one(client, insert, arrays);
+                let ahead = std::mem::take(ahead);
+                let work = run_rows(given, run, &[], (*affected, refuse), part, effects, stop);
+                with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
+            }
+            Run::Arrays { insert, absent, .. } => {
+                effects.begin(shape.is_late, [""; 0]);
+                arrays.resize_with(takes.len(), Array::default);
+                fill(arrays, (shape, takes), rows, part.clone(), batch)?;
+                let ahead = std::mem::take(ahead);
                 let values: Vec<Text<'_>> =
                     arrays.iter_mut().map(|array| Text(Some(array.end()))).collect();
                 let statements = (&*insert, absent.as_ref());
@@ -357,11 +453,14 @@ impl Link for PostgresLink {
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
             Run::Rows { statement, plan } => {
+                let ahead = std::mem::take(ahead);
                 let names = statement.columns().iter().map(Column::name);
                 effects.begin(shape.is_late, names.take(plan.len()));
-                let given = (&**shape, rows, batch);
+                let refuse = Refuse { error: fault::of, idle: Fault::no_row };
                 let statement = (&*statement, &plan[..]);
-                let work = run_rows(client, statement, *affected, given, part, effects, stop);
+                let given = |row| parameters(rows, row, (&**shape, &takes[..]), batch);
+                let run = |values| run_statement(client, statement, values);
+                let work = run_rows(given, run, plan, (*affected, refuse), part, effects, stop);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
             Run::Query { .. } => Err(Fault::new(Blame::Statement, "a query stores nothing")),
@@ -402,7 +501,7 @@ impl Link for PostgresLink {
             return Ok(());
         }
         // Nothing of the transaction has been sent.
-        if std::mem::take(&mut self.ahead).starts_with("begin;") {
+        if std::mem::take(&mut self.ahead).starts_with(BEGIN) {
             return Ok(());
         }
         let Self { runtime, client, .. } = self;
@@ -426,15 +525,15 @@ impl Link for PostgresLink {
         sink: &mut Sink<'_>,
         stop: &Stop,
     ) -> Result<(), Fault> {
-        let Self { runtime, client, tls, run, shape, .. } = self;
+        let Self { runtime, client, tls, run, shape, takes, .. } = self;
         let Run::Query { prepared, names, plan } = run else {
             return Err(Fault::new(Blame::Statement, "there is no query"));
         };
         let Sink { rows: into, each, in_base64 } = sink;
         into.reshape(Schema::new(names.iter().map(String::as_str), Case::Exact));
         let plan: Vec<Decode> = plan.iter().map(|it| it.leaving(*in_base64)).collect();
-        let mut made = Vec::new();
-        let values = parameters(rows, row, shape, batch, &mut made);
+        let values = parameters(rows, row, (shape, takes), batch)?;
+        let values = texts(&values);
         let work = async {
             let told = |error: Error| fault::of(&error);
             let found = client.query_raw(&*prepared, values).await.map_err(told)?;

@@ -1,15 +1,17 @@
 //! What the server knows of a table, and what would not fit into it.
 
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{Kind, Type};
 use tokio_postgres::{Client, Error, Statement};
 
 use super::array::Array;
 use super::connect::{refused, unless_for_now};
 use super::wire::Text;
+use crate::column::{Takes, of_parameter};
 use crate::name::{listed, quoted};
+use crate::plain_write::PlainWrite;
 use crate::resend::{KeyColumn, KeyType};
 use crate::source::Source;
-use crate::{DatabaseError, OnConflict};
+use crate::{Action, DatabaseError, OnConflict};
 
 /// A statement that stores any number of rows.
 #[derive(Debug)]
@@ -19,14 +21,21 @@ pub(super) struct Insert {
     pub(super) absent: Option<String>,
     /// Of the columns, in their order.
     pub(super) types: Vec<String>,
+    /// What they take.
+    pub(super) takes: Vec<Takes>,
     /// A key makes sure that no row is there twice, and one that is there stays.
     pub(super) key: Option<Vec<KeyColumn>>,
+    /// A rule rewrites the insert: one row may be stored several times, and another not at all, so
+    /// each has to be counted alone.
+    pub(super) has_rules: bool,
 }
 
 impl Insert {
     /// All that depends on the columns of the table.
     pub(super) fn text(&self) -> String {
-        format!("{}; {}", self.sql, self.absent.as_deref().unwrap_or_default())
+        let Self { sql, absent, takes, has_rules, .. } = self;
+        let rules = if *has_rules { "; rules" } else { "" };
+        format!("{sql}; {}; {takes:?}{rules}", absent.as_deref().unwrap_or_default())
     }
 }
 
@@ -41,6 +50,7 @@ struct Column {
     of: String,
     /// The type with its length, to which a value is converted when it is stored.
     stored: String,
+    takes: Takes,
     /// The type of an array of them, if there is one.
     array: Option<String>,
     must_be_given: bool,
@@ -64,7 +74,9 @@ const COLUMNS: &str = "\
            case when t.typarray <> 0 then format_type(t.typarray, -1) end, \
            a.attnotnull and not a.atthasdef and a.attidentity = '', \
            a.attidentity = 'a' or a.attgenerated <> '', \
-           format_type(a.atttypid, a.atttypmod) \
+           format_type(a.atttypid, a.atttypmod), \
+           case t.typtype when 'd' then format_type(t.typbasetype, t.typtypmod) \
+             else format_type(a.atttypid, a.atttypmod) end \
     from pg_attribute a join pg_type t on t.oid = a.atttypid \
     where a.attrelid = to_regclass($1::text) and a.attnum > 0 and not a.attisdropped \
     order by a.attnum";
@@ -100,6 +112,65 @@ const EQUAL_NULLS: &str = "\
         and not exists (select from unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) k \
           join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k \
           where a.attname::text <> all ($2::text[])))";
+
+/// Whether a rule may rewrite an insert into a table, or into what is behind it where it is a view.
+/// (Types of events: 3 insert.)
+const HAS_RULES: &str = "\
+    with recursive tree(oid) as (select to_regclass($1::text)::oid \
+      union select d.refobjid from tree join pg_rewrite r on r.ev_class = tree.oid \
+        join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid \
+          and d.refclassid = 'pg_class'::regclass) \
+    select exists (select from pg_rewrite r join tree on tree.oid = r.ev_class \
+      where r.ev_type = '3' and r.ev_enabled <> 'D')";
+
+/// Of each unique index of exactly the columns in $2, and of each of its columns: the name, and the
+/// collation by which the index compares it.
+const COLLATIONS: &str = "\
+    select i.indexrelid::int8, a.attname::text, \
+           (select quote_ident(n.nspname) || '.' || quote_ident(c.collname) from pg_collation c \
+              join pg_namespace n on n.oid = c.collnamespace where c.oid = k.coll) \
+    from pg_index i \
+    join lateral unnest((i.indkey::int2[])[0:i.indnkeyatts - 1], \
+      (i.indcollation::oid[])[0:i.indnkeyatts - 1]) k (number, coll) on true \
+    join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number \
+    where i.indrelid = to_regclass($1::text) and i.indisunique and i.indisvalid \
+      and i.indimmediate and i.indpred is null and i.indexprs is null \
+      and i.indnkeyatts = cardinality($2::text[]) \
+      and not exists (select from unnest((i.indkey::int2[])[0:i.indnkeyatts - 1]) o \
+        join pg_attribute b on b.attrelid = i.indrelid and b.attnum = o \
+        where b.attname::text <> all ($2::text[])) \
+    order by 1, 2";
+
+/// The condition that the row `t` has the key of the row of `columns`, by any index of it. What is in the
+/// table is rounded or cut to what the column stores.
+async fn same_key(
+    client: &Client,
+    columns: &[&Column],
+    parameters: &[Text<'_>; 2],
+    equal_nulls: bool,
+) -> Result<String, Error> {
+    let rows = client.query(COLLATIONS, &[&parameters[0], &parameters[1]]).await?;
+    let parts: Vec<(i64, String, Option<String>)> =
+        rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+    let same = |(_, name, collation): &(i64, String, Option<String>)| {
+        let index = columns.iter().position(|column| column.name == *name)?;
+        let value = format!("c{}::{}", index + 1, columns[index].stored);
+        let name = format!("t.{}", quoted(name, '"'));
+        let collate = collation.as_ref().map_or_else(String::new, |it| format!(" collate {it}"));
+        Some(match equal_nulls {
+            true => format!("({name} = {value}{collate} or {name} is null and {value} is null)"),
+            false => format!("{name} = {value}{collate}"),
+        })
+    };
+    let mut indexes: Vec<String> = Vec::new();
+    for index in parts.chunk_by(|one, other| one.0 == other.0) {
+        let condition = index.iter().filter_map(same).collect::<Vec<_>>().join(" and ");
+        if !indexes.contains(&condition) {
+            indexes.push(condition);
+        }
+    }
+    Ok(format!("({})", indexes.join(" or ")))
+}
 
 /// Makes the statement for these columns of a table.
 pub(super) async fn insert(
@@ -153,21 +224,12 @@ pub(super) async fn insert(
         let parameters = [Text(Some(named.as_bytes())), Text(Some(&given))];
         let rows = client.query(EQUAL_NULLS, &[&parameters[0], &parameters[1]]).await;
         let equal_nulls = rows.map_err(told)?.first().is_some_and(|row| row.get(0));
-        let values = chosen.iter().enumerate().filter(|(_, column)| key.contains(&column.name));
-        // What is in the table is rounded or cut to what the column stores.
-        let same = values.map(|(index, column)| {
-            let value = format!("c{}::{}", index + 1, column.stored);
-            let name = format!("t.{}", quoted(&column.name, '"'));
-            match equal_nulls {
-                true => format!("({name} = {value} or {name} is null and {value} is null)"),
-                false => format!("{name} = {value}"),
-            }
-        });
+        let same = same_key(client, &chosen, &parameters, equal_nulls).await.map_err(told)?;
         absent = Some(format!(
             "select count(*) from unnest({arrays}) as u ({}) where not exists \
              (select from {named} as t where {})",
             numbered(columns.len(), "c").join(", "),
-            same.collect::<Vec<_>>().join(" and "),
+            same,
         ));
         let rows = client.query(HAS_KEY, &[&parameters[0], &parameters[1]]).await.map_err(told)?;
         if rows.first().is_some_and(|row| row.get(0)) {
@@ -178,7 +240,10 @@ pub(super) async fn insert(
         }
     }
     let types = chosen.iter().map(|column| column.of.clone()).collect();
-    Ok(Insert { sql, absent, types, key: resend_key })
+    let takes = chosen.iter().map(|column| column.takes.clone()).collect();
+    let rows = client.query(HAS_RULES, &[&Text(Some(named.as_bytes()))]).await.map_err(told)?;
+    let has_rules = rows.first().is_some_and(|row| row.get(0));
+    Ok(Insert { sql, absent, types, takes, key: resend_key, has_rules })
 }
 
 /// The columns of each unique key that can decide a conflict.
@@ -241,8 +306,89 @@ async fn columns_of(client: &Client, named: &str) -> Result<Vec<Column>, Error> 
         must_be_given: row.get(3),
         is_generated: row.get(4),
         stored: row.get(5),
+        takes: takes_of(row.get(6)),
     };
     Ok(rows.iter().map(column).collect())
+}
+
+/// What a column of this type takes, of a type as the server writes it, with its length.
+fn takes_of(of: &str) -> Takes {
+    if let Some(of) = of.strip_suffix("[]") {
+        return Takes::Array(Box::new(takes_of(of)));
+    }
+    let (name, modifier) = of.split_once('(').unwrap_or((of, ""));
+    let (modifier, behind) = modifier.split_once(')').unwrap_or(("", ""));
+    let digits = || modifier.parse().unwrap_or(6);
+    match name.split_once(' ').map_or(name, |(name, _)| name) {
+        "boolean" => Takes::Bool,
+        "smallint" | "integer" | "bigint" => Takes::Integer,
+        "real" => Takes::Single,
+        "double" => Takes::Double,
+        "numeric" => Takes::Decimal(match modifier.split_once(',') {
+            // Of one that is rounded before the point, the server refuses or rounds what it likes.
+            Some((_, places)) => Some(places.parse().unwrap_or(0)),
+            None if modifier.is_empty() => None,
+            None => Some(0),
+        }),
+        "bytea" => Takes::Bytes,
+        "character" if name == "character varying" => {
+            modifier.parse().map_or(Takes::Text, Takes::Limited)
+        }
+        "json" | "jsonb" => Takes::Json,
+        "date" => Takes::Date,
+        "time" => Takes::Time(digits()),
+        "timestamp" if name.ends_with("with time zone") || behind.ends_with("with time zone") => {
+            Takes::Instant(digits())
+        }
+        "timestamp" => Takes::Utc(digits()),
+        _ => Takes::Text,
+    }
+}
+
+/// What the parameters of a prepared statement take: as the columns that they go into, where the
+/// statement says so plainly, else as their types. A query looks for JSON by its text.
+pub(super) async fn takes_of_statement(
+    client: &Client,
+    action: &Action,
+    names: &[String],
+    statement: &Statement,
+) -> Result<Vec<Takes>, Error> {
+    let (write, reads) = match action {
+        Action::Statement(sql) => (PlainWrite::of(sql), false),
+        _ => (None, true),
+    };
+    let known = match &write {
+        // A table is found as the server finds it: without quotes in small letters.
+        Some(write) => columns_of(client, &table_sql(&write.table)).await?,
+        None => Vec::new(),
+    };
+    let column = |name: &str| {
+        let found = known.iter().find(|column| column.name.eq_ignore_ascii_case(name))?;
+        Some(found.takes.clone())
+    };
+    let takes = names.iter().zip(statement.params()).map(|(name, of)| {
+        match of_parameter(write.as_ref(), name, column).unwrap_or_else(|| takes_of_type(of)) {
+            Takes::Json if reads => Takes::Text,
+            takes => takes,
+        }
+    });
+    Ok(takes.collect())
+}
+
+/// What a parameter of this type takes.
+fn takes_of_type(of: &Type) -> Takes {
+    match of.kind() {
+        Kind::Array(of) => Takes::Array(Box::new(takes_of_type(of))),
+        Kind::Domain(of) => takes_of_type(of),
+        _ => match *of {
+            Type::INT2 | Type::INT4 => Takes::Integer,
+            Type::FLOAT4 => Takes::Single,
+            Type::BOOL => Takes::Bool,
+            Type::TIMESTAMP => Takes::Utc(6),
+            Type::TIMESTAMPTZ => Takes::Instant(6),
+            _ => takes_of(&type_name(of)),
+        },
+    }
 }
 
 /// Refuses columns that would get a value of the request itself and do not take it.

@@ -9,6 +9,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
 use super::{fault, schema};
+use crate::column::Takes;
 use crate::fault::{Blame, Fault};
 use crate::{Action, DatabaseError, Job};
 
@@ -19,6 +20,8 @@ pub(super) struct Prepared {
     pub(super) job: Arc<Job>,
     /// Of a statement or a query.
     pub(super) sql: String,
+    /// Of its parameters.
+    pub(super) names: Vec<String>,
     pub(super) columns: Columns,
 }
 
@@ -27,15 +30,15 @@ pub(super) struct Prepared {
 pub(super) enum Columns {
     /// Of an insert: its text names their types.
     Insert(String),
-    /// The types of its parameters, and the columns that it returns.
-    Statement(Vec<Type>, Vec<(String, Type)>),
+    /// The types of its parameters, what these take, and the columns that it returns.
+    Statement(Vec<Type>, Vec<Takes>, Vec<(String, Type)>),
 }
 
 impl Columns {
-    pub(super) fn of(statement: &Statement) -> Self {
+    pub(super) fn of(statement: &Statement, takes: Vec<Takes>) -> Self {
         let columns = statement.columns().iter();
         let columns = columns.map(|it| (it.name().to_owned(), it.type_().clone())).collect();
-        Self::Statement(statement.params().to_vec(), columns)
+        Self::Statement(statement.params().to_vec(), takes, columns)
     }
 }
 
@@ -51,8 +54,14 @@ impl Prepared {
                 Err(_) => Ok(true),
             };
         }
-        match client.prepare(&self.sql).await {
-            Ok(statement) => Ok(Columns::of(&statement) != self.columns),
+        let known = async {
+            let statement = client.prepare(&self.sql).await?;
+            let (action, names) = (&self.job.action, &self.names);
+            let takes = schema::takes_of_statement(client, action, names, &statement).await?;
+            Ok(Columns::of(&statement, takes))
+        };
+        match known.await {
+            Ok(columns) => Ok(columns != self.columns),
             Err(error) if fault::of(&error).answered => Ok(true),
             Err(error) => Err(fault::of(&error)),
         }

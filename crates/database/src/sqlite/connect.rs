@@ -1,6 +1,7 @@
 //! From a path to a connection that is ready to write.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
@@ -61,13 +62,14 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
                 let (key, table) = (key.join(", "), table.clone());
                 return Err(DatabaseError::NoKey { key, table, keys });
             };
-            conflict = Some(Conflict::new(table, columns, key, *is_filled));
+            let collations = collations(&connection, table, key).map_err(failed)?;
+            conflict = Some(Conflict::new(table, columns, key, &collations, *is_filled));
         }
     }
     if let Some(table) = &job.dead {
         letters::prepare(&connection, table)?;
     }
-    let shape = shape_of(driver, &connection)?;
+    let (shape, names) = shape_of(driver, &connection)?;
     types::check(&connection, &job.action).map_err(failed)??;
     if matches!(job.action, Action::Query(_)) {
         connection.pragma_update(None, "query_only", true).map_err(failed)?;
@@ -85,7 +87,8 @@ pub(super) fn connect(driver: &SqliteDriver) -> Result<SqliteLink, DatabaseError
         .map_err(|error| DatabaseError::Open(path.clone(), error.to_string().into()))?;
     let (sql, affected) = (driver.sql.clone(), job.affected);
     let is_insert = matches!(job.action, Action::Insert { .. });
-    let statement = Prepared { sql, conflict, affected, is_insert };
+    let action = Arc::clone(job);
+    let statement = Prepared { sql, conflict, affected, is_insert, job: action, names };
     let log = (log, pages);
     SqliteLink::new(connection, files, log, statement, shape, job.lock_wait).map_err(failed)
 }
@@ -203,6 +206,34 @@ fn keys(connection: &Connection, table: &str) -> Result<Vec<(Vec<String>, bool)>
     Ok(keys.into_iter().map(|key| (is_filled(&key), key)).map(|(is, key)| (key, is)).collect())
 }
 
+/// For each unique index of exactly the columns in `key` the collations by which it compares them, in
+/// their order. A key that is the row's number has none.
+fn collations(
+    connection: &Connection,
+    table: &str,
+    key: &[String],
+) -> Result<Vec<Vec<String>>, Error> {
+    let unique = "select name from pragma_index_list(?) where \"unique\" and not partial";
+    let mut found = Vec::new();
+    for index in names(connection, unique, [table])? {
+        let parts = "select ifnull(name, ''), coll from pragma_index_xinfo(?) where key";
+        let mut parts = connection.prepare(parts)?;
+        let parts = parts.query_map([&index], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let parts: Vec<(String, String)> = parts.collect::<Result<_, _>>()?;
+        let columns: Vec<String> = parts.iter().map(|(column, _)| column.clone()).collect();
+        if same_names(&columns, key) {
+            let of = |column: &String| {
+                let part = parts.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
+                part.map_or_else(String::new, |(_, collation)| collation.clone())
+            };
+            found.push(key.iter().map(of).collect());
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
 /// Whether both name the same columns, in any order.
 fn same_names(one: &[String], other: &[String]) -> bool {
     let all_in = |these: &[String], those: &[String]| {
@@ -211,7 +242,11 @@ fn same_names(one: &[String], other: &[String]) -> bool {
     all_in(one, other) && all_in(other, one)
 }
 
-fn shape_of(driver: &SqliteDriver, connection: &Connection) -> Result<Shape, DatabaseError> {
+/// The shape of the records, and the names of the parameters.
+fn shape_of(
+    driver: &SqliteDriver,
+    connection: &Connection,
+) -> Result<(Shape, Vec<Option<String>>), DatabaseError> {
     let prepared = connection.prepare_cached(&driver.sql).map_err(statement::refuse)?;
     let reads = matches!(driver.job.action, Action::Query(_));
     if prepared.readonly() != reads {
@@ -222,7 +257,9 @@ fn shape_of(driver: &SqliteDriver, connection: &Connection) -> Result<Shape, Dat
     let mut members = Members::default();
     let ack = ack::of(&driver.job, &mut members, &returned)?;
     let parameters = statement::parameters(&driver.job.action, &prepared, &mut members)?;
-    Shape::new(&driver.job, members, parameters, ack)
+    let name = |index| prepared.parameter_name(index).map(|name| name[1..].to_owned());
+    let names = (1..=prepared.parameter_count()).map(name).collect();
+    Ok((Shape::new(&driver.job, members, parameters, ack)?, names))
 }
 
 fn open_error(path: &Path, error: &Error) -> DatabaseError {

@@ -6,7 +6,7 @@ use super::fault::text_of;
 use super::statement::quoted;
 use crate::DatabaseError;
 use crate::fault::Fault;
-use crate::letters::{Letter, StoredLetter};
+use crate::letters::{Letter, StoredLetter, log_made};
 
 /// Makes the table where it is missing, and proves that it is one of letters.
 pub(super) fn prepare(connection: &Connection, table: &str) -> Result<(), DatabaseError> {
@@ -15,7 +15,11 @@ pub(super) fn prepare(connection: &Connection, table: &str) -> Result<(), Databa
          row blob not null, code text not null, message text not null)",
         quoted(table)
     );
-    let made = connection.execute_batch(&sql);
+    let is_there = connection.prepare(&format!("select 1 from {}", quoted(table))).is_ok();
+    let made = match is_there {
+        true => Ok(()),
+        false => connection.execute_batch(&sql).inspect(|()| log_made(table)),
+    };
     let fits = made.and_then(|()| connection.prepare(&insert(table)).map(drop));
     fits.map_err(|error| DatabaseError::Dead(table.to_owned(), text_of(&error).into()))
 }

@@ -9,6 +9,7 @@ use fields::{Case, Schema, Value};
 use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Error, Statement};
+use serde_json::value::RawValue;
 
 use super::bind::bound;
 use super::fault::{is_ambiguous, of_preparing, proves_rollback};
@@ -16,14 +17,16 @@ use super::identity::OpenFiles;
 use super::letters;
 use super::log::{Depth, Log};
 use super::statement::quoted;
+use super::types;
 use crate::Affected;
+use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
 use crate::resend::{KeyColumn, KeyType};
-use crate::rows::{Given, Rows, Shape};
+use crate::rows::{Rows, Shape};
 
 /// SQLite waits for a lock in pieces of this length; between them we look whether to stop.
 const LOCK_SLICE: Duration = Duration::from_millis(25);
@@ -44,6 +47,10 @@ pub(super) struct SqliteLink {
     checkpoint_frames: u32,
     statement: Prepared,
     shape: Arc<Shape>,
+    /// For each parameter.
+    takes: Vec<Takes>,
+    /// Which version of the schema these are of.
+    schema: i64,
     lock_wait: Duration,
 }
 
@@ -55,6 +62,9 @@ pub(super) struct Prepared {
     pub(super) affected: Affected,
     /// It was made of a table and its columns.
     pub(super) is_insert: bool,
+    pub(super) job: Arc<crate::Job>,
+    /// Of its parameters.
+    pub(super) names: Vec<Option<String>>,
 }
 
 /// How a row is found that may be there already.
@@ -68,9 +78,27 @@ pub(super) struct Conflict {
 }
 
 impl Conflict {
-    pub(super) fn new(table: &str, columns: &[String], key: &[String], is_filled: bool) -> Self {
-        let conditions = key.iter().map(|column| format!("{} = ?", quoted(column)));
-        let conditions = conditions.collect::<Vec<_>>().join(" and ");
+    /// `collations`: for each index of the key those of its columns, which need not be the collations
+    /// of the columns themselves.
+    pub(super) fn new(
+        table: &str,
+        columns: &[String],
+        key: &[String],
+        collations: &[Vec<String>],
+        is_filled: bool,
+    ) -> Self {
+        let same = |number: usize| format!("{} = ?{}", quoted(&key[number]), number + 1);
+        let by_columns = (0..key.len()).map(same).collect::<Vec<_>>().join(" and ");
+        let by_index = |collations: &Vec<String>| {
+            let parts = collations.iter().enumerate();
+            let parts =
+                parts.map(|(number, it)| format!("{} collate {}", same(number), quoted(it)));
+            parts.collect::<Vec<_>>().join(" and ")
+        };
+        let conditions = match collations {
+            [] => by_columns,
+            _ => collations.iter().map(by_index).collect::<Vec<_>>().join(" or "),
+        };
         let place = |name: &String| columns.iter().position(|it| it.eq_ignore_ascii_case(name));
         let column = |parameter| KeyColumn { parameter, of: KeyType::Plain };
         let key = key.iter().filter_map(place).map(column).collect();
@@ -90,6 +118,8 @@ impl SqliteLink {
     ) -> Result<Self, Error> {
         connection.busy_timeout(lock_wait.min(LOCK_SLICE))?;
         let (shape, log_bytes) = (Arc::new(shape), 0);
+        let schema = schema_of(&connection)?;
+        let takes = types::takes(&connection, &statement.job.action, &statement.names)?;
         Ok(Self {
             connection,
             files,
@@ -98,6 +128,8 @@ impl SqliteLink {
             checkpoint_frames,
             statement,
             shape,
+            takes,
+            schema,
             lock_wait,
         })
     }
@@ -180,7 +212,7 @@ impl SqliteLink {
                 }
             }
         };
-        self.bind(statement, rows, row, batch).map_err(told)?;
+        self.bind(statement, rows, row, batch, told)?;
         if statement.column_count() == 0 {
             let count = statement.raw_execute().map_err(told)? as u64;
             effects.push(count, [])?;
@@ -217,8 +249,9 @@ impl SqliteLink {
     ) -> Result<bool, Fault> {
         let mut statement = self.connection.prepare_cached(&conflict.sql)?;
         for (index, column) in conflict.key.iter().enumerate() {
-            let given = rows.given(row, self.shape.parameters[column.parameter], batch);
-            bind_one(&mut statement, index + 1, given)?;
+            let takes = &self.takes[column.parameter];
+            let fit = rows.fitted(row, &self.shape, (column.parameter, takes), batch)?;
+            statement.raw_bind_parameter(index + 1, bound(fit, takes))?;
         }
         Ok(statement.raw_query().next()?.is_some())
     }
@@ -229,9 +262,11 @@ impl SqliteLink {
         rows: &Rows,
         row: usize,
         batch: &Batch,
-    ) -> Result<(), Error> {
-        for (index, source) in self.shape.parameters.iter().enumerate() {
-            bind_one(statement, index + 1, rows.given(row, *source, batch))?;
+        told: impl Fn(Error) -> Fault,
+    ) -> Result<(), Fault> {
+        for (index, takes) in self.takes.iter().enumerate() {
+            let fit = rows.fitted(row, &self.shape, (index, takes), batch)?;
+            statement.raw_bind_parameter(index + 1, bound(fit, takes)).map_err(&told)?;
         }
         Ok(())
     }
@@ -254,11 +289,42 @@ impl SqliteLink {
     }
 }
 
-fn bind_one(statement: &mut Statement<'_>, index: usize, given: Given<'_>) -> Result<(), Error> {
-    match given {
-        Given::Value(value) => statement.raw_bind_parameter(index, bound(value)),
-        Given::Integer(number) => statement.raw_bind_parameter(index, number),
-        Given::Client(peer) => statement.raw_bind_parameter(index, peer.to_string()),
+/// The number that changes with each change of a table.
+fn schema_of(connection: &Connection) -> Result<i64, Error> {
+    connection.prepare_cached("pragma schema_version")?.query_row([], |row| row.get(0))
+}
+
+/// How the values of a column of a query leave, besides their own type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    AsTheyAre,
+    /// Where the column is declared `boolean`: 1 and 0 as `true` and `false`.
+    Bool,
+    /// Where the column is declared `json`: text that is JSON, as that.
+    Json,
+}
+
+impl Leaves {
+    fn of(column: &rusqlite::Column<'_>, in_json: bool) -> Self {
+        match column.decl_type().filter(|_| in_json) {
+            Some(of) if of.eq_ignore_ascii_case("json") => Self::Json,
+            Some(of) if ["bool", "boolean"].iter().any(|it| of.eq_ignore_ascii_case(it)) => {
+                Self::Bool
+            }
+            _ => Self::AsTheyAre,
+        }
+    }
+
+    /// The JSON that a value leaves as, if it does.
+    fn json(self, value: ValueRef<'_>) -> Option<Value<'_>> {
+        match (self, value) {
+            (Self::Bool, ValueRef::Integer(0)) => Some(Value::Json(b"false")),
+            (Self::Bool, ValueRef::Integer(1)) => Some(Value::Json(b"true")),
+            (Self::Json, ValueRef::Text(text)) => {
+                serde_json::from_slice::<&RawValue>(text).is_ok().then_some(Value::Json(text))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -279,6 +345,17 @@ impl Link for SqliteLink {
         &self.shape
     }
 
+    fn takes(&self) -> &[Takes] {
+        &self.takes
+    }
+
+    /// Also its files are compared: what follows reads them.
+    fn is_stale(&mut self, _: &Stop) -> Result<bool, Fault> {
+        self.files.check()?;
+        self.check_log(Depth::Length)?;
+        Ok(schema_of(&self.connection)? != self.schema)
+    }
+
     fn resend_key(&self) -> Option<&[KeyColumn]> {
         let conflict = self.statement.conflict.as_ref().filter(|conflict| conflict.is_filled);
         conflict.map(|conflict| &*conflict.key)
@@ -296,6 +373,11 @@ impl Link for SqliteLink {
             }
         }
         self.log_bytes = self.log.bytes();
+        let schema = schema_of(&self.connection)?;
+        if std::mem::replace(&mut self.schema, schema) != schema {
+            let Prepared { job, names, .. } = &self.statement;
+            self.takes = types::takes(&self.connection, &job.action, names)?;
+        }
         Ok(())
     }
 
@@ -385,20 +467,21 @@ impl Link for SqliteLink {
         let mut statement = self.statement()?;
         let Sink { rows: into, each, in_base64 } = sink;
         into.reshape(Schema::new(statement.column_names(), Case::Exact));
-        self.bind(&mut statement, rows, row, batch)?;
+        self.bind(&mut statement, rows, row, batch, Fault::from)?;
         let mut found = statement.raw_query();
         let mut digits = Digits::default();
-        let mut columns = None;
+        let mut leaves = None;
         while let Some(row) = found.next()? {
             digits.clear();
             // Its first step has prepared it anew where a table has changed, with other columns.
-            let columns = *columns.get_or_insert_with(|| {
+            let leaves: &Vec<Leaves> = leaves.get_or_insert_with(|| {
                 let run: &Statement<'_> = row.as_ref();
                 into.reshape(Schema::new(run.column_names(), Case::Exact));
-                into.schema().len()
+                run.columns().map(|it| Leaves::of(&it, *in_base64)).collect()
             });
-            for column in 0..columns {
+            for (column, leaves) in leaves.iter().enumerate() {
                 match row.get_ref(column)? {
+                    it if leaves.json(it).is_some() => {}
                     ValueRef::Integer(number) => digits.push(number),
                     // As many digits as it takes to read the same number again.
                     ValueRef::Real(number) if number.is_finite() => {
@@ -409,18 +492,20 @@ impl Link for SqliteLink {
                 }
             }
             let mut texts = digits.iter();
-            let values = (0..columns).map(|column| match row.get_ref(column) {
-                Ok(ValueRef::Blob(_)) if *in_base64 => {
-                    texts.next().map_or(Value::Null, Value::Bytes)
-                }
-                Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => Value::Bytes(bytes),
-                Ok(ValueRef::Integer(_)) => texts.next().map_or(Value::Null, Value::Number),
-                Ok(ValueRef::Real(number)) if number.is_finite() => {
-                    texts.next().map_or(Value::Null, Value::Number)
-                }
-                // JSON has no infinity either.
-                Ok(_) | Err(_) => Value::Null,
-            });
+            let values =
+                leaves.iter().enumerate().map(|(column, leaves)| match row.get_ref(column) {
+                    Ok(it) if leaves.json(it).is_some() => leaves.json(it).unwrap_or(Value::Null),
+                    Ok(ValueRef::Blob(_)) if *in_base64 => {
+                        texts.next().map_or(Value::Null, Value::Bytes)
+                    }
+                    Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => Value::Bytes(bytes),
+                    Ok(ValueRef::Integer(_)) => texts.next().map_or(Value::Null, Value::Number),
+                    Ok(ValueRef::Real(number)) if number.is_finite() => {
+                        texts.next().map_or(Value::Null, Value::Number)
+                    }
+                    // JSON has no infinity either.
+                    Ok(_) | Err(_) => Value::Null,
+                });
             into.push(values).map_err(|error| Fault::new(Blame::Statement, &error.to_string()))?;
             each(into)?;
         }

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::handler::RowsHandler;
-use crate::{Action, OnConflict, Record, Sync};
+use crate::{Action, OnConflict, Record, Sync, UnknownFields};
 
 type SqliteHandler = RowsHandler<SqliteDriver>;
 

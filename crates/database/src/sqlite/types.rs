@@ -1,7 +1,9 @@
-//! Which values of the request itself a column does not take. Only strict tables have types in earnest.
+//! What the columns of a table take, and which values of the request itself they do not take: only
+//! strict tables have types in earnest.
 
 use rusqlite::{Connection, Error};
 
+use crate::column::{Takes, of_parameter};
 use crate::plain_write::PlainWrite;
 use crate::source::{self, Source};
 use crate::{Action, DatabaseError};
@@ -31,6 +33,60 @@ pub(super) fn check(connection: &Connection, action: &Action) -> Result<Checked,
 }
 
 type Checked = Result<(), DatabaseError>;
+
+/// What the columns of the parameters take, by the affinity of their types
+/// (<https://sqlite.org/datatype3.html>, section 3.1).
+pub(super) fn takes(
+    connection: &Connection,
+    action: &Action,
+    parameters: &[Option<String>],
+) -> Result<Vec<Takes>, Error> {
+    let types = |table: &str| -> Result<Vec<(String, String)>, Error> {
+        let table = table.rsplit('.').next().unwrap_or_default();
+        let sql = "select name, upper(type) from pragma_table_info(?)";
+        connection.prepare(sql)?.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    let of = |types: &[(String, String)], column: &str| {
+        let found = types.iter().find(|(name, _)| name.eq_ignore_ascii_case(column));
+        found.map(|(_, of)| affinity(of))
+    };
+    Ok(match action {
+        Action::Insert { table, columns, .. } => {
+            let types = types(table)?;
+            columns.iter().map(|column| of(&types, column).unwrap_or_default()).collect()
+        }
+        Action::Statement(sql) => {
+            let write = PlainWrite::of(sql);
+            let types = write.as_ref().map_or_else(|| Ok(Vec::new()), |it| types(&it.table))?;
+            let takes = parameters.iter().map(|name| {
+                let name = name.as_deref().unwrap_or_default();
+                let found = of_parameter(write.as_ref(), name, |column| of(&types, column));
+                found.unwrap_or(Takes::Number)
+            });
+            takes.collect()
+        }
+        Action::Query(_) => parameters.iter().map(|_| Takes::Any).collect(),
+    })
+}
+
+fn affinity(of: &str) -> Takes {
+    let has = |part: &str| of.contains(part);
+    if of == "JSON" {
+        Takes::JsonOfNumbers
+    } else if has("INT") {
+        Takes::Number
+    } else if has("CHAR") || has("CLOB") || has("TEXT") {
+        Takes::Text
+    } else if has("BLOB") {
+        Takes::Bytes
+    } else if of.is_empty() {
+        Takes::Any
+    } else if has("REAL") || has("FLOA") || has("DOUB") {
+        Takes::Double
+    } else {
+        Takes::Number
+    }
+}
 
 /// The columns of a strict table with their types; none of another one.
 fn strict(connection: &Connection, table: &str) -> Result<Vec<(String, String)>, Error> {

@@ -32,6 +32,32 @@ mod on_postgres {
     }
 }
 
+#[test]
+fn names_that_are_made_of_values_are_not_cited() {
+    let place = Place::postgres();
+    place.with_hits().run(
+        "create table secrets (word text); insert into secrets values ('hush'); \
+         create function f() returns trigger language plpgsql as $$ begin \
+         if new.status = 1 then execute 'select ' || (select word from secrets); end if; \
+         if new.status = 2 then execute 'select 1 from ' || (select word from secrets); end if; \
+         if new.status = 3 then execute (select word from secrets); end if; \
+         if new.status = 4 then raise undefined_table using message = 'unlucky'; end if; \
+         return new; end $$; \
+         create trigger t before insert on hits for each row execute function f()",
+    );
+    let with = |status| format!(r#"{{"id":{status},"path":"/","status":{status}}}"#);
+    for (status, code) in [(1, "42703"), (2, "42P01"), (3, "42601")] {
+        let answers = serve(&mut place.handler(insert()), [with(status)]);
+        let within = format!("an error within a function of the database ({code})");
+        assert!(answers[0].ends_with(&within), "{answers:?}");
+    }
+    let answers = serve(&mut place.handler(insert()), [with(4), with(5)]);
+    assert!(answers[0].ends_with(" unlucky (42P01)") && answers[1] == "ok 5", "{answers:?}");
+    let sql = "update hits set path = (select word from secrets)::regclass::text where id = :id";
+    let answers = serve(&mut place.handler(statement(sql)), [hit(5)]);
+    assert!(answers[0].ends_with(" an error within the statement (42P01)"), "{answers:?}");
+}
+
 /// Values of other rows, which a statement reads or converts.
 #[test]
 fn clients_get_no_value_of_another_row_that_a_statement_cites() {

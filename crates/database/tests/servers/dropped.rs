@@ -76,6 +76,57 @@ fn a_row_that_a_rule_drops_is_not_acknowledged() {
     check(&place, insert(), &[0, 4, 8], 9, IGNORED);
 }
 
+#[test]
+fn a_row_that_a_rule_stores_twice_does_not_stand_for_one_that_it_drops() {
+    let place = Place::postgres();
+    place.with_hits().run(
+        "create table copies (id bigint, path varchar(20), status integer); \
+         create view shown as select * from copies; \
+         create rule r as on insert to copies do instead insert into hits \
+         select new.id * 10 + n, new.path, new.status from generate_series(1, new.status) n",
+    );
+    // The copies of each row are counted, behind a view as well.
+    for table in ["copies", "shown"] {
+        let job = Job {
+            action: Action::insert(table, ["id", "path", "status"]),
+            ack: "ok {rows}".to_owned(),
+            ..insert()
+        };
+        let row = |id: usize, copies| format!(r#"{{"id":{id},"path":"/","status":{copies}}}"#);
+        let check = |copies: &[usize]| {
+            place.run("delete from hits");
+            let mut handler = place.handler(job.clone());
+            let rows = copies.iter().enumerate().map(|(id, copies)| row(id, *copies));
+            let answers = serve(&mut handler, rows);
+            let expected = copies.iter().map(|copies| match copies {
+                0 => IGNORED.to_owned(),
+                copies => format!("ok {copies}"),
+            });
+            assert_eq!(answers, expected.collect::<Vec<_>>(), "{table}: {copies:?}");
+            let stored = copies.iter().sum::<usize>().to_string();
+            assert_eq!(place.run("select count(*) from hits"), [stored], "{table}: {copies:?}");
+        };
+        check(&[0, 2]);
+        check(&[2, 0, 1, 1]);
+        check(&[2, 2, 2]);
+        check(&(0..600).map(|id| id % 3).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn rows_are_counted_by_a_rule_that_was_made_later() {
+    let place = Place::postgres();
+    place.with_hits().run("create table copies (id bigint)");
+    let mut handler = place.handler(Job { ack: "ok".to_owned(), ..insert() });
+    assert_eq!(serve(&mut handler, [hit(1), hit(2)]), ["ok"; 2]);
+    place.run(
+        "create rule r as on insert to hits do instead insert into copies \
+         select new.id from generate_series(1, 2)",
+    );
+    assert_eq!(serve(&mut handler, [hit(3), hit(4)]), ["ok"; 2]);
+    assert_eq!(place.run("select count(*) from copies"), ["4"]);
+}
+
 fn an_update_that_matches_no_row_is_not_acknowledged(place: &Place) {
     place.with_hits();
     place.run("insert into hits values (1, '/1', 0), (3, '/3', 7)");
@@ -186,6 +237,68 @@ fn the_number_of_rows_may_be_acknowledged(place: &Place) {
     let any = Job { affected: Affected::Any, ..counting(statement(update)) };
     let answers = serve(&mut place.handler(any), [record(1), record(2)]);
     assert_eq!(answers, ["1 0", "2 1"]);
+}
+
+#[test]
+fn a_row_is_found_by_the_collation_of_its_key() {
+    for place in [Place::sqlite(), Place::postgres()] {
+        let (column, key) = match place.is_sqlite() {
+            true => (["text", "text collate nocase"], ["collate nocase", "collate binary"]),
+            false => {
+                place.run(
+                    "create collation ci (provider = icu, locale = 'und-u-ks-level2', \
+                     deterministic = false)",
+                );
+                (["text", "text collate ci"], ["collate ci", "collate \"C\""])
+            }
+        };
+        let with = |path: &str, status| format!(r#"{{"id":1,"path":"{path}","status":{status}}}"#);
+        let make = |number: usize| {
+            place.run(&format!(
+                "create table hits (id bigint, path {} not null, status integer); \
+                 create unique index paths on hits (path {})",
+                column[number], key[number]
+            ));
+            if place.is_sqlite() {
+                place.run(
+                    "create trigger t before insert on hits when new.status = 13 \
+                     begin select raise(ignore); end",
+                );
+            } else {
+                place.run(
+                    "create or replace function f() returns trigger language plpgsql as $$ begin \
+                     if new.status = 13 then return null; end if; return new; end $$; \
+                     create trigger t before insert on hits for each row execute function f()",
+                );
+            }
+            place.handler(keyed(&["path"]))
+        };
+        let mut handler = make(0);
+        assert_eq!(serve(&mut handler, [with("a", 1), with("A", 2)]), ["ok 1"; 2]);
+        assert_eq!(serve(&mut handler, [with("A", 13), with("b", 13)]), ["ok 1", IGNORED]);
+        place.run("drop table hits");
+        // The key tells them apart, so the dropped row is not there.
+        let mut handler = make(1);
+        let answers = serve(&mut handler, [with("a", 1), with("A", 13), with("a", 13)]);
+        assert_eq!(answers, ["ok 1", IGNORED, "ok 1"]);
+        place.run("drop table hits");
+    }
+}
+
+#[test]
+fn a_row_that_a_trigger_changes_when_it_comes_again_counts_as_there() {
+    let place = Place::mariadb();
+    place.with_hits();
+    place.run(
+        "create trigger t before update on hits for each row \
+         set new.status = if(old.status > 0, old.status + 1, old.status)",
+    );
+    place.run("insert into hits values (1, '/1', 7), (2, '/2', 0)");
+    let mut handler = place.handler(Job { ack: "{id} {rows}".to_owned(), ..keyed(&["id"]) });
+    // The first counts as two, the second as none.
+    assert_eq!(serve(&mut handler, [hit(1), hit(2)]), ["1 0", "2 0"]);
+    assert_eq!(serve(&mut handler, [hit(1)]), ["1 0"]);
+    assert_eq!(serve(&mut handler, [hit(2), hit(3), hit(1)]), ["2 0", "3 1", "1 0"]);
 }
 
 #[test]

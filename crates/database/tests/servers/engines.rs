@@ -62,6 +62,48 @@ fn what_a_trigger_writes_without_a_transaction_has_no_known_outcome() {
 }
 
 #[test]
+fn a_server_that_keeps_no_warnings_changes_nothing() {
+    let place = Place::mariadb();
+    place.run("set global max_error_count = 0");
+    place.with_hits().run("create table audit (id bigint) engine = MyISAM");
+    place.run(
+        "create trigger t before insert on hits for each row insert into audit values (new.id)",
+    );
+    let answers = serve(&mut place.handler(insert()), [hit(1), hit(2), hit(1)]);
+    assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{answers:?}");
+    place.run("drop trigger t; delete from hits");
+    let mut handler = place.handler(insert());
+    // Too long, no number, out of range.
+    let bad = [
+        format!(r#"{{"id":1,"path":"{}","status":1}}"#, "x".repeat(21)),
+        r#"{"id":2,"path":"/","status":"12abc"}"#.to_owned(),
+        r#"{"id":3,"path":"/","status":99999999999}"#.to_owned(),
+    ];
+    let answers = serve(&mut handler, bad.into_iter().chain([hit(4)]));
+    assert!(answers[..3].iter().all(|it| it.starts_with("!row ")), "{answers:?}");
+    assert_eq!(place.hits(), ["4|/4|200"]);
+    place.run("set global max_error_count = default");
+}
+
+#[test]
+fn a_server_that_ends_connections_behind_a_rollback_keeps_ours() {
+    let place = Place::mariadb();
+    place.with_hits();
+    for global in ["RELEASE", "CHAIN"] {
+        place.run(&format!("delete from hits; set global completion_type = '{global}'"));
+        let proxy = Proxy::to(place.port());
+        let mut handler = place.handler_by(&proxy, insert());
+        let connections = proxy.connections();
+        let bad = r#"{"id":2,"path":"/","status":"12abc"}"#.to_owned();
+        let answers = serve(&mut handler, [hit(1), bad, hit(3)]);
+        assert!(answers[1].starts_with("!row "), "{global}: {answers:?}");
+        assert_eq!(place.hits(), ["1|/1|200", "3|/3|200"], "{global}: {answers:?}");
+        assert_eq!(proxy.connections(), connections, "{global}: {answers:?}");
+    }
+    place.run("set global completion_type = default");
+}
+
+#[test]
 fn rows_on_their_way_into_such_a_table_are_not_sent_again() {
     let place = Place::mariadb();
     place

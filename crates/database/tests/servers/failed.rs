@@ -3,21 +3,24 @@
 use std::thread;
 use std::time::Duration;
 
-use database::Job;
+use database::{Action, Job, OnConflict};
 use exchange::Stop;
 
-use crate::place::{Place, batch, hit, insert, serve, serve_until, statement};
+use crate::place::{Place, Session, batch, hit, insert, serve, serve_until, statement};
 
 crate::suite!(
-    a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing,
     whoever_waits_for_a_lock_can_be_stopped,
     a_batch_that_nobody_wants_any_more_is_not_stored,
     a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows,
 );
 
 /// A session that stores row 1 and does not commit. It sleeps once it holds the lock.
-fn holder(place: &Place) -> crate::place::Session {
-    let session = place.session("begin; insert into hits values (1, '/held', 0)");
+fn holder(place: &Place) -> Session {
+    asleep(place, place.session("begin; insert into hits values (1, '/held', 0)"))
+}
+
+/// The session, when it sleeps.
+fn asleep(place: &Place, session: Session) -> Session {
     let asleep = match place {
         it if it.is_sqlite() => return session,
         it if it.is_postgres() => {
@@ -35,11 +38,68 @@ fn holder(place: &Place) -> crate::place::Session {
     session
 }
 
-fn a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing(place: &Place) {
+/// The one lock of SQLite is that of all rows.
+#[test]
+fn sqlite_a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
+    let place = Place::sqlite();
+    place.with_hits();
+    let mut handler = place.handler(Job { lock_wait: Duration::from_millis(100), ..insert() });
+    let session = holder(&place);
+    let answers = serve(&mut handler, [hit(2), hit(1)]);
+    assert!(answers.iter().all(|it| it.starts_with("!database ")), "{answers:?}");
+    drop(session);
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    assert_eq!(place.hits(), ["1|/1|200"]);
+}
+
+mod on_servers {
+    crate::suite_of_servers!(
+        a_row_that_is_locked_too_long_fails_alone,
+        a_table_that_is_locked_too_long_fails_the_batch,
+    );
+    use super::{
+        a_row_that_is_locked_too_long_fails_alone, a_table_that_is_locked_too_long_fails_the_batch,
+    };
+}
+
+fn a_row_that_is_locked_too_long_fails_alone(place: &Place) {
+    place.with_hits();
+    let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
+    let mut keyed = insert();
+    if let Action::Insert { on_conflict, .. } = &mut keyed.action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    for job in [insert(), statement(sql), keyed] {
+        place.run("delete from hits");
+        let mut handler = place.handler(Job { lock_wait: Duration::from_millis(1000), ..job });
+        let session = holder(place);
+        for first in [1, 100] {
+            let ids = (first..first + 20).chain([1]).chain(first + 20..first + 40);
+            let ids: Vec<usize> = ids.collect();
+            let answers = serve(&mut handler, ids.iter().map(|id| hit(*id)));
+            for (id, answer) in ids.iter().zip(&answers) {
+                match id {
+                    1 => assert!(answer.starts_with("!database "), "{answers:?}"),
+                    _ => assert_eq!(*answer, format!("ok {id}"), "{answers:?}"),
+                }
+            }
+        }
+        drop(session);
+        // The next rows wait as long as they did before.
+        assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+        assert_eq!(place.run("select count(*) from hits"), ["80"]);
+    }
+}
+
+fn a_table_that_is_locked_too_long_fails_the_batch(place: &Place) {
     place.with_hits();
     let mut handler = place.handler(Job { lock_wait: Duration::from_millis(1000), ..insert() });
-    let session = holder(place);
-    let answers = serve(&mut handler, [hit(2), hit(1)]);
+    let lock = match place.is_postgres() {
+        true => "begin; lock table hits in exclusive mode",
+        false => "lock tables hits write",
+    };
+    let session = asleep(place, place.session(lock));
+    let answers = serve(&mut handler, (0..300).map(hit));
     assert!(answers.iter().all(|it| it.starts_with("!database ")), "{answers:?}");
     drop(session);
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);

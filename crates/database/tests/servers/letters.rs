@@ -1,6 +1,8 @@
 //! Dead letters.
 
-use database::{Action, DatabaseError, Job, OnConflict, Retried, StoredLetter};
+use database::{
+    Action, DatabaseError, Job, OnConflict, Query, Record, Retried, StoredLetter, UnknownFields,
+};
 
 use crate::place::{Place, hit, insert, serve};
 
@@ -8,6 +10,9 @@ crate::suite!(
     a_refused_row_is_kept_with_its_reason,
     a_letter_is_tried_again_and_is_then_gone_or_still_there,
     letters_are_only_of_the_rows_that_were_refused,
+    a_record_that_is_no_row_is_kept_too,
+    a_record_with_a_name_that_is_not_used_is_refused_or_its_value_left_out,
+    without_its_table_a_letter_is_lost_and_the_rows_are_not,
 );
 
 fn keeping() -> Job {
@@ -87,6 +92,78 @@ fn letters_are_only_of_the_rows_that_were_refused(place: &Place) {
     serve(&mut handler, [hit(0), hit(1)]);
     assert_eq!(all(&mut letters).len(), 5, "a row that is there is none");
     assert!(place.options(insert()).unwrap().letters().is_err(), "without a table there are none");
+}
+
+fn a_record_that_is_no_row_is_kept_too(place: &Place) {
+    place.with_hits();
+    let mut handler = place.handler(keeping());
+    let bodies = [
+        "no json".to_owned(),
+        hit(1),
+        r#"{"id":2,"path":"/"}"#.to_owned(),
+        r#"{"id":3,"path":"/","status":1,"sttus":2}"#.to_owned(),
+        hit(4),
+        twice(),
+        r#"{"id":"\n","path":"/","status":1}"#.to_owned(),
+    ];
+    let answers = serve(&mut handler, &bodies);
+    assert_eq!([&answers[1], &answers[4]], ["ok 1", "ok 4"]);
+    let mut letters = place.options(keeping()).unwrap().letters().unwrap();
+    let kept = all(&mut letters);
+    let refused = [0, 2, 3, 5, 6];
+    assert_eq!(kept.len(), refused.len(), "{answers:?}");
+    for (letter, request) in kept.iter().zip(refused) {
+        assert_eq!(letter.row, bodies[request].as_bytes());
+        assert!(answers[request].starts_with("!r"), "{}", answers[request]);
+    }
+    let said = |index: usize| format!("!{} {}", kept[index].code, kept[index].message);
+    for (letter, request) in [(0, 0), (1, 2), (2, 3), (4, 6)] {
+        assert_eq!(said(letter), answers[request]);
+    }
+    assert_eq!(answers[3], "!record `sttus` of the record is not used here");
+    let again = letters.retry(&kept[0]).unwrap();
+    assert_eq!(again, Retried::Refused(kept[0].message.clone()));
+    // Alone, without a row beside them.
+    assert_eq!(serve(&mut handler, ["no json"]), [&*answers[0]]);
+    assert_eq!(all(&mut letters).len(), 6);
+    assert_eq!(place.hits(), ["1|/1|200", "4|/4|200"]);
+}
+
+fn a_record_with_a_name_that_is_not_used_is_refused_or_its_value_left_out(place: &Place) {
+    place.with_hits();
+    let more = r#"{"id":1,"more":true,"path":"/1","status":200}"#;
+    let reject = "!record `more` of the record is not used here";
+    assert_eq!(serve(&mut place.handler(insert()), [more]), [reject]);
+    let logfmt = Job { record: Record::Logfmt, ..insert() };
+    let line = "id=1 path=/1 status=200 more=";
+    assert_eq!(serve(&mut place.handler(logfmt), [line]), [reject]);
+    assert!(place.hits().is_empty());
+    let ignore = Job { unknown_fields: UnknownFields::Ignore, ..insert() };
+    assert_eq!(serve(&mut place.handler(ignore), [more]), ["ok 1"]);
+    assert_eq!(place.hits(), ["1|/1|200"]);
+    // What only the acknowledgement needs is known, and a query loses nothing.
+    let acked = Job { ack: "{more}".to_owned(), ..insert() };
+    let other = more.replace(":1,", ":2,");
+    assert_eq!(serve(&mut place.handler(acked), [other]), ["true"]);
+    let query = Query::new("select id from hits where id = :id");
+    let mut query = place.handler(Job::new(Action::Query(query)));
+    assert_eq!(serve(&mut query, [more]), [r#"[{"id":1}]"#]);
+}
+
+fn without_its_table_a_letter_is_lost_and_the_rows_are_not(place: &Place) {
+    place.with_hits();
+    let mut handler = place.handler(keeping());
+    place.run("drop table dead");
+    let answers = serve(&mut handler, [hit(1), "no json".to_owned(), twice(), hit(2)]);
+    assert_eq!([&answers[0], &answers[3]], ["ok 1", "ok 2"]);
+    assert!(answers[1].starts_with("!record ") && answers[2].starts_with("!row "), "{answers:?}");
+    assert_eq!(place.hits(), ["1|/1|200", "2|/2|200"]);
+    // One that is there and no table of letters is an error at start.
+    place.run("create table dead (a integer)");
+    let error = place.options(keeping()).unwrap().check().unwrap_err();
+    assert!(matches!(error, DatabaseError::Dead(..)), "{error}");
+    let error = place.options(keeping()).unwrap().letters().map(drop).unwrap_err();
+    assert!(error.to_string().starts_with("the table `dead` of dead letters"), "{error}");
 }
 
 #[test]

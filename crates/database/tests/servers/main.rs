@@ -31,6 +31,7 @@ mod read;
 mod refused;
 mod row_faults;
 mod stored;
+mod types;
 mod uncertain;
 mod way_in;
 

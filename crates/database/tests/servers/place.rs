@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use database::{Action, Database, DatabaseError, Host, Job, Server, Tls};
+use database::{Action, Database, DatabaseError, Host, Job, Server, Tls, UnknownFields};
 use exchange::{
     Batch, Factory, Handler, HandlerError, Outbox, Outcome, Peer, Phase, Request, RequestId, Slice,
     Stop,
@@ -204,7 +204,8 @@ pub(crate) fn insert() -> Job {
 }
 
 pub(crate) fn statement(sql: &str) -> Job {
-    Job { action: Action::Statement(sql.to_owned()), ..insert() }
+    let unknown_fields = UnknownFields::Ignore;
+    Job { action: Action::Statement(sql.to_owned()), unknown_fields, ..insert() }
 }
 
 pub(crate) fn hit(id: usize) -> String {

@@ -204,7 +204,7 @@ fn a_bad_value_of_each_type_is_refused_alone(place: &Place) {
         ("timestamp", r#""2026-11-22 12:00:00""#, r#""never""#),
         ("boolean", "true", r#""perhaps""#),
         ("uuid", r#""6ccd780c-baba-1026-9564-5b8c656024db""#, r#""6ccd""#),
-        ("json", r#""{}""#, r#""{""#),
+        ("char(3)", r#""abc""#, r#""abcd""#),
         ("varchar(3)", r#""abc""#, r#""abcd""#),
     ] {
         place.run(&format!("create table kinds (id bigint primary key, v {of})"));

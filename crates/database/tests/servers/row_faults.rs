@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use database::{Action, Job};
+use database::{Action, Job, OnConflict};
 
 use crate::place::{Place, serve};
 
@@ -12,6 +12,7 @@ crate::suite_of_servers!(
     a_batch_is_tried_again_before_its_rows_are_tried_alone,
     a_server_that_accepts_no_row_is_not_tried_with_each_of_them,
     a_row_that_fails_alone_leaves_the_next_rows_their_connection,
+    a_row_that_ends_its_connection_fails_alone,
 );
 
 mod on_postgres {
@@ -96,6 +97,10 @@ fn many_such_rows_fail_alone_wherever_they_are(place: &Place) {
     place.run("create table kinds (id bigint primary key, v integer)");
     raises(place, if place.is_postgres() { "XX000" } else { "1105" });
     for job in jobs(Duration::ZERO) {
+        // So many in a row that the database could be at fault.
+        for bad in [(0..60).collect::<Vec<_>>(), (70..150).collect(), (139..199).collect()] {
+            check(place, &job, 200, &bad, "many in a row");
+        }
         for bad in [&[0][..], &[98], &[0, 1, 2, 3, 50, 51, 97, 98], &[0, 2, 4, 6, 8, 10]] {
             check(place, &job, 99, bad, "many");
         }
@@ -171,6 +176,72 @@ fn a_row_that_fails_alone_leaves_the_next_rows_their_connection(place: &Place) {
             }
         }
     }
+}
+
+/// A table with a trigger that ends the connection of rows with `v = 13`.
+fn ends(place: &Place) {
+    if place.is_postgres() {
+        place.run(
+            "create function f() returns trigger language plpgsql as $$ begin \
+             if new.v = 13 then perform pg_terminate_backend(pg_backend_pid()); end if; \
+             return new; end $$; \
+             create trigger t before insert on kinds for each row execute function f()",
+        );
+    } else {
+        place.run(
+            "create trigger t before insert on kinds for each row \
+             if new.v = 13 then kill connection_id(); end if",
+        );
+    }
+}
+
+fn a_row_that_ends_its_connection_fails_alone(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    ends(place);
+    for job in jobs(Duration::from_secs(60)) {
+        for bad in [&[7][..], &[0], &[19], &[3, 4, 11]] {
+            place.run("delete from kinds");
+            let mut handler = place.handler(job.clone());
+            let answers = serve(&mut handler, (0..20).map(|id| row(id, bad.contains(&id))));
+            for (id, answer) in answers.iter().enumerate() {
+                match bad.contains(&id) {
+                    true => assert!(answer.starts_with("!database "), "{bad:?}: {answers:?}"),
+                    false => assert_eq!(answer, "ok", "{id} beside {bad:?}: {answers:?}"),
+                }
+            }
+            let stored = (20 - bad.len()).to_string();
+            assert_eq!(place.run("select count(*) from kinds"), [stored], "{bad:?}");
+            assert_eq!(serve(&mut handler, [row(20, false)]), ["ok"], "{bad:?}");
+        }
+        let mut handler = place.handler(job);
+        let alone = serve(&mut handler, [row(21, true)]);
+        assert!(alone[0].starts_with("!database "), "{alone:?}");
+    }
+}
+
+#[test]
+fn a_row_that_ends_its_connection_at_commit_is_unknown_alone() {
+    let place = Place::postgres();
+    place.run("create table kinds (id bigint primary key, v integer)");
+    ends(&place);
+    place.run(
+        "drop trigger t on kinds; \
+         create constraint trigger t after insert on kinds deferrable initially deferred \
+         for each row execute function f()",
+    );
+    let [mut keyed, _] = jobs(Duration::from_secs(60));
+    if let Action::Insert { on_conflict, .. } = &mut keyed.action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    let mut handler = place.handler(keyed);
+    let answers = serve(&mut handler, (0..20).map(|id| row(id, id == 7)));
+    for (id, answer) in answers.iter().enumerate() {
+        match id {
+            7 => assert!(answer.starts_with("!commit "), "{answers:?}"),
+            _ => assert_eq!(answer, "ok", "{id}: {answers:?}"),
+        }
+    }
+    assert_eq!(place.run("select count(*) from kinds"), ["19"]);
 }
 
 fn at_commit(place: &Place) {

@@ -22,10 +22,14 @@ pub(crate) enum Cut {
     WithinCommit,
     /// The server has committed, and nobody hears of it.
     AfterCommit,
+    /// The same, of the commit of a server of PostgreSQL for its foreign tables.
+    AfterForeignCommit,
     /// The server has committed and said so.
     AfterAnswer,
     /// Nothing is cut: the server gets a BEGIN that it answers with an error.
     FailedBegin,
+    /// The same, and nobody hears what it says of that and of the rows.
+    LostFailedBegin,
     /// From the statement that ends like this on nothing passes in either direction, and nobody is
     /// told: as behind a firewall that has forgotten the connection.
     Dark(&'static str),
@@ -48,10 +52,11 @@ impl Cut {
                 // PostgreSQL: BEGIN goes with the rows. MariaDB: COM_STMT_EXECUTE.
                 place_of_begin(bytes).is_some() || bytes.get(4) == Some(&0x17)
             }
-            Self::FailedBegin => place_of_begin(bytes).is_some(),
+            Self::FailedBegin | Self::LostFailedBegin => place_of_begin(bytes).is_some(),
             Self::BeforeCommit | Self::WithinCommit | Self::AfterCommit | Self::AfterAnswer => {
                 without_end(bytes).ends_with(b"commit")
             }
+            Self::AfterForeignCommit => without_end(bytes).ends_with(b"COMMIT TRANSACTION"),
             Self::Dark(statement) => without_end(bytes).ends_with(statement.as_bytes()),
         }
     }
@@ -59,7 +64,7 @@ impl Cut {
 
 /// Where a transaction of PostgreSQL begins.
 fn place_of_begin(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(6).position(|it| it == b"begin;")
+    bytes.windows(17).position(|it| it == b"begin read write;")
 }
 
 /// Without the NUL that PostgreSQL ends a statement with.
@@ -191,7 +196,8 @@ impl Way {
         let mut bytes = vec![0; 1 << 16];
         while let Ok(count @ 1..) = (&self.client).read(&mut bytes) {
             let taken = plan.take(&bytes[..count]);
-            if let (Some(Cut::FailedBegin), Some(at)) = (taken, place_of_begin(&bytes[..count])) {
+            let fails = matches!(taken, Some(Cut::FailedBegin | Cut::LostFailedBegin));
+            if let (true, Some(at)) = (fails, place_of_begin(&bytes[..count])) {
                 bytes[at..at + 5].copy_from_slice(b"bogus");
             }
             let mut bytes = &bytes[..count];
@@ -203,7 +209,12 @@ impl Way {
                     let _ = (&self.server).write_all(bytes);
                     return self.close();
                 }
-                Some(Cut::AfterRows | Cut::AfterCommit) => {
+                Some(
+                    Cut::AfterRows
+                    | Cut::AfterCommit
+                    | Cut::AfterForeignCommit
+                    | Cut::LostFailedBegin,
+                ) => {
                     self.answer.store(DROP, Ordering::SeqCst);
                 }
                 Some(Cut::AfterAnswer) => self.answer.store(PASS_AND_CUT, Ordering::SeqCst),

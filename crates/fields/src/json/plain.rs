@@ -163,8 +163,8 @@ fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
             Some((Value::Number(number), rest))
         }
         [b'n', b'u', b'l', b'l', rest @ ..] => Some((Value::Null, rest)),
-        [b't', b'r', b'u', b'e', rest @ ..] => Some((Value::Number(b"1"), rest)),
-        [b'f', b'a', b'l', b's', b'e', rest @ ..] => Some((Value::Number(b"0"), rest)),
+        [b't', b'r', b'u', b'e', rest @ ..] => Some((Value::Json(b"true"), rest)),
+        [b'f', b'a', b'l', b's', b'e', rest @ ..] => Some((Value::Json(b"false"), rest)),
         _ => None,
     }
 }

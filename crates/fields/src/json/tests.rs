@@ -17,7 +17,7 @@ fn shown(text: &str) -> String {
 fn each_kind_of_value_is_kept_apart() {
     assert_eq!(
         shown(r#" {"s":"x","e":"","n":null,"t":true,"f":false,"i":-12,"r":1.50e3} "#),
-        r#"[s="x", e="", n=NULL, t=1, f=0, i=-12, r=1.50e3]"#
+        r#"[s="x", e="", n=NULL, t=true, f=false, i=-12, r=1.50e3]"#
     );
     assert_eq!(shown("{}"), "[]");
 }
@@ -40,9 +40,22 @@ fn strings_and_names_are_unescaped() {
 
 #[test]
 fn nested_values_are_their_text() {
-    assert_eq!(shown(r#"{"a":[1, {"b":2}],"c":{}}"#), r#"[a="[1, {\"b\":2}]", c="{}"]"#);
+    assert_eq!(shown(r#"{"a":[1, {"b":2}],"c":{}}"#), r#"[a=[1, {\"b\":2}], c={}]"#);
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    assert!(shown(&deep).starts_with("[a=\"[["), "depth costs no stack");
+    assert!(shown(&deep).starts_with("[a=[["), "depth costs no stack");
+}
+
+#[test]
+fn json_is_written_as_it_stands_on_one_line() {
+    let mut fields = Fields::new();
+    decode(&mut fields, b"{\"a\":[1,\r\n\"x\"],\"b\":true,\"c\":\"[\"}").unwrap();
+    let mut out = Vec::new();
+    encode(&fields, &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":[1,  "x"],"b":true,"c":"["}"#);
+    let mut fields = Fields::new();
+    fields.append("a", Value::Json(b"[1"));
+    let unfit = encode(&fields, &mut Vec::new()).unwrap_err();
+    assert_eq!(unfit, Unfit { index: 0, reason: UnfitReason::Value });
 }
 
 #[test]

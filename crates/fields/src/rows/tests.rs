@@ -78,20 +78,20 @@ proptest! {
         keep in 0usize..10,
     ) {
         let texts: Vec<_> = (0..kinds.len()).map(|index| format!("{index}")).collect();
-        let value = |(kind, text): (&u8, &'_ String)| match kind {
+        let value = |(kind, text): (&u8, &'_ String)| match *kind {
             0 => None,
-            1 => Some((true, text.clone())),
-            _ => Some((false, text.clone())),
+            kind => Some((kind % 3, text.clone())),
         };
         let model: Vec<_> = kinds.iter().zip(&texts).map(value).collect();
         let schema = Schema::new((0..columns).map(|c| format!("{c}")), Case::Exact);
         let mut rows = Rows::new(schema);
-        let of = |cell: &Option<(bool, String)>| cell.clone();
+        let of = |cell: &Option<(u8, String)>| cell.clone();
         for row in model.chunks_exact(columns.max(1)).filter(|row| row.len() == columns) {
             rows.push(row.iter().map(|cell| match cell {
                 None => Value::Null,
-                Some((true, text)) => Value::Number(text.as_bytes()),
-                Some((false, text)) => Value::from(text),
+                Some((1, text)) => Value::Number(text.as_bytes()),
+                Some((2, text)) => Value::Json(text.as_bytes()),
+                Some((_, text)) => Value::from(text),
             })).unwrap();
         }
         for _ in 0..2 {
@@ -99,8 +99,9 @@ proptest! {
                 for column in 0..columns {
                     let read = match row.value(column).unwrap() {
                         Value::Null => None,
-                        Value::Number(text) => Some((true, String::from_utf8_lossy(text).into_owned())),
-                        Value::Bytes(text) => Some((false, String::from_utf8_lossy(text).into_owned())),
+                        Value::Number(text) => Some((1, String::from_utf8_lossy(text).into_owned())),
+                        Value::Json(text) => Some((2, String::from_utf8_lossy(text).into_owned())),
+                        Value::Bytes(text) => Some((0, String::from_utf8_lossy(text).into_owned())),
                     };
                     prop_assert_eq!(read, of(&model[index * columns + column]));
                 }

@@ -1,7 +1,7 @@
 //! Adding, changing and removing fields.
 
 use super::lines::LINE_EXTRA;
-use super::{Entry, Fields, Form, Kind, LINE, NULL, READ, SENSITIVE, position};
+use super::{Entry, Fields, Form, Kind, LINE, READ, SENSITIVE, position};
 use crate::name::{AsName, Tag, same};
 use crate::{FieldError, Value};
 
@@ -383,7 +383,7 @@ impl Fields {
     /// Fields whose value is NULL.
     #[must_use]
     pub fn nulls(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.has(NULL)).count()
+        self.entries.iter().filter(|entry| entry.kind() == Kind::Null).count()
     }
 }
 
@@ -394,6 +394,7 @@ impl Value<'_> {
             Self::Null => Kind::Null,
             Self::Bytes(_) => Kind::Bytes,
             Self::Number(_) => Kind::Number,
+            Self::Json(_) => Kind::Json,
         }
     }
 }

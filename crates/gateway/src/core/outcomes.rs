@@ -32,6 +32,12 @@ pub(crate) fn refusal(cause: Cause, pool: &str) -> Outcome {
     Outcome::ended(cause, Phase::Queue, &text)
 }
 
+/// The same, of a pool without workers for a reason that its clients may be told.
+pub(crate) fn down(pool: &str, kind: &str) -> Outcome {
+    let text = format!("no worker of pool {pool} can be started at the moment: {kind}");
+    Outcome::ended(Cause::Down, Phase::Queue, &text)
+}
+
 /// A connection's own program has ended, and with it what it knew.
 pub(super) fn lost() -> Outcome {
     let text = "the program that was this connection's own has ended; connect again";

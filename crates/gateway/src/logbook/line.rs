@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, End, Outcome, Peer, RequestId, Stamps, Verdict};
+use exchange::{Cause, End, Outcome, Peer, RequestId, Stamps, Verdict, is_hidden};
 use settings::{AccessLog, LogFormat, LogPiece, LogValue};
 
 use super::Trail;
@@ -229,9 +229,12 @@ fn plain_length(bytes: &[u8]) -> usize {
 fn json_character(character: char, out: &mut Vec<u8>) {
     match character {
         '"' | '\\' => out.extend_from_slice(&[b'\\', character as u8]),
-        // Some readers take these two for line ends.
-        '\u{2028}' | '\u{2029}' => put(out, format_args!("\\u{:04x}", character as u32)),
-        _ if character.is_control() => put(out, format_args!("\\u{:04x}", character as u32)),
+        // Some readers take two of them for line ends, and terminals obey others.
+        _ if is_hidden(character) => {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                put(out, format_args!("\\u{unit:04x}"));
+            }
+        }
         _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }

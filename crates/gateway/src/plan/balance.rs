@@ -23,13 +23,14 @@ pub(crate) struct BalancePlan {
 }
 
 /// What balancing has to know of its pool and of others.
-#[derive(Clone, Copy)]
 pub(super) struct Whole<'a> {
     pub(super) name: &'a str,
     pub(super) places: &'a BTreeMap<String, usize>,
     pub(super) servers: &'a [(event::Address, String)],
     /// What clients of HTTP ask comes to its workers as an object.
     pub(super) takes_objects: bool,
+    /// What a program of its checks starts from.
+    pub(super) program: spawn::Command,
     /// What cookies are made with where nobody gave a secret.
     pub(super) drawn: &'a [u8],
 }
@@ -41,7 +42,7 @@ pub(super) fn balance(
     balance: settings::Balance,
     to: &mut pool::Settings,
 ) -> Result<BalancePlan, PlanError> {
-    let Whole { name, places, servers, takes_objects, drawn } = whole;
+    let Whole { name, places, servers, takes_objects, program, drawn } = whole;
     let settings::Balance {
         slots_max,
         hash,
@@ -67,7 +68,7 @@ pub(super) fn balance(
     });
     let judges = errors > 0 || fail_rate.is_some();
     to.health = pool::HealthSettings { errors, fail_rate, slow, eject, eject_max, ..to.health };
-    let check = check.map(|check| check::check(check, servers, &mut to.health));
+    let check = check.map(|check| check::check(check, program, servers, &mut to.health));
     to.priority_step = priority_step;
     to.hold = hold;
     to.decisions = decisions;

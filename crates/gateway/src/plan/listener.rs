@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use event::StreamLimits;
@@ -12,6 +11,7 @@ use wire::Marks;
 use super::{
     FramesPlan, FrontPlan, HttpPlan, ListenerPlan, PlanError, program, routes, unless_zero,
 };
+use crate::bodies::{Bodies, BodyLimits};
 
 /// Bytes that a frame adds to the reply in it, at most.
 const MARKS_SLACK: usize = 256;
@@ -25,7 +25,7 @@ const HOLD_SLACK: usize = 512 << 10;
 
 pub(crate) fn listener(
     listener: settings::Listener,
-    (listener_place, bodies): (usize, &Arc<AtomicUsize>),
+    (listener_place, bodies): (usize, &Arc<Bodies>),
     places: &BTreeMap<String, usize>,
 ) -> Result<ListenerPlan, PlanError> {
     let settings::Listener {
@@ -160,7 +160,7 @@ fn http_plan(
     Ok(HttpPlan {
         limits,
         bodies: Arc::default(),
-        bodies_max,
+        body_limits: BodyLimits { all: bodies_max, one: body_max },
         body_rate_min,
         tunnel_idle: unless_zero(tunnel_idle),
         forwarded,

@@ -47,6 +47,12 @@ impl Terms {
         Self { env_clear, wiring, bounds, cpu }
     }
 
+    /// As whom programs run, without what else they are held to.
+    pub(crate) fn identity(&self) -> spawn::Bounds {
+        let spawn::Bounds { user, group, no_new_privs, .. } = self.bounds.clone();
+        spawn::Bounds { user, group, no_new_privs, ..spawn::Bounds::default() }
+    }
+
     /// What the program at this place of its pool is held to. Called on the loop's thread, which
     /// stays where it is when programs are to be near.
     pub(crate) fn bounds(&self, place: usize) -> spawn::Bounds {

@@ -43,6 +43,25 @@ impl WorkersPlan {
         }
     }
 
+    /// What another program of the operator starts from that serves this pool: no command yet, but the user
+    /// and the environment of the pool's programs. Where they are not programs, those of the daemon, less the
+    /// variables that are withheld.
+    pub(super) fn helper(&self) -> spawn::Command {
+        let program = match self {
+            Self::Programs(program) => program,
+            Self::Hosted(hosted) => &hosted.program,
+            Self::Servers(_) | Self::Handlers { .. } | Self::Elsewhere => {
+                return spawn::Command::default();
+            }
+        };
+        spawn::Command {
+            env: program.env.clone(),
+            env_clear: program.terms.env_clear,
+            bounds: program.terms.identity(),
+            ..spawn::Command::default()
+        }
+    }
+
     /// The same on a shard that is not their home.
     pub(super) fn branch(&mut self) {
         if let Self::Servers(plan) = self {

@@ -133,8 +133,10 @@ impl Programs {
             program.empty();
             return up.push(Upward::Released { worker });
         }
+        let trouble = (!program.expected).then(|| program.trouble(calls.now()));
         up.push(Upward::Ended { worker, expected: program.expected, reached: true });
         self.epitaph = epitaph;
+        self.trouble = trouble.or_else(|| self.trouble.take());
         self.live[worker.index()] = None;
     }
 

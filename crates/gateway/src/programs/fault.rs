@@ -133,8 +133,8 @@ impl Epitaph {
 /// Characters of the last line that go into an outcome.
 const LAST_MAX: usize = 200;
 
-/// The last line that says something.
-fn last_line(tail: &str) -> Option<String> {
+/// The last line that says something, escaped.
+pub(super) fn last_line(tail: &str) -> Option<String> {
     let line = tail.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(LAST_MAX).flat_map(char::escape_debug).collect())
 }
@@ -143,7 +143,7 @@ fn last_line(tail: &str) -> Option<String> {
 fn shown(tail: &str) -> String {
     let plain = |it: char| match it {
         '\n' | '\t' => it,
-        it if it.is_control() => char::REPLACEMENT_CHARACTER,
+        it if exchange::is_hidden(it) => char::REPLACEMENT_CHARACTER,
         it => it,
     };
     let text: String = tail.replace("\r\n", "\n").chars().map(plain).collect();

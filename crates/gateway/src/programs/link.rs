@@ -35,6 +35,7 @@ mod replies;
 mod reset;
 mod silence;
 mod tags;
+mod unreadable;
 mod words;
 
 pub(super) use alignment::Suspects;
@@ -46,10 +47,12 @@ pub(in crate::programs) use replies::PARTIAL;
 use reset::Reset;
 use silence::Silence;
 use tags::{Outgoing, Tags};
+use unreadable::Unreadable;
 use words::Held;
 
 /// Why a request on lines is rejected that some readers take for several.
-const LINE_BREAK: &str = "it holds a CR, U+2028 or U+2029, at which a program may end a line";
+const LINE_BREAK: &str =
+    "it holds a CR, U+0085, U+2028 or U+2029, at which a program may end a line";
 
 /// What a program said in one go.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,6 +138,8 @@ pub(super) struct Link {
     completed: Option<Instant>,
     /// It has answered nothing for a while, and this was said.
     is_mute: bool,
+    /// What it said that is no message: with tags.
+    unreadable: Unreadable,
     /// What the kernel had accepted when its reading was last looked at.
     stalled_at: u64,
     scratch: Vec<u8>,
@@ -142,12 +147,15 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(input: StreamId, output: StreamId, plan: &ProgramPlan, known: Known) -> Self {
-        // With tags a reply names its request at its beginning, and the rest of one is passed over.
-        let over = if plan.tagged { Over::Skip } else { Over::End };
+        // With tags a reply names its request, and one that is too long is passed over.
+        let decoder = match plan.tagged {
+            true => Decoder::new(plan.framing, plan.reply_max, Over::Skip).skimming(),
+            false => Decoder::new(plan.framing, plan.reply_max, Over::End),
+        };
         Self {
             input: Some(input),
             output: Some(output),
-            decoder: Decoder::new(plan.framing, plan.reply_max, over),
+            decoder,
             flights: Flights::new(plan.tagged || plan.is_own && plan.framing.is_json()),
             notices: Vec::new(),
             is_own: plan.is_own,
@@ -174,6 +182,7 @@ impl Link {
             is_partial: false,
             completed: None,
             is_mute: false,
+            unreadable: Unreadable::default(),
             stalled_at: 0,
             scratch: Vec::new(),
         }
@@ -347,6 +356,11 @@ impl Link {
         let is_mute =
             self.answers == 0 && !self.is_begun() && self.flights.oldest().is_some_and(late);
         is_mute && !std::mem::replace(&mut self.is_mute, true)
+    }
+
+    /// It said what is no message, which is said now and then.
+    pub(super) fn tell_unreadable(&mut self, calls: &Calls<'_>, name: &str) {
+        self.unreadable.tell(calls.now(), name);
     }
 
     /// The oldest request has taken long, which is said once: how long.

@@ -10,6 +10,7 @@ use spawn::{Exit, Pipes};
 use super::fault::{Epitaph, Fault};
 use super::link::Link;
 use super::stderr::Stderr;
+use super::trouble::Trouble;
 use super::{GRACE_MIN, Pipe};
 use crate::form::Form;
 use crate::outside::Outside;
@@ -46,6 +47,8 @@ pub(super) struct Program {
     pub(super) token: u64,
     pub(super) name: String,
     pub(super) pid: Option<u32>,
+    /// When it was started.
+    pub(super) since: Option<Instant>,
     pub(super) phase: Phase,
     pub(super) link: Option<Link>,
     pub(super) stderr: Stderr,
@@ -165,6 +168,17 @@ impl Program {
             tail => tail,
         };
         Epitaph::new(self.last_words, &self.exit_text(), &tail)
+    }
+
+    /// Why another is to be started in its place.
+    pub(super) fn trouble(&mut self, now: Instant) -> Trouble {
+        let tail = match self.stderr.tail() {
+            nothing if nothing.is_empty() => self.prints.tail(),
+            tail => tail,
+        };
+        let ran = self.since.map(|since| now.saturating_duration_since(since));
+        let killed_for = self.killed_for.map(Fault::word);
+        Trouble::of_end(self.last_words, ran, (&self.exit_text(), killed_for), &tail)
     }
 
     /// How it exited, if that is known.

@@ -123,6 +123,8 @@ pub(super) struct Flight {
     long: bool,
     reply: Reply,
     interim: u32,
+    /// The request has a body, which the server may leave unread.
+    has_body: bool,
     keep: bool,
     /// The server has ended its direction of a tunnel.
     said_all: bool,
@@ -158,9 +160,14 @@ const BODILESS: [&[u8]; 5] = [b"GET ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"TRAC
 
 /// Whether some servers would not read the body of this request, and take it for the next one: its
 /// client would choose what another client is answered.
-fn has_unexpected_body(request: &[u8], form: &Form) -> bool {
-    let has_body = form.more || request.len() > form.head as usize;
-    has_body && BODILESS.iter().any(|method| request.starts_with(method))
+fn has_unexpected_body(request: &[u8]) -> bool {
+    BODILESS.iter().any(|method| request.starts_with(method))
+}
+
+/// Whether a server often says this before it has read the body of the request, or without doing so: then
+/// it may take the body for the next request.
+const fn may_leave_body(status: u16) -> bool {
+    status >= 400 || matches!(status, 301 | 307 | 308)
 }
 
 impl Link {
@@ -227,7 +234,8 @@ impl Link {
     ) {
         let Request { id, body, .. } = request;
         calls.send_kept(self.stream, &body);
-        let keep = !has_unexpected_body(&body, &form);
+        let has_body = form.more || body.len() > form.head as usize;
+        let keep = !(has_body && has_unexpected_body(&body));
         self.flight = Some(Flight {
             id,
             body,
@@ -239,6 +247,7 @@ impl Link {
             long: false,
             reply: Reply::Head(HeadScan::default()),
             interim: 0,
+            has_body,
             keep,
             said_all: false,
         });
@@ -340,6 +349,7 @@ impl Link {
                                 return Step::Fault(Fault::Broken(Refusal::Interim));
                             }
                         } else {
+                            flight.keep &= !(flight.has_body && may_leave_body(head.status));
                             flight.reply = if head.status == 101 {
                                 // What the client says now comes behind its request.
                                 flight.form.more = true;

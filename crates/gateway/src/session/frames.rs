@@ -197,6 +197,7 @@ impl Frames {
                 let start = self.decoder.start_of_too_long(bytes);
                 self.refuse_too_long(transport, start, core);
             }
+            Piece::Skimmed(_) => {}
             Piece::Broken(wire::Fault::TooLong) => {
                 let start = self.decoder.start_of_too_long(bytes);
                 self.refuse_too_long(transport, start, core);

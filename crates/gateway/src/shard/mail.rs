@@ -133,6 +133,11 @@ impl Shard {
                 queued_bytes: status.queued_bytes,
                 oldest: self.core.oldest(place),
                 down: status.open,
+                down_reason: served
+                    .workers
+                    .trouble()
+                    .filter(|_| status.open)
+                    .map(|trouble| trouble.detail.clone()),
                 sorry: status.sorry.map(|(reason, since)| {
                     (reason.word(), self.core.now.saturating_duration_since(since))
                 }),

@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use wire::http1::{Asked, Body, HeadScan, Limits, Method, ReplyHead};
 use super::examine::{dead, dies};
 use super::finding::Finding;
 use super::patient::{Clinic, Patient, Treatment};
+use crate::private_folder::private_folder;
 
 /// How long one look at a connection takes.
 const LOOK: Duration = Duration::from_millis(10);
@@ -54,17 +54,10 @@ enum Address {
 trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-/// A new folder with a name that nobody can guess and mode 0700, so that nobody else can make a socket
-/// there or replace the program's. It is removed with the value.
-fn private_folder() -> std::io::Result<tempfile::TempDir> {
-    let private = std::fs::Permissions::from_mode(0o700);
-    tempfile::Builder::new().prefix("roadstead-doctor-").permissions(private).tempdir()
-}
-
 impl Serving {
     /// All that can be found; or why the program cannot be examined.
     pub(super) fn findings(&mut self) -> Result<Vec<Finding>, String> {
-        let folder = private_folder().map_err(|error| error.to_string())?;
+        let folder = private_folder("roadstead-doctor-").map_err(|error| error.to_string())?;
         self.look(&folder.path().join("socket"))
     }
 
@@ -264,27 +257,5 @@ fn read(said: &[u8], ended: bool) -> Option<Heard> {
         let whole = body.is_done() || ended && body.end().is_ok();
         let keep = head.connection.keep_alive && !ended;
         return whole.then_some(Heard::Whole { status: head.status, keep });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt;
-
-    use super::*;
-
-    #[test]
-    fn the_socket_of_an_examination_is_in_a_folder_that_nobody_else_can_enter_or_foresee() {
-        let (one, other) = (private_folder().unwrap(), private_folder().unwrap());
-        assert_ne!(one.path(), other.path());
-        let number = std::process::id().to_string();
-        for folder in [&one, &other] {
-            assert_eq!(std::fs::metadata(folder.path()).unwrap().mode() & 0o7777, 0o700);
-            let name = folder.path().file_name().unwrap().to_str().unwrap();
-            assert_ne!(name, format!("roadstead-doctor-{number}"));
-        }
-        let path = one.path().to_owned();
-        drop(one);
-        assert!(!path.exists());
     }
 }

@@ -63,10 +63,10 @@ fn migrated(kind: Kind) {
     let alter: [&str; 4] = match kind {
         Kind::Postgres => [
             // Neither type takes parameters of the other.
-            "alter table hits alter column status type bytea using status::text::bytea",
+            "alter table hits alter column status type jsonb using to_jsonb(status)",
             "alter table hits add column extra integer not null default 7",
             "alter table hits alter column status type integer \
-             using convert_from(status, 'UTF8')::integer",
+             using (status #>> '{}')::integer",
             "alter table hits drop column extra",
         ],
         Kind::Mariadb => [

@@ -20,7 +20,7 @@ fn echo(listener: &str) -> (tempfile::TempDir, Daemon) {
 }
 
 /// A connection from 127.0.0.`host`.
-fn stream_from(host: u8, to: &str) -> TcpStream {
+pub(crate) fn stream_from(host: u8, to: &str) -> TcpStream {
     let stream = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&stream, &SocketAddrV4::new([127, 0, 0, host].into(), 0)).unwrap();
     let SocketAddr::V4(to) = to.parse().unwrap() else { panic!("{to} is not IPv4") };

@@ -1,13 +1,13 @@
 //! Who may control a daemon through its admin address: no web page, no other local user, nobody without
 //! the token.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -119,10 +119,46 @@ fn a_web_page_cannot_control_the_daemon() {
     for header in ["x-content-type-options: nosniff", "frame-ancestors 'none'", "no-store"] {
         assert!(page.contains(header), "{header}: {page}");
     }
+    // One line for each attempt to change something, or its number in a line for several.
+    until("the attempts are logged", || sum(logged(&folder)) == 19);
+    assert!(!read_log(folder.path()).contains(TOKEN));
+}
+
+/// Lines of the log about single requests, and the number of those that it only counts.
+fn logged(folder: &TempDir) -> (u64, u64) {
     let log = read_log(folder.path());
-    let attempts = log.lines().filter(|line| line.contains("admin: ") && line.contains("POST"));
-    assert_eq!(attempts.count(), 19, "one line for each attempt to change something:\n{log}");
-    assert!(!log.contains(TOKEN));
+    let lines = log.lines().filter(|line| {
+        line.contains("admin: ") && (line.contains(" POST ") || line.contains(" GET "))
+    });
+    let omitted = log.lines().filter(|line| line.contains("without a valid token"));
+    let count = |line: &str| line.rsplit_once("omitted=")?.1.trim().parse::<u64>().ok();
+    (lines.count() as u64, omitted.filter_map(count).sum())
+}
+
+fn sum((lines, omitted): (u64, u64)) -> u64 {
+    lines + omitted
+}
+
+#[test]
+fn clients_without_a_token_do_not_fill_the_log_and_a_wrong_token_is_in_it() {
+    let folder = folder();
+    let daemon = serve(&folder, "listen = \"localhost:0\"\ntoken = \"env:TEST_TOKEN\"");
+    let (host, own) = (format!("Host: {}", daemon.admin), "Roadstead-Request: 1");
+    let wrong = "Authorization: Bearer 0123456789abcdef";
+    let begun = std::time::Instant::now();
+    assert_eq!(status(&daemon, "GET", "/status", &[&host, wrong]), 401);
+    until("it is logged", || read_log(folder.path()).contains(" GET /status: rejected"));
+    assert_eq!(status(&daemon, "GET", "/status", &[&host]), 200);
+    for _ in 0..300 {
+        assert_eq!(status(&daemon, "POST", "/reload", &[&host, own]), 403);
+    }
+    until("all are logged or counted", || sum(logged(&folder)) == 301);
+    let (lines, _) = logged(&folder);
+    assert!(lines <= 5 * (begun.elapsed().as_secs() + 1), "{lines} lines");
+    // An operator's order is always logged.
+    let token = format!("Authorization: Bearer {TOKEN}");
+    assert_eq!(status(&daemon, "POST", "/recycle/main", &[&host, own, &token]), 200);
+    until("it is logged", || read_log(folder.path()).contains("POST /recycle/main"));
 }
 
 #[test]
@@ -208,6 +244,67 @@ fn an_address_that_others_can_reach_needs_a_token_for_everything() {
     let out = with(TOKEN);
     let told = String::from_utf8_lossy(&out.stderr);
     assert!(!out.status.success() && !told.contains(TOKEN), "{told}");
+}
+
+/// Takes connections and prints what is sent on each.
+const STRANGER: &str = "
+import socket, sys
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    client, _ = listener.accept()
+    print(repr(client.recv(65536)), flush=True)
+    client.close()
+";
+
+#[test]
+fn a_token_is_not_sent_to_another_user_who_listens_on_the_admin_port() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = folder();
+    let mut stranger = Command::new("python3");
+    stranger.args(["-c", STRANGER]).uid(NOBODY).gid(NOBODY).current_dir("/");
+    let mut stranger = stranger.stdout(Stdio::piped()).spawn().expect("this test needs python3");
+    let mut heard = BufReader::new(stranger.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let admin = format!("127.0.0.1:{}", heard.next().unwrap());
+    let file = folder.path().join("roadstead.toml");
+    let write = |admin: &str| {
+        let listen = format!("[admin]\nlisten = \"{admin}\"\ntoken = \"env:TEST_TOKEN\"\n");
+        let text = one_pool("", &worker_program(&[]));
+        let text = text.replacen("[admin]\nlisten = \"127.0.0.1:0\"\n", &listen, 1);
+        std::fs::write(&file, text).unwrap();
+    };
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(BINARY);
+        let out = command.args(arguments).env("TEST_TOKEN", TOKEN).output().unwrap();
+        let told = [out.stdout, out.stderr].concat();
+        (out.status.success(), String::from_utf8(told).unwrap())
+    };
+    write(&admin);
+    let file = file.to_str().unwrap();
+    let token = ["--admin", &admin, "--admin-token", "env:TEST_TOKEN"];
+    let ask = [&["ask", "main", "hi"], &token[..]].concat();
+    let named = format!("user {NOBODY} listens");
+    for (arguments, right) in [
+        (&ask[..], false),
+        (&[&["ctl", "why", "main"], &token[..]].concat(), false),
+        (&["check", file], true),
+        (&["check", file, "--admin", &admin], false),
+    ] {
+        let (success, told) = run(arguments);
+        assert!(success == right && told.contains(&named), "{arguments:?}: {told}");
+        assert_eq!(heard.next().unwrap(), "b''", "{arguments:?}");
+    }
+    // Whom the operator names gets it.
+    run(&[&ask[..], &["--admin-user", &NOBODY.to_string()]].concat());
+    assert!(heard.next().unwrap().contains(TOKEN));
+    // Nobody is asked at an address of another machine that only the file names.
+    write("192.0.2.1:7070");
+    let (success, told) = run(&["check", file]);
+    assert!(success && told.contains("was not asked"), "{told}");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn each_row_that_does_not_fit_is_refused_alone_whatever_it_is() {
             server.run("hits", "delete from hits");
             let pool = format!(
                 "database = \"{target}\"\n{action}\nack = \"ok {{id}}\"\n\
-                 batch = {{ rows = 100, wait = \"100ms\" }}\n"
+                 batch = {{ rows = 100, wait = \"100ms\" }}\nunknown_fields = \"ignore\"\n"
             );
             let folder = folder();
             let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));

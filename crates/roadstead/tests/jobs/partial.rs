@@ -46,8 +46,8 @@ const CUTS: [Cut; 4] = [
         listener: "jsonrpc",
         framing: "content-length",
         asked: "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"m\"}\n",
-        half: r#"Content-Length: 20\r\n\r\n{"id":0,"res"#,
-        whole: r#"Content-Length: 19\r\n\r\n{"id":0,"result":1}"#,
+        half: r#"Content-Length: 20\r\n\r\n{"id":7,"res"#,
+        whole: r#"Content-Length: 19\r\n\r\n{"id":7,"result":1}"#,
         answer: "{\"id\":7,\"result\":1}",
     },
 ];
@@ -63,8 +63,9 @@ fn serve_cut(folder: &std::path::Path, cut: &Cut, then: &str) -> Daemon {
         cut.whole, cut.half
     );
     let framing = cut.framing;
-    let pool =
-        format!("framing = \"{framing}\"\nworkers = 1\ndeadline = \"2s\"\nsettle = \"0s\"\n");
+    let pool = format!(
+        "framing = \"{framing}\"\ndispatch = \"in-order\"\nworkers = 1\ndeadline = \"2s\"\nsettle = \"0s\"\n"
+    );
     serve(folder, cut.listener, &["sh", "-c", &program], &pool)
 }
 

@@ -21,8 +21,42 @@ fn a_program_that_is_missing_is_said_and_requests_are_refused_at_once() {
     let pool = "program = [\"/no/such/program\"]\n";
     let daemon = Daemon::serve(folder.path(), &one_pool("", pool));
     let reply = daemon.connect().ask("a");
-    assert!(reply.starts_with("!down "), "{reply}");
+    let told =
+        "!down no worker of pool main can be started at the moment: the program was not found";
+    assert_eq!(reply, told);
     assert!(read_log(folder.path()).contains("/no/such/program"));
+    let reason = daemon.status()["pools"][0]["down_reason"].clone();
+    assert!(reason.as_str().is_some_and(|it| it.contains("/no/such/program")), "{reason}");
+}
+
+#[test]
+fn why_no_program_stays_is_told_without_what_it_said() {
+    for words in ["auto", "none", "tail"] {
+        let folder = folder();
+        let script = "[ -e mended ] && exec cat; echo 'of another client: secret' >&2; exit 3";
+        let program = serde_json::Value::from(script);
+        let pool = format!(
+            "program = [\"sh\", \"-c\", {program}]\nworkers = 1\nsettle = \"1s\"\nlast_words = \"{words}\"\n"
+        );
+        let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+        let (mut client, mut reply) = (daemon.connect(), String::new());
+        until("it is down", || {
+            reply = client.ask("a");
+            reply.starts_with("!down ")
+        });
+        match words {
+            "none" => assert!(!reply.contains("exit code"), "{reply}"),
+            _ => assert!(reply.ends_with(" ms (exit code 3)"), "{reply}"),
+        }
+        assert!(!reply.contains("secret"), "{reply}");
+        let reason = || daemon.status()["pools"][0]["down_reason"].clone();
+        let told = reason();
+        let text = told.as_str().unwrap_or_default();
+        assert!(text.ends_with("(exit code 3); it said last: of another client: secret"), "{told}");
+        std::fs::write(folder.path().join("mended"), "").unwrap();
+        until("it serves", || client.ask("a") == "a");
+        until("it is no longer down", || reason().is_null());
+    }
 }
 
 #[test]

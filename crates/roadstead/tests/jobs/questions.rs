@@ -210,6 +210,38 @@ fn a_large_reply_comes_as_the_client_takes_it_and_is_never_held_whole() {
 }
 
 #[test]
+fn a_reply_over_its_limit_is_a_refusal_or_breaks_off_and_never_looks_whole() {
+    let folder = folder();
+    let target = sqlite(folder.path());
+    let pool = |limit: &str| format!("query = \"{MANY}\"\nrows_max = 1000000\n{limit}\n");
+    for (limit, said) in [
+        ("reply_max = \"256KiB\"", "rows: more than 262144 bytes\n"),
+        ("reply_max = \"1MiB\"", "rows: more than 1048576 bytes\n"),
+    ] {
+        let daemon = Daemon::serve(folder.path(), &web(&target, &pool(limit)));
+        for version in ["HTTP/1.1", "HTTP/1.0"] {
+            let refused = ask(&mut daemon.connect(), &format!("GET / {version}"));
+            assert_eq!((refused.status, &*refused.body), (400, said));
+        }
+    }
+    let daemon = Daemon::serve(folder.path(), &web(&target, &pool("reply_max = \"4MiB\"")));
+    let rest = |version: &str| {
+        let mut client = daemon.connect();
+        client.send(format!("GET / {version}\r\nHost: a\r\n\r\n"));
+        let mut stream = client.stream();
+        let mut bytes = Vec::new();
+        let ended = std::io::Read::read_to_end(&mut stream, &mut bytes);
+        (String::from_utf8_lossy(&bytes).into_owned(), ended)
+    };
+    let (cut, _) = rest("HTTP/1.1");
+    assert!(cut.starts_with("HTTP/1.1 200 ") && cut.len() > 3 << 20, "{}", cut.len());
+    assert!(!cut.ends_with("\r\n0\r\n\r\n") && !cut.contains("more than"));
+    let (cut, ended) = rest("HTTP/1.0");
+    assert!(cut.starts_with("HTTP/1.1 200 ") && !cut.ends_with(']'), "{}", cut.len());
+    assert!(ended.is_err(), "an end would look like that of the body");
+}
+
+#[test]
 fn a_query_ends_when_its_client_has_left() {
     for (kind, sql, running) in [
         (

@@ -1,5 +1,8 @@
 //! Other settings while programs serve, and the two ways to order it.
 
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
@@ -7,6 +10,7 @@ use rustix::process::Signal;
 use crate::client::Client;
 use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, until};
 use crate::http::balance::named;
+use crate::untested::untested_without_root;
 
 /// A program that answers each line with a word before it.
 fn says(word: &str, more: &str) -> String {
@@ -122,7 +126,7 @@ fn settings_that_came_through_a_pipe_serve_and_cannot_be_read_again() {
     let folder = folder();
     let file = folder.path().join("pipe");
     fifo(&file);
-    let mut command = std::process::Command::new(BINARY);
+    let mut command = Command::new(BINARY);
     command.arg("serve").arg(&file).current_dir(folder.path());
     let (to, text) = (file, says("old", ""));
     let writer = std::thread::spawn(move || std::fs::write(to, text));
@@ -136,7 +140,7 @@ fn settings_that_came_through_a_pipe_serve_and_cannot_be_read_again() {
 
 /// What `check` says of the file of a daemon.
 fn checked(daemon: &Daemon, file: &std::path::Path) -> String {
-    let mut command = std::process::Command::new(BINARY);
+    let mut command = Command::new(BINARY);
     command.arg("check").arg(file).args(["--admin", &daemon.admin]);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -166,7 +170,7 @@ fn a_check_says_whether_a_reload_needs_a_restart() {
     let admin = daemon.admin.clone();
     assert!(daemon.stop().success());
     let check = |more: &[&str]| {
-        let mut command = std::process::Command::new(BINARY);
+        let mut command = Command::new(BINARY);
         command.arg("check").arg(&file).args(more).output().unwrap().status.code()
     };
     assert_eq!(check(&["--admin", &admin]), Some(1));
@@ -190,7 +194,7 @@ fn a_rejected_reload_ends_with_nothing_changed() {
 }
 
 fn fifo(path: &std::path::Path) {
-    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
     assert!(made.success());
 }
 
@@ -278,4 +282,30 @@ fn other_orders_under_load(shards: u32) {
 fn the_file_is_read_again_and_again_under_load_its_pools_in_any_order() {
     other_orders_under_load(1);
     other_orders_under_load(2);
+}
+
+/// The kernel gives the files of a process that nobody may look into to root.
+#[test]
+fn a_secret_that_a_reload_names_first_is_protected_from_then_on() {
+    if !rustix::process::geteuid().is_root() {
+        return untested_without_root("a daemon of another user", "the tests do not run as root");
+    }
+    const NOBODY: u32 = 65534;
+    let folder = folder();
+    std::os::unix::fs::chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let admin = format!("listen = \"unix:{}\"", folder.path().join("admin.sock").display());
+    let configuration = |more: &str| {
+        says("old", more).replace("listen = \"127.0.0.1:0\"\n[l", &format!("{admin}\n[l"))
+    };
+    let file = folder.path().join("roadstead.toml");
+    std::fs::write(&file, configuration("")).unwrap();
+    let mut command = Command::new(BINARY);
+    command.arg("serve").arg(&file).current_dir(folder.path()).env("HUSH", "a secret");
+    let daemon = Daemon::start(command.uid(NOBODY).gid(NOBODY), folder.path()).unwrap();
+    let environment = format!("/proc/{}/environ", daemon.pid());
+    let owner = || std::fs::metadata(&environment).unwrap().uid();
+    assert_eq!(owner(), NOBODY);
+    std::fs::write(&file, configuration("env = { X = \"env:HUSH\" }")).unwrap();
+    daemon.reload().unwrap();
+    assert_eq!(owner(), 0, "nobody but root can read it");
 }

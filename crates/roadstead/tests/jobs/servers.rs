@@ -173,6 +173,25 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
         assert!(!dead(&["drop", "roadstead.toml"]).0, "it wants to hear which");
         assert!(dead(&["drop", "--all", "roadstead.toml"]).0);
         assert_eq!(dead(&["list", "roadstead.toml"]).1, "");
+        // Requests that are no row are kept, too.
+        assert!(client.ask("no json").starts_with("!record "));
+        let (_, listed) = dead(&["list", "roadstead.toml"]);
+        assert!(listed.contains("no json") && listed.contains("\"record\""), "{listed}");
+        // A letter that is lost with its table is an error in the log.
+        server.run("hits", "drop table dead");
+        assert!(client.ask("no json").starts_with("!record "));
+        assert_eq!(client.ask(r#"{"id":3,"path":"/c"}"#), "ok 3");
+        let log = read_log(folder.path());
+        assert!(log.contains("dead letters are not kept"), "{log}");
+        // One that cannot be used is named before anything is served.
+        server.run("hits", "create table dead (a integer)");
+        let (fits, said) = run(folder.path(), &["check", "--connect", "roadstead.toml"]);
+        assert!(!fits && said.contains("the table `dead` of dead letters"), "{said}");
+        drop(daemon);
+        let mut serve = Command::new(BINARY);
+        serve.args(["serve", "roadstead.toml"]).current_dir(folder.path());
+        let said = Daemon::start(&mut serve, folder.path()).err().expect("it does not start");
+        assert!(said.contains("the table `dead` of dead letters"), "{said}");
     }
 }
 

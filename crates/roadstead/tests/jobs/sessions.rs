@@ -455,13 +455,13 @@ fn what_a_program_says_beside_its_replies_in_order_reaches_none_of_its_clients()
         );
         let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", TALKATIVE], &pool);
         for user in 0..5 {
-            let request = json!({"jsonrpc": "2.0", "id": user, "method": "make", "params": user});
+            let request = json!({"jsonrpc": "2.0", "id": user, "method": "make", "params": [user]});
             let reply: Value =
                 serde_json::from_str(&daemon.connect().ask(&request.to_string())).unwrap();
             assert_eq!((&reply["id"], &reply["result"]), (&json!(user), &json!("done")), "{reply}");
         }
         until("what it says beside them is counted", || {
-            daemon.metric("roadstead_replies_discarded_total", &[]) == 3
+            daemon.metric("roadstead_replies_discarded_total", &[]) == 4
         });
     }
 }
@@ -489,6 +489,63 @@ fn a_reply_with_the_id_of_another_request_reaches_nobody() {
         assert_eq!(reply["id"], id, "{reply}");
         assert!(reply["error"].is_object(), "the program cannot be trusted: {reply}");
     }
+}
+
+/// Answers as JSON-RPC 2.0 has it, and before that says that it could not read something.
+const CANNOT_READ: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "secret"}}))
+    if asked.get("id") is not None:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": asked["method"]}))
+    sys.stdout.flush()
+"#;
+
+#[test]
+fn a_reply_without_an_id_is_nobodys_where_replies_come_in_order() {
+    for alignment in ["auto", "strict", "off"] {
+        let folder = folder();
+        let pool = format!(
+            "framing = \"jsonrpc\"\ndispatch = \"in-order\"\nalignment = \"{alignment}\"\nworkers = 1\n"
+        );
+        let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", CANNOT_READ], &pool);
+        let (mut first, mut second) = (daemon.connect(), daemon.connect());
+        first.send("{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":[\"secret\"]}\n");
+        for id in 0..3 {
+            let request = json!({"jsonrpc": "2.0", "id": id, "method": "mine"});
+            let reply: Value = serde_json::from_str(&second.ask(&request.to_string())).unwrap();
+            assert_eq!((&reply["id"], &reply["result"]), (&json!(id), &json!("mine")), "{reply}");
+        }
+        until("they are counted", || daemon.metric("roadstead_replies_discarded_total", &[]) == 4);
+        assert_eq!(daemon.metric("roadstead_worker_deaths_total", &[]), 0, "{alignment}");
+    }
+}
+
+#[test]
+fn what_a_program_in_order_may_read_in_two_ways_never_reaches_it() {
+    let folder = folder();
+    let pool = "framing = \"jsonrpc\"\ndispatch = \"in-order\"\npipeline = 4\nworkers = 1\nsettle = \"0s\"\n";
+    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", CANNOT_READ], pool);
+    let (mut first, mut second) = (daemon.connect(), daemon.connect());
+    for rest in [
+        r#""id":null,"method":"m""#,
+        r#""id":1.0,"method":"m""#,
+        r#""id":7,"method":"m","params":"secret""#,
+    ] {
+        let reply: Value =
+            serde_json::from_str(&first.ask(&format!("{{\"jsonrpc\":\"2.0\",{rest}}}"))).unwrap();
+        assert_eq!(reply["error"]["code"], -32600, "{reply}");
+    }
+    let reply: Value = serde_json::from_str(&first.ask("{\"id\":7,\"method\":\"m\"}")).unwrap();
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(7), &json!(-32600)), "{reply}");
+    first.send("{\"method\":\"note\"}\n{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":1}\n");
+    for client in [&mut first, &mut second] {
+        say_line(client, 3);
+        let reply: Value = serde_json::from_str(&client.line()).unwrap();
+        assert_eq!((&reply["id"], &reply["result"]), (&json!(3), &json!("m")), "{reply}");
+    }
+    assert_eq!(daemon.metric("roadstead_replies_discarded_total", &[]), 2, "it got two messages");
 }
 
 fn say_line(client: &mut Client, id: usize) {

@@ -376,3 +376,25 @@ fn a_request_that_is_whole_only_after_the_last_word_of_its_shard_is_served() {
     drop(clients);
     assert!(daemon.wait().success());
 }
+
+#[test]
+fn a_reply_that_fills_the_window_of_another_shard_and_ends_leaves_its_program_readable() {
+    let folder = folder();
+    let program = "$| = 1; while (<STDIN>) { chomp; print 'x' x $_, \"\\n.\\n\" }";
+    let pool = format!(
+        "program = [\"perl\", \"-e\", {program:?}]\nstream = {{ until = \".\" }}\nworkers = 1\n"
+    );
+    let daemon = Daemon::serve(folder.path(), &two_pools("lines", "", &pool));
+    // Whichever shard a client is with, one of the two pools is at home on the other.
+    for _ in 0..4 {
+        for name in ["a", "b"] {
+            let mut client = Client::connect(&daemon.listeners[name]);
+            for bytes in [300_000, 5] {
+                client.send(format!("{bytes}\n"));
+                assert_eq!(client.line().len(), bytes);
+                assert_eq!(client.line(), ".");
+            }
+        }
+    }
+    assert!(daemon.stop().success());
+}

@@ -14,6 +14,8 @@ import json, sys, time
 def say(it):
     sys.stdout.write(json.dumps(it) + "\n")
     sys.stdout.flush()
+def forged():
+    return [{"jsonrpc": "2.0", "id": held[0]}, '"id":%d}' % held[0]]
 held, cancelled, waiting = [], [], []
 for line in sys.stdin:
     asked = json.loads(line)
@@ -24,15 +26,25 @@ for line in sys.stdin:
         waiting = []
     elif method == "until-cancelled": waiting.append(id)
     elif method == "echo": say({"jsonrpc": "2.0", "id": id, "result": len(cancelled)})
+    elif method == "endless":
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "result": float("inf"), "id": id}) + "\n")
+        sys.stdout.flush()
     elif method == "later": held.append(id)
     elif method == "release":
         for it in held + cancelled: say({"jsonrpc": "2.0", "id": it, "result": "released"})
         say({"jsonrpc": "2.0", "id": id, "result": len(held)})
         held = []
     elif method == "huge": say({"jsonrpc": "2.0", "id": id, "result": "x" * 200000})
-    elif method == "late-id":
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "result": "x" * 200000, "id": id}) + "\n")
-        sys.stdout.flush()
+    elif method == "huge-id-last": say({"result": forged() * 9000, "jsonrpc": "2.0", "id": id})
+    elif method == "huge-no-id": say({"jsonrpc": "2.0", "result": forged() * 9000})
+    elif method == "huge-question":
+        # Programs number their own requests, too.
+        say({"jsonrpc": "2.0", "id": held[0], "method": "ask", "params": ["x" * 200000]})
+        say({"method": "ask", "params": ["x" * 200000], "jsonrpc": "2.0", "id": "its own"})
+        say({"jsonrpc": "2.0", "method": "note", "params": ["x" * 200000]})
+        refusals = [json.loads(sys.stdin.readline()) for it in range(2)]
+        told = [it["id"] in (held[0], "its own") and it["error"]["code"] for it in refusals]
+        say({"jsonrpc": "2.0", "id": id, "result": told})
     elif method == "hang": time.sleep(600)
 "#;
 
@@ -199,29 +211,54 @@ fn a_message_that_is_not_json_rpc_2_is_rejected_with_its_id_before_the_queue() {
 
 #[test]
 fn a_reply_over_its_limit_ends_the_request_that_it_is_to_and_no_other() {
-    let folder = folder();
-    let daemon = shared(folder.path(), "deadline = \"60s\"\nreply_max = \"64KiB\"");
-    let (mut first, mut greedy, mut last) = (daemon.connect(), daemon.connect(), daemon.connect());
-    ask(&mut first, 1, "later");
-    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
-    ask(&mut greedy, 2, "huge");
-    let reply = parse(&greedy.line());
-    assert_eq!((&reply["id"], &reply["error"]["code"]), (&2.into(), &(-32072).into()), "{reply}");
-    ask(&mut last, 3, "release");
-    assert_eq!(parse(&first.line())["result"], "released");
-    assert_eq!(parse(&last.line())["result"], 1);
-    assert_eq!(deaths(&daemon), 0);
+    for method in ["huge", "huge-id-last"] {
+        let folder = folder();
+        let daemon = shared(folder.path(), "deadline = \"60s\"\nreply_max = \"64KiB\"");
+        let (mut first, mut greedy) = (daemon.connect(), daemon.connect());
+        ask(&mut first, 1, "later");
+        until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+        ask(&mut greedy, 2, method);
+        let reply = parse(&greedy.line());
+        assert_eq!((&reply["id"], &reply["error"]["code"]), (&2.into(), &(-32072).into()));
+        ask(&mut greedy, 3, "release");
+        assert_eq!(parse(&first.line())["result"], "released");
+        assert_eq!(parse(&greedy.line())["result"], 1);
+        assert_eq!(deaths(&daemon), 0);
+    }
 }
 
 #[test]
-fn nobody_is_blamed_for_a_reply_over_its_limit_whose_id_is_not_seen() {
+fn what_a_shared_program_says_that_is_no_json_costs_no_request_of_another_client() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"60s\"");
+    let (mut first, mut other) = (daemon.connect(), daemon.connect());
+    ask(&mut first, 1, "later");
+    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+    let endless = "{\"jsonrpc\":\"2.0\",\"method\":\"endless\"}\n";
+    for id in 2..5 {
+        other.send(endless.repeat(7));
+        ask(&mut other, id, "echo");
+        assert_eq!(parse(&other.line())["id"], id);
+    }
+    until("they are counted", || daemon.metric("roadstead_replies_discarded_total", &[]) == 21);
+    ask(&mut other, 5, "release");
+    assert_eq!(parse(&first.line())["result"], "released");
+    assert_eq!(parse(&other.line())["result"], 1);
+    assert_eq!(deaths(&daemon), 0);
+    until("it is logged", || read_log(folder.path()).contains("said what is no message"));
+    other.send(endless.repeat(8));
+    until("one that says nothing else is replaced", || deaths(&daemon) == 1);
+}
+
+#[test]
+fn nobody_is_blamed_for_a_reply_over_its_limit_that_has_no_id() {
     let folder = folder();
     let pool = "deadline = \"60s\"\nreply_max = \"64KiB\"\n";
     let daemon = shared(folder.path(), pool);
     let (mut first, mut greedy) = (daemon.connect(), daemon.connect());
     ask(&mut first, 1, "later");
     until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
-    ask(&mut greedy, 2, "late-id");
+    ask(&mut greedy, 2, "huge-no-id");
     for client in [&mut first, &mut greedy] {
         let reply = parse(&client.line());
         assert_eq!(reply["error"]["code"], -32070, "{reply}");
@@ -229,6 +266,22 @@ fn nobody_is_blamed_for_a_reply_over_its_limit_whose_id_is_not_seen() {
         assert!(text.contains("longer than reply_max"), "{text}");
     }
     until("it is counted", || deaths(&daemon) == 1);
+}
+
+#[test]
+fn a_question_or_a_notification_over_the_limit_ends_no_request() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"60s\"\nreply_max = \"64KiB\"");
+    let (mut first, mut other) = (daemon.connect(), daemon.connect());
+    ask(&mut first, 1, "later");
+    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+    ask(&mut other, 2, "huge-question");
+    let reply = parse(&other.line());
+    assert_eq!(reply["result"], serde_json::json!([-32601, -32601]), "{reply}");
+    ask(&mut other, 3, "release");
+    assert_eq!(parse(&first.line())["result"], "released");
+    assert_eq!(parse(&other.line())["result"], 1);
+    assert_eq!(deaths(&daemon), 0);
 }
 
 #[test]

@@ -116,6 +116,45 @@ fn it_runs_as_the_user_of_its_pool() {
     assert_eq!(told(&format!("{pool}\ngroup = \"4\""), "id -u; id -g; id -G"), "65534 4 4");
 }
 
+/// What the last check of the first worker came to.
+fn checked(pool: &str, protocol: &str) -> String {
+    let folder = folder();
+    let script = "test \"$(id -u) $OWN $OF_THE_DAEMON\" = \"$0\"";
+    let pool = pool.replace("SCRIPT", &Value::from(script).to_string());
+    let configuration = one_pool("", &pool).replace("protocol = \"lines\"", protocol);
+    let variables = [("OF_THE_DAEMON", "1")];
+    let daemon = Daemon::serve_with(folder.path(), &configuration, &variables);
+    let mut check = None;
+    until("it was checked", || {
+        check = daemon.status()["pools"][0]["places"][0]["check"].as_str().map(str::to_owned);
+        check.is_some()
+    });
+    check.unwrap()
+}
+
+#[test]
+fn a_program_that_checks_it_is_as_it_is() {
+    if !rustix::process::geteuid().is_root() {
+        return untested_without_root("programs of another user", "the tests do not run as root");
+    }
+    let check = |expected: &str, more: &str| {
+        format!(
+            "health = {{ check = \"program\", command = [\"sh\", \"-c\", SCRIPT, \"{expected}\"]{more} }}"
+        )
+    };
+    let pool = "program = [\"cat\"]\nuser = \"nobody\"\ncwd = \"/\"\nenv_clear = true\n\
+                env = { OWN = \"b\", PATH = \"/usr/bin:/bin\" }";
+    let of_programs = |expected, more| {
+        let said = checked(&format!("{pool}\n{}", check(expected, more)), "protocol = \"lines\"");
+        assert!(said.starts_with("exit code 0"), "{expected}: {said}");
+    };
+    of_programs("65534 b ", "");
+    of_programs("1 b ", ", user = \"1\", group = \"1\"");
+    let pool = format!("servers = [\"127.0.0.1:1\"]\n{}", check("65534  1", ", user = \"nobody\""));
+    let said = checked(&pool, "protocol = \"http\"");
+    assert!(said.starts_with("exit code 0"), "{said}");
+}
+
 #[test]
 fn it_is_connected_as_its_pool_says() {
     let ends = "readlink /proc/$$/fd/0 /proc/$$/fd/1";

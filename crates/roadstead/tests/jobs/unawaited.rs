@@ -12,7 +12,7 @@ use crate::framings::{parse, serve};
 
 /// A message that only tells something, of so many bytes and a few.
 fn notice(bytes: usize) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":\"{}\"}}\n", "x".repeat(bytes))
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"note\",\"params\":[\"{}\"]}}\n", "x".repeat(bytes))
 }
 
 /// The most that a process ever had in memory, in bytes.

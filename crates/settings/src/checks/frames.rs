@@ -193,6 +193,14 @@ fn reset(pool: &Section, framing: Framing, faults: &mut Vec<Fault>) {
     else {
         return;
     };
+    if framing == Framing::Raw {
+        let message = "a program on `raw` may still hold a part of what its last client sent";
+        return faults.push(
+            Fault::at(place, message)
+                .expected("`reset` goes with a framing that says where a request ends")
+                .mend("remove `reset`: the program is then replaced after each connection"),
+        );
+    }
     let wrong = match framing {
         Framing::Lines | Framing::JsonRpc if text.contains('\n') => {
             Some("a line feed ends a frame")

@@ -16,6 +16,8 @@ const OWN: &[(&str, CheckKind)] = &[
     ("send", CheckKind::Line),
     ("expect", CheckKind::Line),
     ("command", CheckKind::Program),
+    ("user", CheckKind::Program),
+    ("group", CheckKind::Program),
 ];
 
 /// What belongs to every check.
@@ -23,6 +25,7 @@ const EVERY: &[&str] = &["interval", "timeout", "rise", "fall", "checked_first",
 
 pub(super) fn check(pool: &Section, faults: &mut Vec<Fault>) {
     let Some(Value::Group(health)) = pool.group.value("health") else { return };
+    super::identity(health, faults);
     of_errors(health, faults);
     failing(pool, health, faults);
     let Some(Value::Word(Choice::Check(kind))) = health.value("check") else { return };

@@ -27,6 +27,8 @@ pub struct Database {
     pub dead: Option<String>,
     /// How many rows a request has to store or change.
     pub affected: Affected,
+    /// What becomes of a record with names that nothing takes.
+    pub unknown_fields: UnknownFields,
     /// Whether the log gets the details of errors, which may show values of other rows.
     pub log_error_details: bool,
     /// What proves to a server who we are.
@@ -180,6 +182,15 @@ pub enum Affected {
     Row,
     /// Any number.
     Any,
+}
+
+/// What becomes of a record with names that nothing takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownFields {
+    /// The request is refused.
+    Reject,
+    /// Their values are left out.
+    Ignore,
 }
 
 /// How a request is read into named values.

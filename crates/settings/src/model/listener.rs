@@ -111,17 +111,32 @@ pub struct Network {
     pub bits: u8,
 }
 
+/// The bits that all IPv4-mapped addresses of IPv6 begin with (`::ffff:0:0/96`).
+const MAPPED_BITS: u8 = 96;
+
 impl Network {
     /// Whether an address is one of them. An IPv4 address that came over IPv6 is an IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
-        let number = |address: IpAddr| match address.to_canonical() {
+        let number = |address: IpAddr| match address {
             IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, true),
             IpAddr::V6(address) => (u128::from(address), false),
         };
-        let (ours, theirs) = (number(self.address), number(address));
+        let network = self.canonical();
+        let (ours, theirs) = (number(network.address), number(address.to_canonical()));
         let differ = ours.0 ^ theirs.0;
-        ours.1 == theirs.1 && (self.bits == 0 || differ >> (128 - u32::from(self.bits)) == 0)
+        ours.1 == theirs.1 && (network.bits == 0 || differ >> (128 - u32::from(network.bits)) == 0)
+    }
+
+    /// The same network; one of IPv4-mapped addresses (`::ffff:10.0.0.0/104`) as a network of IPv4.
+    #[must_use]
+    pub const fn canonical(self) -> Self {
+        match (self.address.to_canonical(), self.address) {
+            (IpAddr::V4(address), IpAddr::V6(_)) if self.bits >= MAPPED_BITS => {
+                Self { address: IpAddr::V4(address), bits: self.bits - MAPPED_BITS }
+            }
+            _ => self,
+        }
     }
 }
 

@@ -228,7 +228,7 @@ pub enum Alignment {
     Off,
 }
 
-/// What becomes of requests with a CR, U+2028 or U+2029 for programs on lines.
+/// What becomes of requests with a CR, U+0085, U+2028 or U+2029 for programs on lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineBreaks {
     /// They are rejected.

@@ -40,7 +40,7 @@ pub(super) const ADMIN: &[Opt] = &[
         "max_connections",
         count(1, 10_000),
         Is("64"),
-        "Maximum number of connections; further ones wait.",
+        "Maximum number of connections; clients without a valid token have at most half of them.",
     ),
     any(
         "header_timeout",

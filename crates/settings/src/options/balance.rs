@@ -128,6 +128,18 @@ pub(super) const HEALTH: &[Opt] = &[
         "What `check = \"program\"` runs, with the worker's name in `ROADSTEAD_WORKER`; exit code 0 is good.",
     ),
     any(
+        "user",
+        Kind::Text,
+        Nothing,
+        "The user that `command` runs as; without it `user` of the pool's programs, or the daemon's own.",
+    ),
+    any(
+        "group",
+        Kind::Text,
+        Nothing,
+        "The group that `command` runs as; without it the groups of `user`, or those of the pool's programs.",
+    ),
+    any(
         "errors",
         count(0, 1_000_000),
         Is("0"),

@@ -93,6 +93,12 @@ pub(super) const DATABASE: &[Opt] = &[
         Is("row"),
         "How many rows a request has to store or change.",
     ),
+    database(
+        "unknown_fields",
+        Kind::Word(UNKNOWN_FIELDS),
+        Nothing,
+        "What becomes of a record with names that are neither columns, parameters nor in `ack`. `reject` unless it is given, for a `query` `ignore`.",
+    ),
     database("sync", Kind::Word(SYNC), Is("full"), "What a commit waits for."),
     database(
         "lock_wait",
@@ -170,6 +176,15 @@ const RECORD: &[Word] = &[
         Choice::Record(Record::Logfmt),
         "`name=value` with blanks between; a name alone is NULL.",
     ),
+];
+
+const UNKNOWN_FIELDS: &[Word] = &[
+    word(
+        "reject",
+        Choice::UnknownFields(UnknownFields::Reject),
+        "The request is refused as `record`, so that no value is lost by a misspelt name.",
+    ),
+    word("ignore", Choice::UnknownFields(UnknownFields::Ignore), "Their values are left out."),
 ];
 
 const SYNC: &[Word] = &[

@@ -110,7 +110,7 @@ pub(super) const LISTENER: &[Opt] = &[
         "bodies_max",
         size(64 * GIB),
         Is("64MiB"),
-        "With `http`: bytes of all bodies together that are taken whole before a program gets them; over it 503.",
+        "With `http`: bytes of all bodies together that are taken whole before a program gets them; over it 503. One client address that is not `trusted` takes at most half of what others leave, but always one body.",
     ),
     any(
         "body_rate_min",

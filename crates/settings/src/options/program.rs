@@ -53,7 +53,7 @@ pub(super) const PROGRAM: &[Opt] = &[
         Kind::Word(LINE_BREAKS),
         Is("reject"),
         "With `framing = \"lines\"` and programs that serve several clients, at once or one after the \
-         other (`reset`): requests with a CR, U+2028 or U+2029 \
+         other (`reset`): requests with a CR, U+0085, U+2028 or U+2029 \
          in them, at which some programs end a line too (universal newlines in Python, `readline` in \
          Node.js). Such a program would answer twice, and another client would get the second reply. A CR \
          before the LF of a client's line is part of its line end.",

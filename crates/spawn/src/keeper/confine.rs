@@ -119,18 +119,42 @@ fn become_identity(bounds: &Bounds, identity: &Identity) -> Result<(), StartErro
     if let Some(user) = identity.user {
         rustix::thread::set_thread_res_uid(user, user, user)
             .map_err(failed(format!("become user `{}`", name(&bounds.user))))?;
-        give_up_capabilities(user)
-            .map_err(failed(format!("give up the rights that user `{user}` does not have")))?;
+    }
+    if identity.user.is_some() || identity.group.is_some() {
+        give_up_capabilities(identity.user)?;
     }
     verify(identity)
 }
 
 /// A daemon that is not root and may change users by a capability hands it down otherwise: the kernel
-/// takes capabilities away only from what was root.
-fn give_up_capabilities(user: Uid) -> Result<(), rustix::io::Errno> {
+/// takes capabilities away only from what was root. With a group alone the program would get back the group
+/// of the daemon by them; as root also when it is executed, unless they are taken out of the bounding set.
+fn give_up_capabilities(user: Option<Uid>) -> Result<(), StartError> {
+    let Some(user) = user else {
+        if rustix::process::geteuid().is_root() {
+            for bit in 0..u64::BITS {
+                let capability = CapabilitySet::from_bits_retain(1 << bit);
+                match rustix::thread::remove_capability_from_bounding_set(capability) {
+                    // The kernel has no such capability.
+                    Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+                    Err(errno) => {
+                        let doing = "take the capabilities of root from it (set `user`, too)";
+                        return Err(failed(doing.to_owned())(errno));
+                    }
+                }
+            }
+        }
+        return clear_capabilities()
+            .map_err(failed("give up the capabilities of the daemon".to_owned()));
+    };
     if user.is_root() {
         return Ok(());
     }
+    clear_capabilities()
+        .map_err(failed(format!("give up the rights that user `{user}` does not have")))
+}
+
+fn clear_capabilities() -> Result<(), rustix::io::Errno> {
     rustix::thread::clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
     let none = CapabilitySets { effective: none, permitted: none, inheritable: none };

@@ -24,6 +24,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::home_and_name_follow_the_user_unless_they_are_given", account),
     ("bounds::a_program_of_another_user_has_no_rights_of_the_daemon", no_rights),
     ("bounds::capabilities_by_which_the_daemon_changes_users_end_at_the_program", capabilities),
+    ("bounds::a_program_with_a_group_alone_has_no_capabilities", group_alone),
     ("bounds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
     ("bounds::a_start_that_cannot_fork_fails_alone_and_later_ones_succeed", fork_failure),
     ("bounds::no_descriptor_left_fails_the_start_and_nothing_else", no_descriptor),
@@ -241,6 +242,22 @@ fn no_rights() {
     assert_eq!(rows, expected);
 }
 
+/// Root with a group alone: it could become a member of any other group by its capabilities.
+fn group_alone() {
+    if !may_change_users() {
+        return;
+    }
+    let bounds = Bounds { group: Some("4".into()), ..Bounds::default() };
+    let script = "grep -E '^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb):' \
+        /proc/self/status | tr -s '[:space:]' ' '; setpriv --regid=0 --clear-groups id -g 2>/dev/null || echo no";
+    let none = "0000000000000000";
+    let expected = format!(
+        "Uid: 0 0 0 0 Gid: 4 4 4 4 Groups: 4 CapInh: {none} CapPrm: {none} CapEff: {none} \
+         CapBnd: {none} CapAmb: {none} no\n"
+    );
+    assert_eq!(Daemon::new().output(bounded(bounds, script)), expected);
+}
+
 /// Asks this executable to play a daemon that is not root and may change users by capabilities.
 pub(crate) const CAPABLE: &str = "be-capable";
 
@@ -251,6 +268,8 @@ pub(crate) fn be_capable() -> ! {
     let mut daemon = Daemon::new();
     print!("{}", daemon.output(shell(RIGHTS)));
     let bounds = Bounds { user: Some("nobody".into()), ..Bounds::default() };
+    print!("{}", daemon.output(bounded(bounds, RIGHTS)));
+    let bounds = Bounds { group: Some("4".into()), ..Bounds::default() };
     print!("{}", daemon.output(bounded(bounds, RIGHTS)));
     drop(daemon);
     std::process::exit(0)
@@ -279,7 +298,8 @@ fn capabilities() {
              CapEff: {caps} CapAmb: {caps} \n"
         )
     };
-    let expected = rights(user, "", has) + &rights("65534", " 65534", none);
+    let expected =
+        rights(user, "", has) + &rights("65534", " 65534", none) + &rights(user, " 4", none);
     assert_eq!(String::from_utf8_lossy(&out.stdout), expected, "{out:?}");
 }
 

@@ -261,6 +261,11 @@ fn as_new() {
     let signals = daemon.output(command("grep", &["-E", "^Sig(Blk|Ign)", "/proc/self/status"]));
     let none = "0000000000000000";
     assert_eq!(signals, format!("SigBlk:\t{none}\nSigIgn:\t{none}\n"));
+    // While a file of ours that reaches its limit is an error of the write.
+    let own = fs::read_to_string("/proc/self/status").unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
+    let ignored = u64::from_str_radix(own, 16).unwrap();
+    assert_ne!(ignored & 1 << (libc::SIGXFSZ - 1), 0, "{own}");
     let program = daemon.start(1, shell("ulimit -Sn; cut -d ' ' -f 5,6 /proc/$$/stat"));
     let (limit, pid) = (crate::DESCRIPTORS, program.pid);
     assert_eq!(program.rest(), format!("{limit}\n{pid} {pid}\n"));

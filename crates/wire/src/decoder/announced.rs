@@ -30,6 +30,8 @@ pub(super) struct Announced {
     prefix: Prefix,
     frame_max: usize,
     ahead: Ahead,
+    /// What the last step passed over of a frame that is too long, in the bytes shown then.
+    passed: Range<usize>,
 }
 
 /// What comes next. `Head` and `Body` are about the frame at the front, of which nothing was
@@ -49,6 +51,8 @@ enum Ahead {
 pub(super) enum Found {
     Frame(Range<usize>),
     TooLong(u64),
+    /// The end of a frame that was reported as too long.
+    Passed,
     Broken(Fault),
 }
 
@@ -60,14 +64,20 @@ struct Length {
 
 impl Announced {
     pub(super) const fn new(prefix: Prefix, frame_max: usize) -> Self {
-        Self { prefix, frame_max, ahead: Ahead::Head(Head::new()) }
+        Self { prefix, frame_max, ahead: Ahead::Head(Head::new()), passed: 0..0 }
     }
 
     pub(super) const fn is_skipping(&self) -> bool {
         matches!(self.ahead, Ahead::Skip { .. })
     }
 
+    /// What the last step passed over of a frame that had been reported as too long, in the bytes shown.
+    pub(super) fn passed(&self) -> Range<usize> {
+        self.passed.clone()
+    }
+
     pub(super) fn next(&mut self, bytes: &[u8], from: &mut usize) -> Option<Found> {
+        self.passed = 0..0;
         loop {
             let rest = bytes.get(*from..)?;
             match self.ahead {
@@ -90,7 +100,9 @@ impl Announced {
                 }
                 Ahead::Skip { left } => {
                     let length = left.min(rest.len() as u64);
+                    let start = *from;
                     *from += usize::try_from(length).expect("at most the length of the rest");
+                    self.passed = start..*from;
                     self.ahead = Ahead::Skip { left: left - length };
                     if left > length {
                         return None;
@@ -102,6 +114,7 @@ impl Announced {
                     }
                     *from += self.tail_length();
                     self.ahead = Ahead::Head(Head::new());
+                    return Some(Found::Passed);
                 }
             }
         }

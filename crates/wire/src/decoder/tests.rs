@@ -8,6 +8,7 @@ use crate::framing::{Width, encode};
 enum Seen {
     Frame(Vec<u8>),
     TooLong(Option<u64>),
+    Skimmed(Skimmed),
     Broken(Fault),
     Unterminated(Vec<u8>),
     Partial,
@@ -33,6 +34,7 @@ fn seen_in(mut decoder: Decoder, frame_max: usize, bytes: &[u8], step: usize) ->
                     frame(&held[range])
                 }
                 Piece::TooLong { announced } => TooLong(announced),
+                Piece::Skimmed(skimmed) => Seen::Skimmed(skimmed),
                 Piece::Broken(fault) => Broken(fault),
             });
         }
@@ -468,6 +470,33 @@ fn a_message_that_is_too_long_is_told_with_its_beginning_however_it_arrives() {
                     "in parts of {step}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn what_a_message_is_that_is_too_long_is_told_however_it_arrives() {
+    let (long, nested) = ("x".repeat(100), r#"[{"id":8}],"#.repeat(9));
+    let messages = [
+        (format!(r#"{{"result":"{long}","jsonrpc":"2.0","id":7}}"#), Skimmed::Reply(b"7".into())),
+        (format!(r#"{{"id":"a","result":"{long}"}}"#), Skimmed::Reply(br#""a""#.into())),
+        (format!(r#"{{"result":[{nested}{{"id":7}}]}}"#), Skimmed::Unknown),
+        (format!(r#"{{"method":"{long}"}}"#), Skimmed::Notification),
+        (long, Skimmed::Unknown),
+    ];
+    for framing in [Framing::JsonRpc, Framing::ContentLength] {
+        let (mut framed, mut expected) = (Vec::new(), Vec::new());
+        for (message, skimmed) in &messages {
+            let announced = framing == Framing::ContentLength;
+            let length = announced.then_some(message.len() as u64);
+            expected.extend([TooLong(length), Seen::Skimmed(skimmed.clone()), frame(b"[1]")]);
+            for message in [&**message, "[1]"] {
+                encode(framing, message.as_bytes(), &mut framed).unwrap();
+            }
+        }
+        for step in 1..framed.len() {
+            let decoder = Decoder::new(framing, 40, Over::Skip).skimming();
+            assert_eq!(seen_in(decoder, 40, &framed, step), expected, "in parts of {step}");
         }
     }
 }

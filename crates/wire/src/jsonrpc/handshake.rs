@@ -12,12 +12,20 @@ const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11
 pub(super) const LATEST: &str = REVISIONS[REVISIONS.len() - 1];
 
 /// Requests that belong to the capabilities which are not announced: what they ask for (the level of a log,
-/// news of a resource) would come as notifications that name no client.
-pub const UNSHARED: [&str; 3] =
-    ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+/// news of a resource) would come as notifications that name no client, and the tasks of one client could be
+/// read and cancelled by every other.
+pub const UNSHARED: [&str; 7] = [
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "tasks/list",
+    "tasks/get",
+    "tasks/result",
+    "tasks/cancel",
+];
 
 /// The result of a program's `initialize` as clients that share it get it: without the capabilities
-/// whose notifications belong to one client.
+/// whose notifications or tasks belong to one client.
 ///
 /// ```
 /// use wire::jsonrpc::shared_result;
@@ -29,7 +37,7 @@ pub const UNSHARED: [&str; 3] =
 pub fn shared_result(result: &[u8]) -> Vec<u8> {
     edit(result, |name, value| match name {
         b"\"capabilities\"" => Some(edit(value, |name, value| match name {
-            b"\"logging\"" => None,
+            b"\"logging\"" | b"\"tasks\"" => None,
             b"\"resources\"" => {
                 Some(edit(value, |name, value| (name != b"\"subscribe\"").then(|| value.to_vec())))
             }

@@ -32,15 +32,6 @@ pub fn named_at_start(start: &[u8]) -> Asked<'_> {
     id.map_or(Asked::Unknown, |place| Asked::Id(&start[place]))
 }
 
-/// Where the id is in the beginning of a message, if it stands there as a whole. What follows is not
-/// looked at, and may be anything: a message whose end is not read is for nobody.
-#[must_use]
-pub fn id_at_start(start: &[u8]) -> Option<Range<usize>> {
-    let mut members = Members::of(start);
-    let (_, value) = members.find(|(name, _)| start[name.clone()] == *b"\"id\"")?;
-    value.filter(|place| may_be_id(start, place))
-}
-
 fn may_be_id(start: &[u8], place: &Range<usize>) -> bool {
     !matches!(start[place.start], b'{' | b'[' | b't' | b'f') && place.len() <= ID_MAX
 }
@@ -130,26 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_is_found_where_it_stands_whole() {
-        for (start, id) in [
-            (r#"{"jsonrpc":"2.0","id":7,"result":{"x":"#, Some("7")),
-            (r#" { "id" : "a\"b" , "resu"#, Some(r#""a\"b""#)),
-            (r#"{"result":[1,{"id":9},"]"],"id":7,"#, Some("7")),
-            (r#"{"result":"\\","id":null}"#, Some("null")),
-            (r#"{"jsonrpc":"2.0","id":7"#, None),
-            (r#"{"result":{"id":9"#, None),
-            (r#"{"result":"id","x":1}"#, None),
-            (r#"{"id":{"x":1},"#, None),
-            ("xxxxxx", None),
-            ("", None),
-            ("{", None),
-            ("{]", None),
-            (r#"{"a":]"#, None),
-            (r#"{"a":}]"#, None),
-        ] {
-            let found = id_at_start(start.as_bytes()).map(|place| &start[place]);
-            assert_eq!(found, id, "{start}");
-        }
+    fn a_request_is_named_by_the_id_that_stands_there_whole() {
         for (start, named) in [
             (r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"x":"#, Asked::Id(br#""a""#)),
             (r#"{"jsonrpc":"2.0","id":7,"params":{"x":"#, Asked::Id(b"7")),
@@ -158,11 +130,22 @@ mod tests {
             (r#"{"error":{"x":"#, Asked::Nothing),
             (r#"{"jsonrpc":"2.0","method":"m","params":{"x":"#, Asked::Unknown),
             (r#"{"id":[7],"method":"m","params":{"x":"#, Asked::Unknown),
+            (r#" { "id" : "a\"b" , "meth"#, Asked::Id(br#""a\"b""#)),
+            (r#"{"params":[1,{"id":9},"]"],"id":7,"#, Asked::Id(b"7")),
+            (r#"{"params":"\\","id":null}"#, Asked::Id(b"null")),
+            (r#"{"jsonrpc":"2.0","id":7"#, Asked::Unknown),
+            (r#"{"params":{"id":9"#, Asked::Unknown),
+            (r#"{"params":"id","x":1}"#, Asked::Unknown),
             ("xxxxxx", Asked::Unknown),
+            ("", Asked::Unknown),
+            ("{", Asked::Unknown),
+            ("{]", Asked::Unknown),
+            (r#"{"a":]"#, Asked::Unknown),
+            (r#"{"a":}]"#, Asked::Unknown),
         ] {
             assert_eq!(named_at_start(start.as_bytes()), named, "{start}");
         }
         let long = format!("{{\"id\":\"{}\",", "x".repeat(ID_MAX));
-        assert_eq!(id_at_start(long.as_bytes()), None);
+        assert_eq!(named_at_start(long.as_bytes()), Asked::Unknown);
     }
 }

@@ -50,7 +50,8 @@ fn an_acknowledgement_of_what_no_line_has_is_refused_at_the_start() {
 
 #[test]
 fn names_and_values_of_logfmt_become_a_row() {
-    let place = place(Record::Logfmt);
+    let mut place = place(Record::Logfmt);
+    place.options.job.unknown_fields = UnknownFields::Ignore;
     let mut handler = place.handler();
     let lines = [
         r#"id=1 path="/a \"b\"" status=200"#,

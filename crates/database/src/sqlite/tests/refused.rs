@@ -140,7 +140,7 @@ fn an_error_of_a_function_quotes_no_stored_value() {
         "{CREATE}; create table if not exists secrets (path text);
          insert into secrets values ('card 4111')"
     ));
-    let answers = serve(&mut place.handler(), [hit(1)]);
+    let answers = serve(&mut place.handler(), [r#"{"id":1}"#]);
     assert_eq!(answers, ["!row SQL logic error (1)"]);
 }
 

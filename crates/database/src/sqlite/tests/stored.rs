@@ -39,7 +39,8 @@ fn each_reply_carries_the_value_of_its_own_record() {
 
 #[test]
 fn members_may_come_in_any_order_and_more_than_are_needed() {
-    let place = Place::new();
+    let mut place = Place::new();
+    place.options.job.unknown_fields = UnknownFields::Ignore;
     let mut handler = place.handler();
     let bodies = [
         r#"{"status":1,"id":1,"path":"a"}"#,
@@ -70,6 +71,10 @@ fn a_parameter_may_come_from_the_request_and_no_record_can_forge_it() {
     place.options.job.ack = "{_id} {_client} {_at} {path}".to_owned();
     let mut handler = place.handler();
     let body = r#"{"path":"/","_id":99,"_client":"x","_at":0}"#;
+    let refused = "!record `_id` of the record is not used here";
+    assert_eq!(serve(&mut handler, [body]), [refused]);
+    place.options.job.unknown_fields = UnknownFields::Ignore;
+    let mut handler = place.handler();
     let expected = ["0 unix 1700000000000000 unix/", "1 unix 1700000000000000 unix/"];
     assert_eq!(serve(&mut handler, [body, body]), expected);
     assert_eq!(place.rows(), ["0 unix/ 1700000000000000", "1 unix/ 1700000000000000"]);

@@ -24,7 +24,7 @@ const FORMATS: [Format; 6] = [
         br#"{"at":17,"path":"/a","user":null,"t":true,"e":"\\","\u0061":[1]}"#,
         |set, record| json::adopt(set, record).is_ok(),
         |set, bytes| json::decode(set, bytes).is_ok(),
-        "1\\a".len(),
+        "\\a".len(),
     ),
     (
         b"17\t/a\t\\N\tx\\ty\t",

@@ -83,10 +83,11 @@ fn is_named_once(fields: &Fields, name: &[u8]) -> bool {
 const DIGITS_MAX: usize = 15;
 
 /// Whether JSON libraries write a value as they read it: strings, and integers of at most
-/// [`DIGITS_MAX`] digits. A string that looks like an array or an object is not told from one.
+/// [`DIGITS_MAX`] digits.
 fn is_kept_by_libraries(value: Value<'_>) -> bool {
     match value {
-        Value::Null | Value::Bytes([] | [b'[' | b'{', ..]) => false,
+        Value::Null | Value::Bytes([]) => false,
+        Value::Json(text) => matches!(text, b"true" | b"false"),
         Value::Bytes(text) => {
             std::str::from_utf8(text).is_ok_and(|text| !text.contains(char::is_control))
         }

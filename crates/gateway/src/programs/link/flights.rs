@@ -107,6 +107,11 @@ impl Flights {
         self.queue.front_mut()?.flight.as_mut()
     }
 
+    /// Whether this one is in flight, and its reply wanted.
+    pub(super) fn is_wanted(&self, id: RequestId) -> bool {
+        self.queue.iter().filter_map(|place| place.flight.as_ref()).any(|flight| flight.id == id)
+    }
+
     /// Whether all that is wanted is of this client.
     pub(super) fn are_of(&self, client: u64) -> bool {
         self.are_all(|flight| flight.form.asker.client == client)

@@ -50,11 +50,16 @@ impl Link {
         if is_silent(1) && self.flights.are_all(is_of_waiting) || is_silent(PATIENCE) {
             return Some(if has_late { fault } else { Fault::Silent(limit) });
         }
+        let mut taken_back = 0_u64;
         while let Some(id) = self.flights.oldest().filter(|it| is_late(it)).map(|it| it.id) {
-            tracing::warn!(worker = name, "{}: the request is taken back", fault.text());
             let outcome = fault.outcome(name, &Epitaph::default());
             up.push(Upward::Answered { id, outcome });
             self.take_back(calls, worker, id, up);
+            taken_back += 1;
+        }
+        if taken_back > 0 {
+            // The end of each of them is in the log, as far as there is room for it.
+            tracing::debug!(worker = name, taken_back, "{}", fault.text());
         }
         None
     }

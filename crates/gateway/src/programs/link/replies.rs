@@ -5,11 +5,12 @@ use std::time::Instant;
 use event::{Calls, Data};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Outcome, Phase, RequestId, Slice, WorkerId};
+use wire::jsonrpc::Skimmed;
 use wire::{Framing, Last, Piece};
 
 use super::super::GAP;
 use super::flights::Landed;
-use super::tags::{self, Message, Spoken};
+use super::tags::{self, Message, Spoken, Tags, id_is_kept};
 use super::{Keep, Link, Said, UNREAD_MAX};
 use crate::upward::Upward;
 
@@ -46,9 +47,11 @@ impl Link {
         while matches!(said, Said::Fine | Said::Ready) {
             let now = match self.decoder.next(bytes, &mut from) {
                 None => break,
-                Some(Piece::TooLong { .. }) if self.tags.is_some() => {
-                    let start = self.decoder.start_of_too_long(bytes);
-                    self.handle_too_long(calls, worker, start, up)
+                // What it is follows.
+                Some(Piece::TooLong { .. }) if self.tags.is_some() => Said::Fine,
+                Some(Piece::Skimmed(skimmed)) => {
+                    is_heard = true;
+                    self.handle_too_long(calls, worker, &skimmed, up)
                 }
                 Some(Piece::TooLong { .. } | Piece::Broken(wire::Fault::TooLong)) => Said::TooLong,
                 Some(Piece::Broken(fault)) => Said::Broken(fault.text()),
@@ -105,10 +108,7 @@ impl Link {
         }
         let accepted = self.accepted(calls);
         self.pass_over(calls, worker, accepted, up);
-        let last = match &self.stream {
-            None => true,
-            Some(stream) => stream.until.as_deref() == Some(frame),
-        };
+        let last = self.stream.is_none() || self.is_until(frame);
         // A reply of many frames may begin while its request is still being read.
         let asked = self
             .flights
@@ -171,12 +171,26 @@ impl Link {
             Spoken::Reply(id) if self.is_own && self.stream.is_none() => {
                 Some(self.handle_own_reply(calls, worker, &frame[id], frame, up))
             }
-            Spoken::Reply(id) => {
+            Spoken::Reply(id) if self.is_own => {
                 let is_other = self.flights.oldest().is_some_and(|flight| {
                     let asked = flight.body.get(flight.named.clone()).unwrap_or_default();
                     id_is_kept(asked) && id_is_kept(&frame[id.clone()]) && *asked != frame[id]
                 });
-                is_other.then_some(Said::Broken("its reply has the id of another request"))
+                is_other.then_some(OTHER)
+            }
+            // The end of a reply of many frames is the same for every request.
+            Spoken::Reply(_) if self.is_until(frame) => None,
+            // It could not read what it answers. That may have been a notification, whose client
+            // waits for nothing: no request is known to be meant, and none had such an id.
+            Spoken::Reply(id) if matches!(&frame[id.clone()], b"" | b"null") => {
+                up.push(Upward::Discarded);
+                Some(Said::Fine)
+            }
+            Spoken::Reply(id) => {
+                let is_other = self.flights.oldest().is_some_and(|flight| {
+                    flight.body.get(flight.named.clone()) != Some(&frame[id])
+                });
+                is_other.then_some(OTHER)
             }
             Spoken::Broken(text) => Some(Said::Broken(text)),
             Spoken::Asked | Spoken::Aside if self.is_heard => {
@@ -194,6 +208,11 @@ impl Link {
                 Some(Said::Fine)
             }
         }
+    }
+
+    /// Whether this frame ends each reply of many frames.
+    fn is_until(&self, frame: &[u8]) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.until.as_deref() == Some(frame))
     }
 
     /// A reply of a connection's own program, whose messages keep the client's ids: it may answer
@@ -268,6 +287,7 @@ impl Link {
         let message = tags.incoming(frame, &mut out);
         let said = match message {
             Message::Reply(id) => {
+                self.unreadable.handle_reply();
                 match self.flights.land(id, accepted) {
                     Some(Landed::Cancelled) => up.push(Upward::Discarded),
                     Some(Landed::Wanted) => {
@@ -301,7 +321,17 @@ impl Link {
                 Err(unframable) => Said::Broken(unframable.text()),
             },
             Message::Unasked => Said::Unasked(shown_bytes(frame)),
-            Message::Broken(text) => Said::Broken(text),
+            // Until it has answered our greeting, nobody waits for it.
+            Message::Broken(text) if self.tags.as_ref().is_some_and(Tags::is_greeting) => {
+                Said::Broken(text)
+            }
+            Message::Broken(text) => {
+                up.push(Upward::Discarded);
+                match self.unreadable.handle_frame(text) {
+                    true => Said::Broken(text),
+                    false => Said::Fine,
+                }
+            }
         };
         self.scratch = out;
         said
@@ -319,31 +349,48 @@ impl Link {
                 && !self.decoder.framing().is_json()
     }
 
-    /// A reply over `reply_max` begins so. Its request alone ends by it, and the rest is passed over.
+    /// A message over `reply_max` is this. The request that it answers ends by it, and no other.
     fn handle_too_long(
         &mut self,
-        calls: &Calls<'_>,
+        calls: &mut Calls<'_>,
         worker: WorkerId,
-        start: &[u8],
+        skimmed: &Skimmed,
         up: &mut Vec<Upward>,
     ) -> Said {
         let accepted = self.accepted(calls);
-        let id = self.tags.as_ref().and_then(|tags| tags.answered(start));
-        let Some(id) = id else { return Said::TooLongForSomebody };
-        match self.flights.land(id, accepted) {
-            Some(Landed::Wanted) => {
-                let text = "its reply is longer than reply_max";
-                let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
-                up.push(Upward::Answered { id, outcome });
-                up.push(Upward::Released { worker });
+        let Some(tags) = &mut self.tags else { return Said::TooLong };
+        let mut out = Vec::new();
+        match tags.too_long(skimmed, &mut out) {
+            Message::Reply(id) => match self.flights.land(id, accepted) {
+                Some(Landed::Wanted) => {
+                    let text = "its reply is longer than reply_max";
+                    let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
+                    up.push(Upward::Answered { id, outcome });
+                    up.push(Upward::Released { worker });
+                    Said::Fine
+                }
+                Some(Landed::Cancelled) => {
+                    up.push(Upward::Discarded);
+                    Said::Fine
+                }
+                None => Said::Unasked(UNASKED_TOO_LONG.to_owned()),
+            },
+            Message::Nobody => {
+                up.push(Upward::Discarded);
+                Said::Fine
             }
-            Some(Landed::Cancelled) => up.push(Upward::Discarded),
-            None => return Said::Unasked(shown_bytes(start)),
+            Message::Asked if self.unread(calls) > UNREAD_MAX => {
+                Said::Broken("it asks and does not read the answers")
+            }
+            Message::Asked => match self.write(calls, &out) {
+                Ok(_) => Said::Fine,
+                Err(unframable) => Said::Broken(unframable.text()),
+            },
+            Message::Unasked => Said::Unasked(UNASKED_TOO_LONG.to_owned()),
+            Message::About(_) | Message::All | Message::Greeted | Message::Broken(_) => {
+                Said::TooLongForSomebody
+            }
         }
-        if let Some(tags) = &mut self.tags {
-            tags.forget(id);
-        }
-        Said::Fine
     }
 
     /// The oldest reply is complete; `rest` is its last frame, or nothing more.
@@ -434,24 +481,16 @@ impl Link {
     }
 }
 
+const OTHER: Said = Said::Broken("its reply has the id of another request");
+
 /// Bytes of the line by which a program without frames says that it is ready.
 const READY_MAX: usize = 4096;
 
-/// Whether every JSON library writes this id as it read it: an integer of at most 15 digits, or a
-/// string of letters, digits and a few signs.
-fn id_is_kept(id: &[u8]) -> bool {
-    match id {
-        [b'"', text @ .., b'"'] => {
-            text.iter().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.'))
-        }
-        [b'0'] => true,
-        [b'1'..=b'9', rest @ ..] => rest.len() < 15 && rest.iter().all(u8::is_ascii_digit),
-        _ => false,
-    }
-}
-
 /// What the log says of a frame whose end did not come.
 pub(in crate::programs) const PARTIAL: &str = "a part of a frame";
+
+/// What the log says of a reply that is too long to be shown.
+const UNASKED_TOO_LONG: &str = "a reply longer than reply_max";
 
 /// Bytes of an unexpected frame that are shown in the log.
 const SHOWN_MAX: usize = 80;

@@ -2,10 +2,13 @@
 //!
 //! Each request goes out with a tag instead of its id, and with tags instead of the tokens by which
 //! it wants to hear of its progress; what comes back gets the client's own again. So two clients
-//! may use the same ids, and neither can name what belongs to the other.
+//! may use the same ids, and neither can name what belongs to the other. How a tag is written cannot be
+//! guessed ([`keys`]).
 //!
 //! With a handshake the program is greeted once, by us, and every client that greets it is told
 //! what the program said then.
+
+mod keys;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,9 +16,15 @@ use std::ops::Range;
 use exchange::{RequestId, Slice};
 use wire::Framing;
 use wire::jsonrpc::{
-    self, Dialect, Kind, Tag, UNSHARED, id_at_start, result_for, scan, shared_result, splice,
+    self, Dialect, Kind, Skimmed, Tag, UNSHARED, result_for, scan, shared_result, splice,
     write_cancel, write_initialize, write_initialized,
 };
+
+use keys::Keys;
+
+/// Tags behind the youngest that lapsed, of which a reply is taken for late. One that somebody made up seldom
+/// has such a tag.
+const LATE_MAX: u32 = 1 << 20;
 
 /// What becomes of a message to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +87,7 @@ enum Greeting {
 #[derive(Debug)]
 pub(super) struct Tags {
     dialect: Dialect,
+    keys: Keys,
     next: Tag,
     named: BTreeMap<Tag, Named>,
     /// The tag of the id of each request in flight.
@@ -147,16 +157,54 @@ pub(super) fn unchanged(
     {
         return (outgoing, 0..0);
     }
-    let outgoing = match message.kind() {
-        Kind::Request => Outgoing::Request,
-        Kind::Notification => Outgoing::Notification,
-        Kind::Response if asks => Outgoing::Notification,
-        Kind::Response => Outgoing::Refused(RESPONSE),
+    let outgoing = match (message.kind(), misread(&message, frame)) {
+        (Kind::Response, _) if !asks => Outgoing::Refused(RESPONSE),
+        (_, Some(text)) if !asks => Outgoing::Refused(text),
+        (Kind::Request, _) => Outgoing::Request,
+        (Kind::Notification | Kind::Response, _) => Outgoing::Notification,
     };
     (outgoing, message.id.unwrap_or_default())
 }
 
+/// Why a message to a program that answers in order, and keeps the ids, is none that every program takes for the
+/// same: it would be answered though nothing is waited for, or the other way round, or under another id.
+fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'static str> {
+    let params = message.params.clone().and_then(|place| frame.get(place)?.first());
+    let id = message.id.clone().and_then(|place| frame.get(place));
+    if !message.is_version_2(frame) {
+        Some(NOT_VERSION_2)
+    } else if id.is_some_and(|id| !id_is_kept(id)) {
+        Some(ID_NOT_KEPT)
+    } else if params.is_some_and(|first| !matches!(first, b'{' | b'[' | b'n')) {
+        Some("`params` is an array or an object")
+    } else {
+        None
+    }
+}
+
+/// Whether every JSON library writes this id as it read it: an integer of at most 15 digits, or a
+/// string of characters that none of them escapes.
+pub(super) fn id_is_kept(id: &[u8]) -> bool {
+    match id {
+        [b'"', text @ .., b'"'] => text
+            .iter()
+            .all(|it| it.is_ascii_alphanumeric() || b" !#$%()*,-.:;=?@[]^_{|}~".contains(it)),
+        [b'0'] => true,
+        [b'-', b'1'..=b'9', rest @ ..] | [b'1'..=b'9', rest @ ..] => {
+            rest.len() < 15 && rest.iter().all(u8::is_ascii_digit)
+        }
+        _ => false,
+    }
+}
+
+const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
+
+const ID_NOT_KEPT: &str = "programs may change this id: send an integer of at most 15 digits, \
+                           or a string of plain characters";
+
 const RESPONSE: &str = "it answers what nobody asked";
+
+const NOTIFICATION: &str = "this method is a notification: send it without an id";
 
 const UNSHARED_WHY: &str =
     "clients share this program, and what this method asks for could not be told apart for them";
@@ -168,34 +216,41 @@ fn naming(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
     let names = message.is_cancel(frame) || message.is_progress(frame);
     match message.kind() {
         _ if !names => None,
-        Kind::Request => {
-            Some(Outgoing::Refused("this method is a notification: send it without an id"))
-        }
+        Kind::Request => Some(Outgoing::Refused(NOTIFICATION)),
         Kind::Notification | Kind::Response => Some(Outgoing::Stray),
     }
 }
 
 /// What becomes of the messages by which an editor ends its language server: other editors still need one
-/// that is shared.
+/// that is shared. The method alone decides, because some servers look at nothing else.
 fn end_of_session(message: &jsonrpc::Message, frame: &[u8], out: &mut Vec<u8>) -> Option<Outgoing> {
-    match (message.kind(), &message.id) {
-        (Kind::Notification, _) if message.is_method(frame, "exit") => Some(Outgoing::Dropped),
-        (Kind::Request, Some(place)) if message.is_method(frame, "shutdown") => {
-            write_result(&frame[place.clone()], b"null", out);
-            Some(Outgoing::Answered)
-        }
-        _ => None,
+    if message.is_method_like(frame, &["exit"]) {
+        return Some(match message.kind() {
+            Kind::Request => Outgoing::Refused(NOTIFICATION),
+            Kind::Notification | Kind::Response => Outgoing::Dropped,
+        });
     }
+    if !message.is_method_like(frame, &["shutdown"]) {
+        return None;
+    }
+    let Some(place) = &message.id else { return Some(Outgoing::Dropped) };
+    write_result(&frame[place.clone()], b"null", out);
+    Some(Outgoing::Answered)
 }
 
 impl Tags {
     pub(super) fn new(framing: Framing) -> Self {
+        Self::with(framing, Keys::random())
+    }
+
+    fn with(framing: Framing, keys: Keys) -> Self {
         let dialect = match framing {
             Framing::ContentLength => Dialect::Lsp,
             _ => Dialect::Mcp,
         };
         Self {
             dialect,
+            keys,
             next: Tag::MAX.next(),
             named: BTreeMap::new(),
             of: BTreeMap::new(),
@@ -209,7 +264,7 @@ impl Tags {
         let tag = self.next;
         self.next = tag.next();
         self.greeting = Greeting::Sent(tag);
-        write_initialize(Dialect::Mcp, tag, env!("CARGO_PKG_VERSION"), out);
+        write_initialize(Dialect::Mcp, self.keys.written(tag), env!("CARGO_PKG_VERSION"), out);
     }
 
     /// A message of a client. What the program shall read is written behind what `out` holds.
@@ -220,7 +275,7 @@ impl Tags {
         };
         // A program that ignores it would never answer.
         if !message.is_version_2(frame) {
-            return Outgoing::Refused("the message has no \"jsonrpc\":\"2.0\"");
+            return Outgoing::Refused(NOT_VERSION_2);
         }
         if let Some(outgoing) = naming(&message, frame) {
             return outgoing;
@@ -266,7 +321,7 @@ impl Tags {
             let written = Slice::copy_of(&frame[place.clone()]);
             let tokens = (tag == first).then(|| u32::try_from(count - 1).unwrap_or(0));
             self.named.insert(tag, Named { request: id, written, tokens });
-            edits.push((place.clone(), tag.to_string()));
+            edits.push((place.clone(), self.keys.written(tag).to_string()));
             tag = tag.next();
         }
         self.next = tag;
@@ -280,7 +335,7 @@ impl Tags {
         let mut tag = self.free_run(tokens_of(message).count());
         let mut edits = Vec::new();
         for place in tokens_of(message) {
-            edits.push((place.clone(), tag.to_string()));
+            edits.push((place.clone(), self.keys.written(tag).to_string()));
             tag = tag.next();
         }
         if !edits.is_empty() {
@@ -300,6 +355,16 @@ impl Tags {
             (first, run) = if taken { (tag, 0) } else { (first, run + 1) };
         }
         first
+    }
+
+    /// The tag that is written here.
+    fn tag(&self, written: &[u8]) -> Option<Tag> {
+        Tag::parse(written).map(|tag| self.keys.counted(tag))
+    }
+
+    /// Whether our greeting is not answered.
+    pub(super) const fn is_greeting(&self) -> bool {
+        matches!(self.greeting, Greeting::Sent(_))
     }
 
     /// A message of the program. What its reader shall read is written behind what `out` holds.
@@ -323,7 +388,7 @@ impl Tags {
                     return Message::All;
                 }
                 let Some(place) = message.reports(frame) else { return Message::Nobody };
-                let named = Tag::parse(&frame[place.clone()]).and_then(|tag| self.named.get(&tag));
+                let named = self.tag(&frame[place.clone()]).and_then(|tag| self.named.get(&tag));
                 let Some(named) = named.filter(|named| named.tokens.is_none()) else {
                     return Message::Nobody;
                 };
@@ -343,7 +408,7 @@ impl Tags {
         if frame[place.clone()] == *b"null" {
             return Message::Nobody;
         }
-        let Some(tag) = Tag::parse(&frame[place.clone()]) else { return Message::Unasked };
+        let Some(tag) = self.tag(&frame[place.clone()]) else { return Message::Unasked };
         if let Greeting::Sent(greeting) = self.greeting
             && greeting == tag
         {
@@ -363,18 +428,35 @@ impl Tags {
         Message::Reply(request)
     }
 
-    /// The request that is answered by the message which begins so.
-    pub(super) fn answered(&self, start: &[u8]) -> Option<RequestId> {
-        let tag = Tag::parse(&start[id_at_start(start)?])?;
-        let named = self.named.get(&tag).filter(|named| named.tokens.is_some())?;
-        Some(named.request)
+    /// A message of the program that is too long. What is to be written to the program is written behind what
+    /// `out` holds. Nothing is known of more than its id, so it is no reply that anybody gets.
+    pub(super) fn too_long(&mut self, skimmed: &Skimmed, out: &mut Vec<u8>) -> Message {
+        let id = match skimmed {
+            Skimmed::Notification => return Message::Nobody,
+            Skimmed::Unknown => return Message::Broken("it is too long and names no request"),
+            Skimmed::Request(id) => {
+                write_refusal(id, out);
+                return Message::Asked;
+            }
+            Skimmed::Reply(id) if id == b"null" => return Message::Nobody,
+            Skimmed::Reply(id) => id,
+        };
+        let Some(tag) = self.tag(id) else { return Message::Unasked };
+        match self.named.get(&tag).filter(|named| named.tokens.is_some()).map(|it| it.request) {
+            Some(request) => {
+                self.forget(request);
+                Message::Reply(request)
+            }
+            None if self.may_be_late(tag) => Message::Nobody,
+            None => Message::Unasked,
+        }
     }
 
     /// Writes the message that takes a request back. False when it is not in flight.
     pub(super) fn cancel(&mut self, id: RequestId, out: &mut Vec<u8>) -> bool {
         let tag = self.of.get(&id);
         if let Some(tag) = tag {
-            write_cancel(self.dialect, *tag, out);
+            write_cancel(self.dialect, self.keys.written(*tag), out);
         }
         tag.is_some()
     }
@@ -388,9 +470,8 @@ impl Tags {
 
     /// Whether this tag may be that of a request which lapsed.
     fn may_be_late(&self, tag: Tag) -> bool {
-        let half = Tag::MAX.number() / 2;
         self.lapsed.is_some_and(|lapsed| {
-            lapsed.number().wrapping_sub(tag.number()) & Tag::MAX.number() <= half
+            lapsed.number().wrapping_sub(tag.number()) & Tag::MAX.number() < LATE_MAX
         })
     }
 

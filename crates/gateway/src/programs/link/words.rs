@@ -79,9 +79,10 @@ impl Link {
     }
 
     /// Its output is not read for now, because the client of this request does not take its parts.
-    /// Only one that serves nobody else may wait.
+    /// Only one that serves nobody else may wait. A request whose reply has ended by the time this
+    /// is carried out holds nothing: with its exchange gone, nobody would ever say to go on.
     pub(in super::super) fn hold(&mut self, calls: &mut Calls<'_>, id: RequestId) {
-        if self.output.is_some() {
+        if self.output.is_some() && self.flights.is_wanted(id) {
             self.held(calls).by.request.get_or_insert(id);
         }
     }

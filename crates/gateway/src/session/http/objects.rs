@@ -1,15 +1,13 @@
 //! Requests whose body is taken whole before they are submitted: to programs, which get one object
 //! each, and to what stores records.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use event::{Calls, Data};
 use exchange::{Cause, Outcome, Peer, Phase, Slice};
 use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 
 use super::refusing::Why;
 use super::{Asked, Dialogue, Input, Move, Output, Told, forwarded_for};
+use crate::bodies::{BodyShare, Full};
 use crate::core::Core;
 use crate::exchanges::{Client, Source};
 use crate::form::Form;
@@ -35,7 +33,7 @@ pub(super) struct Gathering {
     body: Body,
     /// What has come of it.
     held: Vec<u8>,
-    share: Share,
+    share: BodyShare,
     /// Of its line in the access log: others are submitted before it.
     trail: Option<Box<Trail>>,
 }
@@ -51,31 +49,8 @@ impl Gathering {
 enum Taken {
     More,
     Whole,
-    /// All bodies together may hold no more.
-    Full,
-}
-
-/// The bytes of one body among those of all that are being taken.
-#[derive(Debug)]
-struct Share {
-    all: Arc<AtomicUsize>,
-    bytes: usize,
-}
-
-impl Share {
-    /// False when that would be more than all may hold.
-    fn take(&mut self, bytes: usize, max: usize) -> bool {
-        let more = |all: usize| all.checked_add(bytes).filter(|all| *all <= max);
-        let taken = self.all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
-        self.bytes += if taken { bytes } else { 0 };
-        taken
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
+    /// All bodies together, or those of its client, may hold no more.
+    Full(Full),
 }
 
 /// Which way an object goes, and what its route makes of it.
@@ -107,7 +82,7 @@ impl Gathering {
         object::open(head, target, from.client, &mut object);
         let (pool, route) = (course.pool, course.route);
         let (object, held) = (Some(object), Vec::new());
-        let share = plan.share();
+        let share = plan.share(peer);
         Self { pool, route, method, version, keep, object, body, held, share, trail: None }
     }
 
@@ -115,12 +90,13 @@ impl Gathering {
     pub(super) fn of_record(
         (pool, route): (usize, RouteId),
         plan: &HttpPlan,
+        peer: Peer,
         head: &RequestHead,
     ) -> Self {
         let body = Body::new(head.body, &plan.limits);
         let (method, version, keep) = (head.method(), head.version, head.connection.keep_alive);
         let (held, object) = (Vec::new(), None);
-        let share = plan.share();
+        let share = plan.share(peer);
         Self { pool, route, method, version, keep, object, body, held, share, trail: None }
     }
 
@@ -134,8 +110,8 @@ impl Gathering {
         while !self.body.is_done() {
             let Some(span) = self.body.next(data.bytes(), &plan.limits)? else { break };
             if span.kind == Kind::Data {
-                if !self.share.take(span.length, plan.bodies_max) {
-                    return Ok(Taken::Full);
+                if let Err(full) = self.share.take(span.length, plan.body_limits) {
+                    return Ok(Taken::Full(full));
                 }
                 self.held.extend_from_slice(&data.bytes()[..span.length]);
             }
@@ -146,8 +122,13 @@ impl Gathering {
 }
 
 impl HttpPlan {
-    fn share(&self) -> Share {
-        Share { all: Arc::clone(&self.bodies), bytes: 0 }
+    /// What a body of this client takes. A proxy that is trusted speaks for many.
+    fn share(&self, peer: Peer) -> BodyShare {
+        let address = match peer {
+            Peer::Internet(address) => Some(address.ip()),
+            Peer::Local | Peer::Inside => None,
+        };
+        self.bodies.share(address.filter(|address| !self.trusts(*address)))
     }
 }
 
@@ -203,8 +184,8 @@ impl Dialogue {
                 }
                 true
             }
-            Ok(Taken::Full) => {
-                self.refuse_full(plan.bodies_max, transport, calls, core);
+            Ok(Taken::Full(full)) => {
+                self.refuse_full(full, plan.body_limits.all, transport, calls, core);
                 false
             }
             Ok(Taken::More) => {
@@ -226,16 +207,21 @@ impl Dialogue {
         }
     }
 
-    /// All bodies together are as large as they may be.
+    /// All bodies together are as large as they may be, or those of this client.
     fn refuse_full(
         &mut self,
+        full: Full,
         max: usize,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         core: &mut Core,
     ) {
         self.restore_trail(core);
-        let text = format!("the bodies of all requests together hold at most {max} bytes");
+        let whose = match full {
+            Full::All => "",
+            Full::Client => ", and those of one client half of what others leave",
+        };
+        let text = format!("the bodies of all requests together hold at most {max} bytes{whose}");
         let route = self.route();
         self.refuse_with(transport, calls, (503, route), Why::of(Cause::Full, &text), core);
     }

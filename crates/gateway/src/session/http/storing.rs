@@ -31,7 +31,7 @@ impl Dialogue {
             return self.answer_unstored(route, transport, calls, head, core);
         }
         let waits = head.expects_continue;
-        let gathering = Gathering::of_record((pool, route), plan, head);
+        let gathering = Gathering::of_record((pool, route), plan, transport.peer(), head);
         self.begin_gathering(gathering, waits, transport, calls, core);
     }
 

@@ -1,8 +1,10 @@
 //! Programs that know nothing of HTTP behind a listener of HTTP.
 
 use std::io::Write;
+use std::time::Duration;
 
 use super::{CLOSE, connect, read_until, rest, serve_pool, status, talk};
+use crate::addresses::stream_from;
 use crate::daemon::{Daemon, until};
 
 /// Says what it was asked, as a text.
@@ -22,6 +24,14 @@ fn body(reply: &str) -> &str {
 fn post(daemon: &Daemon, body: &str) -> String {
     let length = body.len();
     talk(daemon, format!("POST / HTTP/1.1\r\nContent-Length: {length}\r\n{CLOSE}{body}"))
+}
+
+fn post_from(host: u8, daemon: &Daemon, body: &str) -> String {
+    let mut client = stream_from(host, daemon.address());
+    client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let length = body.len();
+    write!(client, "POST / HTTP/1.1\r\nContent-Length: {length}\r\n{CLOSE}{body}").unwrap();
+    rest(&mut client)
 }
 
 #[test]
@@ -74,7 +84,8 @@ fn a_body_is_whole_before_a_program_gets_it_and_others_are_served_meanwhile() {
 #[test]
 fn bodies_that_come_hold_no_more_together_than_they_may() {
     let (_folder, daemon) = serve_pool("body_max = \"1KiB\"\nbodies_max = \"1500B\"", SHOW);
-    let mut slow = connect(&daemon);
+    let mut slow = stream_from(2, daemon.address());
+    slow.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     write!(slow, "POST /slow HTTP/1.1\r\nContent-Length: 1024\r\n{CLOSE}").unwrap();
     slow.write_all(&[b'a'; 1000]).unwrap();
     let mut said = String::new();
@@ -88,6 +99,27 @@ fn bodies_that_come_hold_no_more_together_than_they_may() {
     assert_eq!(status(&rest(&mut slow)), "200");
     assert_eq!(status(&post(&daemon, &"x".repeat(1024))), "200");
     assert!(daemon.stop().success());
+}
+
+#[test]
+fn bodies_of_one_address_that_do_not_end_leave_room_for_those_of_another() {
+    for (trusted, most, other) in [("[\"127.0.0.9\"]", 4, "200"), ("[\"127.0.0.2\"]", 8, "503")] {
+        let limits = "body_max = \"1KiB\"\nbodies_max = \"8KiB\"";
+        let (_folder, daemon) = serve_pool(&format!("{limits}\ntrusted = {trusted}"), SHOW);
+        let mut held = Vec::new();
+        for _ in 0..most {
+            let mut slow = stream_from(2, daemon.address());
+            write!(slow, "POST / HTTP/1.1\r\nContent-Length: 1024\r\n{CLOSE}").unwrap();
+            slow.write_all(&[b'a'; 1023]).unwrap();
+            held.push(slow);
+        }
+        let whole = || status(&post_from(2, &daemon, &"x".repeat(1024))).to_owned();
+        until("there is no room for another", || whole() == "503");
+        assert_eq!(status(&post(&daemon, &"x".repeat(1024))), other, "with trusted = {trusted}");
+        drop(held);
+        until("it is given back", || whole() == "200");
+        assert!(daemon.stop().success());
+    }
 }
 
 #[test]

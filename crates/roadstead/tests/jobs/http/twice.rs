@@ -172,7 +172,8 @@ fn answer_skipping_bodies(socket: &mut TcpStream) -> Option<String> {
         head.push(byte[0]);
     }
     let path = String::from_utf8(head).ok()?.split(' ').nth(1)?.to_owned();
-    let reply = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{path}", path.len());
+    let status = if path == "/missing" { "404 Not Found" } else { "200 OK" };
+    let reply = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{path}", path.len());
     socket.write_all(reply.as_bytes()).ok()?;
     Some(path)
 }
@@ -199,6 +200,33 @@ fn a_body_that_a_server_may_not_read_does_not_choose_what_another_client_is_answ
     let mut reply = vec![0; 19];
     client.read_exact(&mut reply).unwrap();
     assert!(reply.starts_with(b"HTTP/1.1 200"));
+    assert_eq!(ask(&daemon, "/clean"), "/clean");
+    assert_eq!(ask(&daemon, "/again"), "/again");
+    server.join().unwrap();
+}
+
+#[test]
+fn a_body_behind_a_request_that_failed_does_not_choose_what_another_client_is_answered() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        // The server reads on only when the next connection is there: what it takes for a request is
+        // answered once another client waits.
+        let (mut first, _) = listener.accept().unwrap();
+        assert_eq!(answer_skipping_bodies(&mut first).as_deref(), Some("/missing"));
+        let (mut second, _) = listener.accept().unwrap();
+        assert_eq!(answer_skipping_bodies(&mut second).as_deref(), Some("/clean"));
+        assert_eq!(answer_skipping_bodies(&mut second).as_deref(), Some("/again"), "it is kept");
+    });
+    let (_folder, daemon) = serve_pool("", &format!("servers = [\"127.0.0.1:{port}\"]"));
+    let mut client = connect(&daemon);
+    let inner = "GET /evil HTTP/1.1\r\nHost: a\r\n\r\n";
+    let length = inner.len();
+    write!(client, "POST /missing HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{inner}")
+        .unwrap();
+    let mut reply = vec![0; 19];
+    client.read_exact(&mut reply).unwrap();
+    assert!(reply.starts_with(b"HTTP/1.1 404"));
     assert_eq!(ask(&daemon, "/clean"), "/clean");
     assert_eq!(ask(&daemon, "/again"), "/again");
     server.join().unwrap();

@@ -4,6 +4,11 @@ fn id(number: u32) -> RequestId {
     RequestId::new(number, 1)
 }
 
+/// Tags that are written as they are counted.
+fn plain(framing: Framing) -> Tags {
+    Tags::with(framing, Keys::none())
+}
+
 fn out(tags: &mut Tags, request: u32, frame: &str) -> (Outgoing, String) {
     let mut out = Vec::new();
     let outgoing = tags.outgoing(id(request), frame.as_bytes(), &mut out);
@@ -22,7 +27,7 @@ fn back(tags: &mut Tags, frame: &str) -> (Message, String) {
 
 #[test]
 fn two_clients_with_one_id_each_get_their_own_reply() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     let asked = r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#;
     assert_eq!(out(&mut tags, 1, asked).1, r#"{"jsonrpc":"2.0","id":0,"method":"m"}"#);
     assert_eq!(out(&mut tags, 2, asked).1, r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#);
@@ -41,7 +46,7 @@ fn two_clients_with_one_id_each_get_their_own_reply() {
 
 #[test]
 fn progress_goes_to_the_client_that_asked_for_it() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     let asked = r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
     let (_, sent) = out(&mut tags, 1, asked);
     assert_eq!(
@@ -63,7 +68,7 @@ fn progress_goes_to_the_client_that_asked_for_it() {
 
 #[test]
 fn what_is_true_for_one_client_as_for_another_is_for_all() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     for method in FOR_ALL {
         let said = format!("{{\"jsonrpc\":\"2.0\",\n\"method\":\"{method}\"}}");
         assert_eq!(back(&mut tags, &said), (Message::All, said.replace('\n', " ")));
@@ -78,7 +83,7 @@ fn what_is_true_for_one_client_as_for_another_is_for_all() {
 
 #[test]
 fn clients_are_greeted_with_what_the_program_said_to_us() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     let mut greeting = Vec::new();
     tags.greet(&mut greeting);
     assert!(greeting.starts_with(br#"{"jsonrpc":"2.0","id":0,"method":"initialize""#));
@@ -96,7 +101,7 @@ fn clients_are_greeted_with_what_the_program_said_to_us() {
 
 #[test]
 fn what_the_program_asks_is_answered_by_us() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     let ping = back(&mut tags, r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#);
     assert_eq!(ping, (Message::Asked, r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned()));
     let (message, refused) =
@@ -107,7 +112,7 @@ fn what_the_program_asks_is_answered_by_us() {
 
 #[test]
 fn a_request_is_taken_back_by_its_tag() {
-    let mut tags = Tags::new(Framing::ContentLength);
+    let mut tags = plain(Framing::ContentLength);
     out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
     let mut cancel = Vec::new();
     assert!(tags.cancel(id(1), &mut cancel));
@@ -144,7 +149,7 @@ fn no_client_can_name_what_belongs_to_another() {
     ];
     for method in methods {
         for params in params {
-            let mut tags = Tags::new(Framing::JsonRpc);
+            let mut tags = plain(Framing::JsonRpc);
             out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
             let rest = format!(r#""method":"{method}","params":{params}}}"#);
             let said = format!(r#"{{"jsonrpc":"2.0",{rest}"#);
@@ -166,7 +171,7 @@ fn no_client_can_name_what_belongs_to_another() {
 
 #[test]
 fn progress_of_a_notification_reaches_nobody() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     let asked = r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"_meta":{"progressToken":"p"}}}"#;
     out(&mut tags, 1, asked);
     for params in [
@@ -193,7 +198,7 @@ fn progress_of_a_notification_reaches_nobody() {
 
 #[test]
 fn a_tag_that_is_still_in_flight_is_not_given_again() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     let asked = r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
     out(&mut tags, 1, asked);
     out(&mut tags, 2, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
@@ -209,7 +214,7 @@ fn a_tag_that_is_still_in_flight_is_not_given_again() {
 
 #[test]
 fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     for request in 0..3 {
         out(&mut tags, request, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
     }
@@ -219,11 +224,78 @@ fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":2,"result":1}"#).0, Message::Unasked);
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":3,"result":1}"#).0, Message::Unasked);
     assert_eq!(back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0, Message::Reply(id(0)));
+    // Of those that were never given, nearly all are made up.
+    assert_eq!(
+        back(&mut tags, r#"{"jsonrpc":"2.0","id":1500000000,"result":1}"#).0,
+        Message::Unasked
+    );
+}
+
+#[test]
+fn what_a_client_learns_of_its_tags_tells_nothing_of_anothers() {
+    let mut tags = Tags::new(Framing::JsonRpc);
+    let asked =
+        r#"{"jsonrpc":"2.0","id":"a","method":"m","params":{"_meta":{"progressToken":"p"}}}"#;
+    let mut written = Vec::new();
+    for request in 0..100 {
+        let (_, sent) = out(&mut tags, request, asked);
+        let message = scan(sent.as_bytes()).unwrap();
+        let place = |place: &Option<Range<usize>>| sent[place.clone().unwrap()].to_owned();
+        written.push((place(&message.id), place(&message.tokens.meta_progress)));
+    }
+    let small = written.iter().filter(|(id, _)| id.len() < 6).count();
+    assert!(small < 5, "they are spread over all numbers: {written:?}");
+    let (cancelled, mut cancel) = (&written[3].0, Vec::new());
+    assert!(tags.cancel(id(3), &mut cancel));
+    assert!(String::from_utf8(cancel).unwrap().contains(&format!(r#""requestId":{cancelled}}}"#)));
+    for (request, (tag, token)) in (0..).zip(&written) {
+        let progress = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token}}}}}"#
+        );
+        assert_eq!(back(&mut tags, &progress).0, Message::About(id(request)));
+        let reply = format!(r#"{{"jsonrpc":"2.0","id":{tag},"result":1}}"#);
+        assert_eq!(
+            back(&mut tags, &reply),
+            (Message::Reply(id(request)), r#"{"jsonrpc":"2.0","id":"a","result":1}"#.to_owned())
+        );
+    }
+}
+
+#[test]
+fn of_a_message_that_is_too_long_only_its_request_is_known() {
+    let too_long = |tags: &mut Tags, skimmed: &Skimmed| {
+        let mut out = Vec::new();
+        let message = tags.too_long(skimmed, &mut out);
+        (message, String::from_utf8(out).unwrap())
+    };
+    let mut tags = plain(Framing::JsonRpc);
+    let asked = r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
+    for request in 0..2 {
+        out(&mut tags, request, asked);
+    }
+    let reply = |id: &str| Skimmed::Reply(id.into());
+    for (id, message) in [
+        ("null", Message::Nobody),
+        ("\"a\"", Message::Unasked),
+        ("1", Message::Unasked),
+        ("9", Message::Unasked),
+        ("2", Message::Reply(id(1))),
+        ("2", Message::Unasked),
+    ] {
+        assert_eq!(too_long(&mut tags, &reply(id)).0, message, "{id}");
+    }
+    tags.lapse(id(0));
+    assert_eq!(too_long(&mut tags, &reply("0")).0, Message::Nobody, "it is late");
+    let (message, refusal) = too_long(&mut tags, &Skimmed::Request("\"q\"".into()));
+    assert_eq!(message, Message::Asked);
+    assert!(refusal.starts_with(r#"{"jsonrpc":"2.0","id":"q","error":{"code":-32601,"#));
+    assert_eq!(too_long(&mut tags, &Skimmed::Notification).0, Message::Nobody);
+    assert!(matches!(too_long(&mut tags, &Skimmed::Unknown).0, Message::Broken(_)));
 }
 
 #[test]
 fn what_is_no_message_is_refused_or_breaks_the_program() {
-    let mut tags = Tags::new(Framing::JsonRpc);
+    let mut tags = plain(Framing::JsonRpc);
     assert!(matches!(out(&mut tags, 1, "hello").0, Outgoing::Refused(_)));
     assert!(matches!(back(&mut tags, "hello").0, Message::Broken(_)));
     assert_eq!(unchanged(br#"{"jsonrpc":"2.0","method":"m"}"#, false).0, Outgoing::Notification);
@@ -234,4 +306,74 @@ fn what_is_no_message_is_refused_or_breaks_the_program() {
     let answer = br#"{"jsonrpc":"2.0","id":1,"result":1}"#;
     assert!(matches!(unchanged(answer, false).0, Outgoing::Refused(_)));
     assert_eq!(unchanged(answer, true).0, Outgoing::Notification);
+}
+
+#[test]
+fn no_client_ends_a_language_server_that_is_shared_however_it_says_so() {
+    let refused = |it: Outgoing| matches!(it, Outgoing::Refused(_));
+    for method in ["exit", "Exit", r"\u0065xit", "shutdown", "ShutDown"] {
+        for (id, is_request) in [("", false), (r#""id":1,"#, true), (r#""id":null,"#, true)] {
+            let said = format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}"}}"#);
+            let is_answered = is_request && method.eq_ignore_ascii_case("shutdown");
+            let shared = out(&mut Tags::new(Framing::ContentLength), 1, &said).0;
+            let frame = said.as_bytes();
+            let in_order =
+                super::unchanged(frame, false, Framing::ContentLength, &mut Vec::new()).0;
+            for outgoing in [shared, in_order] {
+                match (is_request, is_answered) {
+                    (false, _) => assert_eq!(outgoing, Outgoing::Dropped, "{said}"),
+                    (true, true) => assert_eq!(outgoing, Outgoing::Answered, "{said}"),
+                    (true, false) => assert!(refused(outgoing), "{said}: {outgoing:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tasks_of_all_clients_are_nobodys() {
+    let mut tags = plain(Framing::JsonRpc);
+    tags.greet(&mut Vec::new());
+    let said =
+        r#"{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tasks":{"list":{}},"tools":{}}}}"#;
+    assert_eq!(back(&mut tags, said).0, Message::Greeted);
+    let (_, reply) = out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
+    assert_eq!(reply, r#"{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":{}}}}"#);
+    for method in ["tasks/list", "tasks/get", "tasks/result", "tasks/cancel"] {
+        let said = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        let outgoing = out(&mut tags, 2, &said).0;
+        assert!(matches!(outgoing, Outgoing::Refused(_)), "{said}: {outgoing:?}");
+    }
+}
+
+#[test]
+fn what_programs_in_order_may_take_for_something_else_is_refused() {
+    let message =
+        |version: &str, id: &str, params: &str| format!(r#"{{{version}{id}"method":"m"{params}}}"#);
+    let version = r#""jsonrpc":"2.0","#;
+    let outgoing = |said: &str, asks| unchanged(said.as_bytes(), asks).0;
+    let refused = |said: &str| {
+        let refused = matches!(outgoing(said, false), Outgoing::Refused(_));
+        assert!(!matches!(outgoing(said, true), Outgoing::Refused(_)), "its own may: {said}");
+        refused
+    };
+    for id in ["", r#""id":1,"#] {
+        for other in ["", r#""jsonrpc":"1.0","#, r#""jsonrpc":2.0,"#] {
+            assert!(refused(&message(other, id, "")), "{other}{id}");
+        }
+        for params in ["\"text\"", "1", "-1", "true", "false"] {
+            assert!(refused(&message(version, id, &format!(r#","params":{params}"#))), "{params}");
+        }
+        for params in ["[]", "{}", "null"] {
+            assert!(!refused(&message(version, id, &format!(r#","params":{params}"#))), "{params}");
+        }
+    }
+    for id in ["null", "1.0", "-0", "1e3", "1234567890123456", r#""a/b""#, r#""\u0061""#, r#""ä""#]
+    {
+        assert!(refused(&message(version, &format!(r#""id":{id},"#), "")), "{id}");
+    }
+    for id in ["0", "-7", "123456789012345", r#""""#, r#""a b""#, r#""{2f-1}:3""#] {
+        let said = message(version, &format!(r#""id":{id},"#), "");
+        assert_eq!(outgoing(&said, false), Outgoing::Request, "{id}");
+    }
 }

@@ -1,0 +1,354 @@
+//! What a column takes, and how a value of a record gets there: exactly as it was given, or not at all.
+//!
+//! Databases round numbers, cut fractions of seconds, forget time zones and take base64 for text, and
+//! report no error. So each driver says for each parameter which column it goes into, where it knows
+//! that. A value that the column would change is refused before it is sent; what a database refuses by
+//! itself is left to it.
+
+mod decimal;
+mod time;
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fields::Value;
+use serde_json::value::RawValue;
+
+use crate::Record;
+use crate::fault::{Blame, Fault};
+use crate::plain_write::PlainWrite;
+
+/// The code of our own refusals.
+const CODE: &str = "type";
+
+const NOT_ARRAY: &str = "takes a JSON array";
+const NOT_BASE64: &str = "takes a string of bytes in base64";
+
+/// Dimensions of an array of PostgreSQL at most (`MAXDIM`).
+const DIMENSIONS_MAX: u32 = 6;
+
+/// What a column takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// It is not known, or takes anything: `true` and `false` are the numbers 1 and 0.
+    #[default]
+    Any,
+    /// Text, or what is read from text: JSON is its text.
+    Text,
+    /// Text of so many letters, beyond which databases cut blanks.
+    Limited(usize),
+    /// One of a list of words, which numbers would count.
+    Word,
+    /// `true` and `false`.
+    Bool,
+    /// Whole numbers.
+    Integer,
+    /// SQLite's numbers: whole ones of 64 bits, others as doubles.
+    Number,
+    /// Numbers of 32 bits.
+    Single,
+    /// Numbers of 64 bits.
+    Double,
+    /// Decimal numbers, with so many decimal places where they are limited.
+    Decimal(Option<u32>),
+    /// Bytes, which JSON has in base64.
+    Bytes,
+    /// JSON. Records of other formats, which have no strings of their own, hold its text.
+    Json,
+    /// JSON in SQLite, whose numbers are [`Number`](Self::Number)s.
+    JsonOfNumbers,
+    /// Days.
+    Date,
+    /// Times of day, with so many digits of a fraction of a second.
+    Time(u32),
+    /// Days with times without a zone, which are in UTC, with so many digits of a fraction of a second.
+    Utc(u32),
+    /// Instants with a zone, with so many digits of a fraction of a second.
+    Instant(u32),
+    /// Arrays of these.
+    Array(Box<Self>),
+}
+
+/// A value as its column takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fit<'v> {
+    Null,
+    /// Text.
+    Text(Cow<'v, [u8]>),
+    /// The digits of a number.
+    Number(Cow<'v, [u8]>),
+    /// No text.
+    Bytes(Cow<'v, [u8]>),
+}
+
+/// Why a column does not take a value, for people.
+pub(crate) type Misfit = Cow<'static, str>;
+
+impl Takes {
+    /// Whether there is no value that [`fit`](Self::fit) refuses.
+    pub(crate) const fn takes_all(&self) -> bool {
+        matches!(self, Self::Any | Self::Text | Self::Bool)
+    }
+
+    /// The value as the column takes it. `record` is the format that it was read from.
+    ///
+    /// # Errors
+    /// When the column would change it.
+    pub(crate) fn fit<'v>(&self, value: Value<'v>, record: Record) -> Result<Fit<'v>, Misfit> {
+        if value.is_null() {
+            return Ok(Fit::Null);
+        }
+        let bytes = value.bytes_or_empty();
+        match self {
+            Self::Bytes => return fit_bytes(value, record),
+            Self::Json => return fit_json(value, record),
+            Self::JsonOfNumbers => {
+                Self::Number.check_number(if let Value::Number(it) = value { it } else { b"" })?;
+                return fit_json(value, record);
+            }
+            Self::Array(_)
+                if matches!(value, Value::Number(_) | Value::Json(b"true" | b"false")) =>
+            {
+                return Err(NOT_ARRAY.into());
+            }
+            Self::Array(of) => {
+                return match value {
+                    Value::Json(text) => of.fit_array(text, 1).map(|it| Fit::Text(it.into())),
+                    _ => Ok(plain(value)),
+                };
+            }
+            Self::Word if matches!(value, Value::Number(_)) => return Err("takes a string".into()),
+            Self::Limited(letters) if cuts_blanks(bytes, *letters) => {
+                return Err(format!("keeps {letters} letters, also of blanks").into());
+            }
+            Self::Text | Self::Limited(_) | Self::Word | Self::Bool => return Ok(plain(value)),
+            _ => {}
+        }
+        if let Value::Json(text) = value {
+            return Ok(match text {
+                b"true" => Fit::Number(Cow::Borrowed(b"1")),
+                b"false" => Fit::Number(Cow::Borrowed(b"0")),
+                _ => Fit::Text(text.into()),
+            });
+        }
+        match self {
+            Self::Integer | Self::Number | Self::Single | Self::Double | Self::Decimal(_) => {
+                self.check_number(bytes)?;
+            }
+            Self::Date => time::check_date(bytes)?,
+            Self::Time(digits) | Self::Instant(digits) => time::check_fraction(bytes, *digits)?,
+            Self::Utc(digits) => {
+                if let Some(text) = time::in_utc(bytes, *digits)? {
+                    return Ok(Fit::Text(text.into_bytes().into()));
+                }
+            }
+            _ => {}
+        }
+        Ok(plain(value))
+    }
+
+    /// Refuses a number that is not kept. What is none is left to the database.
+    fn check_number(&self, text: &[u8]) -> Result<(), Misfit> {
+        let Some(number) = decimal::Decimal::of(text) else { return Ok(()) };
+        match self {
+            Self::Integer if number.places() > 0 => Err("takes whole numbers".into()),
+            Self::Number if !number.is_i64() && !number.is_kept_by_double() => {
+                Err("would round the number".into())
+            }
+            Self::Single if !number.is_kept_by_single() => Err("would round the number".into()),
+            Self::Double if !number.is_kept_by_double() => Err("would round the number".into()),
+            Self::Decimal(Some(places)) if number.places() > u64::from(*places) => {
+                Err(format!("keeps {places} decimal places").into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A JSON array as PostgreSQL reads one.
+    fn fit_array(&self, text: &[u8], dimension: u32) -> Result<Vec<u8>, Misfit> {
+        if dimension > DIMENSIONS_MAX {
+            return Err("takes arrays of up to 6 dimensions".into());
+        }
+        let elements: Vec<&RawValue> = serde_json::from_slice(text).map_err(|_| NOT_ARRAY)?;
+        let mut out = vec![b'{'];
+        for element in elements {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            let raw = element.get().as_bytes();
+            let unescaped: String;
+            let value = match raw {
+                b"null" => Value::Null,
+                [b'"', ..] => {
+                    unescaped = serde_json::from_slice(raw).map_err(|_| "takes valid strings")?;
+                    Value::Bytes(unescaped.as_bytes())
+                }
+                [b'[', ..] if *self != Self::Json => {
+                    out.extend(self.fit_array(raw, dimension + 1)?);
+                    continue;
+                }
+                [b'[' | b'{' | b't' | b'f', ..] => Value::Json(raw),
+                _ => Value::Number(raw),
+            };
+            self.fit(value, Record::Json)?.push_element(&mut out);
+        }
+        out.push(b'}');
+        Ok(out)
+    }
+}
+
+/// Whether a text has more than so many letters, all blanks.
+fn cuts_blanks(text: &[u8], letters: usize) -> bool {
+    let count = |text: &[u8]| String::from_utf8_lossy(text).chars().count();
+    let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
+    text.len() > letters && blanks > 0 && {
+        let rest = count(&text[..text.len() - blanks]);
+        rest <= letters && rest + blanks > letters
+    }
+}
+
+/// A value whose column takes it as it is.
+fn plain(value: Value<'_>) -> Fit<'_> {
+    match value {
+        Value::Null => Fit::Null,
+        Value::Number(digits) => Fit::Number(digits.into()),
+        Value::Bytes(text) | Value::Json(text) => Fit::Text(text.into()),
+    }
+}
+
+fn fit_bytes(value: Value<'_>, record: Record) -> Result<Fit<'_>, Misfit> {
+    match value {
+        Value::Bytes(bytes) if record != Record::Json => Ok(Fit::Bytes(bytes.into())),
+        Value::Bytes(text) => {
+            let mut bytes = vec![0; base64::decoded_len_estimate(text.len())];
+            let length = STANDARD.decode_slice(text, &mut bytes).map_err(|_| NOT_BASE64)?;
+            bytes.truncate(length);
+            Ok(Fit::Bytes(bytes.into()))
+        }
+        _ => Err(NOT_BASE64.into()),
+    }
+}
+
+fn fit_json(value: Value<'_>, record: Record) -> Result<Fit<'_>, Misfit> {
+    match value {
+        Value::Bytes(text) if record == Record::Json => {
+            let text = std::str::from_utf8(text).map_err(|_| "takes UTF-8")?;
+            let quoted = serde_json::to_vec(text).map_err(|_| "takes a JSON string")?;
+            Ok(Fit::Text(quoted.into()))
+        }
+        other => Ok(plain(other)),
+    }
+}
+
+impl Fit<'_> {
+    /// Appends an element of an array of PostgreSQL.
+    pub(crate) fn push_element(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Null => out.extend_from_slice(b"NULL"),
+            // Nothing in a number needs quotes.
+            Self::Number(digits) => out.extend_from_slice(digits),
+            Self::Text(text) => push_quoted(out, text),
+            Self::Bytes(bytes) => {
+                out.extend_from_slice(b"\"\\");
+                push_hexadecimal(out, bytes);
+                out.push(b'"');
+            }
+        }
+    }
+}
+
+fn push_quoted(out: &mut Vec<u8>, mut bytes: &[u8]) {
+    out.push(b'"');
+    while let Some(at) = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
+        out.extend_from_slice(&bytes[..at]);
+        out.extend_from_slice(&[b'\\', bytes[at]]);
+        bytes = &bytes[at + 1..];
+    }
+    out.extend_from_slice(bytes);
+    out.push(b'"');
+}
+
+/// Appends bytes as a `bytea` reads them.
+pub(crate) fn push_hexadecimal(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    out.extend_from_slice(b"\\x");
+    out.extend(bytes.iter().flat_map(digits));
+}
+
+/// The fault of a row whose value a column does not take.
+pub(crate) fn misfit(column: &str, why: &str) -> Fault {
+    Fault::new(Blame::Row, &format!("column `{column}` {why}")).coded(CODE)
+}
+
+/// Whether a number is read back from a double as it is.
+#[cfg(feature = "sqlite")]
+pub(crate) fn is_kept_by_double(digits: &[u8]) -> bool {
+    decimal::Decimal::of(digits).is_some_and(|number| number.is_kept_by_double())
+}
+
+/// What the parameter `name` of a statement takes: as the column that it goes into, where the statement
+/// says that plainly and of one type of column only. `of` finds what a column takes.
+pub(crate) fn of_parameter(
+    write: Option<&PlainWrite>,
+    name: &str,
+    of: impl Fn(&str) -> Option<Takes>,
+) -> Option<Takes> {
+    let mut columns = write?.given.iter().filter(|given| given.name == name);
+    let first = of(&columns.next()?.column)?;
+    columns.all(|given| of(&given.column).as_ref() == Some(&first)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fit(takes: &Takes, value: Value<'_>) -> String {
+        match takes.fit(value, Record::Json) {
+            Ok(Fit::Null) => "NULL".to_owned(),
+            Ok(Fit::Text(text)) => format!("'{}'", text.escape_ascii()),
+            Ok(Fit::Number(digits)) => digits.escape_ascii().to_string(),
+            Ok(Fit::Bytes(bytes)) => format!("x{bytes:?}"),
+            Err(why) => format!("!{why}"),
+        }
+    }
+
+    #[test]
+    fn json_is_kept_as_what_it_is() {
+        let (text, json) = (Value::Bytes(b"a\"1"), Value::Json(b"true"));
+        assert_eq!(fit(&Takes::Json, text), r#"'\"a\\\"1\"'"#);
+        assert_eq!(fit(&Takes::Json, json), "'true'");
+        assert_eq!(fit(&Takes::Json, Value::Number(b"1.10")), "1.10");
+        assert_eq!(fit(&Takes::Json, Value::Null), "NULL");
+        assert_eq!(fit(&Takes::Any, json), "1");
+        assert_eq!(fit(&Takes::Text, json), "'true'");
+        let tsv = Takes::Json.fit(Value::Bytes(b"{}"), Record::Tsv);
+        assert_eq!(tsv, Ok(Fit::Text(b"{}".into())));
+    }
+
+    #[test]
+    fn arrays_are_written_as_postgresql_reads_them() {
+        let array =
+            |of, text: &'static str| fit(&Takes::Array(Box::new(of)), Value::Json(text.as_bytes()));
+        assert_eq!(array(Takes::Integer, "[1, null, [true]]"), "'{1,NULL,{1}}'");
+        assert_eq!(array(Takes::Text, r#"["a\"", "", 1.10]"#), r#"'{\"a\\\"\",\"\",1.10}'"#);
+        assert_eq!(array(Takes::Bytes, r#"["AP8="]"#), r#"'{\"\\\\x00ff\"}'"#);
+        assert_eq!(array(Takes::Json, r#"[[1], "x"]"#), r#"'{\"[1]\",\"\\\"x\\\"\"}'"#);
+        assert_eq!(array(Takes::Integer, "[1.5]"), "!takes whole numbers");
+        assert_eq!(array(Takes::Integer, "{}"), "!takes a JSON array");
+        assert_eq!(array(Takes::Integer, "[]"), "'{}'");
+        let number = fit(&Takes::Array(Box::new(Takes::Integer)), Value::Number(b"1"));
+        assert_eq!(number, "!takes a JSON array");
+    }
+
+    #[test]
+    fn bytes_are_base64_in_json_alone() {
+        assert_eq!(fit(&Takes::Bytes, Value::Bytes(b"AP8=")), "x[0, 255]");
+        for wrong in [Value::Bytes(b"AP8"), Value::Bytes(b"\\x00"), Value::Number(b"5")] {
+            assert_eq!(fit(&Takes::Bytes, wrong), "!takes a string of bytes in base64");
+        }
+        let tsv = Takes::Bytes.fit(Value::Bytes(b"\xff"), Record::Tsv);
+        assert_eq!(tsv, Ok(Fit::Bytes(b"\xff".into())));
+    }
+}

@@ -1,0 +1,185 @@
+//! Decimal numbers, and which of them a binary one keeps.
+
+/// Digits of a decimal number that a double keeps, whatever they are (IEEE 754, `DBL_DIG`).
+const DOUBLE_DIGITS: usize = 15;
+/// The same of a single (`FLT_DIG`).
+const SINGLE_DIGITS: usize = 6;
+/// Digits that tell a double from all others: what more precise numbers are written with (`%.17g`).
+const DOUBLE_DIGITS_MAX: usize = 17;
+/// The same of a single.
+const SINGLE_DIGITS_MAX: usize = 9;
+
+/// A number as it was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decimal<'t> {
+    text: &'t str,
+    /// Before and behind the point.
+    mantissa: (&'t str, &'t str),
+    exponent: i64,
+}
+
+impl<'t> Decimal<'t> {
+    /// Reads a number: a sign, digits with a point among them, an exponent. None where it is not one.
+    pub(super) fn of(text: &'t [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?.trim_matches(' ');
+        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, saturating(exponent)?),
+            None => (unsigned, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = is_digits(whole) && is_digits(fraction) && whole.len() + fraction.len() > 0;
+        is_number.then_some(Self { text, mantissa: (whole, fraction), exponent })
+    }
+
+    fn digits(&self) -> impl DoubleEndedIterator<Item = u8> + Clone + use<'t> {
+        self.mantissa.0.bytes().chain(self.mantissa.1.bytes())
+    }
+
+    /// The digits from the first to the last that is not 0.
+    fn significant(&self) -> impl Iterator<Item = u8> + Clone + use<'t> {
+        let leading = self.digits().take_while(|digit| *digit == b'0').count();
+        let trailing = self.digits().rev().take_while(|digit| *digit == b'0').count();
+        let all = self.mantissa.0.len() + self.mantissa.1.len();
+        self.digits().skip(leading).take(all.saturating_sub(leading + trailing))
+    }
+
+    fn is_zero(&self) -> bool {
+        self.digits().all(|digit| digit == b'0')
+    }
+
+    /// The power of ten of the last digit that is not 0.
+    fn last_power(&self) -> i64 {
+        let trailing = self.digits().rev().take_while(|digit| *digit == b'0').count();
+        let fraction = signed(self.mantissa.1.len());
+        self.exponent.saturating_sub(fraction).saturating_add(signed(trailing))
+    }
+
+    /// Digits behind the point that are needed to write it without an exponent.
+    pub(super) fn places(&self) -> u64 {
+        if self.is_zero() { 0 } else { self.last_power().min(0).unsigned_abs() }
+    }
+
+    pub(super) fn is_i64(&self) -> bool {
+        self.text.parse::<i64>().is_ok()
+    }
+
+    /// Whether it is read back from a double as it is. A fraction may also be written with more digits
+    /// than the double needs, as `%.17g` does.
+    pub(super) fn is_kept_by_double(&self) -> bool {
+        let Ok(double) = self.text.parse::<f64>() else { return false };
+        let class = (double == 0.0, double.is_finite(), double.is_normal());
+        self.is_kept(class, (DOUBLE_DIGITS, DOUBLE_DIGITS_MAX), |digits| match digits {
+            None => format!("{double:e}"),
+            Some(digits) => format!("{double:.digits$e}"),
+        })
+    }
+
+    /// The same of a single.
+    pub(super) fn is_kept_by_single(&self) -> bool {
+        let Ok(single) = self.text.parse::<f32>() else { return false };
+        let class = (single == 0.0, single.is_finite(), single.is_normal());
+        self.is_kept(class, (SINGLE_DIGITS, SINGLE_DIGITS_MAX), |digits| match digits {
+            None => format!("{single:e}"),
+            Some(digits) => format!("{single:.digits$e}"),
+        })
+    }
+
+    /// `written` is the binary number with as few digits as tell it from others, or with so many
+    /// behind the point.
+    fn is_kept(
+        &self,
+        (is_zero, is_finite, is_normal): (bool, bool, bool),
+        (any, most): (usize, usize),
+        written: impl Fn(Option<usize>) -> String,
+    ) -> bool {
+        if is_zero || self.is_zero() {
+            return self.is_zero();
+        }
+        let count = self.significant().count();
+        if !is_finite || count <= any && is_normal {
+            return is_finite;
+        }
+        let is_same = |digits| {
+            Decimal::of(written(digits).as_bytes()).is_some_and(|it| {
+                it.last_power() == self.last_power() && it.significant().eq(self.significant())
+            })
+        };
+        is_same(None) || self.places() > 0 && count <= most && is_same(Some(count - 1))
+    }
+}
+
+fn signed(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
+
+/// An exponent; one that is too large is the largest.
+fn saturating(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let most = if text.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 };
+    Some(text.parse().unwrap_or(most).clamp(i64::MIN / 2, i64::MAX / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binary_numbers_keep_what_is_read_back_alike() {
+        for (text, double, single) in [
+            ("0", true, true),
+            ("-0.0", true, true),
+            ("0e-400", true, true),
+            ("0.1", true, true),
+            ("2.50", true, true),
+            ("1e21", true, true),
+            ("1e38", true, true),
+            ("1e39", true, false),
+            ("16777216", true, true),
+            ("16777217", true, false),
+            ("9007199254740992", true, false),
+            ("9007199254740993", false, false),
+            ("-9007199254740993", false, false),
+            ("9007199254740993.0", false, false),
+            ("1e23", true, true),
+            ("18446744073709551616", false, false),
+            ("18446744073709551615", false, false),
+            ("0.12345678901234566", true, false),
+            ("0.12345678901234567", false, false),
+            ("0.10000000000000001", true, false),
+            ("0.10000000000000000001", false, false),
+            ("5e-324", true, false),
+            ("1e-400", false, false),
+            ("1e400", false, false),
+            ("1e99999999999999999999", false, false),
+        ] {
+            let number = Decimal::of(text.as_bytes()).unwrap();
+            let kept = (number.is_kept_by_double(), number.is_kept_by_single());
+            assert_eq!(kept, (double, single), "{text}");
+        }
+    }
+
+    #[test]
+    fn decimal_places_are_counted_up_to_the_last_digit_that_counts() {
+        for (text, places) in [
+            ("1", 0),
+            ("1.10", 1),
+            ("1.105", 3),
+            ("100", 0),
+            ("0.000", 0),
+            ("1e-3", 3),
+            ("1.5e1", 0),
+            ("1200e-2", 0),
+            ("+.5", 1),
+        ] {
+            assert_eq!(Decimal::of(text.as_bytes()).unwrap().places(), places, "{text}");
+        }
+        for text in ["", "a", "-", ".", "1e", "1.2.3", "0x1", "NaN", "1 2"] {
+            assert!(Decimal::of(text.as_bytes()).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What becomes of rows that could not be stored: they wait for another attempt, are tried in smaller
+//! transactions, or end.
+//!
+//! A fault that may be one row's is never the end of others, as long as the database accepts any row:
+//!
+//! ```text
+//!   fault     answered ──────────────► halves, down to one row     the row alone fails
+//!             lock held by others ───► halves, with a short wait    the row alone fails
+//!             connection lost twice ─► one by one, to find the row  the row alone fails
+//! ```
+//!
+//! Where several rows in a row have failed alone, rows from the rest of the batch are tried and rolled
+//! back. Where none of them is accepted either, the fault is the database's, and the rest ends.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::{Work, unknown};
+use crate::fault::{Blame, Fault};
+use crate::link::{Driver, Link};
+use crate::logins::PAUSE_MAX;
+use crate::parts::{around, halves};
+
+/// Rows that fail alone, one after the other and none stored between them, before rows of the rest are
+/// tried: so many as well.
+const ALONE_MAX: u32 = 32;
+
+/// The same for rows that wait for a lock, or end their connection: each costs more time.
+const SLOW_ALONE_MAX: u32 = 8;
+
+/// Connections that the same rows lose before they are sent one by one.
+pub(super) const LOSSES_MAX: u32 = 2;
+
+/// How long rows are tried in smaller transactions at least before rows of the rest are tried, where the
+/// time for locks is shorter.
+const SPLIT_MIN: Duration = Duration::from_secs(1);
+
+/// How long rows wait for a lock that have waited for one before, and a row that is alone.
+const SHORT_LOCK_WAIT: Duration = Duration::from_millis(100);
+const ALONE_LOCK_WAIT: Duration = Duration::from_millis(500);
+
+impl<D: Driver> Work<'_, D> {
+    /// How long the rows of `range` wait for a lock, where that is less than the settings say.
+    pub(super) fn lock_limit(&self, range: &Range<usize>) -> Option<Duration> {
+        let wait = if range.len() == 1 { ALONE_LOCK_WAIT } else { SHORT_LOCK_WAIT };
+        self.is_waited.then(|| wait.min(self.setup.job.lock_wait))
+    }
+
+    /// Whether these rows are one of several, and have lost its connection often enough.
+    pub(super) fn is_lost_alone(&self, range: &Range<usize>) -> bool {
+        range.len() == 1 && self.rows.len() > 1 && self.losses > LOSSES_MAX
+    }
+
+    /// Decides what becomes of rows that could not be stored. False when the batch has ended.
+    pub(super) fn after_failure(
+        &mut self,
+        mut range: Range<usize>,
+        fault: &Fault,
+        ranges: &mut Vec<Range<usize>>,
+    ) -> bool {
+        let in_time = range.clone().any(|row| !self.time_left(row).is_zero());
+        if self.is_loss(fault) && in_time {
+            self.losses += 1;
+            if self.losses >= LOSSES_MAX && self.alone < SLOW_ALONE_MAX {
+                return self.after_losses(range, fault, ranges);
+            }
+        }
+        if fault.again && in_time && !(fault.answered && self.splits) {
+            self.answered = fault.answered;
+            self.connection.failed(self.setup, fault);
+            // Rows that may have to be tried one by one stay with the others until then.
+            if !fault.answered {
+                let in_time = |row: &usize| !self.time_left(*row).is_zero();
+                let first = range.clone().find(in_time).unwrap_or(range.end);
+                self.end_failed(range.start..first, fault);
+                range.start = first;
+            }
+            if self.wait(range.clone()) {
+                ranges.push(range);
+                return true;
+            }
+            self.end_failed(range.start..self.rows.len(), fault);
+            return false;
+        }
+        // The time has run out before a login was allowed, but the database answers: one more attempt.
+        let answered = std::mem::take(&mut self.answered) && !fault.answered;
+        if fault.again && answered && self.connection.wait(self.setup, PAUSE_MAX, self.stop) {
+            ranges.push(range);
+            return true;
+        }
+        match self.may_split(&range, fault) {
+            Ok(true) => {
+                self.splits = true;
+                let is_last = range.len() == 1 && ranges.is_empty();
+                self.split(range, fault, ranges);
+                // Whoever comes next may find a better server on a new connection.
+                if fault.again && is_last {
+                    self.connection.failed(self.setup, fault);
+                }
+                true
+            }
+            Ok(false) => {
+                self.connection.failed(self.setup, fault);
+                self.end_failed(range.start..self.rows.len(), fault);
+                false
+            }
+            Err(kept) => {
+                self.connection.discard();
+                let rest = range.start..self.rows.len();
+                self.kept.error(&self.setup.driver.name(), rest.len(), &kept);
+                self.end(rest, &unknown(&kept));
+                false
+            }
+        }
+    }
+
+    /// Divides rows of which one may be to blame. One that is alone is to blame.
+    fn split(&mut self, range: Range<usize>, fault: &Fault, ranges: &mut Vec<Range<usize>>) {
+        if range.len() == 1 {
+            self.alone += 1;
+            self.end_failed(range, fault);
+            return;
+        }
+        let known = fault.rows.first().copied().filter(|row| range.contains(row));
+        ranges.extend(
+            known.map_or_else(|| halves(range.clone()).into(), |row| around(range.clone(), row)),
+        );
+    }
+
+    /// Whether the connection was lost with rows on it, before COMMIT.
+    fn is_loss(&self, fault: &Fault) -> bool {
+        self.is_sent && fault.again && fault.blame == Blame::Lost && !fault.answered
+    }
+
+    /// The same rows have lost several connections: one of them may have ended them. They are sent one
+    /// by one in their transaction, and that on which it is lost is stored apart from the others.
+    fn after_losses(
+        &mut self,
+        range: Range<usize>,
+        fault: &Fault,
+        ranges: &mut Vec<Range<usize>>,
+    ) -> bool {
+        self.connection.failed(self.setup, fault);
+        let rest = range.start..self.rows.len();
+        let is_known = fault.rows.first().is_some_and(|row| range.contains(row));
+        let is_alone = range.len() == 1;
+        if is_alone && self.losses > LOSSES_MAX || !is_alone && is_known {
+            self.split(range, fault, ranges);
+        } else {
+            ranges.push(range);
+        }
+        self.one_by_one = true;
+        let Some(next) = ranges.last() else { return true };
+        if !self.wait(next.clone()) {
+            self.end_failed(next.start.max(rest.start)..rest.end, fault);
+            return false;
+        }
+        true
+    }
+
+    /// Whether the rows of a transaction that failed so are tried in smaller ones, down to one row each:
+    /// one of them may be to blame, whatever the error says.
+    ///
+    /// # Errors
+    /// When rows were tried and cannot be rolled back.
+    fn may_split(&mut self, range: &Range<usize>, fault: &Fault) -> Result<bool, Fault> {
+        if !fault.answered || self.stop.requested() {
+            return Ok(false);
+        }
+        // A lock of others, or a limit that the server sets to statements.
+        let is_busy = matches!(fault.blame, Blame::Busy | Blame::Stopped);
+        self.is_waited |= is_busy;
+        let alone_max = if is_busy { SLOW_ALONE_MAX } else { ALONE_MAX };
+        let time = self.setup.job.lock_wait.max(SPLIT_MIN);
+        let since = *self.splitting.get_or_insert_with(Instant::now);
+        // Each wait for a lock is short, and counts.
+        let in_time = is_busy || since.elapsed() < time;
+        if self.alone < alone_max && in_time {
+            return Ok(true);
+        }
+        let rest = range.start + usize::from(range.len() == 1)..self.rows.len();
+        if !self.accepts_any(rest, alone_max as usize)? {
+            return Ok(false);
+        }
+        (self.alone, self.splitting) = (0, None);
+        Ok(true)
+    }
+
+    /// Whether the database accepts any of `count` rows from all over `rest`. Nothing of them stays.
+    ///
+    /// # Errors
+    /// When something does.
+    fn accepts_any(&mut self, rest: Range<usize>, count: usize) -> Result<bool, Fault> {
+        let Some(link) = self.connection.link().filter(|link| link.is_atomic()) else {
+            return Ok(false);
+        };
+        // Rows that no database would get say nothing of this one.
+        let rest: Vec<usize> = self.rows.accepted(rest).into_iter().flatten().collect();
+        let count = rest.len().min(count);
+        for number in (0..count).rev() {
+            let row = rest[(number + 1) * rest.len() / count - 1];
+            let tried = link.begin(self.stop).and_then(|()| {
+                link.insert(self.rows, row..row + 1, self.batch, self.effects, self.stop)
+            });
+            match link.rollback(self.stop) {
+                Ok(()) => {}
+                Err(fault) if fault.kept => return Err(fault),
+                Err(_) => return Ok(false),
+            }
+            match tried {
+                Ok(()) => return Ok(true),
+                Err(fault) if fault.blame == Blame::Row => return Ok(true),
+                Err(fault) if !fault.answered || self.stop.requested() => return Ok(false),
+                Err(_) => {}
+            }
+        }
+        Ok(false)
+    }
+}

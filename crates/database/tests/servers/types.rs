@@ -1,0 +1,329 @@
+//! What becomes of each kind of JSON value in each type of column, and what is read back: exactly what
+//! was given, or the row is refused.
+
+use std::fmt::Write as _;
+
+use database::{Action, Format, Job, Query, Record};
+
+use crate::place::{Place, serve};
+
+crate::suite!(
+    values_are_read_back_as_they_were_given_or_refused,
+    a_statement_keeps_types_as_an_insert_does,
+    bytes_go_both_ways_in_tsv_as_they_are,
+    refused_values_leave_their_neighbours_alone,
+    a_column_that_takes_a_value_since_it_was_altered_gets_it,
+);
+
+/// What is given, and what is read back; `!` and a part of the message where it is refused.
+type Cells = &'static [(&'static str, &'static str)];
+
+/// A type of column on SQLite, PostgreSQL and MariaDB; empty where there is none, or it is another.
+struct Column([&'static str; 3], Cells);
+
+const SAME: &str = "";
+const TEXT: [&str; 3] = ["text", "text", "text"];
+
+const COLUMNS: &[Column] = &[
+    // Booleans.
+    Column(["boolean", "boolean", ""], &[("true", SAME), ("false", SAME), ("null", SAME)]),
+    Column(["integer", "integer", "boolean"], &[("true", "1"), ("false", "0"), ("null", SAME)]),
+    Column(TEXT, &[("true", "\"true\""), ("false", "\"false\"")]),
+    // Numbers in text keep their digits.
+    Column(
+        TEXT,
+        &[
+            ("1.10", "\"1.10\""),
+            ("1e3", "\"1e3\""),
+            ("-0", "\"-0\""),
+            ("9007199254740993", "\"9007199254740993\""),
+            ("18446744073709551616", "\"18446744073709551616\""),
+            ("\"1.10\"", SAME),
+            ("\"0123\"", SAME),
+            ("\"true\"", SAME),
+            ("\"\"", SAME),
+            ("[1, \"a\"]", "\"[1, \\\"a\\\"]\""),
+        ],
+    ),
+    // A database cuts blanks, and nothing else.
+    Column(
+        ["", "varchar(3)", "varchar(3)"],
+        &[
+            ("\"ab \"", SAME),
+            ("\"ab  \"", "!row column `v`"),
+            ("\"äöü\"", SAME),
+            ("\"abcd\"", "!row "),
+        ],
+    ),
+    // Integers.
+    Column(
+        ["bigint", "bigint", "bigint"],
+        &[
+            ("9007199254740993", SAME),
+            ("9223372036854775807", SAME),
+            ("-9223372036854775808", SAME),
+            ("\"9007199254740993\"", "9007199254740993"),
+            ("9223372036854775808", "!row "),
+            ("\"9223372036854775808\"", "!row "),
+            ("18446744073709551615", "!row "),
+            ("123456789012345678901234567890", "!row "),
+        ],
+    ),
+    Column(["", "bigint", "bigint"], &[("1.5", "!row "), ("\"1.5\"", "!row "), ("1e400", "!row ")]),
+    Column(["", "", "bigint unsigned"], &[("18446744073709551615", SAME), ("-1", "!row ")]),
+    Column(["", "smallint", "smallint"], &[("32768", "!row "), ("32767", SAME)]),
+    // Floating point.
+    Column(
+        ["real", "double precision", "double"],
+        &[
+            ("0.1", SAME),
+            ("-2.5", SAME),
+            ("9007199254740992", "9007199254740992.0"),
+            ("9007199254740993", "!row column `v`"),
+            ("\"9007199254740993\"", "!row column `v`"),
+            ("18446744073709551615", "!row column `v`"),
+            ("0.10000000000000000001", "!row column `v`"),
+            ("0.10000000000000001", "0.1"),
+            ("0.12345678901234567", "!row column `v`"),
+            ("0.12345678901234566", SAME),
+            ("1e400", "!row column `v`"),
+            ("1e-400", "!row column `v`"),
+        ],
+    ),
+    Column(["", "real", "float"], &[("0.1", SAME), ("16777217", "!row column `v`")]),
+    // Decimals.
+    Column(
+        ["", "numeric", "decimal(40,20)"],
+        &[("12345678901234567890.12345678901234567890", SAME)],
+    ),
+    Column(
+        ["", "numeric(10,2)", "decimal(10,2)"],
+        &[
+            ("1.10", SAME),
+            ("1.1", "1.10"),
+            ("1.100", "1.10"),
+            ("1.105", "!row column `v`"),
+            ("\"1.105\"", "!row column `v`"),
+            ("123456789.5", "!row "),
+        ],
+    ),
+    Column(
+        ["numeric", "", ""],
+        &[("1.5", SAME), ("9007199254740993", SAME), ("9223372036854775808", "!row column `v`")],
+    ),
+    // JSON.
+    Column(
+        ["json", "jsonb", "json"],
+        &[
+            ("\"hello\"", SAME),
+            ("\"1\"", SAME),
+            ("\"true\"", SAME),
+            ("\"a \\\"b\\\" \\\\ \\n é\"", SAME),
+            ("\"{\\\"a\\\":1}\"", SAME),
+            ("1", SAME),
+            ("1.5", SAME),
+            ("9007199254740993", SAME),
+            ("true", SAME),
+            ("false", SAME),
+            ("null", SAME),
+            ("[1, 2]", SAME),
+            ("{\"a\": [true, null]}", SAME),
+        ],
+    ),
+    Column(
+        ["", "json", "json"],
+        &[("1.10", SAME), ("18446744073709551616", SAME), ("\"x\"", SAME)],
+    ),
+    Column(["", "jsonb", ""], &[("1.10", SAME), ("123456789012345678901234567890.1", SAME)]),
+    // Arrays.
+    Column(
+        ["", "integer[]", ""],
+        &[
+            ("[1, 2, null]", "[1,2,null]"),
+            ("[]", SAME),
+            ("[[1, 2], [3, 4]]", "[[1,2],[3,4]]"),
+            ("null", SAME),
+            ("\"{1,2}\"", "[1,2]"),
+            ("[1.5]", "!row "),
+            ("[\"a\"]", "!row "),
+            ("{\"a\":1}", "!row column `v`"),
+            ("1", "!row column `v`"),
+        ],
+    ),
+    Column(
+        ["", "text[]", ""],
+        &[
+            ("[\"a\",\"b \\\"c\\\" \\\\ {},\",\"\",\"NULL\",null]", SAME),
+            ("[1.10, true]", "[\"1.10\",\"true\"]"),
+        ],
+    ),
+    Column(["", "boolean[]", ""], &[("[true, false]", "[true,false]")]),
+    Column(
+        ["", "bigint[]", ""],
+        &[("[9007199254740993]", SAME), ("[9223372036854775808]", "!row ")],
+    ),
+    Column(
+        ["", "double precision[]", ""],
+        &[("[0.5]", SAME), ("[9007199254740993]", "!row column `v`")],
+    ),
+    Column(["", "jsonb[]", ""], &[("[\"a\", {\"b\": [1]}]", "[\"a\",{\"b\": [1]}]")]),
+    // Bytes.
+    Column(
+        ["blob", "bytea", "blob"],
+        &[
+            ("\"AP8=\"", SAME),
+            ("\"aGk=\"", SAME),
+            ("\"\"", SAME),
+            ("null", SAME),
+            ("\"\\\\x00ff\"", "!row column `v`"),
+            ("\"no base64!\"", "!row column `v`"),
+            ("\"aGk\"", "!row column `v`"),
+            ("5", "!row column `v`"),
+            ("true", "!row column `v`"),
+            ("[1]", "!row column `v`"),
+        ],
+    ),
+    Column(["", "", "varbinary(9)"], &[("\"AP8=\"", SAME)]),
+    // Times.
+    Column(
+        ["", "timestamp", "datetime(6)"],
+        &[
+            ("\"2024-01-01T10:00:00Z\"", "\"2024-01-01 10:00:00\""),
+            ("\"2024-01-01T01:30:00+02:00\"", "\"2023-12-31 23:30:00\""),
+            ("\"2024-02-29T23:30:00-05:30\"", "\"2024-03-01 05:00:00\""),
+            ("\"2024-01-01T10:00:00\"", "\"2024-01-01 10:00:00\""),
+            ("\"2024-01-01T10:00:00.1234567Z\"", "!row column `v`"),
+            ("\"2024-01-01T10:00:00+2 hours\"", "!row "),
+        ],
+    ),
+    Column(
+        ["", "", "timestamp(6) null"],
+        &[
+            ("\"2024-07-01T10:00:00+02:00\"", "\"2024-07-01 08:00:00\""),
+            ("\"2024-07-01T08:00:00.000001Z\"", "\"2024-07-01 08:00:00.000001\""),
+        ],
+    ),
+    Column(
+        ["", "timestamptz", ""],
+        &[
+            ("\"2024-07-01T10:00:00.5+02:00\"", "\"2024-07-01 08:00:00.5+00\""),
+            ("\"2024-07-01T10:00:00.1234567Z\"", "!row column `v`"),
+        ],
+    ),
+    Column(
+        ["", "timestamp(0)", "datetime"],
+        &[
+            ("\"2024-01-01T10:00:00.5Z\"", "!row column `v`"),
+            ("\"2024-01-01T10:00:00.000Z\"", "\"2024-01-01 10:00:00\""),
+        ],
+    ),
+    Column(
+        ["", "date", "date"],
+        &[("\"2024-02-29\"", SAME), ("\"2024-02-29T10:00:00Z\"", "!row column `v`")],
+    ),
+    Column(TEXT, &[("\"2024-01-01T10:00:00+02:00\"", SAME)]),
+    Column(
+        ["", "time(0)", "time"],
+        &[("\"10:00:00\"", SAME), ("\"10:00:00.5\"", "!row column `v`")],
+    ),
+];
+
+fn index(place: &Place) -> usize {
+    if place.is_sqlite() {
+        0
+    } else if place.is_postgres() {
+        1
+    } else {
+        2
+    }
+}
+
+/// Every cell of the table, with what went wrong.
+fn check(place: &Place, job: impl Fn(&str) -> Job) {
+    let mut wrong = String::new();
+    for (number, Column(types, cells)) in COLUMNS.iter().enumerate() {
+        let of = types[index(place)];
+        if of.is_empty() {
+            continue;
+        }
+        let table = format!("t{number}");
+        place.run(&format!("create table {table} (id bigint, v {of})"));
+        let mut handler = place.handler(job(&table));
+        let read = Query::new(&format!("select v from {table} where id = :id"));
+        let mut reader = place.handler(Job::new(Action::Query(read)));
+        for (id, (given, back)) in cells.iter().enumerate() {
+            let answer = serve(&mut handler, [format!(r#"{{"id":{id},"v":{given}}}"#)]).remove(0);
+            let found = serve(&mut reader, [format!(r#"{{"id":{id}}}"#)]).remove(0);
+            let fits = match back.strip_prefix('!') {
+                Some(_) => answer.starts_with(back) && found == "[]",
+                None => {
+                    let back = if *back == SAME { given } else { back };
+                    answer == "ok" && found == format!("[{{\"v\":{back}}}]")
+                }
+            };
+            if !fits {
+                writeln!(wrong, "{given} in {of}: {answer}, {found}; not {back}").unwrap();
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+fn values_are_read_back_as_they_were_given_or_refused(place: &Place) {
+    check(place, |table| Job::new(Action::insert(table, ["id", "v"])));
+}
+
+fn a_statement_keeps_types_as_an_insert_does(place: &Place) {
+    check(place, |table| {
+        let sql = format!("insert into {table} (id, v) values (:id, :v)");
+        Job::new(Action::Statement(sql))
+    });
+}
+
+fn bytes_go_both_ways_in_tsv_as_they_are(place: &Place) {
+    let of = ["blob", "bytea", "blob"][index(place)];
+    place.run(&format!("create table kept (id bigint, v {of})"));
+    let job = Job::new(Action::insert("kept", ["id", "v"]));
+    let mut handler = place.handler(Job { record: Record::Tsv, ..job });
+    let answers = serve(&mut handler, [&b"1\thi"[..], b"2\t\\\\x00", b"3\t\xff\x01", b"4\t\\N"]);
+    assert_eq!(answers, ["ok"; 4]);
+    let read = |rows| Query { rows, ..Query::new("select v from kept order by id") };
+    let mut tsv = place.handler(Job::new(Action::Query(read(Format::Tsv))));
+    assert_eq!(serve(&mut tsv, ["{}"]), ["hi\n\\\\x00\n\u{fffd}\u{1}\n\\N\n"]);
+    let mut json = place.handler(Job::new(Action::Query(read(Format::Json))));
+    let rows = r#"[{"v":"aGk="},{"v":"XHgwMA=="},{"v":"/wE="},{"v":null}]"#;
+    assert_eq!(serve(&mut json, ["{}"]), [rows]);
+}
+
+fn refused_values_leave_their_neighbours_alone(place: &Place) {
+    let of = ["real", "double precision", "double"][index(place)];
+    place.run(&format!("create table kept (id bigint, v {of})"));
+    let job =
+        Job { dead: Some("dead".to_owned()), ..Job::new(Action::insert("kept", ["id", "v"])) };
+    let mut handler = place.handler(job);
+    let value = |id: usize| if id % 3 == 1 { "9007199254740993" } else { "0.5" };
+    let bodies = (0..100).map(|id| format!(r#"{{"id":{id},"v":{}}}"#, value(id)));
+    let answers = serve(&mut handler, bodies);
+    for (id, answer) in answers.iter().enumerate() {
+        assert_eq!(answer.starts_with("!row column `v`"), id % 3 == 1, "{id}: {answer}");
+        assert_eq!(answer == "ok", id % 3 != 1, "{id}: {answer}");
+    }
+    assert_eq!(place.run("select count(*) from kept"), ["67"]);
+    assert_eq!(place.run("select count(*) from dead"), ["33"]);
+}
+
+fn a_column_that_takes_a_value_since_it_was_altered_gets_it(place: &Place) {
+    let of = ["real", "double precision", "double"][index(place)];
+    place.run(&format!("create table kept (id bigint, v {of})"));
+    let mut handler = place.handler(Job::new(Action::insert("kept", ["id", "v"])));
+    let row = |id: usize| format!(r#"{{"id":{id},"v":9007199254740993}}"#);
+    let refused = serve(&mut handler, [row(1)]);
+    assert!(refused[0].starts_with("!row column `v`"), "{refused:?}");
+    place.run(match place {
+        it if it.is_sqlite() => "drop table kept; create table kept (id bigint, v text)",
+        it if it.is_postgres() => "alter table kept alter column v type text",
+        _ => "alter table kept modify column v text",
+    });
+    assert_eq!(serve(&mut handler, [row(2)]), ["ok"]);
+    assert_eq!(place.run("select id, v from kept"), ["2|9007199254740993"]);
+}

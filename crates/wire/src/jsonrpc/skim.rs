@@ -1,0 +1,437 @@
+//! What a message is that is too long to be kept: its bytes are read once, as they come, and only its id
+//! is remembered, wherever that stands.
+//!
+//! Programs write the id at the beginning of a reply (`{"jsonrpc":"2.0","id":7,"result":…}`) or at its end
+//! (`{"result":…,"jsonrpc":"2.0","id":7}`). An id in a string or in a nested value, which a client may have
+//! chosen, is no id of the message. Whatever is not one object in JSON with at most one id is
+//! [`Skimmed::Unknown`].
+//!
+//! ```text
+//!         {                 "name"           :           value            }
+//!   Open ───► NameOrClose ─────────► Colon ─────► Value ───────► Comma ────────► Closed
+//!                  ▲                                               │ ,
+//!                  └──────────────────── Name ◄────────────────────┘
+//! ```
+
+use memchr::memchr2;
+
+use super::{DEPTH_MAX, ID_MAX};
+
+/// What a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Skimmed {
+    /// The reply to the request with this id, as it is written.
+    Reply(Vec<u8>),
+    /// A request with this id, as it is written.
+    Request(Vec<u8>),
+    /// A notification.
+    Notification,
+    /// None of them for certain.
+    Unknown,
+}
+
+/// Reads one message after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Skim {
+    at: At,
+    /// The last byte was the backslash of an escape.
+    escaped: bool,
+    /// Within a string of a nested value.
+    quoted: bool,
+    /// Objects and arrays that are open within a member; a bit each says which of the two.
+    depth: usize,
+    arrays: u128,
+    /// The name at hand, or the id, as far as they may be of use.
+    text: Vec<u8>,
+    member: Member,
+    seen: Seen,
+    id: Option<Vec<u8>>,
+    told: Told,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum At {
+    #[default]
+    Open,
+    NameOrClose,
+    Name,
+    InName,
+    Colon,
+    Value,
+    InString,
+    InScalar,
+    Nested,
+    Comma,
+    Closed,
+    Broken,
+}
+
+/// Members that matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Member {
+    #[default]
+    Other,
+    Id,
+    Method,
+    /// `result` or `error`.
+    Outcome,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    id: bool,
+    method: bool,
+    outcome: bool,
+}
+
+/// Whether the caller has the verdict on the message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Told {
+    /// There is no message, or its verdict was told.
+    #[default]
+    Yes,
+    /// More of it may come.
+    NotYet,
+    /// All of it has come.
+    Due,
+}
+
+/// A longer name is none that matters.
+const NAME_MAX: usize = 8;
+
+impl Skim {
+    /// A message begins.
+    pub(crate) fn begin(&mut self) {
+        *self = Self { told: Told::NotYet, ..Self::default() };
+    }
+
+    /// More of the message.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        let mut from = 0;
+        while self.told == Told::NotYet && self.at != At::Broken {
+            // Most bytes are in strings.
+            let in_string = self.at == At::Nested && self.quoted
+                || self.at == At::InString && self.member != Member::Id;
+            if in_string && !self.escaped {
+                let rest = bytes.get(from..).unwrap_or_default();
+                from += memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+            }
+            let Some(&byte) = bytes.get(from) else { return };
+            self.at = self.next(byte);
+            from += 1;
+        }
+    }
+
+    /// The message has ended.
+    pub(crate) fn finish(&mut self) {
+        if self.told == Told::NotYet {
+            self.told = Told::Due;
+        }
+    }
+
+    /// What the message is, once, as soon as that is certain.
+    pub(crate) fn tell(&mut self) -> Option<Skimmed> {
+        if self.told == Told::Yes {
+            return None;
+        }
+        let ended = self.told == Told::Due;
+        let Seen { method, outcome, .. } = self.seen;
+        let verdict = match (self.at, self.id.take()) {
+            (At::Broken, _) => Skimmed::Unknown,
+            _ if method && outcome => Skimmed::Unknown,
+            (at, _) if ended && at != At::Closed => Skimmed::Unknown,
+            (_, Some(id)) if outcome => Skimmed::Reply(id),
+            (_, Some(id)) if method => Skimmed::Request(id),
+            _ if ended && method && !self.seen.id => Skimmed::Notification,
+            _ if ended => Skimmed::Unknown,
+            (_, id) => {
+                self.id = id;
+                return None;
+            }
+        };
+        self.told = Told::Yes;
+        Some(verdict)
+    }
+
+    fn next(&mut self, byte: u8) -> At {
+        let is_blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        match (self.at, byte) {
+            (At::InName, _) => self.in_name(byte),
+            (At::InString, _) => self.in_string(byte),
+            (At::InScalar, b',' | b'}') => {
+                self.end_value();
+                self.next_member(byte)
+            }
+            (At::InScalar, _) if is_blank => self.end_value(),
+            (At::InScalar, _) => self.keep(byte, ID_MAX, At::InScalar),
+            (At::Nested, _) => self.nested(byte),
+            (at, _) if is_blank => at,
+            (At::Open, b'{') => At::NameOrClose,
+            (At::NameOrClose | At::Name, b'"') => {
+                self.text.clear();
+                At::InName
+            }
+            (At::NameOrClose, b'}') => At::Closed,
+            (At::Colon, b':') => At::Value,
+            (At::Value, _) => self.value(byte),
+            (At::Comma, b',' | b'}') => self.next_member(byte),
+            _ => At::Broken,
+        }
+    }
+
+    const fn next_member(&self, byte: u8) -> At {
+        match (self.at, byte) {
+            (At::Broken, _) => At::Broken,
+            (_, b',') => At::Name,
+            _ => At::Closed,
+        }
+    }
+
+    fn keep(&mut self, byte: u8, most: usize, at: At) -> At {
+        if self.text.len() <= most {
+            self.text.push(byte);
+        }
+        at
+    }
+
+    fn in_name(&mut self, byte: u8) -> At {
+        match byte {
+            b'"' => self.end_name(),
+            // It may be one that matters, written with escapes.
+            b'\\' | ..0x20 => At::Broken,
+            _ => self.keep(byte, NAME_MAX, At::InName),
+        }
+    }
+
+    fn end_name(&mut self) -> At {
+        let is = |name: &str| self.text.eq_ignore_ascii_case(name.as_bytes());
+        let (member, exact) = match () {
+            () if is("id") => (Member::Id, self.text == b"id"),
+            () if is("method") => (Member::Method, self.text == b"method"),
+            () if is("result") => (Member::Outcome, self.text == b"result"),
+            () if is("error") => (Member::Outcome, self.text == b"error"),
+            () => (Member::Other, true),
+        };
+        let seen = match member {
+            Member::Other => false,
+            Member::Id => std::mem::replace(&mut self.seen.id, true),
+            Member::Method => std::mem::replace(&mut self.seen.method, true),
+            Member::Outcome => std::mem::replace(&mut self.seen.outcome, true),
+        };
+        self.member = member;
+        if seen || !exact { At::Broken } else { At::Colon }
+    }
+
+    fn value(&mut self, byte: u8) -> At {
+        self.text.clear();
+        match byte {
+            b'{' | b'[' if self.member == Member::Id => At::Broken,
+            b'{' | b'[' => {
+                (self.depth, self.quoted) = (0, false);
+                self.nested(byte)
+            }
+            b'"' => self.keep(byte, ID_MAX, At::InString),
+            b't' | b'f' if self.member == Member::Id => At::Broken,
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => self.keep(byte, ID_MAX, At::InScalar),
+            _ => At::Broken,
+        }
+    }
+
+    fn in_string(&mut self, byte: u8) -> At {
+        if self.member == Member::Id {
+            self.keep(byte, ID_MAX, At::InString);
+        }
+        match (std::mem::take(&mut self.escaped), byte) {
+            (false, b'"') => self.end_value(),
+            (false, b'\\') => {
+                self.escaped = true;
+                At::InString
+            }
+            _ => At::InString,
+        }
+    }
+
+    fn end_value(&mut self) -> At {
+        if self.member == Member::Id {
+            if self.text.len() > ID_MAX {
+                return At::Broken;
+            }
+            self.id = Some(std::mem::take(&mut self.text));
+        }
+        At::Comma
+    }
+
+    fn nested(&mut self, byte: u8) -> At {
+        if self.quoted {
+            match (std::mem::take(&mut self.escaped), byte) {
+                (false, b'"') => self.quoted = false,
+                (false, b'\\') => self.escaped = true,
+                _ => {}
+            }
+            return At::Nested;
+        }
+        match byte {
+            b'"' => self.quoted = true,
+            // The message itself is one of them.
+            b'{' | b'[' if self.depth + 1 >= DEPTH_MAX => return At::Broken,
+            b'{' | b'[' => {
+                self.arrays = self.arrays << 1 | u128::from(byte == b'[');
+                self.depth += 1;
+            }
+            b'}' | b']' => {
+                if (self.arrays & 1 == 1) != (byte == b']') {
+                    return At::Broken;
+                }
+                self.arrays >>= 1;
+                self.depth -= 1;
+                if self.depth == 0 {
+                    return At::Comma;
+                }
+            }
+            _ => {}
+        }
+        At::Nested
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told of a message that comes in parts of `step` bytes, and how many bytes of it had come.
+    fn skim(message: &str, step: usize) -> (Skimmed, usize) {
+        let mut skim = Skim::default();
+        skim.begin();
+        let mut fed = 0;
+        for part in message.as_bytes().chunks(step) {
+            skim.feed(part);
+            fed += part.len();
+            if let Some(told) = skim.tell() {
+                skim.feed(b"}");
+                skim.finish();
+                assert_eq!(skim.tell(), None, "once");
+                return (told, fed);
+            }
+        }
+        skim.finish();
+        (skim.tell().expect("the end is certain"), fed)
+    }
+
+    fn reply(id: &str) -> Skimmed {
+        Skimmed::Reply(id.into())
+    }
+
+    #[test]
+    fn the_id_of_a_message_is_found_wherever_it_stands() {
+        let request = |id: &str| Skimmed::Request(id.into());
+        for (message, told) in [
+            (r#"{"result":{"x":[1,{"id":9}]},"jsonrpc":"2.0","id":7}"#, reply("7")),
+            (r#"{"result":"xx","id":7,"jsonrpc":"2.0"}"#, reply("7")),
+            (r#" {"jsonrpc" : "2.0" , "id" : "a\"b" , "error" : {} } "#, reply(r#""a\"b""#)),
+            (r#"{"result":null,"id":null}"#, reply("null")),
+            (r#"{"result":-1.5e3,"id":7 }"#, reply("7")),
+            (r#"{"method":"a","params":{"result":1,"id":7},"id":0}"#, request("0")),
+            (r#"{"id":0,"method":"a","params":["xx"]}"#, request("0")),
+            (r#"{"method":"a","params":{"id":7}}"#, Skimmed::Notification),
+        ] {
+            for step in [1, 2, 7, message.len()] {
+                assert_eq!(skim(message, step).0, told, "{message} in parts of {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_be_chosen_by_a_client_is_no_id() {
+        for message in [
+            // In a string, in a name, and in nested values.
+            r#"{"result":"\",\"id\":7}"}"#,
+            r#"{"result":"\\\",\"id\":7}"}"#,
+            r#"{"result":1,"x,\"id":7}"#,
+            r#"{"result":{"id":7}}"#,
+            r#"{"result":[{"id":7},"id",7]}"#,
+            r#"{"result":1,"x":{"y":[],"id":7}}"#,
+            // Twice, in other letters or with escapes, and as no id.
+            r#"{"result":1,"id":7,"id":8}"#,
+            r#"{"id":8,"id":7,"result":1}"#,
+            r#"{"result":1,"ID":7}"#,
+            r#"{"result":1,"\u0069d":7}"#,
+            r#"{"result":1,"id":[7]}"#,
+            r#"{"result":1,"id":true}"#,
+            // Not one message.
+            r#"{"method":"a","result":1,"id":7}"#,
+            r#"[{"result":1,"id":7}]"#,
+            r#"xxxx,"id":7}"#,
+            r#"{"result":"xxx,"id":7}"#,
+            r#"{"result":[},"id":7}"#,
+            r#"{"result":{]},"id":7}"#,
+            r#"{"result":1},"id":7}"#,
+            r#"{"result":1 2,"id":7}"#,
+            r#"{"result":,"id":7}"#,
+            r#"{"result":1,"id":}"#,
+            r#"{"result":1,"i"#,
+            r#"{"result":1}"#,
+            r#"{"id":7}"#,
+            "{}",
+            "",
+        ] {
+            let whole = skim(message, message.len().max(1)).0;
+            // What stands behind a reply that names its request is not looked at.
+            let expected = match message {
+                r#"{"result":1,"id":7,"id":8}"# => vec![Skimmed::Unknown, reply("7")],
+                _ => vec![Skimmed::Unknown],
+            };
+            assert!(expected.contains(&whole), "{message}: {whole:?}");
+            for step in [1, 2, 3] {
+                let told = skim(message, step).0;
+                assert!(expected.contains(&told), "{message} in parts of {step}: {told:?}");
+            }
+        }
+        let long = format!(r#"{{"result":1,"id":"{}"}}"#, "x".repeat(ID_MAX));
+        assert_eq!(skim(&long, 100).0, Skimmed::Unknown);
+        let deep =
+            |depth| format!(r#"{{"result":{}{},"id":7}}"#, "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(skim(&deep(DEPTH_MAX - 1), 100).0, reply("7"));
+        assert_eq!(skim(&deep(DEPTH_MAX), 100).0, Skimmed::Unknown);
+    }
+
+    #[test]
+    fn nothing_is_waited_for_that_would_change_nothing() {
+        for (message, told, most) in [
+            ("xxxxxxxxxx", Skimmed::Unknown, 1),
+            (r#"{"id":7,"result":"xxxxxxxx"}"#, reply("7"), 16),
+            (r#"{"id":7,"method":"xxxxxxx"}"#, Skimmed::Request(b"7".into()), 16),
+            (r#"{"method":"a","error":"xxxxxxx"}"#, Skimmed::Unknown, 22),
+        ] {
+            let (verdict, fed) = skim(message, 1);
+            assert_eq!(verdict, told, "{message}");
+            assert!(fed <= most, "{message}: {fed}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_message_that_is_read_whole_is_the_same_when_it_is_skimmed(
+            parts in proptest::collection::vec(0_usize..12, 0..8), step in 1_usize..30,
+        ) {
+            const PARTS: [&str; 12] = [
+                r#""jsonrpc":"2.0""#, r#""id":7"#, r#""id":"a\\\"b""#, r#""id":null"#, r#""method":"m""#,
+                r#""params":{"id":1}"#, r#""result":[{"id":2},"\""]"#, r#""error":{"x":"id"}"#, r#""x":-1"#,
+                r#""y":true"#, r#""id":{}"#, r#""z":"{\"id\":5,""#,
+            ];
+            let members: Vec<_> = parts.iter().map(|&part| PARTS[part]).collect();
+            let message = format!("{{{}}}", members.join(","));
+            let told = skim(&message, step).0;
+            // What is not known is never wrong.
+            if let (Ok(read), true) = (super::super::scan(message.as_bytes()), told != Skimmed::Unknown) {
+                let id = read.id.clone().map(|place| message.as_bytes()[place].to_vec());
+                let expected = match (read.method.is_some(), id) {
+                    (true, Some(id)) => Skimmed::Request(id),
+                    (true, None) => Skimmed::Notification,
+                    (false, Some(id)) => Skimmed::Reply(id),
+                    (false, None) => Skimmed::Unknown,
+                };
+                proptest::prop_assert_eq!(told, expected, "{}", message);
+            }
+        }
+    }
+}
