@@ -126,3 +126,23 @@ fn handlers_of_a_pool_share_their_logins(place: &Place) {
     let allowed = 8 + u32::try_from(since.elapsed().as_millis() / 500).unwrap();
     assert!(logins <= allowed, "{logins} logins in {:?}", since.elapsed());
 }
+
+#[test]
+fn a_postgres_that_its_operator_has_made_read_only_is_waited_for() {
+    let place = Place::postgres();
+    place.with_hits();
+    let Place::Server(server, name) = &place else { unreachable!("it is a server") };
+    let switch = |on: &str| {
+        server.run(
+            "postgres",
+            &format!("alter database {name} set default_transaction_read_only = {on}"),
+        );
+    };
+    switch("on");
+    let mut handler = place.handler(Job { retry: Duration::ZERO, ..insert() });
+    let answers = serve(&mut handler, [hit(1)]);
+    assert!(answers[0].starts_with("!database "), "{answers:?}");
+    switch("off");
+    assert_eq!(serve(&mut handler, [hit(2)]), ["ok 2"]);
+    assert_eq!(place.hits(), ["2|/2|200"]);
+}
