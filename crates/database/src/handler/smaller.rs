@@ -25,8 +25,13 @@ use crate::parts::{around, halves};
 /// tried: so many as well.
 const ALONE_MAX: u32 = 32;
 
-/// The same for rows that wait for a lock, or end their connection: each costs more time.
+/// The same for rows that end their connection, which costs more time; and how many rows of the rest are
+/// tried then.
 const SLOW_ALONE_MAX: u32 = 8;
+
+/// The same for rows that wait for a lock: where others hold the whole table, the batch shall not wait
+/// for each row.
+const WAITED_ALONE_MAX: u32 = 1;
 
 /// Connections that the same rows lose before they are sent one by one.
 pub(super) const LOSSES_MAX: u32 = 2;
@@ -170,7 +175,10 @@ impl<D: Driver> Work<'_, D> {
         // A lock of others, or a limit that the server sets to statements.
         let is_busy = matches!(fault.blame, Blame::Busy | Blame::Stopped);
         self.is_waited |= is_busy;
-        let alone_max = if is_busy { SLOW_ALONE_MAX } else { ALONE_MAX };
+        let (alone_max, tried) = match is_busy {
+            true => (WAITED_ALONE_MAX, SLOW_ALONE_MAX),
+            false => (ALONE_MAX, ALONE_MAX),
+        };
         let time = self.setup.job.lock_wait.max(SPLIT_MIN);
         let since = *self.splitting.get_or_insert_with(Instant::now);
         // Each wait for a lock is short, and counts.
@@ -179,7 +187,7 @@ impl<D: Driver> Work<'_, D> {
             return Ok(true);
         }
         let rest = range.start + usize::from(range.len() == 1)..self.rows.len();
-        if !self.accepts_any(rest, alone_max as usize)? {
+        if !self.accepts_any(rest, tried as usize)? {
             return Ok(false);
         }
         (self.alone, self.splitting) = (0, None);
@@ -191,9 +199,13 @@ impl<D: Driver> Work<'_, D> {
     /// # Errors
     /// When something does.
     fn accepts_any(&mut self, rest: Range<usize>, count: usize) -> Result<bool, Fault> {
+        let lock_limit = self.is_waited.then(|| SHORT_LOCK_WAIT.min(self.setup.job.lock_wait));
         let Some(link) = self.connection.link().filter(|link| link.is_atomic()) else {
             return Ok(false);
         };
+        if link.limit_locks(lock_limit, self.stop).is_err() {
+            return Ok(false);
+        }
         // Rows that no database would get say nothing of this one.
         let rest: Vec<usize> = self.rows.accepted(rest).into_iter().flatten().collect();
         let count = rest.len().min(count);
