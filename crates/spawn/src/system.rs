@@ -323,6 +323,19 @@ pub(crate) fn ids() -> io::Result<Ids> {
     Ok(Ids { user, group })
 }
 
+/// A new, empty session keyring in place of the inherited one.
+pub(crate) fn join_new_session_keyring() -> io::Result<()> {
+    // SAFETY: a null name asks for an anonymous keyring; the kernel reads and writes no memory of ours.
+    let serial = unsafe {
+        libc::syscall(
+            libc::SYS_keyctl,
+            libc::c_ulong::from(libc::KEYCTL_JOIN_SESSION_KEYRING),
+            ptr::null::<libc::c_char>(),
+        )
+    };
+    if serial < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// The group of this name or number. Only for a process of one thread.
 pub(crate) fn group(name: &str) -> Option<u32> {
     let text = CString::new(name).ok()?;

@@ -43,6 +43,7 @@ pub(super) fn confine(
         rustix::process::nice(bounds.nice)
             .map_err(failed(format!("add {} to its nice value", bounds.nice)))?;
     }
+    leave_session_keyring(&identity)?;
     become_identity(bounds, &identity)?;
     if bounds.no_new_privs {
         rustix::thread::set_no_new_privs(true)
@@ -107,6 +108,26 @@ fn identity(bounds: &Bounds) -> Result<Identity, StartError> {
         }
     }
     Ok(found)
+}
+
+/// A session keyring is inherited, and who has it may read its keys whatever its user is: those of the
+/// daemon (of file systems, of Kerberos) are not for programs of another user. The new one is made while
+/// the child is still the daemon's user, whose quota counts it: that of others is 200 keys.
+fn leave_session_keyring(identity: &Identity) -> Result<(), StartError> {
+    let stays = identity.user.is_none_or(|user| user == rustix::process::geteuid());
+    if stays {
+        return Ok(());
+    }
+    let joined = system::join_new_session_keyring();
+    // A kernel without keyrings, and sandboxes that forbid their use: the program cannot use them either.
+    const CANNOT_BE_USED: [i32; 4] = [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::ENOKEY];
+    match joined.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
+        Err(errno) if !CANNOT_BE_USED.contains(&errno) => {
+            let doing = "give it a session keyring of its own".to_owned();
+            Err(StartError::Bounds { doing, errno })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn become_identity(bounds: &Bounds, identity: &Identity) -> Result<(), StartError> {

@@ -10,7 +10,7 @@ use spawn::{
 };
 
 use crate::support::{Daemon, PATIENCE, Process, command, read_all, shell, until};
-use crate::untested::untested_without_root;
+use crate::untested::{untested, untested_without_root};
 
 pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::only_the_variables_given_are_there_when_the_others_are_cleared", cleared),
@@ -25,6 +25,7 @@ pub(crate) const ALL: &[crate::Test] = &[
     ("bounds::a_program_of_another_user_has_no_rights_of_the_daemon", no_rights),
     ("bounds::capabilities_by_which_the_daemon_changes_users_end_at_the_program", capabilities),
     ("bounds::a_program_with_a_group_alone_has_no_capabilities", group_alone),
+    ("bounds::a_program_of_another_user_has_no_session_keyring_of_the_daemon", keyring),
     ("bounds::a_fork_bomb_is_held_by_its_limit_and_all_of_it_is_ended", bomb),
     ("bounds::a_start_that_cannot_fork_fails_alone_and_later_ones_succeed", fork_failure),
     ("bounds::no_descriptor_left_fails_the_start_and_nothing_else", no_descriptor),
@@ -301,6 +302,56 @@ fn capabilities() {
     let expected =
         rights(user, "", has) + &rights("65534", " 65534", none) + &rights(user, " 4", none);
     assert_eq!(String::from_utf8_lossy(&out.stdout), expected, "{out:?}");
+}
+
+/// Asks this executable to play a daemon with a key in its session keyring.
+pub(crate) const KEYED: &str = "be-keyed";
+
+/// The numbers of `KEYCTL_JOIN_SESSION_KEYRING` and `KEYCTL_SEARCH`, and of the session keyring.
+const JOIN: i32 = 1;
+const SEARCH: i32 = 10;
+const SESSION: i32 = -3;
+const KEY: &str = "my ($type, $name, $value) = ('user', 'roadstead:test', 'secret');";
+
+pub(crate) fn be_keyed() -> ! {
+    let keyctl = libc::SYS_keyctl;
+    let search = format!(
+        "{KEY} print syscall({keyctl}, {SEARCH}, {SESSION}, $type, $name, 0) > 0 ? 'found' : 'none'; \
+         open my $keys, '/proc/keys'; print ' ', scalar(grep /$name/, <$keys>), ' '"
+    );
+    let of = |user: Option<&str>| Command {
+        bounds: Bounds { user: user.map(str::to_owned), ..Bounds::default() },
+        ..command("perl", &["-e", &search])
+    };
+    let mut daemon = Daemon::new();
+    for user in [None, Some("0"), Some("nobody")] {
+        print!("{}", daemon.output(of(user)));
+    }
+    drop(daemon);
+    std::process::exit(0)
+}
+
+fn keyring() {
+    if !may_change_users() {
+        return;
+    }
+    let (keyctl, add_key) = (libc::SYS_keyctl, libc::SYS_add_key);
+    let keyed = format!(
+        "syscall({keyctl}, {JOIN}, 0) > 0 or exit 77; {KEY} \
+         syscall({add_key}, $type, $name, $value, length $value, {SESSION}) > 0 or exit 77; exec @ARGV"
+    );
+    let out = std::process::Command::new("perl")
+        .args(["-e", &keyed])
+        .arg(std::env::current_exe().unwrap())
+        .arg(KEYED)
+        .output()
+        .unwrap();
+    if out.status.code() == Some(77) {
+        let why = "this system has no keyrings, or forbids their use";
+        untested("session keyrings of programs", why, "run it outside of a container");
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&out.stdout), "found 1 found 1 none 0 ", "{out:?}");
 }
 
 fn bomb() {

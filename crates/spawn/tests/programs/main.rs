@@ -40,6 +40,9 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == bounds::CAPABLE) {
         bounds::be_capable();
     }
+    if arguments.first().is_some_and(|first| first == bounds::KEYED) {
+        bounds::be_keyed();
+    }
     // As with any test: words select by name, `--list` lists, other flags are for other harnesses.
     let words: Vec<_> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let chosen = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(*word));
