@@ -38,7 +38,7 @@ impl Outbox for Counted {
 
 fn batch_of(rows: u32) -> Batch {
     let request = |row: u32| Request {
-        id: RequestId::new(row, 0),
+        id: RequestId::new(row.into()),
         peer: Peer::Inside,
         body: Slice::from(&*format!(
             r#"{{"id":{row},"at":1700000000000,"path":"/index.html","status":200}}"#

@@ -173,7 +173,7 @@ impl<L: Link> Letterbox for Open<L> {
     fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, Fault> {
         let batch = Batch {
             requests: vec![Request {
-                id: RequestId::new(0, 0),
+                id: RequestId::NONE,
                 peer: Peer::Inside,
                 body: Slice::copy_of(&letter.row),
                 at_us: letter.at_us,

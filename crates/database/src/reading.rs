@@ -189,7 +189,7 @@ impl<L: Link> Read for Reading<L> {
         let told = |text: &str| DatabaseError::Statement(text.into());
         let batch = Batch {
             requests: vec![exchange::Request {
-                id: exchange::RequestId::new(0, 0),
+                id: exchange::RequestId::NONE,
                 peer: exchange::Peer::Inside,
                 body: Slice::copy_of(record),
                 at_us: 0,

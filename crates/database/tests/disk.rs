@@ -66,7 +66,7 @@ fn serve(path: &Path, sync: &str) {
 
 fn batch_of(batch: usize) -> Batch {
     let request = |row: usize| Request {
-        id: RequestId::new(0, 0),
+        id: RequestId::NONE,
         peer: Peer::Inside,
         body: Slice::from(&*format!(r#"{{"batch":{batch},"row":{row}}}"#)),
         at_us: 0,

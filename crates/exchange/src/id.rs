@@ -2,62 +2,61 @@
 
 use std::fmt;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $place_bits:expr) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name {
-            index: u32,
-            generation: u32,
-        }
-
-        impl $name {
-            /// The id of the `generation`-th user of place `index`.
-            #[must_use]
-            pub const fn new(index: u32, generation: u32) -> Self {
-                Self { index, generation }
-            }
-
-            /// The place in its table, reused by later ids.
-            #[must_use]
-            pub const fn index(self) -> usize {
-                (self.index & (u32::MAX >> (32 - $place_bits))) as usize
-            }
-
-            /// How many ids had this place before.
-            #[must_use]
-            pub const fn generation(self) -> u32 {
-                self.generation
-            }
-
-            /// Both in one number, unique as long as the daemon lives.
-            #[must_use]
-            pub const fn as_u64(self) -> u64 {
-                (self.generation as u64) << 32 | self.index as u64
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}", self.as_u64())
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "({}.{})"), self.index, self.generation)
-            }
-        }
-    };
+/// One worker of one pool, from its start to its end. A restarted program is another worker.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkerId {
+    index: u32,
+    generation: u32,
 }
 
-id! {
-    /// One request from its receipt to its end. It says which shard it is of.
-    RequestId, SHARD_SHIFT
+impl WorkerId {
+    /// The id of the `generation`-th user of place `index`.
+    #[must_use]
+    pub const fn new(index: u32, generation: u32) -> Self {
+        Self { index, generation }
+    }
+
+    /// The place in its table, reused by later ids.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.index as usize
+    }
+
+    /// How many ids had this place before.
+    #[must_use]
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+
+    /// Both in one number, unique as long as the daemon lives.
+    #[must_use]
+    pub const fn as_u64(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
 }
-id! {
-    /// One worker of one pool, from its start to its end. A restarted program is another worker.
-    WorkerId, 32
+
+impl fmt::Display for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.as_u64())
+    }
+}
+
+impl fmt::Debug for WorkerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WorkerId({}.{})", self.index, self.generation)
+    }
+}
+
+/// One request from its receipt to its end.
+///
+/// Users see its number only: the requests of a daemon with one shard are 1, 2, 3 and so on. The place and its
+/// generation find the request in the table of its shard; two ids are equal only if all of them are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestId {
+    number: u64,
+    /// The shard and the place.
+    index: u32,
+    generation: u32,
 }
 
 /// Shards that ids can tell apart.
@@ -67,20 +66,61 @@ pub const SHARDS_MAX: u32 = 64;
 const SHARD_SHIFT: u32 = 26;
 
 impl RequestId {
-    /// The id of the `generation`-th user of place `index` of a shard.
+    /// The id that stands for no request.
+    pub const NONE: Self = Self::new(0);
+
+    /// The id of a request that is in no table of a shard: for what calls a [`Handler`](crate::Handler) itself.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self { number, index: 0, generation: 0 }
+    }
+
+    /// The id of the `generation`-th user of place `index` of a shard. Only this request has the `number`
+    /// as long as the daemon lives.
     ///
     /// # Panics
     /// When the place or the shard is beyond what an id can hold.
     #[must_use]
-    pub const fn on_shard(shard: u32, index: u32, generation: u32) -> Self {
+    pub const fn on_shard(shard: u32, index: u32, generation: u32, number: u64) -> Self {
         assert!(shard < SHARDS_MAX && index >> SHARD_SHIFT == 0, "an id has 26 bits for the place");
-        Self { index: shard << SHARD_SHIFT | index, generation }
+        Self { number, index: shard << SHARD_SHIFT | index, generation }
     }
 
     /// The shard that took it from its client or, of a request of another shard, serves it.
     #[must_use]
     pub const fn shard(self) -> u32 {
         self.index >> SHARD_SHIFT
+    }
+
+    /// The place in the table of its shard, reused by later ids.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        (self.index & ((1 << SHARD_SHIFT) - 1)) as usize
+    }
+
+    /// How many ids had this place before.
+    #[must_use]
+    pub const fn generation(self) -> u32 {
+        self.generation
+    }
+
+    /// Its number, unique as long as the daemon lives, and never 0.
+    #[must_use]
+    pub const fn as_u64(self) -> u64 {
+        self.number
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number)
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, generation, .. } = self;
+        write!(f, "RequestId({number} at {}.{}.{generation})", self.shard(), self.index())
     }
 }
 
@@ -90,10 +130,18 @@ mod tests {
 
     #[test]
     fn the_same_place_of_two_shards_is_two_ids() {
-        let (first, second) = (RequestId::on_shard(0, 5, 7), RequestId::on_shard(63, 5, 7));
-        assert_eq!(first, RequestId::new(5, 7));
+        let (first, second) = (RequestId::on_shard(0, 5, 7, 1), RequestId::on_shard(63, 5, 7, 2));
+        assert_ne!(first, second);
         assert_eq!((second.shard(), second.index(), second.generation()), (63, 5, 7));
-        assert_ne!(first.as_u64(), second.as_u64());
+        assert_eq!((first.to_string(), second.as_u64()), ("1".to_owned(), 2));
         assert_eq!(WorkerId::new(u32::MAX, 0).index(), u32::MAX as usize);
+    }
+
+    #[test]
+    fn requests_that_had_the_same_place_have_different_ids() {
+        let earlier = RequestId::on_shard(1, 5, 7, 40);
+        assert_ne!(earlier, RequestId::on_shard(1, 5, 8, 42));
+        assert_ne!(earlier, RequestId::on_shard(1, 5, 8, 40), "whatever their numbers");
+        assert_ne!(earlier, RequestId::on_shard(1, 5, 7, 42), "whatever their generations");
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use exchange::{Cause, End, Outcome, Phase, RequestId, Stamps, Verdict, WorkerId};
 use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 
-use crate::core::{Core, ServedPool, Waiting, at_client};
+use crate::core::{Core, ServedPool, Waiting};
 use crate::exchanges::{Delivery, Move, State};
 use crate::plan::{BalancePlan, SorryPlan};
 use crate::status::{LatelyAt, Told, Why};
@@ -45,9 +45,7 @@ impl Core {
             Some(SorryPlan::Page(page)) => {
                 let page = Arc::clone(page);
                 let exchange = self.exchanges.get_mut(id);
-                // Its client knows it by the id that it has there.
-                let known = exchange.as_ref().map_or(id, |exchange| at_client(id, exchange));
-                let body = page.fill(known, cause, &served.name);
+                let body = page.fill(id, cause, &served.name);
                 let client = exchange.and_then(|exchange| {
                     if let Some(trail) = &mut exchange.trail {
                         trail.settle(page.status);

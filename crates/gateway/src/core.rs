@@ -63,8 +63,8 @@ use own::Own;
 use paused::PausedClients;
 pub(crate) use paused::Permit;
 use tallies::Tallies;
+pub(crate) use waiting::Waiting;
 use waiting::{WAITING_OVERHEAD, asker};
-pub(crate) use waiting::{Waiting, at_client};
 
 /// Bytes of all parts of a reply to a caller in this process, which gets them as one.
 const INSIDE_PARTS_MAX: usize = 1 << 20;
@@ -178,13 +178,14 @@ impl Core {
         shard: u32,
     ) -> Self {
         let now = epoch.instant;
+        let exchanges = Exchanges::of_shard(shard, fleet.length());
         let others = Others::new(fleet, shard);
         let plans = plans.into_iter().zip(seed..).enumerate();
         let pools =
             plans.map(|(place, (plan, seed))| ServedPool::new(plan, place, now, seed, &others));
         let pools = pools.collect();
         let mut core = Self {
-            exchanges: Exchanges::of_shard(shard),
+            exchanges,
             others,
             receipts: Receipts::default(),
             pools,

@@ -306,43 +306,72 @@ impl Exchange {
 }
 
 /// All exchanges of a shard.
+///
+/// The requests of all shards are numbered together without a word between them: shard 0 of 3 gives the numbers
+/// 1, 4, 7 and so on. A number is never given twice. It does not find an exchange: place and generation do.
 #[derive(Debug)]
 pub(crate) struct Exchanges {
-    table: Table<Exchange>,
+    table: Table<Numbered>,
     shard: u32,
+    /// The number of the next, and how far the numbers of a shard are apart.
+    next: u64,
+    step: u64,
     /// Those of clients of other shards.
     guests: usize,
 }
 
+#[derive(Debug)]
+struct Numbered {
+    number: u64,
+    exchange: Exchange,
+}
+
 impl Exchanges {
-    pub(crate) fn of_shard(shard: u32) -> Self {
-        Self { table: Table::default(), shard, guests: 0 }
+    /// Those of one of so many shards.
+    pub(crate) fn of_shard(shard: u32, shards: usize) -> Self {
+        let (next, step) = (u64::from(shard) + 1, shards.max(1) as u64);
+        Self { table: Table::default(), shard, next, step, guests: 0 }
+    }
+
+    /// The number of a new request. One of another shard keeps its own, so users see one number for it.
+    fn number_for(&mut self, client: &Client) -> u64 {
+        match client {
+            Client::Elsewhere { request, .. } => request.as_u64(),
+            _ => self.take_number(),
+        }
+    }
+
+    fn take_number(&mut self) -> u64 {
+        let number = self.next;
+        self.next += self.step;
+        number
     }
 
     pub(crate) fn insert(&mut self, exchange: Exchange) -> RequestId {
         self.guests += usize::from(is_guest(&exchange));
-        let (index, generation) = self.table.insert(exchange);
-        RequestId::on_shard(self.shard, index, generation)
+        let number = self.number_for(&exchange.client);
+        let (index, generation) = self.table.insert(Numbered { number, exchange });
+        RequestId::on_shard(self.shard, index, generation, number)
     }
 
     /// The id of a request that is rejected before it becomes an exchange.
     pub(crate) fn id_of_rejected(&mut self) -> RequestId {
         let (index, generation) = self.table.skip();
-        RequestId::on_shard(self.shard, index, generation)
+        RequestId::on_shard(self.shard, index, generation, self.take_number())
     }
 
     pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut Exchange> {
         if id.shard() != self.shard {
             return None;
         }
-        self.table.get_mut(id.index(), id.generation())
+        self.table.get_mut(id.index(), id.generation()).map(|it| &mut it.exchange)
     }
 
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Exchange> {
         if id.shard() != self.shard {
             return None;
         }
-        let exchange = self.table.remove(id.index(), id.generation())?;
+        let Numbered { exchange, .. } = self.table.remove(id.index(), id.generation())?;
         self.guests -= usize::from(is_guest(&exchange));
         Some(exchange)
     }
@@ -367,7 +396,7 @@ impl Exchanges {
             return None;
         }
         let mut closed = None;
-        self.table.vacate_if(id.index(), id.generation(), |exchange| {
+        self.table.vacate_if(id.index(), id.generation(), |Numbered { exchange, .. }| {
             if !may(exchange) {
                 return false;
             }
@@ -390,8 +419,10 @@ impl Exchanges {
     }
 
     pub(crate) fn ids(&self) -> Vec<RequestId> {
-        let ids = self.table.ids().into_iter();
-        ids.map(|(index, generation)| RequestId::on_shard(self.shard, index, generation)).collect()
+        let id = |(index, generation, it): (u32, u32, &Numbered)| {
+            RequestId::on_shard(self.shard, index, generation, it.number)
+        };
+        self.table.iter().map(id).collect()
     }
 }
 

@@ -270,7 +270,7 @@ mod tests {
         let wishes = Wishes { priority: Some(Key::Word(1)), ..Wishes::default() };
         let priority = |body: &[u8]| {
             let from = Asker { peer: Peer::Inside, session: None };
-            Wish::of(&wishes, from, (body, false), None).ask(RequestId::new(1, 0), body).priority
+            Wish::of(&wishes, from, (body, false), None).ask(RequestId::new(1), body).priority
         };
         assert_eq!(priority(b"0 x"), 0);
         assert_eq!(priority(b"9"), 9);
@@ -290,7 +290,7 @@ mod tests {
         let wish = |body: &[u8], is_object| {
             let from = Asker { peer: Peer::Inside, session: None };
             let wish = Wish::of(&wishes, from, (body, is_object), None);
-            let ask = wish.ask(RequestId::new(1, 0), body);
+            let ask = wish.ask(RequestId::new(1), body);
             (ask.key.map(<[u8]>::to_vec), ask.share)
         };
         assert_eq!(wish(object, true), (Some(b"ann".to_vec()), Some(pool::hash(b"/a"))));

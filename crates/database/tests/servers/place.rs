@@ -243,7 +243,7 @@ fn shown(outcome: &Outcome) -> String {
 
 pub(crate) fn batch<T: AsRef<[u8]>>(bodies: impl IntoIterator<Item = T>) -> Batch {
     let requests = bodies.into_iter().enumerate().map(|(index, body)| Request {
-        id: RequestId::new(u32::try_from(index).unwrap(), 0),
+        id: RequestId::new(index as u64),
         peer: Peer::Local,
         body: Slice::copy_of(body.as_ref()),
         at_us: 1_700_000_000_000_000,

@@ -119,7 +119,7 @@ impl Core {
         served.counts.undelivered += 1;
         if let Outcome::Ended(end, _) = outcome {
             let (text, _) = outcome.text();
-            served.journal.end(&served.name, RequestId::new(0, 0), peer, *end, text, self.now);
+            served.journal.end(&served.name, RequestId::NONE, peer, *end, text, self.now);
         }
     }
 }

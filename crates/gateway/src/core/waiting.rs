@@ -6,7 +6,7 @@ use std::time::Instant;
 use exchange::{Peer, RequestId, Slice};
 use pool::{Entry, Payload};
 
-use crate::exchanges::{Client, Exchange, SessionId};
+use crate::exchanges::{Exchange, SessionId};
 use crate::form::{Asker, Form};
 use crate::wish::{self, Wish, Wishes};
 
@@ -27,8 +27,7 @@ impl Waiting {
     /// What its pool is to know of it.
     pub(super) fn entry(&self, now: Instant, wishes: &Wishes, exchange: &Exchange) -> Entry {
         let &Exchange { named, failed, .. } = exchange;
-        // What is decided about it is found by the id that it has where its client is.
-        let id = at_client(self.id, exchange);
+        let id = self.id;
         let client = Some(self.form.asker.client);
         if wishes.is_none() {
             let ask = pool::Ask { id: id.as_u64(), named, client, ..pool::Ask::default() };
@@ -42,17 +41,9 @@ impl Waiting {
     }
 }
 
-/// The id of a request where its client is.
-pub(crate) fn at_client(id: RequestId, exchange: &Exchange) -> RequestId {
-    match exchange.client {
-        Client::Elsewhere { request, .. } => request,
-        _ => id,
-    }
-}
-
 /// Whose a request is. One without a connection or an address is nobody else's.
 pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
-    let request = at_client(id, exchange).as_u64();
+    let request = id.as_u64();
     let mut hasher = DefaultHasher::new();
     match (exchange.client.session(), exchange.peer) {
         (Some(SessionId { shard, index, generation }), _) => {

@@ -49,3 +49,75 @@ fn no_other_move_is_possible() {
     assert_eq!(table, TABLE);
     assert!(moves.iter().enumerate().all(|(number, step)| step.number() == number));
 }
+
+/// A request of this process.
+fn exchange() -> Exchange {
+    Exchange {
+        client: Client::Nobody,
+        peer: Peer::Inside,
+        at_us: 0,
+        stamps: Stamps::received(Instant::now()),
+        listener: None,
+        body_end: None,
+        trail: None,
+        parts: Vec::new(),
+        window: Window::default(),
+        pool: 0,
+        named: None,
+        knows: None,
+        failed: Failed::default(),
+        translation: None,
+        is_bad: false,
+        status: 0,
+        state: State::Received,
+    }
+}
+
+#[test]
+fn the_requests_of_one_shard_are_numbered_from_one() {
+    let mut exchanges = Exchanges::of_shard(0, 1);
+    let first = exchanges.insert(exchange());
+    let rejected = exchanges.id_of_rejected();
+    assert!(exchanges.remove(first).is_some());
+    let third = exchanges.insert(exchange());
+    let shown = [first, rejected, third].map(|id| id.to_string());
+    assert_eq!(shown, ["1", "2", "3"]);
+    assert_eq!(exchanges.ids(), [third], "the numbers are kept");
+}
+
+#[test]
+fn no_two_shards_give_the_same_number() {
+    let mut numbers: Vec<u64> = (0..3)
+        .flat_map(|shard| {
+            let mut exchanges = Exchanges::of_shard(shard, 3);
+            [(); 4].map(|()| exchanges.insert(exchange()).as_u64())
+        })
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=12).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_request_of_another_shard_keeps_its_number_and_takes_none() {
+    let (mut client, mut home) = (Exchanges::of_shard(0, 2), Exchanges::of_shard(1, 2));
+    let request = client.insert(exchange());
+    let guest = Exchange { client: Client::Elsewhere { request, session: None }, ..exchange() };
+    let guest = home.insert(guest);
+    assert_eq!(guest.as_u64(), request.as_u64());
+    assert_ne!(guest, request, "each has a place of its own");
+    assert_eq!(home.insert(exchange()).as_u64(), 2);
+}
+
+#[test]
+fn the_id_of_an_earlier_request_of_a_place_finds_nothing() {
+    let mut exchanges = Exchanges::of_shard(2, 3);
+    let earlier = exchanges.insert(exchange());
+    assert!(exchanges.close(earlier).is_some());
+    let later = exchanges.insert(exchange());
+    assert_eq!(earlier.index(), later.index(), "its place is taken again");
+    assert!(exchanges.get_mut(earlier).is_none());
+    assert!(exchanges.remove(earlier).is_none() && exchanges.close(earlier).is_none());
+    assert!(exchanges.close_if(earlier, |_| unreachable!("it has gone")).is_none());
+    assert!(exchanges.get_mut(later).is_some());
+    assert!(exchanges.get_mut(RequestId::NONE).is_none());
+}

@@ -23,7 +23,7 @@ fn written(plan: &AccessLog, trail: &Trail, end: End, at_us: i64) -> String {
         done: after(3),
     };
     let line = Line {
-        id: Some(RequestId::new(1, 2)),
+        id: Some(RequestId::new(7)),
         at_us,
         peer: Peer::Internet(SocketAddr::from(([127, 0, 0, 1], 5))),
         pool: "api",
@@ -52,7 +52,7 @@ const LEAP_DAY: i64 = 1_709_210_096_789_012;
 fn json_has_every_value_by_its_name() {
     let plan = plan(LogFormat::Json, &["user-agent", "host"]);
     let said = written(&plan, &trail(b"GET / HTTP/1.1", &[b"me", b""]), ANSWERED, LEAP_DAY);
-    let id = RequestId::new(1, 2);
+    let id = RequestId::new(7);
     let expected = format!(
         "{{\"at\":\"2024-02-29T12:34:56.789012Z\",\"id\":\"{id}\",\"listener\":null,\
          \"client\":\"127.0.0.1:5\",\"pool\":\"api\",\"worker\":\"api/a:80\",\

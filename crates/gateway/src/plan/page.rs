@@ -184,7 +184,7 @@ mod tests {
         let http =
             settings::SorryHttp { status: None, content_type: None, retry_after: Duration::ZERO };
         let page = page(&http, Slice::from(text), "html", None);
-        let body = page.fill(RequestId::new(7, 0), Cause::Full, "api");
+        let body = page.fill(RequestId::new(7), Cause::Full, "api");
         String::from_utf8(body.to_vec()).unwrap()
     }
 

@@ -402,7 +402,7 @@ mod tests {
     const LIMITS: Limits = Limits { held_max: 100, send_max: 1000 };
 
     fn id(number: u32) -> RequestId {
-        RequestId::new(number, 1)
+        RequestId::new(number.into())
     }
 
     fn reply(text: &str) -> Delivery {

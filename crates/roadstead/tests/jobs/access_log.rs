@@ -333,3 +333,30 @@ fn the_status_is_the_one_that_the_client_was_told() {
     assert_eq!(&statuses[..3], ["201", "400", "200"]);
     assert!(statuses[3].starts_with('3'), "{statuses:?}");
 }
+
+#[test]
+fn request_ids_are_small_and_name_the_same_request_everywhere() {
+    for shards in [1, 2] {
+        let folder = folder();
+        let pool = one_pool("", &worker_program(&["--echo"]));
+        let text = format!("[daemon]\nshards = {shards}\n{}", with_log("", &pool));
+        let daemon = Daemon::serve(folder.path(), &text);
+        // Enough connections that both shards have some of them.
+        for _ in 0..12 {
+            let mut client = daemon.connect();
+            client.send("a\n");
+            assert_eq!(client.line(), "a");
+        }
+        let seen = objects(folder.path(), 12);
+        let mut ids: Vec<u64> =
+            seen.iter().map(|line| line["id"].as_str().unwrap().parse().unwrap()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 12, "{seen:?}");
+        assert!(ids[0] > 0 && ids[11] <= 12 * shards, "{ids:?}");
+        for id in ids {
+            let why = daemon.page(&format!("/why/{id}"));
+            assert!(why.contains("pool main: "), "{id}: {why}");
+        }
+    }
+}

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     fn id(number: u32) -> RequestId {
-        RequestId::new(number, 1)
+        RequestId::new(number.into())
     }
 
     fn flight(number: u32) -> Flight {

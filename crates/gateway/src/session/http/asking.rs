@@ -57,7 +57,7 @@ impl Dialogue {
         self.number = self.number.wrapping_add(1);
         let mut asked = Asked {
             // Nobody's, until it is submitted.
-            request: exchange::RequestId::new(0, 0),
+            request: exchange::RequestId::NONE,
             method,
             version,
             output: Output::None,

@@ -1,7 +1,7 @@
 use super::*;
 
 fn id(number: u32) -> RequestId {
-    RequestId::new(number, 1)
+    RequestId::new(number.into())
 }
 
 /// Tags that are written as they are counted.
