@@ -7,7 +7,6 @@ use crate::shell::{self, Failure, Workspace};
 use crate::steps::Steps;
 use crate::{fuzz, pages, proof, tidy, untested};
 use clap::Args;
-use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,10 +44,10 @@ pub(crate) struct FaultArguments {
     /// A tenth of the counts, as `test` runs them
     #[arg(long)]
     tenth: bool,
-    /// Only the test files whose name contains this
+    /// Only the tests whose name contains this
     #[arg(value_name = "NAME")]
     filter: Option<String>,
-    /// After `--`: arguments for the test binaries, such as a test's name
+    /// After `--`: arguments for the test binary, such as `--nocapture`
     #[arg(last = true)]
     rest: Vec<String>,
 }
@@ -95,15 +94,15 @@ pub(crate) fn faults(workspace: &Workspace, arguments: &FaultArguments) -> ExitC
         requirements::provide(requirements::TESTS)
     });
     steps.step("faults", "cargo xtask faults", || {
-        let targets = fault_targets(&workspace.metadata, arguments.filter.as_deref());
-        if targets.is_empty() {
-            return Err(Failure::new("no test file of `roadstead` begins with `faults`"));
+        // As all tests are built, so that nothing is built for this.
+        let mut args = runner::whole();
+        args.push("--test=faults".to_owned());
+        if let Some(filter) = &arguments.filter {
+            find_tests(&runner::list(workspace, &args)?, filter)?;
         }
-        let mut args: Vec<String> =
-            ["test", "-p", "roadstead", "--features", "plants"].map(str::to_owned).to_vec();
-        args.extend(targets.into_iter().map(|target| format!("--test={target}")));
+        let rest: Vec<String> = arguments.filter.iter().chain(&arguments.rest).cloned().collect();
         let counts = if arguments.tenth { Counts::Tenth } else { Counts::Full };
-        let (counted, result) = runner::run_with(workspace, &args, &arguments.rest, counts);
+        let (counted, result) = runner::run_with(workspace, &args, &rest, counts);
         report = Some(counted);
         result
     });
@@ -217,21 +216,13 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The test files of `roadstead` whose name begins with `faults`.
-fn fault_targets(metadata: &Value, filter: Option<&str>) -> Vec<String> {
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let targets = packages
-        .filter(|package| package["name"] == "roadstead")
-        .flat_map(|package| package["targets"].as_array().into_iter().flatten());
-    let mut names: Vec<String> = targets
-        .filter(|target| target["kind"][0] == "test")
-        .filter_map(|target| target["name"].as_str())
-        .filter(|name| name.starts_with("faults"))
-        .filter(|name| filter.is_none_or(|filter| name.contains(filter)))
-        .map(str::to_owned)
-        .collect();
-    names.sort();
-    names
+/// Fails when no test has this in its name, and says which tests there are.
+fn find_tests(names: &[String], filter: &str) -> Result<(), Failure> {
+    if names.iter().any(|name| name.contains(filter)) {
+        return Ok(());
+    }
+    let all = names.join("\n  ");
+    Err(Failure::new(format!("no fault test has `{filter}` in its name; the tests are:\n  {all}")))
 }
 
 /// Licences, advisories and sources, by cargo-deny. Not a step of `test`: it needs the network and
@@ -249,21 +240,17 @@ pub(crate) fn deny(workspace: &Workspace) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
-    fn fault_tests_are_found_by_name() {
-        let target = |name: &str, kind: &str| json!({ "name": name, "kind": [kind] });
-        let metadata = json!({ "packages": [
-            { "name": "roadstead", "targets": [
-                target("faults_kill", "test"), target("faults_rows", "test"),
-                target("faults", "bin"), target("ledger", "test"),
-            ]},
-            { "name": "roadstead-pool", "targets": [target("faults_elsewhere", "test")] },
-        ]});
-        assert_eq!(fault_targets(&metadata, None), ["faults_kill", "faults_rows"]);
-        assert_eq!(fault_targets(&metadata, Some("rows")), ["faults_rows"]);
-        assert!(fault_targets(&metadata, Some("none")).is_empty());
+    fn fault_tests_are_found_by_a_part_of_their_name() {
+        let names = ["kills::one", "web::hangs"].map(str::to_owned);
+        for filter in ["kills::one", "kills", "hang", ""] {
+            assert!(find_tests(&names, filter).is_ok(), "{filter}");
+        }
+        let failure = find_tests(&names, "faults").unwrap_err();
+        for due in ["`faults`", "\n  kills::one\n  web::hangs"] {
+            assert!(failure.output.contains(due), "{}", failure.output);
+        }
     }
 
     #[test]

@@ -83,6 +83,18 @@ pub(crate) fn on_two_shards(workspace: &Workspace) -> Result<String, Failure> {
         .map_err(|failure| failure.repeated_by("cargo xtask test --only shards".to_owned()))
 }
 
+/// The names of the tests that the given `cargo test` arguments run.
+pub(crate) fn list(workspace: &Workspace, args: &[String]) -> Result<Vec<String>, Failure> {
+    let mut command = workspace.cargo(args);
+    command.args(["--quiet", "--", "--list"]);
+    Ok(listed(&shell::run(command)?))
+}
+
+/// The names in what a test binary says to `--list`.
+fn listed(said: &str) -> Vec<String> {
+    said.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
 /// Runs tests with the given `cargo test` arguments; gives the report even when some failed.
 pub(crate) fn run(
     workspace: &Workspace,
@@ -171,6 +183,12 @@ mod tests {
         let report = report("error[E0425]: cannot find value");
         let failure = verdict(&report, false).unwrap_err();
         assert!(failure.output.contains("E0425"), "{}", failure.output);
+    }
+
+    #[test]
+    fn tests_are_listed_by_their_names() {
+        let said = "kills::one: test\nwarning: unused\nweb::two: test\n\n2 tests, 0 benchmarks\n";
+        assert_eq!(listed(said), ["kills::one", "web::two"]);
     }
 
     #[test]
