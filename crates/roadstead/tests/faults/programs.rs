@@ -291,7 +291,8 @@ fn late_calls_to_a_shared_program_fail_alone() {
     assert!(was_met && ledger.is_complete(), "{ledger}: {}", read_log(folder.path()));
     assert_eq!((ledger.misdirected, ledger.failed), (0, 0), "{ledger}");
     assert!(discarded() > 0, "late replies came");
-    assert_eq!(deaths(&daemon), 0, "it answered others all the while");
+    let log = || read_log(folder.path());
+    assert_eq!(deaths(&daemon), 0, "it answered others all the while: {}", log());
     assert!(daemon.stop().success());
 }
 
