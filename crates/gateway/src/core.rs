@@ -573,12 +573,15 @@ impl Core {
                 served.dirty = true;
                 served.pool.handle_time(self.now);
             }
+            served.journal.handle_time(&served.name, self.now);
         }
     }
 
     pub(crate) fn next_time(&mut self) -> Option<Instant> {
         let checks = |served: &ServedPool| served.checks.as_ref()?.next_time();
-        let next = |served: &mut ServedPool| [served.pool.next_time(), checks(served)];
+        let next = |served: &mut ServedPool| {
+            [served.pool.next_time(), checks(served), served.journal.next_time()]
+        };
         self.pools.iter_mut().flat_map(next).flatten().min()
     }
 

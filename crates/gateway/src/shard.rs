@@ -228,9 +228,9 @@ impl Shard {
         self.pump(calls);
     }
 
-    /// How it ended, once the loop has stopped.
-    #[must_use]
-    pub fn result(&self) -> DrainResult {
+    /// Ends it, once the loop has stopped, and says how it ended.
+    pub fn end(&mut self) -> DrainResult {
+        self.core.end_journals();
         let DrainResult { cut, unread } = self.drain.result;
         DrainResult { cut: cut + self.core.exchanges_here(), unread }
     }

@@ -195,7 +195,7 @@ fn turn<K: Kernel>(
         return Err(error);
     }
     drop(alarm);
-    Ok(shard.result())
+    Ok(shard.end())
 }
 
 /// Lets no shard go on when another has panicked: what that one knew is gone.

@@ -117,10 +117,10 @@ impl Crew {
         if going {
             return Ok(());
         }
-        let Some(Member { mut turning, shard }) = self.members[number].take() else {
+        let Some(Member { mut turning, mut shard }) = self.members[number].take() else {
             return Ok(());
         };
-        self.left.cut += shard.result().cut;
+        self.left.cut += shard.end().cut;
         self.left.streams += turning.calls().streams();
         let is_home = self.shared.lock().scenario.home == number;
         if is_home {

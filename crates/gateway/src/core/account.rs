@@ -112,6 +112,11 @@ impl Core {
         }
     }
 
+    /// Logs the numbers of failures that have no line of their own, because nothing follows them.
+    pub(crate) fn end_journals(&mut self) {
+        self.pools.iter_mut().for_each(|served| served.journal.end_all(&served.name));
+    }
+
     /// Logs that an answer which had come was not delivered: it was larger than its client's share.
     pub(crate) fn note_undelivered(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
         let served = &mut self.pools[place];
