@@ -24,8 +24,9 @@ impl Programs {
             Heard::Deadline(name) => self.handle_deadline(calls, worker, pipe, name, outside, up),
             Heard::Closed(_) => self.handle_closed(calls, worker, pipe, outside, up),
             Heard::Drained => {
+                let deadline = self.plan.deadline;
                 if let Some(link) = self.find(worker).and_then(|program| program.link.as_mut()) {
-                    link.handle_drained(worker, up);
+                    link.handle_drained(calls, worker, deadline, up);
                 }
             }
             // The end of a pipe is its closing.

@@ -31,6 +31,7 @@ mod flights;
 mod late;
 mod latency;
 mod notices;
+mod pending;
 mod replies;
 mod reset;
 mod silence;
@@ -43,6 +44,7 @@ use alignment::{Alignment, Keep};
 use carried::Finder;
 use flights::{Flight, Flights};
 use notices::Notice;
+use pending::Pending;
 pub(in crate::programs) use replies::PARTIAL;
 use reset::Reset;
 use silence::Silence;
@@ -98,6 +100,10 @@ pub(super) struct Link {
     flights: Flights,
     /// Notifications that wait with their slots until it has read on, in the order in which they were sent.
     notices: Vec<Notice>,
+    /// Answers to what it asks.
+    own_answers: Pending,
+    /// Requests that were cancelled, and the messages that cancel them.
+    cancellations: Pending,
     /// It is one connection's own, which it may ask things too.
     is_own: bool,
     /// That connection is there, and hears what it says unasked.
@@ -158,6 +164,8 @@ impl Link {
             decoder,
             flights: Flights::new(plan.tagged || plan.is_own && plan.framing.is_json()),
             notices: Vec::new(),
+            own_answers: Pending::default(),
+            cancellations: Pending::default(),
             is_own: plan.is_own,
             is_heard: false,
             tags: plan.tagged.then(|| Tags::new(plan.framing)),
@@ -298,6 +306,7 @@ impl Link {
             end: range.end,
             dispatched: calls.now(),
             slow: false,
+            unwanted: false,
         });
         if let (true, Some(input)) = (self.is_oneshot(), self.input) {
             // One that reads late gets all of it: the deadline alone says when it is too late.

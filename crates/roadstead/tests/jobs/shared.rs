@@ -1,6 +1,8 @@
 // tidy: tests
 //! Programs that several clients share by ids: what one client does must not reach the others.
 
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
@@ -8,9 +10,10 @@ use crate::daemon::{Daemon, PATIENCE, folder, read_log, until};
 use crate::framings::{parse, serve};
 
 /// Does what the method says: `echo` answers, `stall` does not, `later` answers when `release` has come,
-/// `until-cancelled` when a request was cancelled, `huge` answers with much, `hang` answers nothing from then on.
+/// `until-cancelled` when a request was cancelled, `huge` answers with much, `hang` answers nothing from then on,
+/// `busy` reads nothing until there is a file and asks something then.
 const SHARED: &str = r#"
-import json, sys, time
+import json, os, sys, time
 def say(it):
     sys.stdout.write(json.dumps(it) + "\n")
     sys.stdout.flush()
@@ -46,9 +49,13 @@ for line in sys.stdin:
         told = [it["id"] in (held[0], "its own") and it["error"]["code"] for it in refusals]
         say({"jsonrpc": "2.0", "id": id, "result": told})
     elif method == "hang": time.sleep(600)
+    elif method == "busy":
+        while not os.path.exists(asked["params"]["until"]): time.sleep(0.01)
+        say({"jsonrpc": "2.0", "id": "its own", "method": "roots/list"})
+        say({"jsonrpc": "2.0", "id": id, "result": "busy no more"})
 "#;
 
-fn shared(folder: &std::path::Path, pool: &str) -> Daemon {
+fn shared(folder: &Path, pool: &str) -> Daemon {
     let pool =
         format!("framing = \"jsonrpc\"\npipeline = 16\nworkers = 1\nsettle = \"0s\"\n{pool}\n");
     serve(folder, "jsonrpc", &["python3", "-c", SHARED], &pool)
@@ -56,6 +63,25 @@ fn shared(folder: &std::path::Path, pool: &str) -> Daemon {
 
 fn ask(client: &mut Client, id: u32, method: &str) {
     client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n"));
+}
+
+/// Has the program read nothing until there is such a file.
+fn busy(id: u32, until: &Path) -> String {
+    let params = format!("{{\"until\":{until:?}}}");
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"busy\",\"params\":{params}}}\n")
+}
+
+/// A request of so many bytes that a pipe takes only a few of them.
+fn padded(id: u32, method: &str) -> String {
+    let params = "x".repeat(40_000);
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":[\"{params}\"]}}\n"
+    )
+}
+
+fn cancel(id: u32) -> String {
+    let params = format!("{{\"requestId\":{id}}}");
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{params}}}\n")
 }
 
 fn deaths(daemon: &Daemon) -> u64 {
@@ -300,4 +326,57 @@ fn of_a_pipeline_the_oldest_request_ends_by_a_reply_over_its_limit_and_safe_ones
     let reply = greedy.line();
     assert!(reply.starts_with("!unknown reply "), "{reply}");
     assert_eq!(other.line(), "mine");
+}
+
+#[test]
+fn a_busy_program_that_asks_something_is_not_ended_because_much_waits_for_it() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"60s\"");
+    let (mut victim, mut other) = (daemon.connect(), daemon.connect());
+    ask(&mut victim, 1, "later");
+    let go = folder.path().join("go");
+    other.send(busy(2, &go));
+    for id in 3..13 {
+        other.send(padded(id, "echo"));
+    }
+    until("it has them", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 12);
+    fs::write(go, "").unwrap();
+    assert_eq!(parse(&other.line())["result"], "busy no more", "{}", read_log(folder.path()));
+    for id in 3..13 {
+        assert_eq!(parse(&other.line())["id"], id);
+    }
+    ask(&mut other, 13, "release");
+    assert_eq!(parse(&victim.line())["result"], "released");
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
+fn the_slots_of_cancelled_requests_are_free_once_a_busy_program_has_read_on() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"5m\"");
+    let (mut victim, mut left) = (daemon.connect(), daemon.connect());
+    let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].as_u64();
+    ask(&mut victim, 1, "later");
+    let go = folder.path().join("go");
+    victim.send(busy(2, &go));
+    until("it is busy", || in_flight() == Some(2));
+    // One is cancelled at once, though more waits for the program than it may leave unread.
+    ask(&mut left, 3, "stall");
+    for id in 4..14 {
+        left.send(padded(id, "stall"));
+    }
+    until("it has them", || in_flight() == Some(13));
+    left.send(cancel(3));
+    until("its slot is free", || in_flight() == Some(12));
+    for id in 4..14 {
+        left.send(cancel(id));
+    }
+    // What waits unread is limited: most of these keep their slots meanwhile.
+    until("some are free", || in_flight() < Some(12));
+    fs::write(go, "").unwrap();
+    assert_eq!(parse(&victim.line())["result"], "busy no more");
+    until("all are free", || in_flight() == Some(1));
+    ask(&mut victim, 4, "release");
+    assert_eq!(parse(&victim.line())["result"], "released");
+    assert_eq!(deaths(&daemon), 0);
 }

@@ -34,6 +34,8 @@ pub(super) struct Flight {
     pub(super) dispatched: Instant,
     /// That it is slow was said.
     pub(super) slow: bool,
+    /// Nobody wants its reply, but it keeps its slot until the program has read on.
+    pub(super) unwanted: bool,
 }
 
 impl Flight {
@@ -167,17 +169,32 @@ impl Flights {
         Some(Landed::Wanted)
     }
 
-    /// Nobody wants its reply any more. Gives its client; none when it is not in flight, or was
-    /// cancelled before.
-    pub(super) fn cancel(&mut self, id: RequestId) -> Option<u64> {
+    /// Nobody wants its reply any more. Gives its client, and where it stands in what was offered; none when it
+    /// is not in flight, or was cancelled before.
+    pub(super) fn cancel(&mut self, id: RequestId) -> Option<(u64, Range<u64>)> {
         let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
         let number = number?;
         let mut flight = self.find(number)?.flight.take()?;
-        let client = flight.form.asker.client;
+        let (client, place) = (flight.form.asker.client, flight.start..flight.end);
         flight.body = Slice::default();
         self.cancelled.insert(number, flight);
         self.leave_hole();
-        Some(client)
+        Some((client, place))
+    }
+
+    /// Nobody wants its reply any more, and it is to be cancelled later.
+    pub(super) fn note_unwanted(&mut self, id: RequestId) {
+        let number = self.numbers.as_ref().and_then(|numbers| numbers.get(&id)).copied();
+        let place = number.and_then(|number| self.find(number));
+        if let Some(flight) = place.and_then(|place| place.flight.as_mut()) {
+            flight.unwanted = true;
+        }
+    }
+
+    /// Those that are to be cancelled.
+    pub(super) fn unwanted(&self) -> Vec<RequestId> {
+        let flights = self.queue.iter().filter_map(|place| place.flight.as_ref());
+        flights.filter(|flight| flight.unwanted).map(|flight| flight.id).collect()
     }
 
     /// Forgets the oldest of those that were cancelled, if there are more than `most`.
@@ -254,7 +271,17 @@ mod tests {
         let (start, end) = (u64::from(number) * 10, u64::from(number) * 10 + 10);
         let dispatched = Instant::now();
         let (body, form) = (Slice::default(), Form::default());
-        Flight { id: id(number), body, named: 0..0, form, start, end, dispatched, slow: false }
+        Flight {
+            id: id(number),
+            body,
+            named: 0..0,
+            form,
+            start,
+            end,
+            dispatched,
+            slow: false,
+            unwanted: false,
+        }
     }
 
     fn named(flights: &Flights, id: &[u8]) -> Option<RequestId> {
@@ -325,6 +352,18 @@ mod tests {
         assert_eq!(flights.lapse(2), Some(id(0)));
         assert_eq!(flights.lapse(2), None);
         assert!(flights.land(id(0), 1000).is_none());
+    }
+
+    #[test]
+    fn what_nobody_wants_keeps_its_place_until_it_is_cancelled() {
+        let mut flights = of(4);
+        for number in [2, 1, 9] {
+            flights.note_unwanted(id(number));
+        }
+        assert_eq!((flights.len(), flights.unwanted()), (4, vec![id(1), id(2)]));
+        assert_eq!(flights.land(id(1), 1000), Some(Landed::Wanted));
+        assert_eq!(flights.cancel(id(2)), Some((0, 20..30)));
+        assert!(flights.unwanted().is_empty());
     }
 
     #[test]

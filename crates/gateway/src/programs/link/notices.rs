@@ -48,11 +48,19 @@ impl Link {
     }
 
     /// The program has read on.
-    pub(in crate::programs) fn handle_drained(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
+    pub(in crate::programs) fn handle_drained(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        deadline: Duration,
+        up: &mut Vec<Upward>,
+    ) {
         for notice in self.notices.drain(..) {
             up.push(Upward::Unanswered { id: notice.id });
             up.push(Upward::Released { worker });
         }
+        self.cancel_unwanted(calls, worker, up);
+        self.arm(calls, deadline);
     }
 
     /// Those that have not left us: where each stands in what was offered, and that it goes to another.

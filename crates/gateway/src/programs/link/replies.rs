@@ -196,17 +196,27 @@ impl Link {
             Spoken::Asked | Spoken::Aside if self.is_heard => {
                 Some(self.handle_unasked(worker, frame, up))
             }
-            Spoken::Asked if self.unread(calls) > UNREAD_MAX => {
-                Some(Said::Broken("it asks and does not read the answers"))
-            }
-            Spoken::Asked => Some(match self.write(calls, &out) {
-                Ok(_) => Said::Fine,
-                Err(unframable) => Said::Broken(unframable.text()),
-            }),
+            Spoken::Asked => Some(self.answer(calls, &out)),
             Spoken::Aside => {
                 up.push(Upward::Discarded);
                 Some(Said::Fine)
             }
+        }
+    }
+
+    /// Writes the answer to something that the program asks. One that asks again and again and reads none of the
+    /// answers is not trusted. Requests that wait for it say nothing of that: it may be busy.
+    fn answer(&mut self, calls: &mut Calls<'_>, answer: &[u8]) -> Said {
+        if self.own_answers.unread(self.accepted(calls)) > UNREAD_MAX {
+            return Said::Broken("it asks and does not read the answers");
+        }
+        match self.write(calls, answer) {
+            Ok(place) => {
+                // Nothing was offered to an input that has ended.
+                self.own_answers.add(place.start..place.end.min(self.offered));
+                Said::Fine
+            }
+            Err(unframable) => Said::Broken(unframable.text()),
         }
     }
 
@@ -312,12 +322,9 @@ impl Link {
                 up.push(Upward::Discarded);
                 Said::Fine
             }
-            Message::Asked if self.unread(calls) > UNREAD_MAX => {
-                Said::Broken("it asks and does not read the answers")
-            }
-            Message::Asked | Message::Greeted => match self.write(calls, &out) {
-                Ok(_) if message == Message::Greeted => Said::Ready,
-                Ok(_) => Said::Fine,
+            Message::Asked => self.answer(calls, &out),
+            Message::Greeted => match self.write(calls, &out) {
+                Ok(_) => Said::Ready,
                 Err(unframable) => Said::Broken(unframable.text()),
             },
             Message::Unasked => Said::Unasked(shown_bytes(frame)),
@@ -379,13 +386,7 @@ impl Link {
                 up.push(Upward::Discarded);
                 Said::Fine
             }
-            Message::Asked if self.unread(calls) > UNREAD_MAX => {
-                Said::Broken("it asks and does not read the answers")
-            }
-            Message::Asked => match self.write(calls, &out) {
-                Ok(_) => Said::Fine,
-                Err(unframable) => Said::Broken(unframable.text()),
-            },
+            Message::Asked => self.answer(calls, &out),
             Message::Unasked => Said::Unasked(UNASKED_TOO_LONG.to_owned()),
             Message::About(_) | Message::All | Message::Greeted | Message::Broken(_) => {
                 Said::TooLongForSomebody

@@ -29,8 +29,8 @@ struct Holders {
 
 impl Link {
     /// Nobody wants this reply any more. With tags, the program is told and the slot is free;
-    /// without, it goes on, and its reply finds nobody. So it does when the program does not read:
-    /// else what waits for it had no limit.
+    /// without, it goes on, and its reply finds nobody. Where much of what was cancelled waits for a program that
+    /// does not read, the slot is free once it has read on: else what waits for it had no limit.
     pub(in super::super) fn cancel(
         &mut self,
         calls: &mut Calls<'_>,
@@ -38,7 +38,21 @@ impl Link {
         id: RequestId,
         up: &mut Vec<Upward>,
     ) {
-        if self.unread(calls) <= UNREAD_MAX {
+        if self.cancellations.unread(self.accepted(calls)) <= UNREAD_MAX {
+            self.take_back(calls, worker, id, up);
+        } else {
+            self.flights.note_unwanted(id);
+        }
+    }
+
+    /// It has read on: what nobody wants any more is cancelled.
+    pub(super) fn cancel_unwanted(
+        &mut self,
+        calls: &mut Calls<'_>,
+        worker: WorkerId,
+        up: &mut Vec<Upward>,
+    ) {
+        for id in self.flights.unwanted() {
             self.take_back(calls, worker, id, up);
         }
     }
@@ -54,12 +68,16 @@ impl Link {
         let Some(tags) = self.tags.as_mut() else { return };
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
-        let client = self.flights.cancel(id);
-        if let Some(client) = client.filter(|_| tags.cancel(id, &mut out)) {
+        let cancelled = self.flights.cancel(id);
+        if let Some((client, place)) = cancelled.filter(|_| tags.cancel(id, &mut out)) {
             self.note_waited(client);
+            self.cancellations.add(place.start.max(self.accepted(calls))..place.end);
             // A message of ours fits into every framing with tags.
             let written = self.write(calls, &out);
             debug_assert!(written.is_ok(), "it has no line feed");
+            if let Ok(place) = written {
+                self.cancellations.add(place.start..place.end.min(self.offered));
+            }
             up.push(Upward::Released { worker });
             self.drop_old_cancelled();
             if !self.is_owing() {
