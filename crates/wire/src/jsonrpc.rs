@@ -36,7 +36,7 @@ pub use handshake::{UNSHARED, result_for, shared_result};
 pub use json::DEPTH_MAX;
 pub use scan::scan;
 pub(crate) use skim::Skim;
-pub use skim::Skimmed;
+pub use skim::{Skimmed, skim};
 pub use start::{START_MAX, named_at_start};
 
 /// Bytes that an id or a token may have, as it is written.

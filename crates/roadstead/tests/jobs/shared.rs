@@ -11,7 +11,7 @@ use crate::framings::{parse, serve};
 
 /// Does what the method says: `echo` answers, `stall` does not, `later` answers when `release` has come,
 /// `until-cancelled` when a request was cancelled, `huge` answers with much, `hang` answers nothing from then on,
-/// `busy` reads nothing until there is a file and asks something then.
+/// `busy` reads nothing until there is a file, and asks something then, `broken` answers with what is no JSON.
 const SHARED: &str = r#"
 import json, os, sys, time
 def say(it):
@@ -53,6 +53,13 @@ for line in sys.stdin:
         while not os.path.exists(asked["params"]["until"]): time.sleep(0.01)
         say({"jsonrpc": "2.0", "id": "its own", "method": "roots/list"})
         say({"jsonrpc": "2.0", "id": id, "result": "busy no more"})
+    elif method == "broken":
+        written = {
+            "endless": '{"jsonrpc":"2.0","id":%d,"result":Infinity}', "endless-id-last": '{"result":-Infinity,"id":%d}',
+            "endless-within": '{"result":{"x":[NaN]},"id":%d}', "cut": '{"jsonrpc":"2.0","id":%d,"result":{"x":',
+            "no-text": '{"jsonrpc":"2.0","id":%d,"result":"\xff"}', "twice": '{"id":%d,"result":1,"result":2}'}
+        sys.stdout.buffer.write((written[asked["params"]["how"]] % id).encode("latin-1") + b"\n")
+        sys.stdout.flush()
 "#;
 
 fn shared(folder: &Path, pool: &str) -> Daemon {
@@ -378,5 +385,54 @@ fn the_slots_of_cancelled_requests_are_free_once_a_busy_program_has_read_on() {
     until("all are free", || in_flight() == Some(1));
     ask(&mut victim, 4, "release");
     assert_eq!(parse(&victim.line())["result"], "released");
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
+fn a_cancelled_request_that_is_answered_twice_costs_no_request_of_another_client() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"60s\"");
+    let (mut first, mut other) = (daemon.connect(), daemon.connect());
+    let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
+    ask(&mut first, 1, "later");
+    until("it has it", || in_flight() == 1);
+    ask(&mut other, 2, "later");
+    until("it has both", || in_flight() == 2);
+    other.send(cancel(2));
+    until("it is told", || in_flight() == 1);
+    // It is both held and cancelled, so it is answered twice; the next time once more.
+    for (id, discarded) in [(3, 2), (4, 3)] {
+        ask(&mut other, id, "release");
+        assert_eq!(parse(&other.line())["id"], id, "{}", read_log(folder.path()));
+        until("it is counted", || {
+            daemon.metric("roadstead_replies_discarded_total", &[]) == discarded
+        });
+    }
+    assert_eq!(parse(&first.line())["result"], "released");
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
+fn a_reply_that_is_no_json_ends_the_request_that_it_names() {
+    let folder = folder();
+    let daemon = shared(folder.path(), "deadline = \"5m\"");
+    let (mut first, mut other) = (daemon.connect(), daemon.connect());
+    ask(&mut first, 1, "later");
+    until("it has it", || daemon.status()["pools"][0]["workers"][0]["in_flight"] == 1);
+    let mut id = 2;
+    // More of them in a row than messages that are no replies may be.
+    for _ in 0..2 {
+        for how in ["endless", "endless-id-last", "endless-within", "cut", "no-text", "twice"] {
+            other.send(format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"broken\",\"params\":{{\"how\":\"{how}\"}}}}\n"
+            ));
+            let reply = parse(&other.line());
+            assert_eq!((&reply["id"], &reply["error"]["code"]), (&id.into(), &(-32076).into()));
+            id += 1;
+        }
+    }
+    ask(&mut other, id, "release");
+    assert_eq!(parse(&first.line())["result"], "released");
+    assert_eq!(parse(&other.line())["result"], 1);
     assert_eq!(deaths(&daemon), 0);
 }

@@ -30,6 +30,26 @@ pub enum Skimmed {
     Unknown,
 }
 
+/// What a frame is that is not valid. Once an id and a `result` or an `error` were read, the rest of a reply need
+/// not be JSON; before that, nested values need not be, and `NaN` and `Infinity` are values.
+///
+/// ```
+/// use wire::jsonrpc::{Skimmed, skim};
+///
+/// let reply = |id: &str| Skimmed::Reply(id.into());
+/// assert_eq!(skim(br#"{"jsonrpc":"2.0","id":7,"result":Infinity}"#), reply("7"));
+/// assert_eq!(skim(br#"{"result":[NaN],"id":"a"}"#), reply("\"a\""));
+/// assert_eq!(skim(br#"{"result":Infinity"#), Skimmed::Unknown);
+/// ```
+#[must_use]
+pub fn skim(frame: &[u8]) -> Skimmed {
+    let mut skim = Skim::default();
+    skim.begin();
+    skim.feed(frame);
+    skim.finish();
+    skim.tell().unwrap_or(Skimmed::Unknown)
+}
+
 /// Reads one message after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Skim {
@@ -108,7 +128,7 @@ impl Skim {
     /// More of the message.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut from = 0;
-        while self.told == Told::NotYet && self.at != At::Broken {
+        while self.told == Told::NotYet && self.at != At::Broken && !self.is_reply() {
             // Most bytes are in strings.
             let in_string = self.at == At::Nested && self.quoted
                 || self.at == At::InString && self.member != Member::Id;
@@ -120,6 +140,11 @@ impl Skim {
             self.at = self.next(byte);
             from += 1;
         }
+    }
+
+    /// Whether it is a reply that names its request. What stands behind that is not looked at.
+    const fn is_reply(&self) -> bool {
+        self.seen.outcome && !self.seen.method && self.id.is_some()
     }
 
     /// The message has ended.
@@ -139,8 +164,8 @@ impl Skim {
         let verdict = match (self.at, self.id.take()) {
             (At::Broken, _) => Skimmed::Unknown,
             _ if method && outcome => Skimmed::Unknown,
-            (at, _) if ended && at != At::Closed => Skimmed::Unknown,
             (_, Some(id)) if outcome => Skimmed::Reply(id),
+            (at, _) if ended && at != At::Closed => Skimmed::Unknown,
             (_, Some(id)) if method => Skimmed::Request(id),
             _ if ended && method && !self.seen.id => Skimmed::Notification,
             _ if ended => Skimmed::Unknown,
@@ -232,7 +257,11 @@ impl Skim {
             }
             b'"' => self.keep(byte, ID_MAX, At::InString),
             b't' | b'f' if self.member == Member::Id => At::Broken,
-            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => self.keep(byte, ID_MAX, At::InScalar),
+            // Many libraries write `NaN` and `Infinity`.
+            b'N' | b'I' if self.member == Member::Id => At::Broken,
+            b'-' | b'0'..=b'9' | b't' | b'f' | b'n' | b'N' | b'I' => {
+                self.keep(byte, ID_MAX, At::InScalar)
+            }
             _ => At::Broken,
         }
     }

@@ -332,16 +332,62 @@ impl Link {
             Message::Broken(text) if self.tags.as_ref().is_some_and(Tags::is_greeting) => {
                 Said::Broken(text)
             }
-            Message::Broken(text) => {
-                up.push(Upward::Discarded);
-                match self.unreadable.handle_frame(text) {
-                    true => Said::Broken(text),
-                    false => Said::Fine,
-                }
-            }
+            Message::Broken(text) => self.handle_broken(worker, frame, accepted, text, up),
         };
         self.scratch = out;
         said
+    }
+
+    /// A message that is none, for this reason. The request that it names ends by it, and no other.
+    fn handle_broken(
+        &mut self,
+        worker: WorkerId,
+        frame: &[u8],
+        accepted: u64,
+        why: &'static str,
+        up: &mut Vec<Upward>,
+    ) -> Said {
+        let Some(tags) = &mut self.tags else { return Said::Broken(why) };
+        match tags.broken(frame, why) {
+            Message::Reply(id) => {
+                self.unreadable.handle_reply_to_one(why);
+                let text = format!("its reply is not valid: {why}");
+                let outcome = Outcome::ended(Cause::Garbled, Phase::Work, &text);
+                self.end_by(worker, id, accepted, outcome, up)
+                    .unwrap_or_else(|| Said::Unasked(shown_bytes(frame)))
+            }
+            Message::Nobody => {
+                up.push(Upward::Discarded);
+                self.unreadable.handle_reply_to_one(why);
+                Said::Fine
+            }
+            _ => {
+                up.push(Upward::Discarded);
+                match self.unreadable.handle_frame(why) {
+                    true => Said::Broken(why),
+                    false => Said::Fine,
+                }
+            }
+        }
+    }
+
+    /// What the program replied to this request is not passed on. None where it cannot have read the request.
+    fn end_by(
+        &mut self,
+        worker: WorkerId,
+        id: RequestId,
+        accepted: u64,
+        outcome: Outcome,
+        up: &mut Vec<Upward>,
+    ) -> Option<Said> {
+        match self.flights.land(id, accepted)? {
+            Landed::Wanted => {
+                up.push(Upward::Answered { id, outcome });
+                up.push(Upward::Released { worker });
+            }
+            Landed::Cancelled => up.push(Upward::Discarded),
+        }
+        Some(Said::Fine)
     }
 
     /// Whether even a part of a frame is more than it was asked: nothing is in flight, and it would
@@ -368,20 +414,12 @@ impl Link {
         let Some(tags) = &mut self.tags else { return Said::TooLong };
         let mut out = Vec::new();
         match tags.too_long(skimmed, &mut out) {
-            Message::Reply(id) => match self.flights.land(id, accepted) {
-                Some(Landed::Wanted) => {
-                    let text = "its reply is longer than reply_max";
-                    let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
-                    up.push(Upward::Answered { id, outcome });
-                    up.push(Upward::Released { worker });
-                    Said::Fine
-                }
-                Some(Landed::Cancelled) => {
-                    up.push(Upward::Discarded);
-                    Said::Fine
-                }
-                None => Said::Unasked(UNASKED_TOO_LONG.to_owned()),
-            },
+            Message::Reply(id) => {
+                let text = "its reply is longer than reply_max";
+                let outcome = Outcome::ended(Cause::Reply, Phase::Work, text);
+                self.end_by(worker, id, accepted, outcome, up)
+                    .unwrap_or_else(|| Said::Unasked(UNASKED_TOO_LONG.to_owned()))
+            }
             Message::Nobody => {
                 up.push(Upward::Discarded);
                 Said::Fine

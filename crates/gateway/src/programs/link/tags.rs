@@ -10,13 +10,13 @@
 
 mod keys;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use exchange::{RequestId, Slice};
 use wire::Framing;
 use wire::jsonrpc::{
-    self, Dialect, Kind, Skimmed, Tag, UNSHARED, result_for, scan, shared_result, splice,
+    self, Dialect, Kind, Skimmed, Tag, UNSHARED, result_for, scan, shared_result, skim, splice,
     write_cancel, write_initialize, write_initialized,
 };
 
@@ -25,6 +25,9 @@ use keys::Keys;
 /// Tags behind the youngest that lapsed, of which a reply is taken for late. One that somebody made up seldom
 /// has such a tag.
 const LATE_MAX: u32 = 1 << 20;
+
+/// Requests whose further replies are discarded, each by its tag.
+const OVER_MAX: usize = 1024;
 
 /// What becomes of a message to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,8 @@ struct Named {
     written: Slice,
     /// How many tags after this one stand for tokens of the same request; none for a token.
     tokens: Option<u32>,
+    /// Its request was cancelled.
+    is_cancelled: bool,
 }
 
 /// How the program's greeting stands.
@@ -94,6 +99,9 @@ pub(super) struct Tags {
     of: BTreeMap<RequestId, Tag>,
     /// The youngest tag that is not waited for though its reply may still come.
     lapsed: Option<Tag>,
+    /// Tags of cancelled requests that were replied to, and of those that ended by a broken reply. Some programs
+    /// reply to a request when it is cancelled and again when its work is done.
+    over: VecDeque<Tag>,
     greeting: Greeting,
 }
 
@@ -255,6 +263,7 @@ impl Tags {
             named: BTreeMap::new(),
             of: BTreeMap::new(),
             lapsed: None,
+            over: VecDeque::new(),
             greeting: Greeting::None,
         }
     }
@@ -320,7 +329,7 @@ impl Tags {
         for place in places {
             let written = Slice::copy_of(&frame[place.clone()]);
             let tokens = (tag == first).then(|| u32::try_from(count - 1).unwrap_or(0));
-            self.named.insert(tag, Named { request: id, written, tokens });
+            self.named.insert(tag, Named { request: id, written, tokens, is_cancelled: false });
             edits.push((place.clone(), self.keys.written(tag).to_string()));
             tag = tag.next();
         }
@@ -423,9 +432,49 @@ impl Tags {
             return if self.may_be_late(tag) { Message::Nobody } else { Message::Unasked };
         };
         splice(frame, &[(place.clone(), &named.written)], out);
-        let request = named.request;
+        self.replied(tag).map_or(Message::Unasked, Message::Reply)
+    }
+
+    /// The request in flight with this tag has its reply.
+    fn replied(&mut self, tag: Tag) -> Option<RequestId> {
+        let named = self.named.get(&tag).filter(|named| named.tokens.is_some())?;
+        let (request, is_cancelled) = (named.request, named.is_cancelled);
         self.forget(request);
-        Message::Reply(request)
+        if is_cancelled {
+            self.note_over(tag);
+        }
+        Some(request)
+    }
+
+    /// A message of the program that is none, for this reason. It may tell what it replies to: that request has no
+    /// other reply.
+    pub(super) fn broken(&mut self, frame: &[u8], why: &'static str) -> Message {
+        let tag = match skim(frame) {
+            Skimmed::Reply(id) => self.tag(&id),
+            Skimmed::Request(_) | Skimmed::Notification | Skimmed::Unknown => None,
+        };
+        let Some(tag) = tag else { return Message::Broken(why) };
+        match self.replied(tag) {
+            Some(request) => {
+                self.note_over(tag);
+                Message::Reply(request)
+            }
+            None if self.may_be_late(tag) => Message::Nobody,
+            None => Message::Broken(why),
+        }
+    }
+
+    /// Further replies to this request are discarded.
+    fn note_over(&mut self, tag: Tag) {
+        if self.over.contains(&tag) {
+            return;
+        }
+        self.over.push_back(tag);
+        if self.over.len() > OVER_MAX
+            && let Some(oldest) = self.over.pop_front()
+        {
+            self.note_lapsed(oldest);
+        }
     }
 
     /// A message of the program that is too long. What is to be written to the program is written behind what
@@ -442,11 +491,8 @@ impl Tags {
             Skimmed::Reply(id) => id,
         };
         let Some(tag) = self.tag(id) else { return Message::Unasked };
-        match self.named.get(&tag).filter(|named| named.tokens.is_some()).map(|it| it.request) {
-            Some(request) => {
-                self.forget(request);
-                Message::Reply(request)
-            }
+        match self.replied(tag) {
+            Some(request) => Message::Reply(request),
             None if self.may_be_late(tag) => Message::Nobody,
             None => Message::Unasked,
         }
@@ -457,22 +503,32 @@ impl Tags {
         let tag = self.of.get(&id);
         if let Some(tag) = tag {
             write_cancel(self.dialect, self.keys.written(*tag), out);
+            if let Some(named) = self.named.get_mut(tag) {
+                named.is_cancelled = true;
+            }
         }
         tag.is_some()
     }
 
-    /// A cancelled request that is forgotten before its reply has come, if that comes at all. They
-    /// lapse in the order in which they were sent.
+    /// A cancelled request that is forgotten before its reply has come, if that comes at all.
     pub(super) fn lapse(&mut self, id: RequestId) {
-        self.lapsed = self.of.get(&id).copied().or(self.lapsed);
+        if let Some(tag) = self.of.get(&id) {
+            self.note_lapsed(*tag);
+        }
         self.forget(id);
     }
 
-    /// Whether this tag may be that of a request which lapsed.
+    fn note_lapsed(&mut self, tag: Tag) {
+        let is_younger = |lapsed| distance(lapsed, tag) <= Tag::MAX.number() / 2;
+        if self.lapsed.is_none_or(is_younger) {
+            self.lapsed = Some(tag);
+        }
+    }
+
+    /// Whether this tag may be that of a request which was cancelled, or ended by a broken reply.
     fn may_be_late(&self, tag: Tag) -> bool {
-        self.lapsed.is_some_and(|lapsed| {
-            lapsed.number().wrapping_sub(tag.number()) & Tag::MAX.number() < LATE_MAX
-        })
+        self.over.contains(&tag)
+            || self.lapsed.is_some_and(|lapsed| distance(tag, lapsed) < LATE_MAX)
     }
 
     /// A request whose reply is not waited for any more.
@@ -484,6 +540,11 @@ impl Tags {
             self.named.remove(&tag);
         }
     }
+}
+
+/// How far the second tag is behind the first, as they are counted.
+fn distance(from: Tag, to: Tag) -> u32 {
+    to.number().wrapping_sub(from.number()) & Tag::MAX.number()
 }
 
 /// The places of the tokens by which a message wants to hear of its progress.

@@ -2,7 +2,8 @@
 //! libraries write and no JSON has.
 //!
 //! A frame has an end, so the next one can be read, and nobody gets this one. One client could otherwise end
-//! the requests of all by what it has a program say. Only a program that says nothing else is replaced.
+//! the requests of all by what it has a program say. A request in flight that such a frame
+//! names ends by it. Only a program that says nothing but frames which name no request is replaced.
 
 use std::time::{Duration, Instant};
 
@@ -26,9 +27,14 @@ impl Unreadable {
     /// One more. True when there are too many.
     pub(super) const fn handle_frame(&mut self, why: &'static str) -> bool {
         self.in_a_row = self.in_a_row.saturating_add(1);
+        self.handle_reply_to_one(why);
+        self.in_a_row >= IN_A_ROW_MAX
+    }
+
+    /// One more, which tells the request that it replies to. A program that replies so goes on.
+    pub(super) const fn handle_reply_to_one(&mut self, why: &'static str) {
         self.untold = self.untold.saturating_add(1);
         self.why = why;
-        self.in_a_row >= IN_A_ROW_MAX
     }
 
     pub(super) const fn handle_reply(&mut self) {
@@ -61,6 +67,9 @@ mod tests {
         for _ in 0..3 {
             for _ in 1..IN_A_ROW_MAX {
                 assert!(!unreadable.handle_frame("why"));
+            }
+            for _ in 0..IN_A_ROW_MAX {
+                unreadable.handle_reply_to_one("why");
             }
             unreadable.handle_reply();
         }

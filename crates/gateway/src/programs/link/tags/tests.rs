@@ -232,6 +232,61 @@ fn a_reply_to_what_lapsed_is_late_and_one_to_what_was_never_asked_is_not() {
 }
 
 #[test]
+fn what_follows_the_reply_to_a_cancelled_request_is_late_and_to_another_it_is_not() {
+    let mut tags = plain(Framing::JsonRpc);
+    let asked = |tags: &mut Tags, request| {
+        out(tags, request, r#"{"jsonrpc":"2.0","id":"a","method":"m"}"#);
+    };
+    let reply = |tags: &mut Tags, tag: u32| {
+        back(tags, &format!(r#"{{"jsonrpc":"2.0","id":{tag},"result":1}}"#)).0
+    };
+    (0..2).for_each(|request| asked(&mut tags, request));
+    assert!(tags.cancel(id(0), &mut Vec::new()));
+    assert_eq!(reply(&mut tags, 0), Message::Reply(id(0)));
+    for _ in 0..3 {
+        assert_eq!(reply(&mut tags, 0), Message::Nobody);
+    }
+    assert_eq!(reply(&mut tags, 1), Message::Reply(id(1)));
+    assert_eq!(reply(&mut tags, 1), Message::Unasked);
+    // What does not fit is known as well, though not for certain.
+    let last = u32::try_from(OVER_MAX).unwrap() + 10;
+    for request in 2..=last {
+        asked(&mut tags, request);
+        assert!(tags.cancel(id(request), &mut Vec::new()));
+        assert_eq!(reply(&mut tags, request), Message::Reply(id(request)));
+    }
+    assert_eq!(tags.over.len(), OVER_MAX);
+    for request in [0, 2, 9, last] {
+        assert_eq!(reply(&mut tags, request), Message::Nobody, "{request}");
+    }
+    assert_eq!(reply(&mut tags, last + 1), Message::Unasked);
+}
+
+#[test]
+fn a_broken_message_ends_the_request_in_flight_that_it_names_once() {
+    let mut tags = plain(Framing::JsonRpc);
+    let asked = r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
+    out(&mut tags, 1, asked);
+    for frame in [
+        r#"{"jsonrpc":"2.0","id":0,"method":"m","params":NaN}"#,
+        r#"{"jsonrpc":"2.0","method":"m","params":NaN}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":NaN}"#,
+        r#"{"jsonrpc":"2.0","id":null,"result":NaN}"#,
+        r#"{"jsonrpc":"2.0","id":"0","result":NaN}"#,
+        r#"{"jsonrpc":"2.0","result":{"id":0,"x":NaN}}"#,
+        r#"NaN"id":0,"result":1"#,
+    ] {
+        assert!(matches!(back(&mut tags, frame).0, Message::Broken(_)), "{frame}");
+        assert_eq!(tags.broken(frame.as_bytes(), "why"), Message::Broken("why"), "{frame}");
+    }
+    let broken = br#"{"jsonrpc":"2.0","id":0,"result":NaN}"#;
+    assert_eq!(tags.broken(broken, "why"), Message::Reply(id(1)));
+    assert_eq!(tags.broken(broken, "why"), Message::Nobody, "once");
+    let late = back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":1}"#).0;
+    assert_eq!(late, Message::Nobody, "it may reply anew");
+}
+
+#[test]
 fn what_a_client_learns_of_its_tags_tells_nothing_of_anothers() {
     let mut tags = Tags::new(Framing::JsonRpc);
     let asked =
