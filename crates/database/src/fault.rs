@@ -19,6 +19,9 @@ pub(crate) enum Blame {
     Busy,
     /// Nobody's: two transactions met, and this one was undone.
     Conflict,
+    /// Another server's, which the row needs (a foreign table), or a trigger's that raises such an
+    /// error. This server works, and may accept other rows.
+    Foreign,
     /// Ours: nobody wants the answers any more.
     Stopped,
     /// The statement's: its table has changed under it, or it may not be used.

@@ -27,6 +27,7 @@
 //! An error that may be due to columns that have changed since the statement was prepared is checked
 //! first, once for each batch. If they have changed, the batch runs again on a fresh statement.
 
+mod patience;
 mod smaller;
 
 use std::ops::Range;
@@ -47,6 +48,7 @@ use crate::parts::{halves, split};
 use crate::resend::repeatable;
 use crate::rows::{Refusal, Rows, Shape};
 use crate::text::one_line;
+pub(crate) use patience::Patience;
 use smaller::LOSSES_MAX;
 
 /// Writes batches into a database. One on each thread.
@@ -58,6 +60,7 @@ pub(crate) struct RowsHandler<D: Driver> {
     effects: Effects,
     details: DetailLog,
     kept: DetailLog,
+    patience: Patience,
 }
 
 impl<D: Driver> RowsHandler<D> {
@@ -66,7 +69,8 @@ impl<D: Driver> RowsHandler<D> {
         let details = DetailLog::new(setup.job.log_error_details);
         let effects = Effects::default();
         let kept = DetailLog::new(true);
-        Ok(Self { setup, connection, rows: Rows::default(), effects, details, kept })
+        let (rows, patience) = (Rows::default(), Patience::new(Instant::now()));
+        Ok(Self { setup, connection, rows, effects, details, kept, patience })
     }
 
     #[cfg(test)]
@@ -77,7 +81,8 @@ impl<D: Driver> RowsHandler<D> {
 
 impl<D: Driver> Handler for RowsHandler<D> {
     fn serve(&mut self, batch: &Batch, outbox: &mut dyn Outbox, stop: &Stop) {
-        let Self { setup, connection, rows, effects, details, kept } = self;
+        let Self { setup, connection, rows, effects, details, kept, patience } = self;
+        patience.grow(Instant::now());
         let shape = Arc::clone(connection.shape());
         rows.begin(&shape);
         for (index, request) in batch.requests.iter().enumerate() {
@@ -97,12 +102,16 @@ impl<D: Driver> Handler for RowsHandler<D> {
             effects,
             details,
             kept,
+            patience,
             batch,
             outbox,
             stop,
             unsure: None,
             answered: false,
             splits: false,
+            is_accepting: false,
+            conflicts: 0,
+            trying: None,
             alone: 0,
             splitting: None,
             is_waited: false,
@@ -151,6 +160,7 @@ struct Work<'a, D: Driver> {
     details: &'a mut DetailLog,
     /// Errors about rows that cannot be rolled back.
     kept: &'a mut DetailLog,
+    patience: &'a mut Patience,
     batch: &'a Batch,
     outbox: &'a mut dyn Outbox,
     stop: &'a Stop,
@@ -158,8 +168,14 @@ struct Work<'a, D: Driver> {
     unsure: Option<(usize, Fault)>,
     /// The last attempt failed with an error that the database gave in answer to rows.
     answered: bool,
-    /// Rows are being tried in smaller transactions, once each.
+    /// Rows are being tried in smaller transactions.
     splits: bool,
+    /// One of these was committed.
+    is_accepting: bool,
+    /// How often the rows that are being stored met a conflict.
+    conflicts: u32,
+    /// Since when a row is tried again that failed by itself.
+    trying: Option<Instant>,
     /// Rows that failed alone since the last transaction that was committed.
     alone: u32,
     /// Since when smaller transactions have been tried and none was committed.
@@ -217,7 +233,7 @@ impl<D: Driver> Work<'_, D> {
                     self.connection.discard();
                     self.losses += 1;
                     let spent = self.is_lost_alone(&range);
-                    if again.is_empty() || spent || !self.wait(range.clone()) {
+                    if again.is_empty() || spent || !self.wait(range.clone(), Duration::MAX) {
                         again.clear();
                         self.write_details(&fault);
                     }
@@ -241,6 +257,8 @@ impl<D: Driver> Work<'_, D> {
     fn worked(&mut self) {
         self.connection.worked(self.setup);
         (self.alone, self.losses, self.splitting) = (0, 0, None);
+        self.is_accepting = self.splits;
+        self.end_trying();
     }
 
     /// How much longer a row is tried again.
@@ -249,10 +267,10 @@ impl<D: Driver> Work<'_, D> {
         self.connection.time_left(self.setup.job.retry, at_us)
     }
 
-    /// Waits for another attempt, as long as any of `rows` has time left.
-    fn wait(&mut self, rows: Range<usize>) -> bool {
-        let limit = rows.map(|row| self.time_left(row)).max().unwrap_or_default();
-        self.connection.wait(self.setup, limit, self.stop)
+    /// Waits for another attempt, as long as any of `rows` has time left, and for `limit` at most.
+    fn wait(&mut self, rows: Range<usize>, limit: Duration) -> bool {
+        let left = rows.map(|row| self.time_left(row)).max().unwrap_or_default();
+        self.connection.wait(self.setup, left.min(limit), self.stop)
     }
 
     /// Ends rows that are not stored, as far as that is known.

@@ -5,13 +5,14 @@
 //! they go to the outbox as they are full, and the rows come no faster than the client takes them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use exchange::{Batch, Cause, Handler, Outbox, Outcome, Phase, Slice, Stop};
 
 use crate::connection::Connection;
 use crate::details::DetailLog;
 use crate::fault::{Blame, Fault};
-use crate::handler::failed;
+use crate::handler::{Patience, failed};
 use crate::link::{Driver, Link, Setup, Sink};
 use crate::reply::Writer;
 use crate::rows::{Rows, Shape};
@@ -34,6 +35,7 @@ pub(crate) struct QueryHandler<D: Driver> {
     /// What came and is not written yet.
     cells: fields::Rows,
     details: DetailLog,
+    patience: Patience,
 }
 
 impl<D: Driver> QueryHandler<D> {
@@ -41,7 +43,8 @@ impl<D: Driver> QueryHandler<D> {
         let connection = Connection::new(setup.driver.connect()?);
         let (rows, cells) = (Rows::default(), fields::Rows::default());
         let details = DetailLog::new(setup.job.log_error_details);
-        Ok(Self { setup, query, connection, rows, cells, details })
+        let patience = Patience::new(Instant::now());
+        Ok(Self { setup, query, connection, rows, cells, details, patience })
     }
 
     /// The reply to request `index` of `batch`.
@@ -58,6 +61,7 @@ impl<D: Driver> QueryHandler<D> {
             return outcome;
         }
         let at_us = batch.requests[index].at_us;
+        self.patience.grow(Instant::now());
         let (mut begun, mut checked) = (false, false);
         loop {
             let fault = match self.attempt(batch, index, (outbox, &mut begun), stop) {
@@ -86,9 +90,17 @@ impl<D: Driver> QueryHandler<D> {
             if !fault.again || begun {
                 return failed(&fault.for_clients());
             }
-            let limit = self.connection.time_left(self.setup.job.retry, at_us);
+            let mut limit = self.connection.time_left(self.setup.job.retry, at_us);
+            let (since, is_foreign) = (Instant::now(), fault.blame == Blame::Foreign);
+            if is_foreign {
+                // Other queries may not need that server.
+                limit = limit.min(self.patience.left().unwrap_or_default());
+            }
             if !self.connection.wait(&self.setup, limit, stop) {
                 return failed(&fault.for_clients());
+            }
+            if is_foreign {
+                self.patience.spend(since.elapsed());
             }
         }
     }

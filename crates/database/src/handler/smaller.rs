@@ -5,9 +5,15 @@
 //!
 //! ```text
 //!   fault     answered ──────────────► halves, down to one row     the row alone fails
+//!             a conflict ────────────► again, then halves           the row alone fails
 //!             lock held by others ───► halves, with a short wait    the row alone fails
 //!             connection lost twice ─► one by one, to find the row  the row alone fails
 //! ```
+//!
+//! A fault that the server answered with is its own where it accepts no other row either: it has no
+//! room, or became read-only. Then all wait as long as `retry` says. Where other rows are accepted, or
+//! the fault is one of another server, the rows are divided at once, and what a single row waits is
+//! bounded by [`Patience`](super::Patience).
 //!
 //! Where several rows in a row have failed alone, rows from the rest of the batch are tried and rolled
 //! back. Where none of them is accepted either, the fault is the database's, and the rest ends.
@@ -18,7 +24,7 @@ use std::time::{Duration, Instant};
 use super::{Work, unknown};
 use crate::fault::{Blame, Fault};
 use crate::link::{Driver, Link};
-use crate::logins::PAUSE_MAX;
+use crate::logins::{PAUSE_FIRST, PAUSE_MAX};
 use crate::parts::{around, halves};
 
 /// Rows that fail alone, one after the other and none stored between them, before rows of the rest are
@@ -32,6 +38,10 @@ const SLOW_ALONE_MAX: u32 = 8;
 /// The same for rows that wait for a lock: where others hold the whole table, the batch shall not wait
 /// for each row.
 const WAITED_ALONE_MAX: u32 = 1;
+
+/// How often the rows of a transaction are stored again after a conflict before they are divided, and a
+/// single row at least.
+const CONFLICTS_MAX: u32 = 3;
 
 /// Connections that the same rows lose before they are sent one by one.
 pub(super) const LOSSES_MAX: u32 = 2;
@@ -70,7 +80,15 @@ impl<D: Driver> Work<'_, D> {
                 return self.after_losses(range, fault, ranges);
             }
         }
-        if fault.again && in_time && !(fault.answered && self.splits) {
+        let again = match fault.again && in_time {
+            true => self.again_after(&range, fault),
+            false => Ok(None),
+        };
+        let again = match again {
+            Ok(again) => again,
+            Err(kept) => return self.end_kept(range.start..self.rows.len(), &kept),
+        };
+        if let Some(limit) = again {
             self.answered = fault.answered;
             self.connection.failed(self.setup, fault);
             // Rows that may have to be tried one by one stay with the others until then.
@@ -80,13 +98,15 @@ impl<D: Driver> Work<'_, D> {
                 self.end_failed(range.start..first, fault);
                 range.start = first;
             }
-            if self.wait(range.clone()) {
+            if self.wait(range.clone(), limit) {
                 ranges.push(range);
                 return true;
             }
             self.end_failed(range.start..self.rows.len(), fault);
             return false;
         }
+        // The next rows are others.
+        self.conflicts = 0;
         // The time has run out before a login was allowed, but the database answers: one more attempt.
         let answered = std::mem::take(&mut self.answered) && !fault.answered;
         if fault.again && answered && self.connection.wait(self.setup, PAUSE_MAX, self.stop) {
@@ -109,13 +129,65 @@ impl<D: Driver> Work<'_, D> {
                 self.end_failed(range.start..self.rows.len(), fault);
                 false
             }
-            Err(kept) => {
-                self.connection.discard();
-                let rest = range.start..self.rows.len();
-                self.kept.error(&self.setup.driver.name(), rest.len(), &kept);
-                self.end(rest, &unknown(&kept));
-                false
+            Err(kept) => self.end_kept(range.start..self.rows.len(), &kept),
+        }
+    }
+
+    /// Ends the rest of the batch where rows were tried that cannot be rolled back.
+    fn end_kept(&mut self, rest: Range<usize>, kept: &Fault) -> bool {
+        self.connection.discard();
+        self.kept.error(&self.setup.driver.name(), rest.len(), kept);
+        self.end(rest, &unknown(kept));
+        false
+    }
+
+    /// How long these rows may wait to be stored again after a fault that may pass, or None where they
+    /// are divided at once, or end.
+    ///
+    /// # Errors
+    /// When rows were tried and cannot be rolled back.
+    fn again_after(
+        &mut self,
+        range: &Range<usize>,
+        fault: &Fault,
+    ) -> Result<Option<Duration>, Fault> {
+        if !fault.answered {
+            return Ok(Some(Duration::MAX));
+        }
+        self.end_trying();
+        let is_alone = range.len() == 1;
+        let mut least = None;
+        match fault.blame {
+            Blame::Conflict => {
+                self.conflicts += 1;
+                if !is_alone && (self.splits || self.conflicts >= CONFLICTS_MAX) {
+                    return Ok(None);
+                }
+                least = Some(PAUSE_FIRST).filter(|_| self.conflicts < CONFLICTS_MAX);
             }
+            Blame::Foreign => {}
+            // This server's, unless it accepts other rows.
+            _ => {
+                let others = range.start + usize::from(is_alone)..self.rows.len();
+                let accepted = self.accepts_any(others, ALONE_MAX as usize, false)?;
+                let is_rows = accepted || is_alone && self.is_accepting;
+                if !is_rows {
+                    return Ok(Some(Duration::MAX));
+                }
+            }
+        }
+        if !is_alone && fault.blame != Blame::Conflict || self.stop.requested() {
+            return Ok(None);
+        }
+        let limit = self.patience.left().or(least);
+        self.trying = limit.map(|_| Instant::now());
+        Ok(limit)
+    }
+
+    /// The row that was tried again is stored, or has failed again.
+    pub(super) fn end_trying(&mut self) {
+        if let Some(since) = self.trying.take() {
+            self.patience.spend(since.elapsed());
         }
     }
 
@@ -156,7 +228,7 @@ impl<D: Driver> Work<'_, D> {
         }
         self.one_by_one = true;
         let Some(next) = ranges.last() else { return true };
-        if !self.wait(next.clone()) {
+        if !self.wait(next.clone(), Duration::MAX) {
             self.end_failed(next.start.max(rest.start)..rest.end, fault);
             return false;
         }
@@ -187,7 +259,7 @@ impl<D: Driver> Work<'_, D> {
             return Ok(true);
         }
         let rest = range.start + usize::from(range.len() == 1)..self.rows.len();
-        if !self.accepts_any(rest, tried as usize)? {
+        if !self.accepts_any(rest, tried as usize, true)? {
             return Ok(false);
         }
         (self.alone, self.splitting) = (0, None);
@@ -195,10 +267,16 @@ impl<D: Driver> Work<'_, D> {
     }
 
     /// Whether the database accepts any of `count` rows from all over `rest`. Nothing of them stays.
+    /// `refused`: a row that it refuses for its data says as much.
     ///
     /// # Errors
     /// When something does.
-    fn accepts_any(&mut self, rest: Range<usize>, count: usize) -> Result<bool, Fault> {
+    fn accepts_any(
+        &mut self,
+        rest: Range<usize>,
+        count: usize,
+        refused: bool,
+    ) -> Result<bool, Fault> {
         let lock_limit = self.is_waited.then(|| SHORT_LOCK_WAIT.min(self.setup.job.lock_wait));
         let Some(link) = self.connection.link().filter(|link| link.is_atomic()) else {
             return Ok(false);
@@ -221,7 +299,7 @@ impl<D: Driver> Work<'_, D> {
             }
             match tried {
                 Ok(()) => return Ok(true),
-                Err(fault) if fault.blame == Blame::Row => return Ok(true),
+                Err(fault) if refused && fault.blame == Blame::Row => return Ok(true),
                 Err(fault) if !fault.answered || self.stop.requested() => return Ok(false),
                 Err(_) => {}
             }

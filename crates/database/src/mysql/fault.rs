@@ -32,6 +32,16 @@ pub(super) fn proves_rollback(error: &Error) -> bool {
 }
 
 fn of_code(code: u16, state: &str, text: &str) -> Fault {
+    let fault = of_own_code(code, state, text);
+    // What a trigger raises with this code: the server has another state for its own error.
+    let is_raised = state == RAISED && fault.again && fault.blame != Blame::Conflict;
+    if is_raised { Fault { blame: Blame::Foreign, ..fault } } else { fault }
+}
+
+/// The state for errors that triggers raise (`SIGNAL`), by convention.
+const RAISED: &str = "45000";
+
+fn of_own_code(code: u16, state: &str, text: &str) -> Fault {
     let message = without_values(code, text);
     let detail = if message == text { "" } else { text };
     let fault = |blame| Fault::new(blame, &message).coded(&code.to_string()).detailed(detail);
@@ -51,6 +61,8 @@ fn of_code(code: u16, state: &str, text: &str) -> Fault {
         1290 | 1836 => fault(Blame::Lost).again(),
         // Our statement is not there any more, or no longer fits its table.
         1243 | 1412 | 1615 => fault(Blame::Lost).again(),
+        // The server of a foreign table (FEDERATED, Spider) cannot be reached.
+        1429 | 12701 => fault(Blame::Foreign).again(),
         // Connections, shutdown, a session that was ended.
         1040
         | 1053
@@ -202,6 +214,10 @@ mod tests {
             (1040, "08004", Blame::Lost, true),
             (1053, "08S01", Blame::Lost, true),
             (1927, "70100", Blame::Lost, true),
+            (1429, "HY000", Blame::Foreign, true),
+            (1053, "45000", Blame::Foreign, true),
+            (1021, "45000", Blame::Foreign, true),
+            (1213, "45000", Blame::Conflict, true),
             (1114, "HY000", Blame::Full, true),
             (1021, "HY000", Blame::Full, true),
             (1033, "HY000", Blame::Broken, false),

@@ -34,10 +34,13 @@ fn of_values(error: &Error, own: bool) -> Fault {
             let severity = said.parsed_severity().unwrap_or(Severity::Error);
             let (state, living) = (said.code().code(), severity == Severity::Error);
             let text = primary(said, own);
-            of_state(state, living, &text)
-                .detailed(&detail(said, &text))
-                .answered(living)
-                .of_types(may_be_of_types(state))
+            let fault = match of_state(state, living, &text) {
+                fault if fault.again && living && is_of_others(said) => {
+                    Fault { blame: Blame::Foreign, ..fault }
+                }
+                fault => fault,
+            };
+            fault.detailed(&detail(said, &text)).answered(living).of_types(may_be_of_types(state))
         }
         None => of_connection(error),
     }
@@ -199,6 +202,21 @@ fn is_of_a_policy(said: &DbError) -> bool {
             || said.message().starts_with("new row violates row-level security policy"))
 }
 
+/// Whether the error came from another server (`postgres_fdw`, `dblink`), or a trigger or function
+/// raised it: it does not say that this server is read-only, has no room or has no connections.
+fn is_of_others(said: &DbError) -> bool {
+    matches!(
+        said.routine(),
+        Some(
+            "exec_stmt_raise"
+                | "pgfdw_report_error"
+                | "pgfdw_report_internal"
+                | "connect_pg_server"
+                | "dblink_res_error"
+        )
+    )
+}
+
 /// Whether this may come of a statement that was prepared for columns that have changed since: of a
 /// value that is out of range or not of the type, a column that must have a value, a name, an object
 /// that is looked up by its number.
@@ -222,7 +240,10 @@ fn of_state(state: &str, living: bool, text: &str) -> Fault {
         "26000" => fault(Blame::Lost).again(),
         // The server behind a foreign table cannot be reached.
         "HV00N" => fault(Blame::Broken),
+        // Connections: this one goes on, so that it is the way to another server.
+        "53300" | "53400" if living => fault(Blame::Foreign).again(),
         _ => match state.get(..2).unwrap_or_default() {
+            "08" | "57" if living => fault(Blame::Foreign).again(),
             "08" | "57" => fault(Blame::Lost).again(),
             "53" => fault(Blame::Full).again(),
             // No state; transactions, who we are, conflicts, objects that are not ready, the system,
@@ -256,12 +277,15 @@ mod tests {
             ("40P01", Blame::Conflict, true),
             ("55P03", Blame::Busy, false),
             ("57014", Blame::Stopped, false),
-            ("57P01", Blame::Lost, true),
-            ("57P03", Blame::Lost, true),
-            ("08006", Blame::Lost, true),
+            ("57P01", Blame::Foreign, true),
+            ("57P03", Blame::Foreign, true),
+            ("08001", Blame::Foreign, true),
+            ("08006", Blame::Foreign, true),
+            ("53400", Blame::Foreign, true),
             ("25006", Blame::Lost, true),
             ("53100", Blame::Full, true),
-            ("53300", Blame::Full, true),
+            ("53200", Blame::Full, true),
+            ("53300", Blame::Foreign, true),
             ("0A000", Blame::Row, false),
             ("20000", Blame::Row, false),
             ("24000", Blame::Row, false),
@@ -299,6 +323,9 @@ mod tests {
     #[test]
     fn what_ends_the_connection_is_no_rows() {
         assert_eq!(of_state("MY001", false, "text").blame, Blame::Broken);
-        assert_eq!(of_state("57P01", false, "text").blame, Blame::Lost);
+        for state in ["57P01", "57P03", "08006"] {
+            assert_eq!(of_state(state, false, "text").blame, Blame::Lost, "{state}");
+        }
+        assert_eq!(of_state("53300", false, "text").blame, Blame::Full);
     }
 }

@@ -10,6 +10,8 @@ use crate::text::one_line;
 pub(super) const fn proves_rollback(blame: Blame) -> bool {
     match blame {
         Blame::Row | Blame::Busy | Blame::Stopped | Blame::Statement | Blame::Conflict => true,
+        // There are no other servers.
+        Blame::Foreign => true,
         // The log's last frame makes a commit. There was no room for it, so it is not there.
         Blame::Full => true,
         // Refused before the first byte was written.

@@ -1,10 +1,14 @@
 //! Errors that are a server's by their code and a row's by their cause: the other rows are stored.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use database::{Action, Job, OnConflict};
+use exchange::{Handler, Stop};
 
-use crate::place::{Place, serve};
+use crate::place::{Place, batch_now, serve, serve_until};
+use crate::server::{Kind, Server};
 
 crate::suite_of_servers!(
     a_row_with_the_code_of_a_server_fault_fails_alone,
@@ -13,6 +17,7 @@ crate::suite_of_servers!(
     a_server_that_accepts_no_row_is_not_tried_with_each_of_them,
     a_row_that_fails_alone_leaves_the_next_rows_their_connection,
     a_row_that_ends_its_connection_fails_alone,
+    a_row_that_fails_for_long_does_not_hold_up_the_others,
 );
 
 mod on_postgres {
@@ -257,5 +262,94 @@ fn at_commit(place: &Place) {
         for job in jobs(Duration::from_millis(30)) {
             check(place, &job, 99, &[61], code);
         }
+    }
+}
+
+/// Serves rows that must not be waited for. A minute later whoever waits is stopped.
+fn serve_soon(handler: &mut Box<dyn Handler>, rows: &[String]) -> Vec<String> {
+    let (stop, done) = (Stop::default(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let since = Instant::now();
+            while !done.load(Ordering::Acquire) && since.elapsed() < Duration::from_secs(60) {
+                thread::park_timeout(Duration::from_secs(1));
+            }
+            stop.request();
+        });
+        let answers = serve_until(handler.as_mut(), &batch_now(rows), &stop);
+        done.store(true, Ordering::Release);
+        watch.thread().unpark();
+        answers
+    })
+}
+
+fn a_row_that_fails_for_long_does_not_hold_up_the_others(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    let codes: &[&str] = if place.is_postgres() {
+        &["40001", "40P01", "08001", "57P03", "53400", "53300", "53100", "25006"]
+    } else {
+        &["1213", "1020", "1429", "1053", "1040", "1021", "1290"]
+    };
+    raises(place, codes[0]);
+    let [insert, _] = jobs(Duration::from_secs(3600));
+    let mut handler = place.handler(insert);
+    for code in codes {
+        raises(place, code);
+        for (count, bad) in [(30, &[17, 20][..]), (1, &[0]), (2, &[0]), (2, &[1])] {
+            place.run("delete from kinds");
+            let rows: Vec<_> = (0..count).map(|id| row(id, bad.contains(&id))).collect();
+            let answers = serve_soon(&mut handler, &rows);
+            for (id, answer) in answers.iter().enumerate() {
+                match bad.contains(&id) {
+                    true => assert!(answer.contains("database unlucky"), "{code}: {answers:?}"),
+                    false => assert_eq!(answer, "ok", "{code}, {id}: {answers:?}"),
+                }
+            }
+            let stored = (count - bad.len()).to_string();
+            assert_eq!(place.run("select count(*) from kinds"), [stored], "{code}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_partition_whose_server_is_down_do_not_hold_up_the_others() {
+    let place = Place::postgres();
+    let server = Server::start(Kind::Postgres, &[]);
+    let Place::Server(_, name) = &place else { unreachable!("it is a server") };
+    server.run("postgres", &format!("create database {name}"));
+    server.run(name, "create table far (id bigint, v integer)");
+    place.run(&format!(
+        "create extension postgres_fdw; \
+         create server far foreign data wrapper postgres_fdw \
+         options (host '127.0.0.1', port '{}', dbname '{name}'); \
+         create user mapping for current_user server far options (user 'roadstead'); \
+         create table kinds (id bigint, v integer) partition by list (v); \
+         create table near partition of kinds for values in (1); \
+         create foreign table far partition of kinds for values in (13) server far \
+         options (table_name 'far')",
+        server.port
+    ));
+    let mut server = server;
+    let [insert, statement] = jobs(Duration::from_secs(3600));
+    for job in [insert, statement] {
+        let mut handler = place.handler(job);
+        let bad = [0, 7, 8, 19];
+        let rows: Vec<_> = (0..20).map(|id| row(id, bad.contains(&id))).collect();
+        assert_eq!(serve_soon(&mut handler, &rows), ["ok"; 20]);
+        place.run("delete from near");
+        server.kill();
+        let answers = serve_soon(&mut handler, &rows);
+        for (id, answer) in answers.iter().enumerate() {
+            match bad.contains(&id) {
+                true => assert!(answer.starts_with("!database "), "{answers:?}"),
+                false => assert_eq!(answer, "ok", "{id}: {answers:?}"),
+            }
+        }
+        assert_eq!(place.run("select count(*) from near"), ["16"]);
+        let alone = serve_soon(&mut handler, &rows[..1]);
+        assert!(alone[0].starts_with("!database ") && alone[0].ends_with("(08001)"), "{alone:?}");
+        assert_eq!(serve_soon(&mut handler, &rows[1..3]), ["ok"; 2]);
+        server.restart();
+        assert_eq!(serve_soon(&mut handler, &rows), ["ok"; 20]);
     }
 }
