@@ -23,6 +23,9 @@ pub struct Job {
     /// How long a batch that is known not to be stored is tried again, counted from its first
     /// failure; zero: not at all. For servers: a file that fails is not tried again.
     pub retry: Duration,
+    /// Whether rows whose COMMIT was lost are sent again where their key keeps them from being stored
+    /// twice. It does not where somebody else deletes stored rows.
+    pub resend: bool,
     /// The table that keeps the rows which the database does not accept. It is made where it is
     /// missing.
     pub dead: Option<String>,
@@ -52,6 +55,7 @@ impl Job {
             sync: Sync::Full,
             lock_wait: Duration::from_secs(5),
             retry: Duration::from_secs(10),
+            resend: true,
             dead: None,
             affected: Affected::Row,
             log_error_details: false,

@@ -287,7 +287,8 @@ impl<D: Driver> Work<'_, D> {
 
     /// The rows of `range` that cannot be stored twice by sending them again on this connection.
     fn repeatable(&mut self, range: Range<usize>) -> Vec<Range<usize>> {
-        let key = self.connection.link().and_then(|link| link.resend_key());
+        let resend = self.setup.job.resend;
+        let key = self.connection.link().and_then(|link| link.resend_key()).filter(|_| resend);
         repeatable(key, &self.shape, self.rows, range, self.batch)
     }
 

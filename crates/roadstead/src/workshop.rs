@@ -77,6 +77,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         sync,
         lock_wait,
         retry,
+        resend,
         dead,
         affected,
         unknown_fields,
@@ -101,6 +102,7 @@ pub fn database_of(pool: &Pool) -> Result<database::Database, WorkshopError> {
         },
         lock_wait,
         retry,
+        resend,
         dead,
         affected: match affected {
             Affected::Row => database::Affected::Row,

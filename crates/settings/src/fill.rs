@@ -446,6 +446,7 @@ fn database(group: &Group) -> Database {
         sync: choice!(group, "sync", Sync),
         lock_wait: time(group, "lock_wait"),
         retry: time(group, "retry"),
+        resend: switch(group, "resend"),
         dead: group.find("dead").map(|_| text(group, "dead")),
         affected: choice!(group, "affected", Affected),
         unknown_fields: match group.find("unknown_fields") {

@@ -189,6 +189,7 @@ fn database() -> Pool {
             sync: Sync::Full,
             lock_wait: Duration::from_secs(5),
             retry: Duration::from_secs(10),
+            resend: true,
             dead: None,
             affected: Affected::Row,
             unknown_fields: UnknownFields::Reject,

@@ -116,6 +116,7 @@ const FILE: &[Section] = &[
             ("sync", "\"full\"", Word),
             ("lock_wait", "\"5s\"", Time),
             ("retry", "\"10s\"", Time),
+            ("resend", "false", Switch),
             ("dead", "\"refused\"", Text),
             ("affected", "\"any\"", Word),
             ("unknown_fields", "\"ignore\"", Word),

@@ -13,6 +13,7 @@ crate::suite_of_servers!(
     before_the_commit_the_rows_are_sent_again_and_stored_once,
     during_the_commit_nobody_knows,
     during_the_commit_a_key_makes_it_safe_to_send_the_rows_again,
+    during_the_commit_rows_of_a_queue_are_not_sent_again,
     a_letter_is_written_once_when_its_batch_is_sent_again,
     after_the_commit_the_next_rows_take_another_connection,
     a_row_of_a_query_may_be_asked_for_again,
@@ -63,6 +64,23 @@ fn during_the_commit_a_key_makes_it_safe_to_send_the_rows_again(place: &Place) {
     for cut in DURING {
         assert_eq!(serve_two(place, job.clone(), cut), ["ok 1", "ok 2"], "{cut:?}");
         assert_eq!(place.hits(), ["1|/1|200", "2|/2|200", "3|/3|200"], "{cut:?}");
+    }
+}
+
+fn during_the_commit_rows_of_a_queue_are_not_sent_again(place: &Place) {
+    place.with_hits();
+    let mut job = Job { resend: false, ..insert() };
+    if let Action::Insert { on_conflict, .. } = &mut job.action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    for cut in DURING {
+        let answers = serve_two(place, job.clone(), cut);
+        assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{cut:?}: {answers:?}");
+        let stored = if cut == Cut::AfterCommit { 3 } else { 1 };
+        assert_eq!(place.hits().len(), stored, "{cut:?}");
+    }
+    for cut in [Cut::BeforeRows, Cut::AfterRows] {
+        assert_eq!(serve_two(place, job.clone(), cut), ["ok 1", "ok 2"], "{cut:?}");
     }
 }
 

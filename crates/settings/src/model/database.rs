@@ -23,6 +23,8 @@ pub struct Database {
     pub lock_wait: Duration,
     /// How long a batch that is known not to be stored is tried again.
     pub retry: Duration,
+    /// Whether rows whose COMMIT was lost are sent again where they have a key.
+    pub resend: bool,
     /// The table that keeps the rows which the database does not accept, if there is one.
     pub dead: Option<String>,
     /// How many rows a request has to store or change.

@@ -110,7 +110,15 @@ pub(super) const DATABASE: &[Opt] = &[
         "retry",
         time_or_zero(),
         Is("10s"),
-        "How long a row that a server is known not to have stored is tried again, from the first failure or, for a row that is received later, from its receipt; `0s`: not at all.",
+        "How long a row that a server is known not to have stored is tried again, from the first failure or, for a row that is received later, from its receipt; `0s`: not at all. An error that \
+         only some rows meet, as of a trigger or of the server of a foreign table, ends those rows after a second at most.",
+    ),
+    database(
+        "resend",
+        Kind::Switch,
+        Is("true"),
+        "Whether rows whose COMMIT was lost are sent again where their `key` keeps them from being stored twice. Set `false` if rows are deleted from the table or moved, \
+         as from a queue: a row that was stored and then deleted would be stored once more. With `false` such rows end as `commit` (unknown).",
     ),
     database(
         "dead",
