@@ -429,17 +429,25 @@ pub(crate) fn template(text: &str) -> Result<(), Bad> {
         return Err(Bad::because("has a line end in it; a reply is one line"));
     }
     let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        let inner = &rest[open + 1..];
+    while let Some(at) = rest.find(['{', '}']) {
+        let (brace, inner) = rest[at..].split_at(1);
+        if let Some(behind) = inner.strip_prefix(brace) {
+            rest = behind;
+            continue;
+        }
+        if brace == "}" {
+            return Err(Bad::because("has a `}` without a `{` before it")
+                .mend("write `}}` for the brace itself"));
+        }
         match inner.find(['{', '}']) {
-            Some(0) if inner.starts_with('}') => {
+            Some(0) => {
                 return Err(Bad::because("has `{}` without a name in it")
                     .mend("name a value of the record, as in \"ok {id}\""));
             }
             Some(close) if inner[close..].starts_with('}') => rest = &inner[close + 1..],
             _ => {
                 return Err(Bad::because("has a `{` that is never closed")
-                    .mend("close it, as in \"ok {id}\""));
+                    .mend("close it, as in \"ok {id}\", or write `{{` for the brace itself"));
             }
         }
     }
@@ -576,8 +584,13 @@ mod tests {
 
     #[test]
     fn a_template_may_name_values_and_hold_anything_else() {
-        for text in ["ok", "", "{id}", "ok {id} {at}", "}", "100 % ü"] {
+        for text in
+            ["ok", "", "{id}", "ok {id} {at}", "100 % ü", "{{}}", "{{\"id\":{id}}}", "{{{id}}}"]
+        {
             assert_eq!(template(text), Ok(()), "{text}");
+        }
+        for text in ["}", "{", "{}", "{id", "{id}}", "{{id}", "{a{b}", "{a{{b}", "ok\n"] {
+            assert!(template(text).is_err(), "{text}");
         }
     }
 }

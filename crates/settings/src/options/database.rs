@@ -85,7 +85,7 @@ pub(super) const DATABASE: &[Opt] = &[
         Kind::Template,
         Is("ok"),
         "The reply after the commit, one line; `{name}` stands for a value of the record or for a column that the `statement` returns, \
-         `{rows}` for the number of rows that were stored or changed.",
+         `{rows}` for the number of rows that were stored or changed, `{{` and `}}` for the braces themselves.",
     ),
     database(
         "affected",
