@@ -108,6 +108,24 @@ fn a_body_may_come_as_bodies_do() {
 }
 
 #[test]
+fn a_body_in_an_encoding_is_a_415_and_not_a_broken_record() {
+    let folder = folder();
+    let target = sqlite(folder.path());
+    let daemon = Daemon::serve(folder.path(), &web(&target, INSERT));
+    let row = r#"{"id":1,"path":"/a"}"#;
+    for line in ["Content-Encoding: gzip\r\n", "Content-Encoding: identity, br\r\n"] {
+        let refused = post_with(&mut daemon.connect(), line, row);
+        assert_eq!((refused.status, refused.head("accept-encoding")), (415, "identity"), "{line}");
+        assert_eq!(refused.head("connection"), "close", "its body is not read");
+        assert!(refused.body.contains("Content-Encoding"), "{}", refused.body);
+    }
+    let mut client = daemon.connect();
+    assert_eq!(post_with(&mut client, "Content-Encoding: identity\r\n", row).body, "ok 1");
+    let other = row.replace('1', "2");
+    assert_eq!(post(&mut client, &other).body, "ok 2", "the connection goes on");
+}
+
+#[test]
 fn a_database_that_cannot_store_is_a_503_and_says_so() {
     let mut server = Server::start(Kind::Postgres, &[]);
     let target = server.database("hits");

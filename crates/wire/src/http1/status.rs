@@ -26,6 +26,7 @@ pub const fn reason(status: u16) -> &'static str {
         410 => "Gone",
         413 => "Content Too Large",
         414 => "URI Too Long",
+        415 => "Unsupported Media Type",
         417 => "Expectation Failed",
         421 => "Misdirected Request",
         426 => "Upgrade Required",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase};
+use fields::known;
 use wire::http1::{Answer, Method, RequestHead};
 
 use super::objects::Gathering;
@@ -14,7 +15,41 @@ use crate::plan::HttpPlan;
 use crate::routing::RouteId;
 use crate::transport::Transport;
 
-const NOT_STORED: &str = "only what is POSTed is stored here";
+/// Why a request is not stored, before its body is read.
+struct Unstored {
+    status: u16,
+    /// What would be stored.
+    lines: &'static [u8],
+    text: &'static str,
+}
+
+impl Unstored {
+    const METHOD: Self =
+        Self { status: 405, lines: b"Allow: POST\r\n", text: "only what is POSTed is stored here" };
+    /// RFC 9110, sections 12.5.3 and 15.5.16.
+    const ENCODED: Self = Self {
+        status: 415,
+        lines: b"Accept-Encoding: identity\r\n",
+        text: "the body has a Content-Encoding, and is not decoded here: send it without",
+    };
+
+    fn of(head: &RequestHead) -> Option<Self> {
+        let mut codings = head.fields.get_all(&known::CONTENT_ENCODING);
+        if head.method() != Method::Post {
+            Some(Self::METHOD)
+        } else if codings.any(|it| !is_identity(it.bytes_or_empty())) {
+            Some(Self::ENCODED)
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether this value of `Content-Encoding` leaves a body as it is.
+fn is_identity(codings: &[u8]) -> bool {
+    let mut codings = codings.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    codings.all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))
+}
 
 impl Dialogue {
     /// Takes the record that is to be stored.
@@ -27,33 +62,34 @@ impl Dialogue {
         head: &RequestHead,
         core: &mut Core,
     ) {
-        if head.method() != Method::Post {
-            return self.answer_unstored(route, transport, calls, head, core);
+        if let Some(why) = Unstored::of(head) {
+            return self.answer_unstored(&why, route, transport, calls, head, core);
         }
         let waits = head.expects_continue;
         let gathering = Gathering::of_record((pool, route), plan, transport.peer(), head);
         self.begin_gathering(gathering, waits, transport, calls, core);
     }
 
-    /// Answers a request with another method. The connection goes on where no body is to come.
+    /// Answers a request that is not stored. The connection goes on where no body is to come.
     fn answer_unstored(
         &mut self,
+        why: &Unstored,
         route: RouteId,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &RequestHead,
         core: &mut Core,
     ) {
-        let told = Rejected { status: 405, reason: "" };
+        let told = Rejected { status: why.status, reason: "" };
         self.begin_refused(transport, calls, told, core);
-        let outcome = Outcome::ended(Cause::Record, Phase::Receive, NOT_STORED);
+        let outcome = Outcome::ended(Cause::Record, Phase::Receive, why.text);
         core.refused_at_receipt(transport.listener().pool, transport.source(), &outcome);
-        let body = format!("{NOT_STORED}\n");
+        let body = format!("{}\n", why.text);
         let keep_alive = head.connection.keep_alive && !head.body.is_some() && !self.is_last(core);
         let answer = Answer {
-            status: 405,
+            status: why.status,
             content_type: TEXT,
-            lines: b"Allow: POST\r\n",
+            lines: why.lines,
             body: body.as_bytes(),
             keep_alive,
         };
@@ -62,6 +98,21 @@ impl Dialogue {
         if !keep_alive {
             self.step(Move::End, Input::Ended);
             self.ending = Ending::Said;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_identity;
+
+    #[test]
+    fn only_identity_leaves_a_body_as_it_is() {
+        for codings in ["", "identity", "Identity", " identity , identity", ","] {
+            assert!(is_identity(codings.as_bytes()), "{codings}");
+        }
+        for codings in ["gzip", "identity, gzip", "br", "identity2", "\u{e9}"] {
+            assert!(!is_identity(codings.as_bytes()), "{codings}");
         }
     }
 }
