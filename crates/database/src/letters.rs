@@ -82,6 +82,11 @@ pub enum Retried {
     Stored,
     /// The row is still not accepted, for this reason; the letter stays.
     Refused(String),
+    /// It cannot be stored now, for this reason; the letter stays. Others may be stored.
+    Failed(String),
+    /// The connection was lost during COMMIT: either the row is stored and the letter is gone, or the
+    /// letter stays.
+    Unknown(String),
     /// There is no such letter.
     Absent,
 }
@@ -201,17 +206,16 @@ impl<L: Link> Letterbox for Open<L> {
             Ok(()) => match self.link.commit(&stop) {
                 Commit::Done => return Ok(Retried::Stored),
                 Commit::RolledBack(fault) => fault,
-                Commit::Unknown(fault) => {
-                    return Err(Fault { blame: Blame::Lost, ..fault });
-                }
+                Commit::Unknown(fault) => return Ok(Retried::Unknown(fault.for_operators())),
             },
             Err(fault) => fault,
         };
         self.link.rollback(&stop)?;
-        if fault.blame == Blame::Row {
-            Ok(Retried::Refused(fault.for_operators()))
-        } else {
-            Err(fault)
+        match fault.blame {
+            Blame::Row => Ok(Retried::Refused(fault.for_operators())),
+            // The error may be that of this row alone.
+            _ if fault.answered => Ok(Retried::Failed(fault.for_operators())),
+            _ => Err(fault),
         }
     }
 

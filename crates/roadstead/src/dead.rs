@@ -20,7 +20,8 @@ pub enum DeadCommand {
     /// Show them, a line of JSON each: its number, when it came (microseconds since 1970), why it was
     /// refused, and the request, as `row` or, where it is no text, as `row_base64`
     List(Which),
-    /// Try to store them again; those that are stored are gone from the list
+    /// Try to store them again; those that are stored are gone from the list. The last line says how many
+    /// are stored, refused and left
     Retry(Which),
     /// Forget them
     Drop(Which),
@@ -42,6 +43,9 @@ pub struct Which {
     all: bool,
 }
 
+/// Letters in a row that cannot be stored now before the rest is left: the database is at fault.
+const FAILED_MAX: u32 = 8;
+
 /// Runs `roadstead ctl dead`. The exit code is 0 when all was done, 1 when some of it could not be,
 /// 2 when the configuration or the command line is wrong.
 #[must_use]
@@ -58,21 +62,88 @@ pub fn main(command: &DeadCommand) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let mut left = 0_u64;
-    let done = letters.each(|letters, letter| {
-        if which.number.is_empty() || which.number.contains(&letter.number) {
-            left += u64::from(!treat(command, letters, &letter)?);
-        }
-        Ok::<(), Failed>(())
-    });
+    let is_meant =
+        |letter: &StoredLetter| which.number.is_empty() || which.number.contains(&letter.number);
+    let done = match command {
+        DeadCommand::Retry(_) => retry(&mut letters, is_meant),
+        DeadCommand::List(_) | DeadCommand::Drop(_) => letters
+            .each(|letters, letter| match is_meant(&letter) {
+                true => treat(command, letters, &letter),
+                false => Ok(()),
+            })
+            .map(|()| true),
+    };
     match done {
-        Ok(()) if left == 0 => ExitCode::SUCCESS,
-        Ok(()) => ExitCode::FAILURE,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(Failed(text)) => {
             eprintln!("roadstead: {text}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// What became of the letters that were tried again.
+#[derive(Debug, Default)]
+struct Counts {
+    all: u64,
+    stored: u64,
+    refused: u64,
+    /// Others were faster.
+    absent: u64,
+}
+
+impl Counts {
+    /// Those that were not tried, could not be stored, or that nobody knows of.
+    const fn left(&self) -> u64 {
+        self.all.saturating_sub(self.stored + self.refused + self.absent)
+    }
+}
+
+/// Tries to store the letters that are meant, and says at the end what became of them. True when all
+/// are stored.
+fn retry(letters: &mut Letters, is_meant: impl Fn(&StoredLetter) -> bool) -> Result<bool, Failed> {
+    let mut counts = Counts::default();
+    letters.each(|_, letter| {
+        counts.all += u64::from(is_meant(&letter));
+        Ok::<(), Failed>(())
+    })?;
+    let mut failed = 0;
+    let done = letters.each(|letters, letter| {
+        if !is_meant(&letter) {
+            return Ok(());
+        }
+        let number = letter.number;
+        let retried =
+            letters.retry(&letter).map_err(|error| Failed(format!("{number}: {error}")))?;
+        let (what, why) = match &retried {
+            Retried::Stored => ("stored", None),
+            Retried::Refused(why) => ("refused", Some(why)),
+            Retried::Failed(why) => ("failed", Some(why)),
+            Retried::Unknown(why) => ("unknown", Some(why)),
+            Retried::Absent => {
+                counts.absent += 1;
+                return Ok(());
+            }
+        };
+        let colon = if why.is_some() { ": " } else { "" };
+        let why = exchange::visible(why.map_or("", String::as_str));
+        writeln!(io::stdout().lock(), "{number} {what}{colon}{why}")?;
+        counts.stored += u64::from(retried == Retried::Stored);
+        counts.refused += u64::from(matches!(retried, Retried::Refused(_)));
+        failed = if matches!(retried, Retried::Failed(_)) { failed + 1 } else { 0 };
+        if failed == FAILED_MAX {
+            return Err(Failed(format!("{FAILED_MAX} in a row could not be stored")));
+        }
+        Ok(())
+    });
+    if let Err(Failed(text)) = &done {
+        eprintln!("roadstead: stopped at {text}");
+    }
+    let Counts { stored, refused, .. } = counts;
+    let left = counts.left();
+    eprintln!("roadstead: {stored} stored, {refused} refused, {left} left");
+    Ok(done.is_ok() && refused == 0 && left == 0)
 }
 
 struct Failed(String);
@@ -89,31 +160,20 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Does it with one letter. True when nothing is left to do for it.
+/// Shows or drops one letter.
 fn treat(
     command: &DeadCommand,
     letters: &mut Letters,
     letter: &StoredLetter,
-) -> Result<bool, Failed> {
+) -> Result<(), Failed> {
     let number = letter.number;
     let mut out = io::stdout().lock();
-    match command {
-        DeadCommand::List(_) => writeln!(out, "{}", shown(letter))?,
-        DeadCommand::Retry(_) => match letters.retry(letter)? {
-            Retried::Stored => writeln!(out, "{number} stored")?,
-            Retried::Absent => {}
-            Retried::Refused(why) => {
-                writeln!(out, "{number} refused: {}", exchange::visible(&why))?;
-                return Ok(false);
-            }
-        },
-        DeadCommand::Drop(_) => {
-            if letters.remove(number)? {
-                writeln!(out, "{number} dropped")?;
-            }
-        }
+    if matches!(command, DeadCommand::List(_)) {
+        writeln!(out, "{}", shown(letter))?;
+    } else if letters.remove(number)? {
+        writeln!(out, "{number} dropped")?;
     }
-    Ok(true)
+    Ok(())
 }
 
 fn shown(letter: &StoredLetter) -> String {

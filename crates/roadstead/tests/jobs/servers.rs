@@ -196,6 +196,66 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
 }
 
 #[test]
+fn a_retry_of_dead_letters_says_how_many_are_stored_refused_and_left() {
+    for kind in KINDS {
+        let server = Server::start(kind, &[]);
+        let target = server.database("hits");
+        server.run("hits", "create table hits (id bigint primary key, v integer check (v < 0))");
+        let folder = folder();
+        let pool = format!(
+            "database = \"{target}\"\ninsert = {{ table = \"hits\", columns = [\"id\", \"v\"] }}\n\
+             dead = \"dead\"\n"
+        );
+        let daemon = Daemon::serve(folder.path(), &one_pool("", &pool));
+        let mut client = daemon.connect();
+        for (id, v) in [1, 2, 3, 4, 2, 5].into_iter().enumerate() {
+            let reply = client.ask(&format!("{{\"id\":{id},\"v\":{v}}}"));
+            assert!(reply.starts_with("!row "), "{reply}");
+        }
+        server.run("hits", "drop table hits");
+        server.run(
+            "hits",
+            "create table hits (id bigint primary key, v integer, constraint c check (v <> 3))",
+        );
+        // A row that fails by itself, and one that ends its connection.
+        server.run(
+            "hits",
+            match kind {
+                Kind::Postgres => {
+                    "create function f() returns trigger language plpgsql as $$ begin \
+                     if new.v = 2 then raise exception 'unlucky' using errcode = '40001'; end if; \
+                     if new.v = 4 then perform pg_terminate_backend(pg_backend_pid()); end if; \
+                     return new; end $$; \
+                     create trigger t before insert on hits for each row execute function f()"
+                }
+                Kind::Mariadb => {
+                    "create trigger t before insert on hits for each row begin if new.v = 2 then \
+                     signal sqlstate '45000' set mysql_errno = 1213, message_text = 'unlucky'; \
+                     end if; if new.v = 4 then kill connection_id(); end if; end"
+                }
+            },
+        );
+        let retry = || run(folder.path(), &["ctl", "dead", "retry", "roadstead.toml"]);
+        let (all, said) = retry();
+        assert!(!all, "{said}");
+        assert!(said.ends_with("roadstead: 1 stored, 1 refused, 4 left\n"), "{said}");
+        for expected in ["1 stored\n", "2 failed: unlucky", "3 refused: ", "stopped at 4: "] {
+            assert!(said.contains(expected), "{expected}: {said}");
+        }
+        server.run(
+            "hits",
+            if kind == Kind::Postgres { "drop trigger t on hits" } else { "drop trigger t" },
+        );
+        let (all, said) = retry();
+        assert!(!all && said.ends_with("roadstead: 4 stored, 1 refused, 0 left\n"), "{said}");
+        server.run("hits", "alter table hits drop constraint c");
+        let (all, said) = retry();
+        assert!(all && said.ends_with("roadstead: 1 stored, 0 refused, 0 left\n"), "{said}");
+        assert_eq!(server.run("hits", "select count(*) from hits"), ["6"], "{kind:?}");
+    }
+}
+
+#[test]
 fn a_server_that_is_not_there_at_start_is_waited_for() {
     for kind in KINDS {
         let mut server = Server::start(kind, &[]);
