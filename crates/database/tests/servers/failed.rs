@@ -4,9 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use database::{Action, Job, OnConflict};
-use exchange::Stop;
+use exchange::{Factory, Stop};
 
-use crate::place::{Place, Session, batch, hit, insert, serve, serve_until, statement};
+use crate::place::{Place, Session, batch, hit, insert, options_of, serve, serve_until, statement};
 
 crate::suite!(
     whoever_waits_for_a_lock_can_be_stopped,
@@ -56,8 +56,10 @@ mod on_servers {
     crate::suite_of_servers!(
         a_row_that_is_locked_too_long_fails_alone,
         a_table_that_is_locked_too_long_fails_the_batch,
+        a_batch_that_takes_longer_than_a_statement_may_is_stored_in_parts,
     );
     use super::{
+        a_batch_that_takes_longer_than_a_statement_may_is_stored_in_parts,
         a_row_that_is_locked_too_long_fails_alone, a_table_that_is_locked_too_long_fails_the_batch,
     };
 }
@@ -104,6 +106,44 @@ fn a_table_that_is_locked_too_long_fails_the_batch(place: &Place) {
     drop(session);
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     assert_eq!(place.hits(), ["1|/1|200"]);
+}
+
+/// Statements may take half a second. One that stores more than 60 rows takes longer, and so does one row
+/// by itself.
+fn a_batch_that_takes_longer_than_a_statement_may_is_stored_in_parts(place: &Place) {
+    place.with_hits();
+    let Place::Server(server, name) = place else { unreachable!("it is a server") };
+    let mut way = place.way_in();
+    if place.is_postgres() {
+        place.run(&format!(
+            "alter database {name} set statement_timeout = '500ms'; \
+             create function f() returns trigger language plpgsql as $$ begin \
+             if (select count(*) > 60 or bool_or(status = 13) from new_rows) then \
+             perform pg_sleep(3600); end if; return null; end $$; \
+             create trigger t after insert on hits referencing new table as new_rows \
+             for each statement execute function f()"
+        ));
+    } else {
+        // The time is the same for all rows of a statement.
+        place.run(
+            "create trigger t before insert on hits for each row begin \
+             if @at <=> now(6) then set @n = @n + 1; else set @n = 1, @at = now(6); end if; \
+             if @n > 60 or new.status = 13 then do sleep(3600); end if; end",
+        );
+        for host in ["localhost", "127.0.0.1"] {
+            place.run(&format!("create user {name}@'{host}' with max_statement_time 0.5"));
+            place.run(&format!("grant all on {name}.* to {name}@'{host}'"));
+        }
+        way.user.clone_from(name);
+    }
+    let mut handler = options_of(server.kind, way, insert()).unwrap().open().unwrap();
+    let expected: Vec<String> = (0..100).map(|id| format!("ok {id}")).collect();
+    assert_eq!(serve(&mut handler, (0..100).map(hit)), expected);
+    let slow = hit(101).replace("200", "13");
+    let answers = serve(&mut handler, [hit(100), slow, hit(102), hit(103)]);
+    assert!(answers[1].starts_with("!database "), "{answers:?}");
+    assert_eq!([&*answers[0], &*answers[2], &*answers[3]], ["ok 100", "ok 102", "ok 103"]);
+    assert_eq!(place.run("select count(*) from hits"), ["103"]);
 }
 
 fn whoever_waits_for_a_lock_can_be_stopped(place: &Place) {
