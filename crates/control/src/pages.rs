@@ -183,3 +183,26 @@ fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
         "workers": workers,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use gateway::MemoryStatus;
+
+    use super::*;
+
+    #[test]
+    fn the_status_has_the_memory_its_limit_and_whether_that_is_exceeded() {
+        for over in [true, false] {
+            let status = Status {
+                listeners: vec![],
+                pools: vec![],
+                exchanges: 0,
+                draining: false,
+                shard: 0,
+                memory: MemoryStatus { held: 3, max: 2, over },
+            };
+            let expected = json!({ "bytes": 3, "max_bytes": 2, "over": over });
+            assert_eq!(as_json(&status)["memory"], expected);
+        }
+    }
+}

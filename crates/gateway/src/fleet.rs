@@ -240,9 +240,10 @@ impl Fleet {
         &self.listeners[listener].bodies
     }
 
-    /// Sets the limit on memory, in bytes. It holds from the next turn of each shard on.
+    /// Sets the limit on memory, in bytes. It holds from the next turn of each shard on, which comes at once.
     pub fn set_memory_max(&self, max: usize) {
         self.memory.set_max(max);
+        self.tell_all(|| Mail::Memory);
     }
 
     pub(crate) const fn memory(&self) -> &MemoryLimit {

@@ -32,6 +32,7 @@ mod kernels;
 mod lines;
 mod links;
 mod lives;
+mod memory;
 mod messages;
 mod order;
 mod parameters;

@@ -1,6 +1,8 @@
 //! Limits on clients, on a scripted kernel: each rule at its exact bound of time and bytes.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod log;
+mod mail;
 mod memory;
 mod script;
 mod silent;

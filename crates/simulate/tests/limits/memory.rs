@@ -11,12 +11,17 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A daemon that may hold 1 MiB, before one server with so many slots, in an account of its own.
 fn script(slots: u32) -> Script {
+    on_shards(1, slots)
+}
+
+fn on_shards(count: usize, slots: u32) -> Script {
     block::account_to(&block::Account::separate());
-    Script::new(&format!(
+    let text = format!(
         "[daemon]\nmemory_max = \"1MiB\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\n\
          pool = \"servers\"\n[pool.servers]\nservers = [\"10.0.0.1:80\"]\nserver_requests_max = {slots}\n\
          deadline = \"300s\"\nqueue = {{ wait = \"300s\" }}\n"
-    ))
+    );
+    Script::on_shards(&text, count)
 }
 
 fn held(script: &Script) -> u64 {
@@ -120,4 +125,85 @@ fn the_request_that_has_waited_longest_is_rejected_last_of_all() {
         script.metric("roadstead_ends_total", &["\"memory\"", "\"queue\""]),
         rejected as u64
     );
+}
+
+#[test]
+fn what_two_shards_hold_is_limited_together_and_both_reject() {
+    let mut script = on_shards(2, 100);
+    script.servers_take(0);
+    let mut clients = [0, 0];
+    while !over(&script) {
+        let shard = usize::from(clients[0] > clients[1]);
+        let client = script.connect_to(shard, 0);
+        script.say(client, &store());
+        clients[shard] += 1;
+        assert!(clients[0] < 30, "{} bytes", held(&script));
+    }
+    // Neither of them holds more than about half of it.
+    assert!(clients[1] > 0 && clients[0] * 60_000 < MAX * 6 / 10, "{clients:?}");
+    assert_eq!(script.metric("roadstead_memory_exceeded_total", &[]), 1, "one shard sees it first");
+    let memory = script.memory();
+    assert!(memory.over && memory.held > memory.max && memory.max as u64 == MAX, "{memory:?}");
+    for shard in [0, 1] {
+        let late = script.connect_to(shard, 10_000);
+        script.say(late, ASK);
+        let said = script.taken(late);
+        assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("memory: "), "{shard}: {said}");
+    }
+    script.servers_take(1 << 30);
+    for server in script.servers() {
+        script.read(server, 100_000);
+        script.say(server, &reply(5));
+    }
+    assert!(!over(&script), "{} bytes", held(&script));
+    for shard in [0, 1] {
+        let next = script.connect_to(shard, 10_000);
+        script.say(next, ASK);
+        assert_eq!(script.taken(next), "", "{shard}: it is with a server");
+    }
+}
+
+#[test]
+fn a_shard_closes_its_connections_when_another_exceeds_the_limit() {
+    let mut script = on_shards(2, 100);
+    // All output is held by one shard, which has no turn when the other one exceeds the limit.
+    let mut holders = Vec::new();
+    while held(&script) + 100_000 <= MAX {
+        let client = script.connect_to(1, 0);
+        script.say(client, ASK);
+        script.say(*script.servers().last().unwrap(), &reply(60_000));
+        holders.push(client);
+    }
+    script.servers_take(0);
+    let last = script.held(1, |script| {
+        let mut last = 0;
+        while !over(script) {
+            last = script.connect_to(0, 0);
+            // The server has the request, and holds its first part only.
+            script.say(last, &store());
+        }
+        last
+    });
+    script.pass(SECOND);
+    assert!(held(&script) <= MAX && !over(&script), "{} bytes", held(&script));
+    assert!(holders.iter().any(|client| script.is_closed(*client)), "{}", held(&script));
+    assert!(!script.is_closed(last));
+}
+
+#[test]
+fn another_limit_holds_at_once() {
+    let mut script = on_shards(2, 100);
+    script.servers_take(0);
+    for shard in [0, 0, 1, 1] {
+        let client = script.connect_to(shard, 0);
+        script.say(client, &store());
+    }
+    let before = script.memory();
+    assert!(!before.over && before.held > 240_000, "{before:?}");
+    for (max, is_over) in [(before.held - 1, true), (before.held, true), (2 * before.held, false)] {
+        script.set_memory_max(max);
+        let memory = script.memory();
+        assert_eq!((memory.max, memory.over), (max, is_over), "{memory:?}");
+        assert_eq!(script.metric("roadstead_memory_max_bytes", &[]), max as u64);
+    }
 }

@@ -1,11 +1,11 @@
-//! One shard of the gateway on a kernel that a test scripts: what each peer sends and takes, and the time.
+//! Shards of the gateway on a kernel that a test scripts: what each peer sends and takes, and the time.
 //!
 //! Unlike the worlds of the simulation nothing is drawn: a test says what happens, in its order, and the
 //! clock moves only when it says so. Peers are numbered in the order in which they connected, clients and
-//! servers alike.
+//! servers alike. All shards have one turn after the other, except one that a test holds.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,7 +13,7 @@ use event::{
     Address, Fd, Happened, Interest, Kernel, Loop, LoopSettings, Medium, Readiness, Token, Wake,
 };
 use gateway::metrics::Metrics;
-use gateway::{Access, Fleet, Mail, Parts, Shard, Threads, Workshop};
+use gateway::{Access, Fleet, Mail, MemoryStatus, Parts, Shard, Threads, Workshop};
 use settings::Source;
 
 /// Turns in which nothing is reported after which nothing is left to be done.
@@ -23,6 +23,8 @@ const LISTENER: u32 = 0;
 
 #[derive(Debug, Default)]
 struct Peer {
+    /// Whose descriptor it is.
+    shard: usize,
     token: Option<Token>,
     /// What it has sent and the gateway has not received.
     sent: VecDeque<u8>,
@@ -36,22 +38,30 @@ struct Peer {
 #[derive(Debug)]
 struct Net {
     now: Instant,
-    listener: Option<Token>,
-    backlog: VecDeque<u32>,
+    shards: Vec<AtShard>,
     peers: BTreeMap<u32, Peer>,
     /// Peers that the gateway connected to.
     servers: Vec<u32>,
     /// Room of the kernel for output to each server.
     server_room: usize,
-    reports: Vec<Happened>,
     /// How far the clock moves while the gateway waits.
     until: Instant,
 }
 
+/// What the kernel has for one shard.
+#[derive(Debug)]
+struct AtShard {
+    listener: Option<Token>,
+    backlog: VecDeque<u32>,
+    reports: Vec<Happened>,
+    /// When it waits no longer.
+    wakes: Instant,
+}
+
 impl Net {
-    fn add(&mut self, room: usize) -> u32 {
+    fn add(&mut self, shard: usize, room: usize) -> u32 {
         let number = u32::try_from(self.peers.len()).unwrap() + 1;
-        self.peers.insert(number, Peer { room, ..Peer::default() });
+        self.peers.insert(number, Peer { shard, room, ..Peer::default() });
         number
     }
 
@@ -61,18 +71,23 @@ impl Net {
     }
 
     fn report(&mut self, number: u32, readiness: Readiness) {
-        if let Some(token) = self.peers[&number].token {
-            self.reports.push(Happened { token, readiness });
+        let &Peer { shard, token, .. } = &self.peers[&number];
+        if let Some(token) = token {
+            self.shards[shard].reports.push(Happened { token, readiness });
         }
     }
 }
 
+/// The kernel as one shard sees it.
 #[derive(Clone, Debug)]
-struct Scripted(Arc<Mutex<Net>>);
+struct Scripted {
+    net: Arc<Mutex<Net>>,
+    shard: usize,
+}
 
 impl Scripted {
     fn lock(&self) -> MutexGuard<'_, Net> {
-        self.0.lock().unwrap()
+        self.net.lock().unwrap()
     }
 }
 
@@ -119,12 +134,10 @@ impl Kernel for Scripted {
         happened: &mut Vec<Happened>,
     ) -> io::Result<()> {
         let mut net = self.lock();
-        if net.reports.is_empty() {
-            let rest = net.until - net.now;
-            let moved = timeout.map_or(rest, |timeout| timeout.min(rest));
-            net.now += moved;
-        }
-        happened.append(&mut net.reports);
+        let wakes = timeout.map_or(net.until, |timeout| net.now + timeout);
+        let here = &mut net.shards[self.shard];
+        here.wakes = wakes;
+        happened.append(&mut here.reports);
         Ok(())
     }
 
@@ -135,7 +148,7 @@ impl Kernel for Scripted {
     fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()> {
         let mut net = self.lock();
         if interest == Interest::Listener {
-            net.listener = Some(token);
+            net.shards[self.shard].listener = Some(token);
             return Ok(());
         }
         let number = fd.simulated_number().unwrap();
@@ -152,7 +165,7 @@ impl Kernel for Scripted {
     }
 
     fn accept(&mut self, _: &Fd) -> io::Result<(Fd, event::Peer)> {
-        match self.lock().backlog.pop_front() {
+        match self.lock().shards[self.shard].backlog.pop_front() {
             Some(number) => Ok((Fd::simulated(number), event::Peer::Local)),
             None => would_block(),
         }
@@ -161,7 +174,7 @@ impl Kernel for Scripted {
     fn connect(&mut self, _: &Address) -> io::Result<Fd> {
         let mut net = self.lock();
         let room = net.server_room;
-        let number = net.add(room);
+        let number = net.add(self.shard, room);
         net.servers.push(number);
         Ok(Fd::simulated(number))
     }
@@ -181,9 +194,7 @@ impl Kernel for Scripted {
             return if peer.ended { Ok(0) } else { would_block() };
         }
         let count = room.len().min(peer.sent.len());
-        for (to, from) in room.iter_mut().zip(peer.sent.drain(..count)) {
-            *to = from;
-        }
+        peer.sent.read_exact(&mut room[..count])?;
         Ok(count)
     }
 
@@ -214,17 +225,30 @@ impl Kernel for Scripted {
     }
 }
 
-/// A shard whose listener `main` is served by a script.
+type Turning = (Loop<Scripted, Mail>, Shard);
+
+/// Those that have turns.
+fn active(shards: &mut [Turning], held: Option<usize>) -> impl Iterator<Item = &mut Turning> {
+    let active = shards.iter_mut().enumerate().filter(move |(shard, _)| held != Some(*shard));
+    active.map(|(_, turning)| turning)
+}
+
+/// Shards whose listener `main` is served by a script.
 pub(crate) struct Script {
-    kernel: Scripted,
-    turning: Loop<Scripted, Mail>,
-    shard: Shard,
-    metrics: Arc<Metrics>,
-    _access: Access,
+    net: Arc<Mutex<Net>>,
+    shards: Vec<Turning>,
+    /// This one has no turns.
+    held: Option<usize>,
+    access: Access,
+    fleet: Arc<Fleet>,
 }
 
 impl Script {
     pub(crate) fn new(text: &str) -> Self {
+        Self::on_shards(text, 1)
+    }
+
+    pub(crate) fn on_shards(text: &str, count: usize) -> Self {
         let source = Source { name: "test".into(), text: text.into() };
         let configuration = settings::parse(&source, &|_| None).unwrap();
         #[expect(
@@ -232,65 +256,116 @@ impl Script {
             reason = "a point to start from; only differences count"
         )]
         let now = Instant::now();
-        let kernel = Scripted(Arc::new(Mutex::new(Net {
+        let at_shard =
+            || AtShard { listener: None, backlog: VecDeque::new(), reports: vec![], wakes: now };
+        let net = Arc::new(Mutex::new(Net {
             now,
-            listener: None,
-            backlog: VecDeque::new(),
+            shards: (0..count).map(|_| at_shard()).collect(),
             peers: BTreeMap::new(),
             servers: Vec::new(),
             server_room: 1 << 30,
-            reports: Vec::new(),
             until: now,
-        })));
-        let metrics = Arc::new(Metrics::new(&configuration));
-        let mut turning = Loop::new(kernel.clone(), LoopSettings::default()).unwrap();
-        let fleet = Fleet::new(vec![turning.mailbox()], &configuration);
-        let mut shard = Shard::new(Parts {
-            configuration,
-            sockets: vec![("main".to_owned(), Fd::simulated(LISTENER))],
-            workshop: Arc::new(Nobody),
-            spawner: Box::new(Nobody),
-            runner: Box::new(Threads),
-            admission: None,
-            access_log: None,
-            fleet: Arc::clone(&fleet),
-            shard: 0,
-            metrics: Arc::clone(&metrics),
-            started: (now, SystemTime::UNIX_EPOCH),
-            seed: 1,
-        })
-        .unwrap();
-        shard.start(&mut turning.calls());
-        let access = Access::new(fleet, vec![Arc::clone(&metrics)]);
-        let mut script = Self { kernel, turning, shard, metrics, _access: access };
+        }));
+        let turning: Vec<Loop<_, Mail>> = (0..count)
+            .map(|shard| {
+                let kernel = Scripted { net: Arc::clone(&net), shard };
+                Loop::new(kernel, LoopSettings::default()).unwrap()
+            })
+            .collect();
+        let fleet = Fleet::new(turning.iter().map(Loop::mailbox).collect(), &configuration);
+        let (mut shards, mut metrics) = (Vec::new(), Vec::new());
+        for (turning, shard) in turning.into_iter().zip(0..) {
+            let numbers = Arc::new(Metrics::new(&configuration));
+            metrics.push(Arc::clone(&numbers));
+            let shard = Shard::new(Parts {
+                configuration: configuration.clone(),
+                sockets: vec![("main".to_owned(), Fd::simulated(LISTENER))],
+                workshop: Arc::new(Nobody),
+                spawner: Box::new(Nobody),
+                runner: Box::new(Threads),
+                admission: None,
+                access_log: None,
+                fleet: Arc::clone(&fleet),
+                shard,
+                metrics: numbers,
+                started: (now, SystemTime::UNIX_EPOCH),
+                seed: 1,
+            });
+            shards.push((turning, shard.unwrap()));
+        }
+        for (turning, shard) in &mut shards {
+            shard.start(&mut turning.calls());
+        }
+        let access = Access::new(Arc::clone(&fleet), metrics);
+        let mut script = Self { net, shards, held: None, access, fleet };
         script.pass(Duration::ZERO);
         script
     }
 
+    fn net(&self) -> MutexGuard<'_, Net> {
+        self.net.lock().unwrap()
+    }
+
     /// The gateway does what is to be done, and then this time passes.
     pub(crate) fn pass(&mut self, time: Duration) {
-        let until = self.kernel.lock().now + time;
-        self.kernel.lock().until = until;
+        let until = self.net().now + time;
+        self.net().until = until;
         // What one turn leaves, because its budget is used up, is done in the next.
         let mut rests = 0;
         while rests < RESTS {
-            let before = {
-                let net = self.kernel.lock();
-                rests += u32::from(net.reports.is_empty() && net.now == until);
-                net.now
-            };
-            self.turning.turn(&mut self.shard, Some(until - before)).unwrap();
-            self.shard.check();
+            let before = self.net().now;
+            rests += u32::from(before == until && self.rests());
+            for (turning, shard) in active(&mut self.shards, self.held) {
+                turning.turn(shard, Some(until - before)).unwrap();
+                shard.check();
+            }
+            if self.rests() {
+                let mut net = self.net();
+                let turned = net.shards.iter().zip(0..).filter(|(_, it)| self.held != Some(*it));
+                let wakes = turned.map(|(shard, _)| shard.wakes).min().unwrap();
+                net.now = wakes.clamp(before, until);
+            }
         }
+    }
+
+    /// Whether no shard that has turns has anything to be told.
+    fn rests(&self) -> bool {
+        let net = self.net();
+        (0..self.shards.len()).filter(|shard| self.held != Some(*shard)).all(|shard| {
+            let mailbox = self.fleet.mailbox(u32::try_from(shard).unwrap());
+            net.shards[shard].reports.is_empty() && mailbox.waiting() == 0
+        })
+    }
+
+    /// This shard has no turns while `act` is done.
+    pub(crate) fn held<R>(&mut self, shard: usize, act: impl FnOnce(&mut Self) -> R) -> R {
+        self.held = Some(shard);
+        let result = act(self);
+        self.held = None;
+        self.pass(Duration::ZERO);
+        result
+    }
+
+    /// All shards end at once.
+    pub(crate) fn end(&mut self) {
+        self.shards.drain(..).for_each(|(_, mut shard)| {
+            shard.end();
+        });
     }
 
     /// A client connects; the kernel takes so many bytes for it until it reads.
     pub(crate) fn connect(&mut self, room: usize) -> u32 {
-        let mut net = self.kernel.lock();
-        let number = net.add(room);
-        net.backlog.push_back(number);
-        let token = net.listener.unwrap();
-        net.reports.push(Happened { token, readiness: Readiness::READ });
+        self.connect_to(0, room)
+    }
+
+    /// The same, to one of several shards.
+    pub(crate) fn connect_to(&mut self, shard: usize, room: usize) -> u32 {
+        let mut net = self.net();
+        let number = net.add(shard, room);
+        let at = &mut net.shards[shard];
+        at.backlog.push_back(number);
+        let token = at.listener.unwrap();
+        at.reports.push(Happened { token, readiness: Readiness::READ });
         drop(net);
         self.pass(Duration::ZERO);
         number
@@ -298,11 +373,11 @@ impl Script {
 
     /// The kernel has room for so many bytes to each server that is connected to from now on.
     pub(crate) fn servers_take(&self, room: usize) {
-        self.kernel.lock().server_room = room;
+        self.net().server_room = room;
     }
 
     pub(crate) fn say(&mut self, peer: u32, bytes: &[u8]) {
-        let mut net = self.kernel.lock();
+        let mut net = self.net();
         net.peers.get_mut(&peer).unwrap().sent.extend(bytes);
         net.report(peer, Readiness::READ);
         drop(net);
@@ -311,7 +386,7 @@ impl Script {
 
     /// A peer reads so many bytes: the kernel has room for as many more.
     pub(crate) fn read(&mut self, peer: u32, bytes: usize) {
-        let mut net = self.kernel.lock();
+        let mut net = self.net();
         net.peers.get_mut(&peer).unwrap().room += bytes;
         net.report(peer, Readiness::WRITE);
         drop(net);
@@ -320,26 +395,44 @@ impl Script {
 
     /// What a peer was sent, as far as the kernel took it.
     pub(crate) fn taken(&self, peer: u32) -> String {
-        String::from_utf8_lossy(&self.kernel.lock().peers[&peer].taken).into_owned()
+        String::from_utf8_lossy(&self.net().peers[&peer].taken).into_owned()
     }
 
     /// Bytes that a peer has sent and the gateway has not received.
     pub(crate) fn unreceived(&self, peer: u32) -> usize {
-        self.kernel.lock().peers[&peer].sent.len()
+        self.net().peers[&peer].sent.len()
     }
 
     pub(crate) fn is_closed(&self, peer: u32) -> bool {
-        self.kernel.lock().peers[&peer].closed
+        self.net().peers[&peer].closed
     }
 
     /// Connections to servers, in their order.
     pub(crate) fn servers(&self) -> Vec<u32> {
-        self.kernel.lock().servers.clone()
+        self.net().servers.clone()
+    }
+
+    /// What `/status` shows of the memory.
+    pub(crate) fn memory(&mut self) -> MemoryStatus {
+        let (tell, told) = std::sync::mpsc::channel();
+        self.access.status(move |status| tell.send(status).unwrap());
+        self.pass(Duration::ZERO);
+        told.recv().unwrap().memory
+    }
+
+    /// Sets the limit on memory, as a reload does.
+    pub(crate) fn set_memory_max(&mut self, max: usize) {
+        self.fleet.set_memory_max(max);
+        // A loop that has nothing to do sleeps, which it does not do here.
+        let shards = 0..u32::try_from(self.shards.len()).unwrap();
+        let is_woken = |shard| self.fleet.mailbox(shard).waiting() > 0;
+        assert!(shards.into_iter().all(is_woken), "each shard looks at the limit at once");
+        self.pass(Duration::ZERO);
     }
 
     /// The sum of the numbers of this name that have all of these labels.
     pub(crate) fn metric(&self, name: &str, labels: &[&str]) -> u64 {
-        let page = self.metrics.render();
+        let page = self.access.render_metrics();
         let lines = page.lines().filter_map(|line| line.strip_prefix(name));
         lines
             .filter(|rest| rest.starts_with(['{', ' ']))
