@@ -91,15 +91,17 @@ impl<D: Driver> QueryHandler<D> {
                 return failed(&fault.for_clients());
             }
             let mut limit = self.connection.time_left(self.setup.job.retry, at_us);
-            let (since, is_foreign) = (Instant::now(), fault.blame == Blame::Foreign);
-            if is_foreign {
-                // Other queries may not need that server.
+            let since = Instant::now();
+            // The server works: other queries may not meet that.
+            let is_own = matches!(fault.blame, Blame::Foreign | Blame::Conflict | Blame::Full);
+            let is_own = is_own && fault.answered;
+            if is_own {
                 limit = limit.min(self.patience.left().unwrap_or_default());
             }
             if !self.connection.wait(&self.setup, limit, stop) {
                 return failed(&fault.for_clients());
             }
-            if is_foreign {
+            if is_own {
                 self.patience.spend(since.elapsed());
             }
         }

@@ -277,7 +277,8 @@ impl<D: Driver> Work<'_, D> {
         count: usize,
         refused: bool,
     ) -> Result<bool, Fault> {
-        let lock_limit = self.is_waited.then(|| SHORT_LOCK_WAIT.min(self.setup.job.lock_wait));
+        let is_short = self.is_waited || !refused;
+        let lock_limit = is_short.then(|| SHORT_LOCK_WAIT.min(self.setup.job.lock_wait));
         let Some(link) = self.connection.link().filter(|link| link.is_atomic()) else {
             return Ok(false);
         };

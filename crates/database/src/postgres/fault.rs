@@ -17,6 +17,16 @@ pub(super) fn of_insert(error: &Error) -> Fault {
     of_values(error, true)
 }
 
+/// The fault of a query. It may never write, so that another server would not accept it either.
+pub(super) fn of_query(error: &Error) -> Fault {
+    match of(error) {
+        fault if &*fault.code == "25006" => {
+            Fault { blame: Blame::Statement, again: false, ..fault }
+        }
+        fault => fault,
+    }
+}
+
 /// `own`: what is not within a function cites the client's own values.
 fn of_values(error: &Error, own: bool) -> Fault {
     match error.as_db_error() {

@@ -535,7 +535,7 @@ impl Link for PostgresLink {
         let values = parameters(rows, row, (shape, takes), batch)?;
         let values = texts(&values);
         let work = async {
-            let told = |error: Error| fault::of(&error);
+            let told = |error: Error| fault::of_query(&error);
             let found = client.query_raw(&*prepared, values).await.map_err(told)?;
             let mut found = pin!(found);
             let mut digits = Digits::default();

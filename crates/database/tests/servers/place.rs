@@ -2,8 +2,9 @@
 
 use std::process::Command;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use database::{Action, Database, DatabaseError, Host, Job, Server, Tls, UnknownFields};
 use exchange::{
@@ -274,6 +275,24 @@ pub(crate) fn serve<T: AsRef<[u8]>>(
     bodies: impl IntoIterator<Item = T>,
 ) -> Vec<String> {
     serve_until(handler.as_mut(), &batch(bodies), &Stop::default())
+}
+
+/// Serves requests that must not be waited for. A minute later whoever waits is stopped.
+pub(crate) fn serve_soon(handler: &mut Box<dyn Handler>, rows: &[String]) -> Vec<String> {
+    let (stop, done) = (Stop::default(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let since = Instant::now();
+            while !done.load(Ordering::Acquire) && since.elapsed() < Duration::from_secs(60) {
+                thread::park_timeout(Duration::from_secs(1));
+            }
+            stop.request();
+        });
+        let answers = serve_until(handler.as_mut(), &batch_now(rows), &stop);
+        done.store(true, Ordering::Release);
+        watch.thread().unpark();
+        answers
+    })
 }
 
 /// Whether an answer is a refusal of the row itself.

@@ -1,11 +1,12 @@
 //! Requests that are answered with rows.
 
 use std::thread;
+use std::time::Duration;
 
 use database::{Action, Format, Job, Query, Record};
 use exchange::Stop;
 
-use crate::place::{Place, batch, serve, serve_until};
+use crate::place::{Place, batch, serve, serve_soon, serve_until};
 
 crate::suite!(
     rows_leave_as_json_lines_or_tsv,
@@ -139,6 +140,44 @@ fn what_reads_cannot_write(place: &Place) {
     assert_eq!(place.hits().len(), 3);
     let refused = place.options(job(Query::new("delete from hits"))).unwrap_err();
     assert!(refused.to_string().starts_with("`statement`: begins with `delete`"), "{refused}");
+}
+
+mod on_servers {
+    crate::suite_of_servers!(a_query_that_always_fails_does_not_hold_up_the_others);
+    use super::a_query_that_always_fails_does_not_hold_up_the_others;
+}
+
+fn a_query_that_always_fails_does_not_hold_up_the_others(place: &Place) {
+    let query = Query::new("select f(:code) as v");
+    let codes: &[&str] = if place.is_postgres() {
+        place.run(
+            "create function f(code text) returns text language plpgsql as $$ begin \
+             if code <> '' then raise exception 'unlucky' using errcode = code; end if; \
+             return 'good'; end $$",
+        );
+        &["40001", "08001", "57P03", "53200", "25006"]
+    } else {
+        let codes = &["1213", "1021", "1290", "1429"];
+        let raise = |code: &&str| {
+            format!(
+                "if code = '{code}' then signal sqlstate '45000' \
+                 set mysql_errno = {code}, message_text = 'unlucky'; end if; "
+            )
+        };
+        place.run(&format!(
+            "create function f(code text) returns text deterministic begin {} \
+             return 'good'; end",
+            codes.iter().map(raise).collect::<String>()
+        ));
+        codes
+    };
+    let mut handler = place.handler(Job { retry: Duration::from_secs(3600), ..job(query) });
+    let ask = |code: &str| format!(r#"{{"code":"{code}"}}"#);
+    for code in codes {
+        let answers = serve_soon(&mut handler, &[ask(code), ask("")]);
+        assert!(answers[0].starts_with("!database unlucky"), "{code}: {answers:?}");
+        assert_eq!(answers[1], r#"[{"v":"good"}]"#, "{code}");
+    }
 }
 
 fn a_query_without_end_can_be_stopped(place: &Place) {

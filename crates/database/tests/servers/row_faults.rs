@@ -1,13 +1,10 @@
 //! Errors that are a server's by their code and a row's by their cause: the other rows are stored.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use database::{Action, Job, OnConflict};
-use exchange::{Handler, Stop};
 
-use crate::place::{Place, batch_now, serve, serve_until};
+use crate::place::{Place, serve, serve_soon};
 use crate::server::{Kind, Server};
 
 crate::suite_of_servers!(
@@ -263,24 +260,6 @@ fn at_commit(place: &Place) {
             check(place, &job, 99, &[61], code);
         }
     }
-}
-
-/// Serves rows that must not be waited for. A minute later whoever waits is stopped.
-fn serve_soon(handler: &mut Box<dyn Handler>, rows: &[String]) -> Vec<String> {
-    let (stop, done) = (Stop::default(), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let watch = scope.spawn(|| {
-            let since = Instant::now();
-            while !done.load(Ordering::Acquire) && since.elapsed() < Duration::from_secs(60) {
-                thread::park_timeout(Duration::from_secs(1));
-            }
-            stop.request();
-        });
-        let answers = serve_until(handler.as_mut(), &batch_now(rows), &stop);
-        done.store(true, Ordering::Release);
-        watch.thread().unpark();
-        answers
-    })
 }
 
 fn a_row_that_fails_for_long_does_not_hold_up_the_others(place: &Place) {
