@@ -111,9 +111,15 @@ impl<K: Copy> Wheel<K> {
         true
     }
 
-    /// Files an alarm where it is wanted now.
+    /// Files an alarm where it is wanted now. One that has rung and is wanted at once is left to be
+    /// collected: an alarm that is set anew whenever another one rings could be put off for ever.
     #[cold]
     fn refile(&mut self, index: u32) {
+        let node = &mut self.nodes[index as usize];
+        if node.list == RUNG && node.wanted <= self.elapsed {
+            node.wanted = NEVER;
+            return;
+        }
         self.unlink(index);
         self.file(index);
     }
@@ -154,7 +160,7 @@ impl<K: Copy> Wheel<K> {
         self.elapsed = now;
     }
 
-    /// The key of an alarm that rang, unless it was set anew, disarmed or removed since.
+    /// The key of an alarm that rang, unless it was put off, disarmed or removed since.
     pub(crate) fn collect(&mut self, alarm: Alarm) -> Option<K> {
         let node = &mut self.nodes[alarm.0 as usize];
         if node.list != RUNG {

@@ -145,6 +145,27 @@ fn what_rang_is_not_heard_once_it_is_set_anew_or_gone() {
 }
 
 #[test]
+fn what_rang_is_heard_though_it_is_set_anew_to_a_time_that_has_passed() {
+    let mut wheel = Wheel::new();
+    let [one, other] = [wheel.create('a'), wheel.create('b')];
+    for tick in 5..8 {
+        wheel.set(one, 5);
+        wheel.set(other, 5);
+        let mut rung = Vec::new();
+        wheel.advance(tick, &mut rung);
+        let mut heard = Vec::new();
+        for alarm in rung {
+            heard.extend(wheel.collect(alarm));
+            // As the owner of both might do whenever it hears one of them.
+            wheel.set(one, 5);
+            wheel.set(other, 5);
+        }
+        heard.sort_unstable();
+        assert_eq!(heard, ['a', 'b'], "at {tick}");
+    }
+}
+
+#[test]
 fn a_time_that_has_passed_rings_at_the_next_advance() {
     let mut wheel = Wheel::new();
     wheel.advance(1000, &mut Vec::new());

@@ -358,13 +358,13 @@ impl Link {
         self.is_streaming || self.is_partial
     }
 
-    /// It has answered nothing since it was started, although its first request was sent a while ago:
-    /// true once.
+    /// Whether it has said nothing since it was started, although its first request was sent a while
+    /// ago. That is looked at once, whatever is found: `arm` would set a time that has passed.
     pub(super) fn handle_mute(&mut self, calls: &Calls<'_>) -> bool {
         let late = |flight: &Flight| flight.dispatched + MUTE <= calls.now();
-        let is_mute =
-            self.answers == 0 && !self.is_begun() && self.flights.oldest().is_some_and(late);
-        is_mute && !std::mem::replace(&mut self.is_mute, true)
+        let is_looked_at = self.answers == 0 && self.flights.oldest().is_some_and(late);
+        let is_first = is_looked_at && !std::mem::replace(&mut self.is_mute, true);
+        is_first && !self.is_begun()
     }
 
     /// It said what is no message, which is said now and then.

@@ -63,8 +63,9 @@ fn serve_cut(folder: &std::path::Path, cut: &Cut, then: &str) -> Daemon {
         cut.whole, cut.half
     );
     let framing = cut.framing;
+    // Longer than the 2 s after which a program that has never answered is looked at.
     let pool = format!(
-        "framing = \"{framing}\"\ndispatch = \"in-order\"\nworkers = 1\ndeadline = \"2s\"\nsettle = \"0s\"\n"
+        "framing = \"{framing}\"\ndispatch = \"in-order\"\nworkers = 1\ndeadline = \"2500ms\"\nsettle = \"0s\"\n"
     );
     serve(folder, cut.listener, &["sh", "-c", &program], &pool)
 }
