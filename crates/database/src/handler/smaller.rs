@@ -102,8 +102,11 @@ impl<D: Driver> Work<'_, D> {
                 ranges.push(range);
                 return true;
             }
-            self.end_failed(range.start..self.rows.len(), fault);
-            return false;
+            // Where the server answers, the end of their time is not that of the rows behind them.
+            if !fault.answered || self.stop.requested() {
+                self.end_failed(range.start..self.rows.len(), fault);
+                return false;
+            }
         }
         // The next rows are others.
         self.conflicts = 0;

@@ -14,6 +14,7 @@ crate::suite_of_servers!(
     a_server_that_accepts_no_row_is_not_tried_with_each_of_them,
     a_row_that_fails_alone_leaves_the_next_rows_their_connection,
     a_row_that_ends_its_connection_fails_alone,
+    rows_beside_one_whose_time_runs_out_are_stored,
     a_row_that_fails_for_long_does_not_hold_up_the_others,
 );
 
@@ -258,6 +259,17 @@ fn at_commit(place: &Place) {
         ));
         for job in jobs(Duration::from_millis(30)) {
             check(place, &job, 99, &[61], code);
+        }
+    }
+}
+
+/// The time is over between the fault and the wait for another attempt.
+fn rows_beside_one_whose_time_runs_out_are_stored(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    for code in if place.is_postgres() { ["40001", "08001"] } else { ["1213", "1290"] } {
+        raises(place, code);
+        for job in jobs(Duration::from_nanos(1)) {
+            check(place, &job, 20, &[7], code);
         }
     }
 }
