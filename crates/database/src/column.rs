@@ -52,6 +52,10 @@ pub(crate) enum Takes {
     Double,
     /// Decimal numbers, with so many decimal places where they are limited.
     Decimal(Option<u32>),
+    /// Numbers of these kinds, which are rounded to so many decimal places.
+    Rounded(Box<Self>, u32),
+    /// Years of four digits, and the number 0.
+    Year,
     /// Bytes, which JSON has in base64.
     Bytes,
     /// JSON. Records of other formats, which have no strings of their own, hold its text.
@@ -62,12 +66,16 @@ pub(crate) enum Takes {
     Date,
     /// Times of day, with so many digits of a fraction of a second.
     Time(u32),
+    /// The same with a zone.
+    ZonedTime(u32),
     /// Days with times without a zone, which are in UTC, with so many digits of a fraction of a second.
     Utc(u32),
     /// Instants with a zone, with so many digits of a fraction of a second.
     Instant(u32),
     /// Arrays of these.
     Array(Box<Self>),
+    /// Ranges of these, one or several, in the notation of PostgreSQL.
+    Range(Box<Self>),
 }
 
 /// A value as its column takes it.
@@ -118,6 +126,8 @@ impl Takes {
                     _ => Ok(plain(value)),
                 };
             }
+            // A JSON array of two is a range as well.
+            Self::Range(of) => return of.fit_range(bytes).map(|it| Fit::Text(it.into())),
             Self::Word if matches!(value, Value::Number(_)) => return Err("takes a string".into()),
             Self::Limited(letters) if cuts_blanks(bytes, *letters) => {
                 return Err(format!("keeps {letters} letters, also of blanks").into());
@@ -133,11 +143,17 @@ impl Takes {
             });
         }
         match self {
-            Self::Integer | Self::Number | Self::Single | Self::Double | Self::Decimal(_) => {
-                self.check_number(bytes)?;
-            }
+            Self::Integer
+            | Self::Number
+            | Self::Single
+            | Self::Double
+            | Self::Decimal(_)
+            | Self::Rounded(..) => self.check_number(bytes)?,
+            Self::Year => check_year(value)?,
             Self::Date => time::check_date(bytes)?,
-            Self::Time(digits) | Self::Instant(digits) => time::check_fraction(bytes, *digits)?,
+            Self::Time(digits) => time::check_time(bytes, *digits, false)?,
+            Self::ZonedTime(digits) => time::check_time(bytes, *digits, true)?,
+            Self::Instant(digits) => time::check_fraction(bytes, *digits)?,
             Self::Utc(digits) => {
                 if let Some(text) = time::in_utc(bytes, *digits)? {
                     return Ok(Fit::Text(text.into_bytes().into()));
@@ -158,11 +174,32 @@ impl Takes {
             }
             Self::Single if !number.is_kept_by_single() => Err("would round the number".into()),
             Self::Double if !number.is_kept_by_double() => Err("would round the number".into()),
-            Self::Decimal(Some(places)) if number.places() > u64::from(*places) => {
+            Self::Decimal(Some(places)) | Self::Rounded(_, places)
+                if number.places() > u64::from(*places) =>
+            {
                 Err(format!("keeps {places} decimal places").into())
             }
+            Self::Rounded(of, _) => of.check_number(text),
             _ => Ok(()),
         }
+    }
+
+    /// A range as PostgreSQL writes it, each of its bounds as the column takes it.
+    fn fit_range(&self, text: &[u8]) -> Result<Vec<u8>, Misfit> {
+        let mut out = Vec::with_capacity(text.len());
+        let is_mark = |byte: &u8| b"[](){},\"".contains(byte);
+        for part in text.chunk_by(|one, other| is_mark(one) == is_mark(other)) {
+            let bound = part.trim_ascii();
+            if bound.is_empty() || is_mark(&part[0]) || bound.eq_ignore_ascii_case(b"empty") {
+                out.extend_from_slice(part);
+                continue;
+            }
+            match self.fit(Value::Bytes(bound), Record::Json)? {
+                Fit::Text(fitted) => out.extend_from_slice(&fitted),
+                _ => out.extend_from_slice(part),
+            }
+        }
+        Ok(out)
     }
 
     /// A JSON array as PostgreSQL reads one.
@@ -196,6 +233,14 @@ impl Takes {
         out.push(b'}');
         Ok(out)
     }
+}
+
+/// Refuses a year that a database would take for another one.
+fn check_year(value: Value<'_>) -> Result<(), Misfit> {
+    let digits = value.bytes_or_empty();
+    let is_year = digits.len() == 4 && digits.iter().all(u8::is_ascii_digit);
+    let is_kept = is_year || matches!(value, Value::Number(b"0"));
+    if is_kept { Ok(()) } else { Err("takes a year of four digits".into()) }
 }
 
 /// Whether a text has more than so many letters, all blanks.
@@ -340,6 +385,38 @@ mod tests {
         assert_eq!(array(Takes::Integer, "[]"), "'{}'");
         let number = fit(&Takes::Array(Box::new(Takes::Integer)), Value::Number(b"1"));
         assert_eq!(number, "!takes a JSON array");
+    }
+
+    #[test]
+    fn bounds_of_ranges_are_taken_as_values_of_a_column() {
+        let utc = Takes::Range(Box::new(Takes::Utc(6)));
+        let range = |text: &'static str| fit(&utc, Value::Bytes(text.as_bytes()));
+        assert_eq!(
+            range("[2024-01-01T00:00:00+02:00, 2024-01-02 )"),
+            "'[2023-12-31 22:00:00,2024-01-02)'"
+        );
+        assert_eq!(
+            range(r#"{["2024-01-01 00:00Z",],empty}"#),
+            r#"'{[\"2024-01-01 00:00\",],empty}'"#
+        );
+        assert_eq!(range("empty"), "'empty'");
+        assert!(range("[2024-01-01 00:00 CET,)").starts_with("!takes a time"));
+        assert!(range("[2024-01-01 00:00:00.1234567,)").starts_with("!keeps 6 digits"));
+        let date = Takes::Range(Box::new(Takes::Date));
+        assert!(fit(&date, Value::Bytes(b"[2024-01-01 10:00,)")).starts_with("!takes a day"));
+    }
+
+    #[test]
+    fn numbers_that_a_column_rounds_to_places_and_short_years_are_refused() {
+        let double = Takes::Rounded(Box::new(Takes::Double), 2);
+        assert_eq!(fit(&double, Value::Number(b"19.99")), "19.99");
+        assert_eq!(fit(&double, Value::Number(b"19.999")), "!keeps 2 decimal places");
+        assert!(fit(&double, Value::Number(b"9007199254740993")).starts_with('!'));
+        assert_eq!(fit(&Takes::Year, Value::Number(b"2024")), "2024");
+        assert_eq!(fit(&Takes::Year, Value::Number(b"0")), "0");
+        for short in [Value::Number(b"24"), Value::Bytes(b"0"), Value::Bytes(b"5")] {
+            assert_eq!(fit(&Takes::Year, short), "!takes a year of four digits");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Times in the notations of ISO 8601 that databases read: `2026-01-02T03:04:05.6+07:00`, with a blank
-//! for the `T`, with `Z` or without a zone. Whatever else is given is left to the database.
+//! for the `T`, with `Z` or without a zone, `20260102T030405Z`, and with slashes for the dashes. A
+//! database may drop a zone that it finds behind anything else, so that where there is to be none, a text
+//! that is not understood here is refused.
 
 use std::ops::RangeInclusive;
 
@@ -8,15 +10,33 @@ use super::Misfit;
 /// Years that every database keeps.
 const YEARS: RangeInclusive<i64> = 1..=9999;
 
+/// What databases read as a time, without a zone.
+const WORDS: [&str; 7] =
+    ["-infinity", "epoch", "infinity", "now", "today", "tomorrow", "yesterday"];
+
 /// A day with a time of day.
 struct Instant<'t> {
     day: i64,
+    time: Time<'t>,
+    zone: Zone,
+}
+
+#[derive(Clone, Copy)]
+struct Time<'t> {
     /// Minutes of the day.
     minute: i64,
-    /// Seconds with their fraction, and a colon before, where there are any.
+    /// With their fraction, where there are any.
     seconds: &'t str,
-    /// Minutes that its clock is ahead of UTC, where it has a zone.
-    ahead: Option<i64>,
+}
+
+/// What stands behind a time of day.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    None,
+    /// Minutes that its clock is ahead of UTC.
+    Ahead(i64),
+    /// Words of which half of the day or which era it is of.
+    Words,
 }
 
 fn number(text: &str, digits: usize) -> Option<i64> {
@@ -47,34 +67,79 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-fn day_of(text: &str) -> Option<i64> {
-    let mut parts = text.split('-');
-    let mut part = |digits| parts.next().and_then(|part| number(part, digits));
-    let (year, month, day) = (part(4)?, part(2)?, part(2)?);
-    let days = days_from_civil(year, month, day);
-    (parts.next().is_none() && civil_from_days(days) == (year, month, day)).then_some(days)
+/// So many digits at the start of a text as there are.
+fn leading_digits(text: &str) -> (&str, &str) {
+    let end = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at(end)
 }
 
-/// The minutes of a time of day, and its seconds with a colon before.
-fn time_of(text: &str) -> Option<(i64, &str)> {
-    let (hour, rest) = (number(text.get(..2)?, 2)?, text.get(2..)?.strip_prefix(':')?);
-    let minute = number(rest.get(..2)?, 2)?;
-    let seconds = rest.get(2..)?;
-    if let Some(given) = seconds.strip_prefix(':') {
-        let (whole, fraction) = given.split_once('.').unwrap_or((given, "0"));
-        let second = number(whole, 2)?;
-        let is_fraction = !fraction.is_empty() && fraction.bytes().all(|it| it.is_ascii_digit());
-        if second > 59 || !is_fraction {
+/// The day that a text begins with, and the rest of it.
+fn day_of(text: &str) -> Option<(i64, &str)> {
+    let (digits, rest) = leading_digits(text);
+    let (year, month, day, rest) = match digits.len() {
+        8 | 14 => (&digits[..4], &digits[4..6], &digits[6..8], &text[8..]),
+        4..=6 => {
+            let between = rest.chars().next().filter(|it| matches!(it, '-' | '/'))?;
+            let (month, rest) = leading_digits(&rest[1..]);
+            let (day, rest) = leading_digits(rest.strip_prefix(between)?);
+            (digits, month, day, rest)
+        }
+        _ => return None,
+    };
+    let short = |text: &str| number(text, text.len()).filter(|_| matches!(text.len(), 1 | 2));
+    let (year, month, day) = (number(year, year.len())?, short(month)?, short(day)?);
+    let days = days_from_civil(year, month, day);
+    (civil_from_days(days) == (year, month, day)).then_some((days, rest))
+}
+
+/// The time of day that a text begins with, and the rest of it.
+fn time_of(text: &str) -> Option<(Time<'_>, &str)> {
+    let (digits, rest) = leading_digits(text);
+    let (hour, minute, seconds) = match digits.len() {
+        1 | 2 => match rest.strip_prefix(':') {
+            None => (digits, "00", rest),
+            Some(rest) => {
+                let (minute, rest) = leading_digits(rest);
+                (digits, minute, rest.strip_prefix(':').unwrap_or(rest))
+            }
+        },
+        4 | 6 => (&digits[..2], &digits[2..4], &text[4..]),
+        _ => return None,
+    };
+    let (whole, mut rest) = leading_digits(seconds);
+    let mut length = whole.len();
+    if let Some(fraction) = rest.strip_prefix('.').filter(|_| length > 0) {
+        let (fraction, behind) = leading_digits(fraction);
+        (length, rest) = (length + 1 + fraction.len(), behind);
+        if fraction.is_empty() {
             return None;
         }
-    } else if !seconds.is_empty() {
-        return None;
     }
-    (hour <= 23 && minute <= 59).then_some((hour * 60 + minute, seconds))
+    let (hour, minute) = (number(hour, hour.len())?, number(minute, 2)?);
+    let second = if whole.is_empty() { 0 } else { number(whole, 2)? };
+    let seconds = &seconds[..length];
+    // The end of a day, and a second that leaps.
+    let is_end = hour == 24 && minute == 0 && seconds.bytes().all(|it| matches!(it, b'0' | b'.'));
+    let is_time = (hour <= 23 || is_end) && minute <= 59 && second <= 60;
+    is_time.then_some((Time { minute: hour * 60 + minute, seconds }, rest))
+}
+
+impl Zone {
+    fn of(text: &str) -> Option<Self> {
+        let text = text.trim_matches(' ');
+        let is_word =
+            |it: &str| ["am", "pm", "ad", "bc"].iter().any(|word| it.eq_ignore_ascii_case(word));
+        match text {
+            "" => Some(Self::None),
+            "Z" | "z" => Some(Self::Ahead(0)),
+            _ if text.starts_with(['+', '-']) => ahead_of(text).map(Self::Ahead),
+            _ => text.split(' ').all(is_word).then_some(Self::Words),
+        }
+    }
 }
 
 /// Minutes that a zone is ahead of UTC: `+02`, `+0200`, `+02:00`.
-fn zone_of(text: &str) -> Option<i64> {
+fn ahead_of(text: &str) -> Option<i64> {
     let digits = text.get(1..)?;
     let (hours, minutes) = match digits.len() {
         2 => (digits, "00"),
@@ -88,38 +153,33 @@ fn zone_of(text: &str) -> Option<i64> {
 }
 
 impl<'t> Instant<'t> {
-    fn of(text: &'t [u8]) -> Option<Self> {
-        let text = std::str::from_utf8(text).ok()?.trim_matches(' ');
-        let (date, time) = text.split_at_checked(10)?;
-        let time = time.strip_prefix(['T', 't', ' '])?;
-        let (time, ahead) = match time.find(['Z', 'z', '+', '-']) {
-            None => (time, None),
-            Some(at) => {
-                let (time, zone) = time.split_at(at);
-                let is_utc = zone.eq_ignore_ascii_case("z");
-                (time.trim_end_matches(' '), Some(if is_utc { 0 } else { zone_of(zone)? }))
-            }
-        };
-        let (minute, seconds) = time_of(time)?;
-        Some(Self { day: day_of(date)?, minute, seconds, ahead })
+    fn of(text: &'t str) -> Option<Self> {
+        let (day, rest) = day_of(text)?;
+        let midnight = Time { minute: 0, seconds: "" };
+        if let Some(zone @ (Zone::None | Zone::Words)) = Zone::of(rest) {
+            return Some(Self { day, time: midnight, zone });
+        }
+        let time = rest.strip_prefix(['T', 't']).unwrap_or_else(|| rest.trim_start_matches(' '));
+        // Digits alone are a day and a time as well.
+        let is_apart = time.len() < rest.len() || leading_digits(text).0.len() == 14;
+        let (time, zone) = time_of(time).filter(|_| is_apart)?;
+        Some(Self { day, time, zone: Zone::of(zone)? })
     }
 }
 
-const ODD_ZONE: &str = "takes a zone as `Z` or as hours and minutes, like `+02:00`";
-
-/// Whether something stands behind a day and a time that is no zone we know, nor a part of the time: a
-/// database may pass over it.
-fn has_odd_zone(text: &[u8]) -> bool {
-    let Some((date, time)) = std::str::from_utf8(text).ok().and_then(|it| it.split_at_checked(10))
-    else {
-        return false;
-    };
-    let time = time.trim_start_matches(['T', 't', ' ']);
-    let behind = time.trim_start_matches(|it: char| it.is_ascii_digit() || it == ':' || it == '.');
-    let behind = behind.trim_matches(' ');
-    let is_known = ["", "am", "pm", "ad", "bc"].iter().any(|it| behind.eq_ignore_ascii_case(it));
-    day_of(date).is_some() && time.starts_with(|it: char| it.is_ascii_digit()) && !is_known
+fn trimmed(text: &[u8]) -> Option<&str> {
+    Some(std::str::from_utf8(text).ok()?.trim_matches(' '))
 }
+
+fn is_word(text: &str) -> bool {
+    WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+const NOT_ISO: &str =
+    "takes a time as in ISO 8601, such as `2024-01-01T10:00:00+02:00`, or without a zone";
+const NOT_TIME: &str = "takes a time of day without a day and a zone, such as `10:00:00`";
+const NOT_ZONED: &str = "takes a time of day without a day, such as `10:00:00+02:00`";
+const NOT_DAY: &str = "takes a day without a time and a zone";
 
 fn too_fine(digits: u32) -> Misfit {
     match digits {
@@ -130,38 +190,88 @@ fn too_fine(digits: u32) -> Misfit {
 
 /// Whether the seconds have no more digits behind the point than that.
 fn fits(seconds: &str, digits: u32) -> bool {
-    let fraction = seconds.split_once('.').map_or("", |(_, fraction)| fraction);
+    let fraction = seconds.split_once('.').map_or("", |(_, fraction)| leading_digits(fraction).0);
     fraction.trim_end_matches('0').len() <= digits as usize
 }
 
-/// Refuses a time, with or without its day, with a finer fraction of a second than that.
+/// Refuses a time in any notation with a finer fraction of a second than that.
 pub(super) fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
-    let time = || time_of(std::str::from_utf8(text).ok()?.trim_matches(' '));
-    let seconds = Instant::of(text).map(|it| it.seconds).or_else(|| Some(time()?.1));
-    if seconds.is_none_or(|seconds| fits(seconds, digits)) { Ok(()) } else { Err(too_fine(digits)) }
-}
-
-/// Refuses a day with a time.
-pub(super) fn check_date(text: &[u8]) -> Result<(), Misfit> {
-    if Instant::of(text).is_some() { Err("takes a day without a time".into()) } else { Ok(()) }
-}
-
-/// The same instant in UTC, without its zone. None of what has no zone, or is left to the database.
-pub(super) fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
-    let Some(Instant { day, minute, seconds, ahead }) = Instant::of(text) else {
-        return if has_odd_zone(text) { Err(ODD_ZONE.into()) } else { Ok(None) };
+    let Some(text) = trimmed(text) else { return Ok(()) };
+    // Of what is not understood: a point behind a colon and digits, as in `10:00:00.5`.
+    let are_seconds = |at: usize| {
+        let before = text[..at].trim_end_matches(|it: char| it.is_ascii_digit());
+        before.len() < at && before.ends_with(':')
     };
+    let is_kept = match Instant::of(text) {
+        Some(instant) => fits(instant.time.seconds, digits),
+        None => {
+            text.match_indices('.').all(|(at, _)| !are_seconds(at) || fits(&text[at..], digits))
+        }
+    };
+    if is_kept { Ok(()) } else { Err(too_fine(digits)) }
+}
+
+/// Refuses a day with a time or a zone.
+pub(super) fn check_date(text: &[u8]) -> Result<(), Misfit> {
+    let Some(text) = trimmed(text) else { return Ok(()) };
+    let is_day = match day_of(text) {
+        Some((_, rest)) => matches!(Zone::of(rest), Some(Zone::None | Zone::Words)),
+        None => !text.contains(':'),
+    };
+    if is_day { Ok(()) } else { Err(NOT_DAY.into()) }
+}
+
+/// Refuses what is more than a time of day, with a zone where it may have one, or has a finer fraction of a
+/// second than that. Hours and signs are the database's affair.
+pub(super) fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Result<(), Misfit> {
+    /// Hours of three digits, minutes and seconds.
+    const DIGITS_MAX: usize = 7;
+    let not = if may_have_zone { NOT_ZONED } else { NOT_TIME };
+    let text = trimmed(text).ok_or(not)?;
+    if text.eq_ignore_ascii_case("now") {
+        return Ok(());
+    }
+    let text = text.strip_prefix(['T', 't', '-']).unwrap_or(text);
+    let end = text.find(|it: char| !it.is_ascii_digit() && !matches!(it, ':' | '.'));
+    let (time, zone) = text.split_at(end.unwrap_or(text.len()));
+    let is_time = matches!(leading_digits(time).0.len(), 1..=DIGITS_MAX);
+    let is_known = match Zone::of(zone) {
+        None => false,
+        Some(Zone::Ahead(_)) => may_have_zone,
+        Some(Zone::None | Zone::Words) => true,
+    };
+    match is_time && is_known {
+        false => Err(not.into()),
+        true if !fits(time, digits) => Err(too_fine(digits)),
+        true => Ok(()),
+    }
+}
+
+/// The same instant in UTC, without its zone, as every database reads it. None of what has no zone and is
+/// read everywhere.
+pub(super) fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
+    let text = trimmed(text).ok_or(NOT_ISO)?;
+    if is_word(text) {
+        return Ok(None);
+    }
+    let Instant { day, time: Time { minute, seconds }, zone } = Instant::of(text).ok_or(NOT_ISO)?;
     if !fits(seconds, digits) {
         return Err(too_fine(digits));
     }
-    let Some(ahead) = ahead else { return Ok(None) };
+    let ahead = match zone {
+        Zone::Ahead(ahead) => ahead,
+        // Of digits alone, some databases do not read the time.
+        Zone::None if text.len() > 8 && leading_digits(text).0.len() >= 8 => 0,
+        Zone::None | Zone::Words => return Ok(None),
+    };
     let minutes = day * 1440 + minute - ahead;
     let (year, month, day) = civil_from_days(minutes.div_euclid(1440));
     if !YEARS.contains(&year) {
         return Err("takes years from 1 to 9999, in UTC".into());
     }
     let (hour, minute) = (minutes.rem_euclid(1440) / 60, minutes.rem_euclid(60));
-    Ok(Some(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}{seconds}")))
+    let colon = if seconds.is_empty() { "" } else { ":" };
+    Ok(Some(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}{colon}{seconds}")))
 }
 
 #[cfg(test)]
@@ -179,15 +289,26 @@ mod tests {
             ("2023-02-28T23:30:59-01", "2023-03-01 00:30:59"),
             ("1969-12-31t23:59:59z", "1969-12-31 23:59:59"),
             ("0001-01-01T00:00:00Z", "0001-01-01 00:00:00"),
-            // Left to the database.
+            ("2024-1-1 00:00:00+02", "2023-12-31 22:00:00"),
+            ("2024/01/01  00:00:00+02", "2023-12-31 22:00:00"),
+            ("20240101T000000+0200", "2023-12-31 22:00:00"),
+            ("20240101T000000.5Z", "2024-01-01 00:00:00.5"),
+            ("20240101T0930-01", "2024-01-01 10:30"),
+            ("20240101000000+02", "2023-12-31 22:00:00"),
+            ("2024-01-01T24:00:00Z", "2024-01-02 00:00:00"),
+            ("20240101100000", "2024-01-01 10:00:00"),
+            ("20240101T1000", "2024-01-01 10:00"),
+            // Without a zone: left to the database.
             ("2024-01-01T10:00:00", ""),
-            ("2024-02-30T10:00:00Z", ""),
+            ("2024-01-01", ""),
             ("2024-01-01T24:00:00", ""),
             ("2024-01-01T10:00:60", ""),
             ("2024-01-01 10:00 PM", ""),
+            ("0044-03-15 10:00:00 BC", ""),
+            ("12024-01-01 00:00:00", ""),
             ("20240101", ""),
-            ("now", ""),
-            ("2024-01-01\u{e4}10:00:00Z", ""),
+            (" Now ", ""),
+            ("-infinity", ""),
         ] {
             assert_eq!(utc(text).as_deref(), Ok(expected), "{text}");
         }
@@ -196,9 +317,33 @@ mod tests {
             Ok("2024-01-01 10:00:00.1234560")
         );
         assert!(utc("2024-01-01T10:00:00.1234567Z").is_err());
+        assert!(utc("2024-01-01T10:00:00.1234567").is_err());
         assert!(utc("0001-01-01T00:00:00+01:00").is_err());
-        for odd in ["+2", " Europe/Berlin", "+02:00:00", " CET", "+2 hours"] {
-            assert_eq!(utc(&format!("2024-01-01T10:00:00{odd}")), Err(ODD_ZONE.into()), "{odd}");
+        assert!(utc("12024-01-01T00:00:00+02:00").is_err());
+        for odd in ["+2", " Europe/Berlin", "+02:00:00", " CET", "+2 hours", " PM CET", "+02 BC"] {
+            assert_eq!(utc(&format!("2024-01-01T10:00:00{odd}")), Err(NOT_ISO.into()), "{odd}");
+        }
+        for odd in [
+            "Mon, 01 Jan 2024 00:00:00 +0200",
+            "Mon Jan  1 00:00:00 PST 2024",
+            "Jan 1 2024",
+            "1/1/2024 00:00:00 -0800",
+            "01.01.2024",
+            "2024-001T00:00:00+02",
+            "2024-01-01+02",
+            "2024-01-01Z",
+            "2024-01-0110:00:00",
+            "2024-02-30T10:00:00Z",
+            "2024-01-01T24:30:00Z",
+            "2024-01-01T10:00:00.Z",
+            "2024-01-01\u{e4}10:00:00Z",
+            "2024-01-01T",
+            "240101",
+            "1704067200",
+            "today 10:00",
+            "",
+        ] {
+            assert_eq!(utc(odd), Err(NOT_ISO.into()), "{odd}");
         }
         for days in [-719_162, -1, 0, 59, 11_016, 19_782, 2_932_896] {
             let (year, month, day) = civil_from_days(days);
@@ -207,11 +352,53 @@ mod tests {
     }
 
     #[test]
-    fn fractions_and_times_that_would_be_cut_are_told() {
-        assert!(check_fraction(b"10:00:00.500", 1).is_ok());
-        assert_eq!(check_fraction(b"10:00:00.5", 0), Err("keeps whole seconds".into()));
-        assert!(check_fraction(b"2024-01-01 10:00:00.1234567+02", 6).is_err());
+    fn what_would_be_cut_of_a_time_is_refused() {
+        for (text, digits) in [
+            ("2024-01-01 10:00:00.1234567+02", 6),
+            ("Mon, 01 Jan 2024 00:00:00.5 +0200", 0),
+            ("1.1.2024 10:00:00.25", 2),
+            ("1.1.2024 10:00:00.125", 2),
+        ] {
+            let is_fine = check_fraction(text.as_bytes(), digits).is_ok();
+            assert_eq!(is_fine, text.contains(".25"), "{text}");
+        }
         assert!(check_fraction(b"whatever.123456789", 0).is_ok());
-        assert!(check_date(b"2024-01-01").is_ok() && check_date(b"2024-01-01 00:00").is_err());
+        for (text, zone, is_taken) in [
+            ("10:00:00.500", false, true),
+            ("T10:00", false, true),
+            ("-838:59:59", false, true),
+            ("101112.5", false, true),
+            ("10:00 pm", false, true),
+            ("now", false, true),
+            ("10:00:00.55", false, false),
+            ("10:00:00+05", false, false),
+            ("10:00:00Z", false, false),
+            ("10:00:00 CET", true, false),
+            ("10:00:00+05", true, true),
+            ("10:00:00Z", true, true),
+            ("2024-01-01 10:00:00", true, false),
+            ("2024-01-01 10:00:00", false, false),
+            ("20240101", false, false),
+            ("20240101100000", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(check_time(text.as_bytes(), 1, zone).is_ok(), is_taken, "{text}");
+        }
+        assert_eq!(check_time(b"10:00:00.5", 0, false), Err("keeps whole seconds".into()));
+        for (text, is_taken) in [
+            ("2024-01-01", true),
+            ("20240101", true),
+            ("2024/1/1", true),
+            ("0044-03-15 BC", true),
+            ("Jan 1, 2024", true),
+            ("today", true),
+            ("2024-01-01 00:00", false),
+            ("2024-01-01 EST", false),
+            ("2024-01-01+02", false),
+            ("20240101100000", false),
+            ("1/1/2024 10:00", false),
+        ] {
+            assert_eq!(check_date(text.as_bytes()).is_ok(), is_taken, "{text}");
+        }
     }
 }

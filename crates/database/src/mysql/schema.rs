@@ -141,7 +141,7 @@ pub(super) async fn takes(
         let (name, of, size) = rows.iter().find(|it| it.0.eq_ignore_ascii_case(name))?;
         Some(match &**of {
             _ if json.contains(&json_check(name)) => Takes::Json,
-            of => takes_of(of, size.unwrap_or(0)),
+            of => takes_of(of, *size),
         })
     };
     let takes = names.iter().map(|name| match action {
@@ -156,12 +156,15 @@ fn json_check(column: &str) -> String {
     format!("json_valid({})", quoted(column, '`'))
 }
 
-/// The checks for JSON of a table; none in MySQL, whose JSON is a type.
+/// The checks for JSON of a table, also where more is checked beside it; none in MySQL, whose JSON is a
+/// type.
 async fn json_checks(connection: &mut Conn, schema: Option<&str>, table: &str) -> Vec<String> {
     let sql = "select check_clause from information_schema.check_constraints \
                where constraint_schema = coalesce(?, database()) and table_name = ? \
-               and check_clause like 'json_valid(%'";
-    connection.exec(sql, (schema, table)).await.unwrap_or_default()
+               and check_clause like '%json_valid(%' and check_clause not like '% or %'";
+    let clauses: Vec<String> = connection.exec(sql, (schema, table)).await.unwrap_or_default();
+    let parts = clauses.iter().flat_map(|clause| clause.split(" and "));
+    parts.map(str::to_owned).collect()
 }
 
 /// For each column that a query gives, whether it is a column of a table with JSON.
@@ -188,11 +191,18 @@ pub(super) async fn json_columns(connection: &mut Conn, query: &Statement) -> Ve
 }
 
 /// `size`: how many letters, decimal places, or digits of a fraction of a second it has.
-fn takes_of(of: &str, size: u32) -> Takes {
+fn takes_of(of: &str, size: Option<u32>) -> Takes {
+    // `float(7,2)` and `double(10,2)` round, without a length they do not.
+    let rounded = |of: Takes| match size {
+        Some(places) => Takes::Rounded(Box::new(of), places),
+        None => of,
+    };
+    let size = size.unwrap_or(0);
     match of {
-        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year" => Takes::Integer,
-        "float" => Takes::Single,
-        "double" => Takes::Double,
+        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => Takes::Integer,
+        "year" => Takes::Year,
+        "float" => rounded(Takes::Single),
+        "double" => rounded(Takes::Double),
         "decimal" => Takes::Decimal(Some(size)),
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Takes::Bytes,
         "json" => Takes::Json,

@@ -103,11 +103,17 @@ pub(super) fn note(row: &Row, plan: &[Decode], digits: &mut Digits) {
             Decode::Oid => push(digits, sized(bytes).map(u32::from_be_bytes)),
             Decode::Float4 => {
                 let number = sized(bytes).map(f32::from_be_bytes).unwrap_or_default();
-                digits.push(format_args!("{number:?}"));
+                match infinity(number.into()) {
+                    Some(text) => digits.push(text),
+                    None => digits.push(format_args!("{number:?}")),
+                }
             }
             Decode::Float8 => {
                 let number = sized(bytes).map(f64::from_be_bytes).unwrap_or_default();
-                digits.push(format_args!("{number:?}"));
+                match infinity(number) {
+                    Some(text) => digits.push(text),
+                    None => digits.push(format_args!("{number:?}")),
+                }
             }
             Decode::Uuid => {
                 let number = sized(bytes).map(u128::from_be_bytes).unwrap_or_default();
@@ -155,5 +161,14 @@ fn number(text: &[u8]) -> Value<'_> {
     match text.last() {
         Some(b'0'..=b'9') => Value::Number(text),
         _ => Value::Bytes(text),
+    }
+}
+
+/// An infinite number as PostgreSQL writes it.
+fn infinity(number: f64) -> Option<&'static str> {
+    match number {
+        f64::INFINITY => Some("Infinity"),
+        f64::NEG_INFINITY => Some("-Infinity"),
+        _ => None,
     }
 }

@@ -69,14 +69,26 @@ impl Column {
     }
 }
 
+/// The columns of a table. The last value is the type that a domain is made of in the end, also of a domain
+/// of domains and of an array of them.
 const COLUMNS: &str = "\
+    with recursive base(number, oid, modifier, dimensions, depth) as ( \
+      select a.attnum, a.atttypid, a.atttypmod, 0, 0 from pg_attribute a \
+        where a.attrelid = to_regclass($1::text) and a.attnum > 0 and not a.attisdropped \
+      union all \
+      select b.number, case t.typtype when 'd' then t.typbasetype else e.oid end, \
+             case t.typtype when 'd' then t.typtypmod else b.modifier end, \
+             b.dimensions + case t.typtype when 'd' then 0 else 1 end, b.depth + 1 \
+        from base b join pg_type t on t.oid = b.oid \
+        left join pg_type e on e.oid = t.typelem and e.typarray = t.oid \
+        where t.typtype = 'd' or e.oid is not null) \
     select a.attname::text, format_type(a.atttypid, -1), \
            case when t.typarray <> 0 then format_type(t.typarray, -1) end, \
            a.attnotnull and not a.atthasdef and a.attidentity = '', \
            a.attidentity = 'a' or a.attgenerated <> '', \
            format_type(a.atttypid, a.atttypmod), \
-           case t.typtype when 'd' then format_type(t.typbasetype, t.typtypmod) \
-             else format_type(a.atttypid, a.atttypmod) end \
+           (select format_type(b.oid, b.modifier) || repeat('[]', b.dimensions) from base b \
+              where b.number = a.attnum order by b.depth desc limit 1) \
     from pg_attribute a join pg_type t on t.oid = a.atttypid \
     where a.attrelid = to_regclass($1::text) and a.attnum > 0 and not a.attisdropped \
     order by a.attnum";
@@ -88,9 +100,12 @@ const TABLES: &str = "\
 
 /// Whether a unique index has no other columns than those in $2, and none that may be NULL, and no
 /// trigger can give a row another key or do something else before the key is looked at. A partition
-/// may have triggers of its own. (Types of triggers: 1 for each row, 2 before, 4 insert.)
+/// may have triggers of its own. (Types of triggers: 1 for each row, 2 before, 4 insert.) Where the
+/// database has servers of foreign tables, no trigger at all: what it writes there has no such key, and
+/// may be committed though the row is not.
 const HAS_KEY: &str = "\
-    select not exists (select from pg_trigger g where g.tgenabled <> 'D' and g.tgtype & 7 = 7 \
+    select not exists (select from pg_trigger g where g.tgenabled <> 'D' and (g.tgtype & 7 = 7 \
+        or not g.tgisinternal and exists (select from pg_foreign_server)) \
       and g.tgrelid in (with recursive tree(oid) as (select to_regclass($1::text)::oid \
         union all select h.inhrelid from pg_inherits h join tree on h.inhparent = tree.oid) \
         select oid from tree)) \
@@ -336,7 +351,11 @@ fn takes_of(of: &str) -> Takes {
         }
         "json" | "jsonb" => Takes::Json,
         "date" => Takes::Date,
+        "time" if of.ends_with("with time zone") => Takes::ZonedTime(digits()),
         "time" => Takes::Time(digits()),
+        "daterange" | "datemultirange" => Takes::Range(Box::new(Takes::Date)),
+        "tsrange" | "tsmultirange" => Takes::Range(Box::new(Takes::Utc(6))),
+        "tstzrange" | "tstzmultirange" => Takes::Range(Box::new(Takes::Instant(6))),
         "timestamp" if name.ends_with("with time zone") || behind.ends_with("with time zone") => {
             Takes::Instant(digits())
         }
@@ -386,6 +405,7 @@ fn takes_of_type(of: &Type) -> Takes {
             Type::BOOL => Takes::Bool,
             Type::TIMESTAMP => Takes::Utc(6),
             Type::TIMESTAMPTZ => Takes::Instant(6),
+            Type::TIMETZ => Takes::ZonedTime(6),
             _ => takes_of(&type_name(of)),
         },
     }
