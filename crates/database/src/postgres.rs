@@ -22,8 +22,10 @@ mod connect;
 mod decode;
 mod durability;
 mod fault;
+mod foreign;
 mod letters;
 mod link;
+mod run;
 mod schema;
 mod stale;
 #[cfg_attr(not(feature = "tls"), path = "postgres/without_tls.rs")]

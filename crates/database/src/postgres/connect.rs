@@ -14,7 +14,7 @@ use super::decode::Decode;
 use super::link::{PostgresLink, Run};
 use super::stale::{Columns, Prepared};
 use super::tls::Rustls;
-use super::{PostgresDriver, durability, fault, letters, schema};
+use super::{PostgresDriver, durability, fault, foreign, letters, schema};
 use crate::ack::{self, Piece};
 use crate::column::Takes;
 use crate::fault::Blame;
@@ -53,13 +53,15 @@ struct Ready {
     key: Option<Vec<KeyColumn>>,
     affected: Affected,
     doubts: Vec<String>,
+    has_foreign: bool,
 }
 
 impl Ready {
     fn link(self, runtime: Runtime) -> PostgresLink {
-        let Self { client, tls, run, prepared, shape, takes, key, affected, doubts } = self;
+        let Self { client, tls, run, prepared, shape, takes, key, affected, .. } = self;
         let (shape, job) = ((shape, takes), (key, affected));
-        PostgresLink::new(runtime, (client, tls), (run, prepared), shape, job, doubts)
+        let known = (self.doubts, self.has_foreign);
+        PostgresLink::new(runtime, (client, tls), (run, prepared), shape, job, known)
     }
 }
 
@@ -150,6 +152,7 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         }
     }
     let shape = Shape::new(job, members, sources, ack)?;
+    let has_foreign = foreign::is_there(&client).await.map_err(told)?;
     client.batch_execute(READS_BY_DEFAULT).await.map_err(told)?;
     let prepared = Prepared {
         server: name.to_owned(),
@@ -158,7 +161,10 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         names: driver.text.names.clone(),
         columns,
     };
-    Ok(Ready { client, tls, run, prepared, shape, takes, key, affected: job.affected, doubts })
+    let affected = job.affected;
+    let ready =
+        Ready { client, tls, run, prepared, shape, takes, key, affected, doubts, has_foreign };
+    Ok(ready)
 }
 
 /// A query whose columns all come in a form that we read.
@@ -272,8 +278,8 @@ fn session(driver: &PostgresDriver) -> String {
         Action::Insert { .. } | Action::Statement(_) => "",
     };
     format!(
-        "set client_min_messages = warning; set datestyle = 'ISO'; set lock_timeout = {lock_wait}; \
-         {sync} {reads}"
+        "set client_min_messages = warning; set datestyle = 'ISO'; set array_nulls = on; \
+         set lock_timeout = {lock_wait}; {sync} {reads}"
     )
 }
 
@@ -303,7 +309,9 @@ pub(super) fn unless_for_now(
         Some(said) => {
             let fault = fault::of(error);
             let text = fault::text_of(said);
-            if fault.again && fault.blame != Blame::Conflict {
+            // A table that is locked for a while, as by `vacuum full`, is waited for like a server.
+            let is_for_now = fault.again && fault.blame != Blame::Conflict;
+            if is_for_now || fault.blame == Blame::Busy {
                 return DatabaseError::Unreachable(server.to_owned(), text.into());
             }
             otherwise(text)

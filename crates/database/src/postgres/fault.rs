@@ -150,19 +150,47 @@ fn internal(said: &DbError) -> Option<&str> {
     }
 }
 
-/// Whether the answer to a COMMIT that was an error proves that nothing took effect. A session that
-/// is ended while it waits for its standbys has committed already. The commit of a foreign table's
-/// server runs within ours: an error of the way to it does not say what it did.
-pub(super) fn proves_rollback(error: &Error) -> bool {
-    let Some(said) = error.as_db_error() else { return false };
-    said.parsed_severity() == Some(Severity::Error)
-        && (said.routine() == Some("exec_stmt_raise")
-            || is_before_commit(said.code().code(), said.where_().is_some()))
+/// What the answer to a COMMIT that was an error says of what took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RolledBack {
+    /// Nothing did.
+    Everywhere,
+    /// Nothing did here. Servers of foreign tables may have committed before.
+    Here,
+    /// It may have taken effect.
+    Perhaps,
 }
 
-/// Whether an error with this state is found before anything is committed, here or at the server of a
-/// foreign table: by deferred constraints and triggers, checks for conflicts, and what these need.
-/// Everything else, also a state that we do not know, may hide a commit.
+/// What an error in answer to a COMMIT proves. A session that is ended while it waits for its standbys
+/// has committed already. The commit of a foreign table's server runs within ours: an error of the
+/// way to it does not say what it did.
+pub(super) fn rolled_back(error: &Error) -> RolledBack {
+    let Some(said) = error.as_db_error() else { return RolledBack::Perhaps };
+    if said.parsed_severity() != Some(Severity::Error) {
+        return RolledBack::Perhaps;
+    }
+    match said.code().code() {
+        _ if said.routine().is_some_and(is_deferred) => RolledBack::Everywhere,
+        state if is_before_commit(state, said.where_().is_some()) => RolledBack::Here,
+        _ => RolledBack::Perhaps,
+    }
+}
+
+/// Whether this place in the server is that of a deferred constraint or of a trigger that raises an
+/// error. All of them run before the first server of a foreign table commits.
+fn is_deferred(routine: &str) -> bool {
+    matches!(
+        routine,
+        "exec_stmt_raise"
+            | "ri_ReportViolation"
+            | "_bt_check_unique"
+            | "check_exclusion_or_unique_constraint"
+    )
+}
+
+/// Whether an error with this state is found before this server commits: by deferred constraints and
+/// triggers, checks for conflicts, and what these need. Everything else, also a state that we do not
+/// know, may hide a commit.
 fn is_before_commit(state: &str, within_a_function: bool) -> bool {
     match state {
         // "Statement completion unknown".
@@ -328,6 +356,10 @@ mod tests {
         }
         assert!(is_before_commit("57014", true));
         assert!(!is_before_commit("57014", false));
+        assert!(is_deferred("ri_ReportViolation") && is_deferred("exec_stmt_raise"));
+        for routine in ["pgfdw_report_error", "PreCommit_CheckForSerializationFailure", ""] {
+            assert!(!is_deferred(routine), "{routine}");
+        }
     }
 
     #[test]

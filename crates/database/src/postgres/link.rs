@@ -1,11 +1,9 @@
 //! A connection and the few things that are done with it.
 
-use std::borrow::Cow;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use exchange::{Batch, Stop};
@@ -13,30 +11,28 @@ use fields::{Case, Schema};
 use futures_util::StreamExt;
 use futures_util::future::join;
 use tokio::runtime::Runtime;
-use tokio_postgres::{Client, Column, Error, NoTls, Row, Statement};
+use tokio_postgres::{Client, Column, Error, NoTls, Statement};
 
 use super::array::Array;
 use super::decode::{self, Decode};
+use super::fault::RolledBack;
+use super::run::{
+    Refuse, fill, insert_one, parameters, run_arrays, run_rows, run_statement, texts,
+};
 use super::stale::Prepared;
 use super::tls::Rustls;
 use super::wire::Text;
-use super::{fault, letters};
+use super::{fault, foreign, letters};
 use crate::Affected;
-use crate::column::{Fit, Takes, push_hexadecimal};
+use crate::column::Takes;
 use crate::digits::Digits;
-use crate::effects::{Effects, Idle};
+use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::until;
-
-/// Bytes of each column's array that are kept from one batch to the next at most.
-const KEPT_BYTES_MAX: usize = 1024 * 1024;
-
-/// Rows of a statement that are on their way at once, so that their round trips are one.
-const AHEAD_MAX: usize = 256;
 
 /// What is run for a batch or a request.
 #[derive(Debug)]
@@ -81,6 +77,8 @@ pub(super) struct PostgresLink {
     key: Option<Vec<KeyColumn>>,
     affected: Affected,
     doubts: Vec<String>,
+    /// The database knew a server of foreign tables when the connection was opened.
+    has_foreign: bool,
     /// What the server has to do before the next statement; sent in one go with it.
     ahead: String,
     /// A transaction is open, or will be by what is ahead.
@@ -98,7 +96,7 @@ impl PostgresLink {
         (run, prepared): (Run, Prepared),
         (shape, takes): (Shape, Vec<Takes>),
         (key, affected): (Option<Vec<KeyColumn>>, Affected),
-        doubts: Vec<String>,
+        (doubts, has_foreign): (Vec<String>, bool),
     ) -> Self {
         let shape = Arc::new(shape);
         let (ahead, arrays) = (String::new(), Vec::new());
@@ -113,11 +111,21 @@ impl PostgresLink {
             key,
             affected,
             doubts,
+            has_foreign,
             ahead,
             open: false,
             lock_limit: None,
             arrays,
         }
+    }
+}
+
+impl PostgresLink {
+    /// Whether a transaction of ours may have written to the server of a foreign table: there was one
+    /// when the connection was opened, or there is one now.
+    fn may_write_elsewhere(&self, stop: &Stop) -> bool {
+        let asked = || until(&self.runtime, stop, foreign::is_there(&self.client), async {});
+        self.has_foreign || !matches!(asked(), Some(Ok(false)))
     }
 }
 
@@ -207,178 +215,6 @@ async fn cancel(client: &Client, tls: Option<&Rustls>) {
     }
 }
 
-/// The parameters of a row as texts.
-fn parameters<'r>(
-    rows: &'r Rows,
-    row: usize,
-    (shape, takes): (&Shape, &[Takes]),
-    batch: &Batch,
-) -> Result<Vec<Option<Cow<'r, [u8]>>>, Fault> {
-    let fitted = takes.iter().enumerate().map(|it| rows.fitted(row, shape, it, batch));
-    let text = |fit| match fit {
-        Fit::Null => None,
-        Fit::Text(text) | Fit::Number(text) => Some(text),
-        Fit::Bytes(bytes) => {
-            let mut text = Vec::with_capacity(2 + 2 * bytes.len());
-            push_hexadecimal(&mut text, &bytes);
-            Some(text.into())
-        }
-    };
-    fitted.map(|fit| fit.map(text)).collect()
-}
-
-fn texts<'t>(values: &'t [Option<Cow<'_, [u8]>>]) -> Vec<Text<'t>> {
-    values.iter().map(|value| Text(value.as_deref())).collect()
-}
-
-/// Inserts the rows of which `arrays` are the columns.
-async fn run_arrays(
-    client: &Client,
-    (insert, absent): (&Statement, Option<&Statement>),
-    affected: Affected,
-    part: Range<usize>,
-    arrays: &[Text<'_>],
-    effects: &mut Effects,
-) -> Result<(), Fault> {
-    let told = |error: Error| fault::of_insert(&error);
-    let values = arrays.iter().copied();
-    let count = client.execute_raw(insert, values.clone()).await.map_err(told)?;
-    let is_whole = count == part.len() as u64;
-    if !is_whole && affected == Affected::Row {
-        // Rows that are there already may stay, and no others.
-        let dropped = match absent {
-            None => true,
-            Some(absent) => {
-                let found = client.query_raw(absent, values).await.map_err(told)?;
-                let found: Vec<_> = pin!(found).collect().await;
-                let count = found.into_iter().next().transpose().map_err(told)?;
-                count.is_none_or(|row| row.get::<_, i64>(0) > 0)
-            }
-        };
-        if dropped {
-            // The key may be stored otherwise than when the statement was prepared, or a rule was made
-            // since then.
-            let of_types = absent.is_some() || count > part.len() as u64;
-            return Err(Fault::ignored().of_types(of_types));
-        }
-    }
-    // Which of them it was is found by those who ask for each.
-    if !is_whole && effects.are_wanted() && part.len() > 1 {
-        return Err(Fault::ignored());
-    }
-    let each = if is_whole { 1 } else { count };
-    part.into_iter().try_for_each(|_| effects.push(each, []))
-}
-
-/// What a statement gave: how many rows it stored or changed, and the first that it returned.
-type Ran = Result<(u64, Option<Row>), Error>;
-
-/// What is said of a row that was not stored.
-#[derive(Clone, Copy)]
-struct Refuse {
-    /// The server's error.
-    error: fn(&Error) -> Fault,
-    /// Its statement stored or changed nothing.
-    idle: fn() -> Fault,
-}
-
-/// Runs a statement for each row of `part`, in their order: `run` of what `given` says of a row.
-async fn run_rows<V, F: Future<Output = Ran>>(
-    given: impl Fn(usize) -> Result<V, Fault>,
-    run: impl Fn(V) -> F,
-    plan: &[Decode],
-    (affected, refuse): (Affected, Refuse),
-    part: Range<usize>,
-    effects: &mut Effects,
-    stop: &Stop,
-) -> Result<(), Fault> {
-    let mut idle = Idle::new(affected);
-    let mut digits = Digits::default();
-    let mut next = part.start;
-    while next < part.end {
-        let end = part.end.min(next + AHEAD_MAX);
-        let given: Vec<V> = (next..end).map(&given).collect::<Result<_, _>>()?;
-        let mut sent = Vec::new();
-        for (row, values) in (next..end).zip(given) {
-            let mut run = Box::pin(run(values));
-            // The first look at it sends it, so they leave in their order.
-            let first = poll_fn(|context| Poll::Ready(run.as_mut().poll(context))).await;
-            sent.push((row, first, run));
-        }
-        let mut first_fault = None;
-        for (row, first, run) in sent {
-            let ended = match first {
-                Poll::Ready(ended) => ended,
-                Poll::Pending => run.await,
-            };
-            match ended {
-                _ if first_fault.is_some() => {}
-                Ok((count, found)) => {
-                    idle.note(row, count);
-                    if let Some(found) = &found {
-                        decode::note(found, plan, &mut digits);
-                        effects.push(count, decode::values(found, plan, &digits))?;
-                    } else {
-                        effects.push(count, [])?;
-                    }
-                }
-                // Behind the first error the transaction is closed to all others.
-                Err(error) => first_fault = Some((refuse.error)(&error).at(row)),
-            }
-        }
-        if let Some(fault) = first_fault {
-            return Err(fault);
-        }
-        if stop.requested() {
-            return Err(Fault::stopped());
-        }
-        next = end;
-    }
-    idle.fault(refuse.idle)
-}
-
-/// Runs the statement of the settings with these values.
-async fn run_statement(
-    client: &Client,
-    (statement, plan): (&Statement, &[Decode]),
-    values: Vec<Option<Cow<'_, [u8]>>>,
-) -> Ran {
-    let values = texts(&values);
-    if plan.is_empty() {
-        return client.execute_raw(statement, values).await.map(|count| (count, None));
-    }
-    let mut found = pin!(client.query_raw(statement, values).await?);
-    let mut first = None;
-    while let Some(row) = found.next().await {
-        let row = row?;
-        first.get_or_insert(row);
-    }
-    Ok((found.rows_affected().unwrap_or_default(), first))
-}
-
-/// Inserts one row, of which `arrays` are the columns, by the statement for many.
-async fn insert_one(client: &Client, insert: &Statement, mut arrays: Vec<Array>) -> Ran {
-    let values = arrays.iter_mut().map(|array| Text(Some(array.end())));
-    client.execute_raw(insert, values).await.map(|count| (count, None))
-}
-
-/// Makes `arrays` the columns of the rows of `part`.
-fn fill(
-    arrays: &mut [Array],
-    (shape, takes): (&Shape, &[Takes]),
-    rows: &Rows,
-    part: Range<usize>,
-    batch: &Batch,
-) -> Result<(), Fault> {
-    for (array, takes) in arrays.iter_mut().zip(takes.iter().enumerate()) {
-        array.begin(KEPT_BYTES_MAX);
-        for row in part.clone() {
-            array.push(&rows.fitted(row, shape, takes, batch)?);
-        }
-    }
-    Ok(())
-}
-
 impl Link for PostgresLink {
     fn shape(&self) -> &Arc<Shape> {
         &self.shape
@@ -427,16 +263,22 @@ impl Link for PostgresLink {
     ) -> Result<(), Fault> {
         let Self { runtime, client, tls, run, shape, takes, arrays, affected, ahead, .. } = self;
         match run {
-            Run::Arrays { insert, by_row: true, .. } => {
+            Run::Arrays { insert, absent, by_row: true } => {
                 effects.begin(shape.is_late, [""; 0]);
-                let refuse = Refuse { error: fault::of_insert, idle: Fault::ignored };
+                // The key may be stored otherwise than when the statement was prepared.
+                let idle: fn() -> Fault = match absent {
+                    Some(_) => || Fault::ignored().of_types(true),
+                    None => Fault::ignored,
+                };
+                let refuse = Refuse { error: fault::of_insert, idle };
                 let given = |row: usize| {
                     let mut arrays = Vec::new();
                     arrays.resize_with(takes.len(), Array::default);
                     fill(&mut arrays, (shape, takes), rows, row..row + 1, batch)?;
                     Ok(arrays)
                 };
-                let run = |arrays| insert_one(client, insert, arrays);
+                let statements = (&*insert, absent.as_ref());
+                let run = |arrays| insert_one(client, statements, arrays);
                 let ahead = std::mem::take(ahead);
                 let work = run_rows(given, run, &[], (*affected, refuse), part, effects, stop);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
@@ -489,7 +331,14 @@ impl Link for PostgresLink {
         let Self { runtime, client, .. } = self;
         // Whether it took effect is worth waiting for, also when nobody wants more.
         let said = until(runtime, stop, client.batch_execute(&sql), async {});
-        let told = |error: Error| (fault::of(&error), fault::proves_rollback(&error));
+        let told = |error: Error| {
+            let is_proof = match fault::rolled_back(&error) {
+                RolledBack::Everywhere => true,
+                RolledBack::Here => !self.may_write_elsewhere(stop),
+                RolledBack::Perhaps => false,
+            };
+            (fault::of(&error), is_proof)
+        };
         Commit::of_server(said.map(|said| said.map_err(told)), || {
             self.open = true;
             self.rollback(stop)

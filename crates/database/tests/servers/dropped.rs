@@ -387,3 +387,21 @@ fn a_returned_type_that_is_not_read_is_named() {
         "{error}"
     );
 }
+
+#[test]
+fn a_row_that_is_there_is_acknowledged_beside_a_rule() {
+    let place = Place::postgres();
+    place
+        .with_hits()
+        .run("create rule r as on insert to hits where new.status = 13 do instead nothing");
+    let mut job = Job { ack: "ok {id} {rows}".to_owned(), ..insert() };
+    if let Action::Insert { on_conflict, .. } = &mut job.action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    let mut handler = place.handler(job);
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1 1"]);
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1 0"]);
+    let answers = serve(&mut handler, [hit(1), unlucky(2), hit(3), unlucky(1)]);
+    assert_eq!(answers, ["ok 1 0", IGNORED, "ok 3 1", "ok 1 0"]);
+    assert_eq!(place.hits(), ["1|/1|200", "3|/3|200"]);
+}

@@ -185,3 +185,14 @@ fn a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows(place: &Pla
         assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     }
 }
+
+#[test]
+fn a_table_that_is_locked_while_a_connection_is_opened_is_waited_for() {
+    let place = Place::postgres();
+    place.with_hits();
+    let session = asleep(&place, place.session("begin; lock table hits in access exclusive mode"));
+    let job = Job { lock_wait: Duration::from_millis(10), ..insert() };
+    let error = place.options(job).unwrap().check().unwrap_err();
+    assert!(error.is_for_now(), "{error}");
+    drop(session);
+}

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use database::{Action, Format, Job, Query, Record};
 
 use crate::place::{Place, serve};
+use crate::server::{Kind, Server};
 
 crate::suite!(
     values_are_read_back_as_they_were_given_or_refused,
@@ -90,7 +91,26 @@ const COLUMNS: &[Column] = &[
             ("1e-400", "!row column `v`"),
         ],
     ),
+    Column(["", "double precision", ""], &[("\"-Infinity\"", SAME), ("\"NaN\"", SAME)]),
+    Column(["", "real", ""], &[("\"Infinity\"", SAME)]),
     Column(["", "real", "float"], &[("0.1", SAME), ("16777217", "!row column `v`")]),
+    Column(
+        ["", "", "double(10,2)"],
+        &[("19.99", SAME), ("19.5", "19.5"), ("19.999", "!row column `v`")],
+    ),
+    Column(["", "", "float(7,2)"], &[("19.5", SAME), ("19.999", "!row column `v`")]),
+    Column(
+        ["", "", "year"],
+        &[("2024", SAME), ("24", "!row column `v`"), ("\"5\"", "!row column `v`")],
+    ),
+    // Domains of domains, and arrays of them.
+    Column(["", "n2", ""], &[("1.23", SAME), ("1.234", "!row column `v`")]),
+    Column(["", "n2[]", ""], &[("[1.23,null]", SAME), ("[1.234]", "!row column `v`")]),
+    Column(["", "n3", ""], &[("[1.23]", SAME), ("[1.23,1.234]", "!row column `v`")]),
+    Column(["", "b2", ""], &[("\"AP8=\"", SAME), ("\"x\"", "!row column `v`")]),
+    Column(["", "b2[]", ""], &[("[\"x\"]", "!row column `v`")]),
+    Column(["", "j2[]", ""], &[("[\"1\"]", SAME)]),
+    Column(["", "c2[]", ""], &[("[\"abc\"]", SAME), ("[\"abc   \"]", "!row column `v`")]),
     // Decimals.
     Column(
         ["", "numeric", "decimal(40,20)"],
@@ -133,6 +153,15 @@ const COLUMNS: &[Column] = &[
     Column(
         ["", "json", "json"],
         &[("1.10", SAME), ("18446744073709551616", SAME), ("\"x\"", SAME)],
+    ),
+    Column(
+        [
+            "",
+            "",
+            "longtext character set utf8mb4 collate utf8mb4_bin \
+                  check (json_valid(v) and json_length(v) > 0)",
+        ],
+        &[("\"1\"", SAME), ("\"x\"", SAME), ("[]", "!row ")],
     ),
     Column(["", "jsonb", ""], &[("1.10", SAME), ("123456789012345678901234567890.1", SAME)]),
     // Arrays.
@@ -193,8 +222,32 @@ const COLUMNS: &[Column] = &[
             ("\"2024-02-29T23:30:00-05:30\"", "\"2024-03-01 05:00:00\""),
             ("\"2024-01-01T10:00:00\"", "\"2024-01-01 10:00:00\""),
             ("\"2024-01-01T10:00:00.1234567Z\"", "!row column `v`"),
-            ("\"2024-01-01T10:00:00+2 hours\"", "!row "),
+            ("\"2024-01-01T10:00:00+2 hours\"", "!row column `v`"),
+            ("\"2024-1-1 00:00:00+02\"", "\"2023-12-31 22:00:00\""),
+            ("\"20240101T000000+0200\"", "\"2023-12-31 22:00:00\""),
+            ("\"2024/01/01 10:00:00\"", "\"2024-01-01 10:00:00\""),
+            ("\"20240101100000\"", "\"2024-01-01 10:00:00\""),
+            ("\"20240101T1000\"", "\"2024-01-01 10:00:00\""),
+            ("\"2024-01-01\"", "\"2024-01-01 00:00:00\""),
+            ("\"Mon, 01 Jan 2024 00:00:00 +0200\"", "!row column `v`"),
+            ("\"Mon Jan  1 00:00:00 PST 2024\"", "!row column `v`"),
+            ("\"1/1/2024 00:00:00 -0800\"", "!row column `v`"),
+            ("\"12024-01-01T00:00:00+02:00\"", "!row column `v`"),
         ],
+    ),
+    Column(["", "timestamp", ""], &[("\"infinity\"", SAME), ("\"-infinity\"", SAME)]),
+    Column(
+        ["", "tsrange", ""],
+        &[
+            ("\"[2024-01-01T00:00:00+02:00,)\"", "\"[\\\"2023-12-31 22:00:00\\\",)\""),
+            ("\"[2024-01-01 00:00:00 CET,)\"", "!row column `v`"),
+            ("\"empty\"", SAME),
+        ],
+    ),
+    Column(["", "daterange", ""], &[("\"[2024-01-01 10:00,)\"", "!row column `v`")]),
+    Column(
+        ["", "time with time zone", ""],
+        &[("\"10:00:00+05\"", SAME), ("\"10:00:00.1234567+05\"", "!row column `v`")],
     ),
     Column(
         ["", "", "timestamp(6) null"],
@@ -224,7 +277,12 @@ const COLUMNS: &[Column] = &[
     Column(TEXT, &[("\"2024-01-01T10:00:00+02:00\"", SAME)]),
     Column(
         ["", "time(0)", "time"],
-        &[("\"10:00:00\"", SAME), ("\"10:00:00.5\"", "!row column `v`")],
+        &[
+            ("\"10:00:00\"", SAME),
+            ("\"10:00:00.5\"", "!row column `v`"),
+            ("\"10:00:00+05\"", "!row column `v`"),
+            ("\"2024-01-01 10:00:00\"", "!row column `v`"),
+        ],
     ),
 ];
 
@@ -241,6 +299,14 @@ fn index(place: &Place) -> usize {
 /// Every cell of the table, with what went wrong.
 fn check(place: &Place, job: impl Fn(&str) -> Job) {
     let mut wrong = String::new();
+    if place.is_postgres() {
+        place.run(
+            "create domain n1 as numeric(5,2); create domain n2 as n1; create domain n3 as n2[]; \
+             create domain b1 as bytea; create domain b2 as b1; \
+             create domain j1 as jsonb; create domain j2 as j1; \
+             create domain c1 as varchar(5); create domain c2 as c1",
+        );
+    }
     for (number, Column(types, cells)) in COLUMNS.iter().enumerate() {
         let of = types[index(place)];
         if of.is_empty() {
@@ -326,4 +392,37 @@ fn a_column_that_takes_a_value_since_it_was_altered_gets_it(place: &Place) {
     });
     assert_eq!(serve(&mut handler, [row(2)]), ["ok"]);
     assert_eq!(place.run("select id, v from kept"), ["2|9007199254740993"]);
+}
+
+/// What PostgreSQL otherwise takes for the text `NULL`.
+#[test]
+fn null_is_null_where_the_server_reads_arrays_without_it() {
+    let place = Place::postgres();
+    let name = place.way_in().database;
+    place.run(&format!(
+        "alter database {name} set array_nulls = off; create table kept (id bigint, v text)"
+    ));
+    let mut handler = place.handler(Job::new(Action::insert("kept", ["id", "v"])));
+    assert_eq!(serve(&mut handler, [r#"{"id":1,"v":null}"#, r#"{"id":2,"v":"NULL"}"#]), ["ok"; 2]);
+    assert_eq!(place.run("select id from kept where v is null"), ["1"]);
+}
+
+/// Settings of old servers.
+#[test]
+fn text_is_text_whatever_character_set_a_server_thinks_of() {
+    let mut server = Server::prepare_forever(Kind::Mariadb);
+    server.set(&[
+        "skip-character-set-client-handshake",
+        "character-set-server=latin1",
+        "sql-mode=EMPTY_STRING_IS_NULL",
+    ]);
+    server.restart();
+    server.database("own");
+    let place = Place::Server(Box::leak(Box::new(server)), "own".to_owned());
+    place.run("create table kept (id bigint, v text)");
+    let mut handler = place.handler(Job::new(Action::insert("kept", ["id", "v"])));
+    let rows = ["{\"id\":1,\"v\":\"é€\"}", "{\"id\":2,\"v\":\"\"}"];
+    assert_eq!(serve(&mut handler, rows), ["ok"; 2]);
+    let found = place.run("select id, hex(v) from kept where v is not null order by id");
+    assert_eq!(found, ["1|C3A9E282AC", "2|"]);
 }

@@ -71,6 +71,90 @@ fn rows_whose_commit_at_the_server_of_a_foreign_table_is_lost_are_not_sent_again
     assert_eq!(serve(&mut handler, [hit(4)]), ["ok 4"]);
 }
 
+/// Partitions of the usual table at two other servers, by `status`: 1 at the first, 2 at the other, which
+/// checks its key at COMMIT.
+fn with_foreign_partitions(place: &Place, remotes: &[Place; 2]) {
+    let columns = "id bigint, path text, status integer";
+    remotes[0].run(&format!("create table hits ({columns})"));
+    remotes[1]
+        .run(&format!("create table hits ({columns}, unique (id) deferrable initially deferred)"));
+    place.run(&format!(
+        "create extension postgres_fdw; create table hits ({columns}) partition by list (status)"
+    ));
+    for (number, remote) in remotes.iter().enumerate() {
+        let (port, name, status) = (remote.port(), remote.way_in().database, number + 1);
+        place.run(&format!(
+            "create server r{status} foreign data wrapper postgres_fdw \
+             options (host '127.0.0.1', port '{port}', dbname '{name}', parallel_commit 'true'); \
+             create user mapping for public server r{status} \
+             options (user 'roadstead', password_required 'false'); \
+             create foreign table hits{status} partition of hits for values in ({status}) \
+             server r{status} options (table_name 'hits')"
+        ));
+    }
+}
+
+#[test]
+fn rows_that_another_server_may_have_committed_are_not_sent_again() {
+    let (place, remotes) = (Place::postgres(), [Place::postgres(), Place::postgres()]);
+    let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
+    let keeping = || Some("dead".to_owned());
+    // A connection that is older than the servers, and one that is younger.
+    place.run("create table hits (id bigint, path text, status integer)");
+    let older = place.handler(Job { dead: keeping(), ..statement(sql) });
+    place.run("drop table hits");
+    with_foreign_partitions(&place, &remotes);
+    let insert = place.handler(Job { dead: keeping(), ..insert() });
+    for (mut handler, what) in [(older, "older"), (insert, "insert")] {
+        remotes.iter().for_each(|remote| drop(remote.run("truncate hits")));
+        let row = |id: usize, at: usize| format!(r#"{{"id":{id},"path":"/","status":{at}}}"#);
+        let rows = [row(1, 1), row(2, 1), row(10, 2), row(10, 2), row(3, 1), row(11, 2)];
+        let answers = serve(&mut handler, rows);
+        assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{what}: {answers:?}");
+        let twice = "select id from hits group by id having count(*) > 1";
+        assert_eq!(remotes[0].run(twice), [""; 0], "{what}: {answers:?}");
+        assert_eq!(place.run("select count(*) from dead"), ["0"], "{what}");
+        assert_eq!(serve(&mut handler, [row(4, 1), row(4, 2)]), ["ok 4"; 2], "{what}");
+    }
+}
+
+#[test]
+fn a_deferred_constraint_of_this_server_refuses_a_row_alone_beside_foreign_tables() {
+    let place = Place::postgres();
+    place.run(
+        "create table hits (id bigint, path text, status integer, \
+         unique (id) deferrable initially deferred); \
+         create extension postgres_fdw; \
+         create server remote foreign data wrapper postgres_fdw",
+    );
+    let answers = serve(&mut place.handler(insert()), [hit(1), hit(2), hit(1), hit(3)]);
+    assert_eq!([&answers[1], &answers[3]], ["ok 2", "ok 3"], "{answers:?}");
+    assert!(answers[2].starts_with("!row "), "{answers:?}");
+    assert_eq!(place.hits(), ["1|/1|200", "2|/2|200", "3|/3|200"]);
+}
+
+/// The key of the row says nothing of what its trigger wrote.
+#[test]
+fn rows_with_a_trigger_are_not_sent_again_beside_foreign_tables() {
+    let place = Place::postgres();
+    place.with_hits().run(
+        "create table log (id bigint); \
+         create function f() returns trigger language plpgsql as $$ begin \
+         insert into log values (new.id); return null; end $$; \
+         create trigger t after insert on hits for each row execute function f()",
+    );
+    let proxy = Proxy::to(place.port());
+    let server = "create foreign data wrapper w; create server r foreign data wrapper w";
+    for (server, answer) in [("select 1", "ok "), (server, "!commit ")] {
+        place.run(server);
+        place.run("delete from hits");
+        let mut handler = place.handler_by(&proxy, keyed());
+        proxy.cut(Cut::BeforeCommit);
+        let answers = serve(&mut handler, [hit(1)]);
+        assert!(answers[0].starts_with(answer), "{server}: {answers:?}");
+    }
+}
+
 #[test]
 fn rows_whose_begin_failed_are_stored_once() {
     let place = Place::postgres();
