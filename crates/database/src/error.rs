@@ -77,6 +77,8 @@ pub enum DatabaseError {
         table: String,
         /// Its engine.
         engine: String,
+        /// A `statement` names it, and no `insert`.
+        is_statement: bool,
     },
     /// The table of dead letters cannot be used; the text is the database's own.
     Dead(String, Arc<str>),
@@ -131,6 +133,11 @@ impl DatabaseError {
         matches!(self, Self::Unreachable(..))
     }
 
+    /// Whether rows that are written cannot be rolled back.
+    pub(crate) const fn is_of_engine(&self) -> bool {
+        matches!(self, Self::Engine { .. })
+    }
+
     /// What a client gets: no paths, servers or users. The log has the rest.
     #[must_use]
     pub(crate) const fn for_clients(&self) -> &'static str {
@@ -172,6 +179,7 @@ impl DatabaseError {
             | Self::Unreachable(..)
             | Self::Denied(..) => About::Database,
             Self::Create(_) => About::Create,
+            Self::Engine { is_statement: true, .. } => About::Statement,
             Self::NoTable { .. } | Self::Engine { .. } => About::Table,
             Self::NoColumn { column, .. } | Self::Type { column, .. } => About::Column(column),
             Self::Unset { .. } | Self::Columns(..) | Self::NoKey { .. } => About::Insert,
@@ -235,9 +243,10 @@ impl fmt::Display for DatabaseError {
             Self::Type { column, of, given } => {
                 write!(f, "column `{column}` is of type {of}, which does not take {given}")
             }
-            Self::Engine { table, engine } => write!(
+            Self::Engine { table, engine, is_statement } => write!(
                 f,
-                "table `{table}` has the engine {engine}, which has no transactions; use InnoDB"
+                "{}table `{table}` has the engine {engine}, which has no transactions; use InnoDB",
+                if *is_statement { "`statement`: " } else { "" }
             ),
             Self::Dead(table, text) => {
                 write!(f, "the table `{table}` of dead letters cannot be used: {text}")

@@ -27,6 +27,7 @@
 //! An error that may be due to columns that have changed since the statement was prepared is checked
 //! first, once for each batch. If they have changed, the batch runs again on a fresh statement.
 
+mod burial;
 mod patience;
 mod smaller;
 
@@ -41,12 +42,11 @@ use crate::DatabaseError;
 use crate::connection::Connection;
 use crate::details::DetailLog;
 use crate::effects::Effects;
-use crate::fault::{Blame, Fault, for_operators};
-use crate::letters::{self, Letter};
+use crate::fault::{Blame, Fault};
 use crate::link::{Commit, Driver, Link, Setup};
 use crate::parts::{halves, split};
 use crate::resend::repeatable;
-use crate::rows::{Refusal, Rows, Shape};
+use crate::rows::{Rows, Shape};
 use crate::text::one_line;
 pub(crate) use patience::Patience;
 use smaller::LOSSES_MAX;
@@ -107,6 +107,8 @@ impl<D: Driver> Handler for RowsHandler<D> {
             outbox,
             stop,
             unsure: None,
+            undone: None,
+            lettered: 0,
             answered: false,
             splits: false,
             is_accepting: false,
@@ -166,6 +168,11 @@ struct Work<'a, D: Driver> {
     stop: &'a Stop,
     /// The rows up to here may be stored, for this reason: they are being sent again.
     unsure: Option<(usize, Fault)>,
+    /// The rows up to here were on a connection that was lost, for this reason. They are not stored if
+    /// their tables have transactions.
+    undone: Option<(usize, Fault)>,
+    /// The rows up to here may have letters in the table already.
+    lettered: usize,
     /// The last attempt failed with an error that the database gave in answer to rows.
     answered: bool,
     /// Rows are being tried in smaller transactions.
@@ -209,14 +216,23 @@ impl<D: Driver> Work<'_, D> {
                     self.answer(range);
                 }
                 Stored::Refused(fault) if range.len() == 1 => {
-                    self.worked();
                     self.rows.refuse(range.start, fault);
-                    self.bury_alone(range.start);
+                    if let Err(fault) = self.bury_alone(range.start) {
+                        // Nobody is told that it is refused before its letter is there.
+                        if !self.after_failure(range, &fault, &mut ranges) {
+                            return;
+                        }
+                        continue;
+                    }
+                    self.worked();
                     self.answer(range);
                 }
                 Stored::Refused(_) => ranges.extend(halves(range)),
                 Stored::Stale => ranges.push(range),
                 Stored::Failed(fault) => {
+                    if self.is_sent && fault.blame == Blame::Lost && !fault.answered {
+                        self.undone = Some((range.end, fault.clone()));
+                    }
                     if !self.after_failure(range, &fault, &mut ranges) {
                         return;
                     }
@@ -300,11 +316,16 @@ impl<D: Driver> Work<'_, D> {
             link.limit_locks(lock_limit, self.stop)?;
             Ok(link.is_atomic())
         });
-        let is_atomic = match limited {
-            Ok(is_atomic) => is_atomic,
-            Err(fault) => return Stored::Failed(fault),
+        // Only a fresh connection says that a table has lost its transactions.
+        let undone = self.undone.as_ref().filter(|(end, _)| range.start < *end);
+        let is_atomic = match (limited, undone) {
+            (Ok(false) | Err(Fault { kept: true, .. }), Some((_, lost))) => {
+                return Stored::Unknown(Fault { kept: true, ..lost.clone() });
+            }
+            (Ok(is_atomic), _) => is_atomic,
+            (Err(fault), _) => return Stored::Failed(Fault { kept: false, ..fault }),
         };
-        self.is_sent = true;
+        (self.is_sent, self.undone) = (true, None);
         if self.connection.shape().ack != self.shape.ack {
             // An acknowledgement must not name one column with the value of another.
             let text = "the columns that the statement returns have changed";
@@ -437,7 +458,7 @@ impl<D: Driver> Work<'_, D> {
 
     fn commit(&mut self, range: Range<usize>) -> Stored {
         if let Err(fault) = self.bury(range.clone()) {
-            return self.give_up(fault.answered(false));
+            return self.give_up(fault);
         }
         if active(Plant::AckBeforeCommit) {
             self.answer(range);
@@ -468,60 +489,6 @@ impl<D: Driver> Work<'_, D> {
             }
             Err(_) if fault.blame == Blame::Lost => Stored::Failed(fault.answered(false)),
             Err(_) => Stored::Failed(Fault { blame: Blame::Broken, answered: false, ..fault }),
-        }
-    }
-
-    /// Whether there is a refused row among `rows`, and a table for its letter.
-    fn has_letters(&self, rows: Range<usize>) -> bool {
-        self.setup.job.dead.is_some()
-            && rows.into_iter().any(|row| buried(self.rows, row).is_some())
-    }
-
-    /// Writes the letters of the refused rows among `rows` into the open transaction. What cannot be
-    /// written is logged: the rows beside them matter more.
-    fn bury(&mut self, rows: Range<usize>) -> Result<(), Fault> {
-        let (Some(table), true) = (&self.setup.job.dead, self.has_letters(rows.clone())) else {
-            return Ok(());
-        };
-        let again = self.unsure.as_ref().is_some_and(|(end, _)| rows.start < *end);
-        let letters = letters(self.rows, self.batch, rows, again);
-        let link = self.connection.link().expect("a connection is open while rows are stored");
-        link.savepoint(self.stop)?;
-        match link.bury(table, &letters, self.stop) {
-            Ok(()) => link.release(self.stop),
-            // The batch is tried again, and its letters with it.
-            Err(fault) if fault.blame == Blame::Conflict => Err(fault),
-            Err(fault) if !link.is_open() || fault.blame.spoils_connection() => Err(fault),
-            Err(fault) => {
-                let count = letters.len();
-                tracing::error!(
-                    table,
-                    count,
-                    error = fault.for_operators(),
-                    "dead letters are not kept"
-                );
-                link.undo(self.stop)
-            }
-        }
-    }
-
-    /// Writes the letter of a row that was refused by its own COMMIT.
-    fn bury_alone(&mut self, row: usize) {
-        if !self.has_letters(row..row + 1) {
-            return;
-        }
-        let stop = self.stop;
-        let begun = self.link().begin(stop).and_then(|()| self.bury(row..row + 1));
-        let kept = begun.and_then(|()| match self.link().commit(stop) {
-            Commit::Done => Ok(()),
-            Commit::RolledBack(fault) | Commit::Unknown(fault) => Err(fault),
-        });
-        let Err(fault) = kept else { return };
-        tracing::error!(error = fault.for_operators(), "a dead letter is not kept");
-        // The next batch must not begin within what is left of this transaction.
-        match self.give_up(fault) {
-            Stored::Failed(fault) => self.connection.failed(self.setup, &fault),
-            _ => self.connection.discard(),
         }
     }
 
@@ -556,33 +523,6 @@ impl<D: Driver> Work<'_, D> {
             self.outbox.answer(self.rows.request(row), outcome.clone());
         }
     }
-}
-
-/// Why row `row` is not stored, if that is known.
-fn buried(rows: &Rows, row: usize) -> Option<&Refusal> {
-    rows.refusal(row).filter(|_| !rows.is_unsure(row))
-}
-
-/// The letters of the refused rows among `of`; `again`: they may be in the table.
-fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) -> Vec<Letter<'a>> {
-    let letter = |row: usize| {
-        let refusal = buried(rows, row)?;
-        let request = &batch.requests[rows.request(row)];
-        let code = match refusal.cause {
-            Cause::Row if !refusal.code.is_empty() => &*refusal.code,
-            cause => cause.word(),
-        };
-        let text = for_operators(&refusal.text, &refusal.detail).into();
-        Some(Letter { at_us: request.at_us, row: &request.body, code, text, count: None })
-    };
-    if !again {
-        return of.filter_map(letter).collect();
-    }
-    // Those before `of` are in the table, and count.
-    let before = (0..of.start).filter_map(letter).count();
-    let mut all: Vec<Letter<'a>> = (0..of.end).filter_map(letter).collect();
-    letters::count(&mut all);
-    all.split_off(before)
 }
 
 /// How a request ends of which nothing is stored.

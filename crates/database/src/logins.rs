@@ -49,29 +49,22 @@ struct Failing {
     next: Instant,
     /// A login is under way.
     opening: bool,
-    /// Why it fails, as clients get it, and whether time may correct that.
-    text: String,
-    again: bool,
+    /// Why it fails, as clients get it. With [`kept`](Fault::kept) where a table has no transactions.
+    fault: Fault,
 }
 
 impl Failing {
-    fn new(now: Instant, text: &str, again: bool) -> Self {
-        let text = text.to_owned();
+    fn new(now: Instant, fault: Fault) -> Self {
         let mut failing =
-            Self { since: now, logins: 0, failures: 0, next: now, opening: false, text, again };
+            Self { since: now, logins: 0, failures: 0, next: now, opening: false, fault };
         failing.delay(now);
         failing
     }
 
     fn delay(&mut self, now: Instant) {
-        let max = if self.again { PAUSE_MAX } else { PAUSE_DENIED_MAX };
+        let max = if self.fault.again { PAUSE_MAX } else { PAUSE_DENIED_MAX };
         self.next = now + shortened(pause(self.failures, max), random());
         self.failures = self.failures.saturating_add(1);
-    }
-
-    fn fault(&self) -> Fault {
-        let fault = Fault::new(Blame::Lost, &self.text);
-        if self.again { fault.again() } else { fault }
     }
 }
 
@@ -95,15 +88,16 @@ impl Logins {
     ) -> Result<T, Fault> {
         if let Some(failing) = self.lock().as_mut() {
             if self.paced && (failing.opening || Instant::now() < failing.next) {
-                return Err(failing.fault());
+                return Err(failing.fault.clone());
             }
             failing.opening = true;
             failing.logins += 1;
         }
         let _opening = Opening(self);
         login().map_err(|error| {
-            let (text, again) = (error.for_clients(), error.is_for_now());
-            let (fault, is_new) = self.note(text, again, true);
+            let (again, kept) = (error.is_for_now(), error.is_of_engine());
+            let fault = Fault { again, kept, ..Fault::new(Blame::Lost, error.for_clients()) };
+            let (fault, is_new) = self.note(fault, true);
             if is_new {
                 tracing::error!(database, "{error}");
             }
@@ -113,7 +107,7 @@ impl Logins {
 
     /// Notes that a connection failed, so that the next login has to wait.
     pub(crate) fn failed(&self, database: &str, fault: &Fault) {
-        if self.note(&fault.for_clients(), true, false).1 {
+        if self.note(Fault::new(Blame::Lost, &fault.for_clients()).again(), false).1 {
             let error = fault.for_operators();
             tracing::warn!(database, error, "the connection to the database failed");
         }
@@ -121,23 +115,22 @@ impl Logins {
 
     /// Returns what those get who may not log in meanwhile, and whether it is to be logged: the first
     /// failure is, and a login that changes whether time may correct it.
-    fn note(&self, text: &str, again: bool, is_login: bool) -> (Fault, bool) {
+    fn note(&self, fault: Fault, is_login: bool) -> (Fault, bool) {
         let now = Instant::now();
         let mut state = self.lock();
         let is_first = state.is_none();
-        let failing = state.get_or_insert_with(|| Failing::new(now, text, again));
-        let is_new = is_first || is_login && failing.again != again;
+        let failing = state.get_or_insert_with(|| Failing::new(now, fault.clone()));
+        let is_new = is_first || is_login && failing.fault.again != fault.again;
         failing.logins = failing.logins.max(is_login.into());
         // What a login said stands until the next login, whatever older connections of others say.
         if is_login || failing.logins == 0 {
-            text.clone_into(&mut failing.text);
-            failing.again = again;
+            failing.fault = fault;
         }
         // Several handlers that fail together count once.
         if !is_first && now >= failing.next {
             failing.delay(now);
         }
-        (failing.fault(), is_new)
+        (failing.fault.clone(), is_new)
     }
 
     /// How long until the next login is allowed.
@@ -278,8 +271,11 @@ mod tests {
         logins.failed("db", &Fault::new(Blame::Lost, "lost"));
         elapse(&logins);
         assert!(!logins.attempt("db", || Err::<(), _>(denied())).unwrap_err().again);
-        assert!(!logins.note("lost too", true, false).1, "it is not logged");
-        let fault = logins.lock().as_ref().unwrap().fault();
+        assert!(
+            !logins.note(Fault::new(Blame::Lost, "lost too").again(), false).1,
+            "it is not logged"
+        );
+        let fault = logins.lock().as_ref().unwrap().fault.clone();
         assert_eq!((&*fault.text, fault.again), (denied().for_clients(), false));
         elapse(&logins);
         assert!(logins.attempt("db", || Err::<(), _>(unreachable())).unwrap_err().again);

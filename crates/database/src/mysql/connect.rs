@@ -83,7 +83,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
         (Action::Query(_), _) | (_, Sync::Normal) => Vec::new(),
         (_, Sync::Full) => durability::doubts(&mut connection, name).await?,
     };
-    let engines = engines::check(&mut connection, name, &job.action).await?;
+    let engines = engines::check(&mut connection, name, job).await?;
     let is_atomic = engines.is_empty();
     doubts.extend(engines);
     let ack = ack::of(job, &mut members, &[])?;
@@ -172,6 +172,10 @@ fn session(driver: &MysqlDriver) -> Vec<String> {
         "set session completion_type = 0".to_owned(),
         "set session sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION')"
             .to_owned(),
+        // An empty string is not NULL.
+        "set session sql_mode = replace(@@sql_mode, 'EMPTY_STRING_IS_NULL', '')".to_owned(),
+        // A server may take no notice of what a client says when it connects, or change it behind that.
+        "set names utf8mb4".to_owned(),
         link::lock_wait(lock_wait(driver)),
     ];
     session.push(match driver.job.action {

@@ -10,7 +10,7 @@ use mysql_async::{Conn, Error};
 use super::connect::refused;
 use super::schema::apart;
 use crate::plain_write::PlainWrite;
-use crate::{Action, DatabaseError};
+use crate::{Action, DatabaseError, Job};
 
 /// A table that has no transactions.
 struct Table {
@@ -27,16 +27,17 @@ impl Table {
     }
 }
 
-/// A sentence for each table without transactions that `action` may write by a view, a trigger or a
+/// A sentence for each table without transactions that `job` may write by a view, a trigger or a
 /// statement that is not read.
 ///
 /// # Errors
-/// When the table that is written has none itself.
+/// When the table that is written, or that of dead letters, has none itself.
 pub(super) async fn check(
     connection: &mut Conn,
     server: &str,
-    action: &Action,
+    job: &Job,
 ) -> Result<Vec<String>, DatabaseError> {
+    let (action, dead) = (&job.action, job.dead.as_deref());
     let (sql, target) = match action {
         Action::Query(_) => return Ok(Vec::new()),
         Action::Insert { table, .. } => ("", Some(table.clone())),
@@ -58,19 +59,21 @@ pub(super) async fn check(
     if tables.is_empty() {
         return Ok(Vec::new());
     }
-    if let Some(target) = &target {
+    let engine_of = |target: &str| {
         let (schema, name) = apart(target);
         let is_it = |table: &&Table| {
             table.name == name && schema.map_or(table.is_here, |schema| table.schema == schema)
         };
-        if let Some(table) = tables.iter().find(is_it) {
-            let engine = table.engine.clone();
-            let error = DatabaseError::Engine { table: target.clone(), engine };
-            return Err(match action {
-                Action::Statement(_) => DatabaseError::statement(&error.to_string(), None),
-                _ => error,
-            });
-        }
+        tables.iter().find(is_it).map(|table| table.engine.clone())
+    };
+    if let Some((table, engine)) = target.as_ref().and_then(|it| Some((it, engine_of(it)?))) {
+        let is_statement = matches!(action, Action::Statement(_));
+        return Err(DatabaseError::Engine { table: table.clone(), engine, is_statement });
+    }
+    // A letter that is tried again is removed before its row is stored.
+    if let Some((table, engine)) = dead.and_then(|it| Some((it, engine_of(it)?))) {
+        let text = format!("it has the engine {engine}, which has no transactions: use InnoDB");
+        return Err(DatabaseError::Dead(table.to_owned(), text.into()));
     }
     let mut texts = vec![sql.to_owned()];
     // What is behind the views and tables that a text names, and behind those.
@@ -86,7 +89,8 @@ pub(super) async fn check(
             (Table { schema, name, engine: String::new(), is_here }, text.unwrap_or_default())
         })
         .collect();
-    texts.extend(target.as_deref().map(|target| target.replace('.', " . ")));
+    let named = target.as_deref().into_iter().chain(dead);
+    texts.extend(named.map(|table| table.replace('.', " . ")));
     let mut next = 0;
     while let Some(text) = texts.get(next).cloned() {
         let (named, others): (Vec<_>, Vec<_>) =

@@ -128,13 +128,17 @@ fn a_table_without_transactions_is_named_at_start() {
          create view seen as select * from other",
     );
     let said = |job: Job| place.options(job).and_then(|it| it.doubts());
-    let engine = DatabaseError::Engine { table: "other".to_owned(), engine: "MyISAM".to_owned() };
+    let of_engine = |is_statement: bool| {
+        let (table, engine) = ("other".to_owned(), "MyISAM".to_owned());
+        DatabaseError::Engine { table, engine, is_statement }
+    };
     for sql in ["insert into other (id) values (:id)", "update other set id = :id"] {
-        let expected = format!("`statement`: {engine}");
-        assert_eq!(said(statement(sql)).unwrap_err().to_string(), expected, "{sql}");
+        let error = said(statement(sql)).unwrap_err();
+        assert_eq!(error, of_engine(true), "{sql}");
+        assert!(error.to_string().starts_with("`statement`: table `other`"), "{error}");
     }
     let columns = ["id", "path", "status"];
-    assert_eq!(said(Job::new(Action::insert("other", columns))).unwrap_err(), engine);
+    assert_eq!(said(Job::new(Action::insert("other", columns))).unwrap_err(), of_engine(false));
     let names = |job: Job| {
         let doubts = said(job).unwrap();
         doubts.iter().filter(|it| it.contains("`other`") && it.contains("MyISAM")).count()
@@ -149,4 +153,61 @@ fn a_table_without_transactions_is_named_at_start() {
     );
     assert_eq!(names(statement(INSERT)), 1);
     assert_eq!(names(insert()), 1);
+}
+
+/// A letter that is tried again is removed together with the rows that are stored, or not at all.
+#[test]
+fn a_table_of_letters_without_transactions_is_rejected() {
+    let place = Place::mariadb();
+    let keeping = || Job { dead: Some("dead".to_owned()), ..insert() };
+    place.with_hits();
+    let mut handler = place.handler(keeping());
+    let answers = serve(&mut handler, [r#"{"id":7,"path":null,"status":0}"#]);
+    assert!(answers[0].starts_with("!row "), "{answers:?}");
+    for engine in ["MyISAM", "Aria"] {
+        place.run(&format!("alter table dead engine = {engine}"));
+        let options = || place.options(keeping()).unwrap();
+        for error in [options().check().unwrap_err(), options().letters().map(drop).unwrap_err()] {
+            assert!(matches!(&error, DatabaseError::Dead(table, _) if table == "dead"), "{error}");
+            assert!(error.to_string().contains(engine), "{error}");
+        }
+        assert_eq!(place.run("select count(*) from dead"), ["1"], "{engine}");
+    }
+    place.run("create view letters as select * from dead");
+    let viewed = Job { dead: Some("letters".to_owned()), ..insert() };
+    let doubts = place.options(viewed).and_then(|it| it.doubts()).unwrap();
+    assert!(doubts.iter().any(|it| it.contains("`dead`")), "{doubts:?}");
+}
+
+#[test]
+fn rows_on_their_way_when_their_table_lost_its_transactions_have_no_known_outcome() {
+    let place = Place::mariadb();
+    let statement = || statement(INSERT);
+    place.run("create table audit (id bigint)");
+    for job in [insert(), statement()] {
+        for is_target in [true, false] {
+            place.run("drop table if exists hits; create or replace table audit (id bigint)");
+            place.run("create table hits (id bigint, path varchar(20), status integer)");
+            place.run(
+                "create trigger t before insert on hits for each row \
+                 insert into audit values (new.id)",
+            );
+            let proxy = Proxy::to(place.port());
+            let mut handler = place.handler_by(&proxy, job.clone());
+            assert_eq!(serve(&mut handler, [hit(0)]), ["ok 0"]);
+            let table = if is_target { "hits" } else { "audit" };
+            place.run(&format!("alter table {table} engine = MyISAM"));
+            proxy.cut(Cut::AfterRows);
+            let answers = serve(&mut handler, [hit(1), hit(2)]);
+            assert_eq!(proxy.cuts(), 1);
+            assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{table}: {answers:?}");
+            let twice = format!("select id from {table} group by id having count(*) > 1");
+            assert_eq!(place.run(&twice), [""; 0], "{table}");
+            if is_target {
+                // Of the next rows it is known that they are not stored.
+                let answers = serve(&mut handler, [hit(3)]);
+                assert!(answers[0].starts_with("!database "), "{answers:?}");
+            }
+        }
+    }
 }

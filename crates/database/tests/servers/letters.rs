@@ -1,10 +1,14 @@
 //! Dead letters.
 
+use std::time::Duration;
+
 use database::{
     Action, DatabaseError, Job, OnConflict, Query, Record, Retried, StoredLetter, UnknownFields,
 };
 
 use crate::place::{Place, hit, insert, serve};
+use crate::proxy::{Cut, Proxy};
+use crate::server::eventually;
 
 crate::suite!(
     a_refused_row_is_kept_with_its_reason,
@@ -181,7 +185,58 @@ fn a_letter_that_meets_a_conflict_behind_a_refused_commit_leaves_no_transaction_
     );
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
     let answers = serve(&mut handler, [twice()]);
-    assert!(answers[0].starts_with("!row "), "{answers:?}");
+    // Nobody has kept it, so that it is not refused.
+    assert!(answers[0].starts_with("!database "), "{answers:?}");
     assert_eq!(serve(&mut handler, [hit(2)]), ["ok 2"]);
     assert_eq!(place.hits(), ["1|/1|200", "2|/2|200"]);
+}
+
+#[test]
+fn a_row_is_not_refused_while_its_letter_waits_for_a_lock() {
+    let place = Place::postgres();
+    place.with_hits();
+    let job = Job { lock_wait: Duration::from_millis(50), ..keeping() };
+    let mut handler = place.handler(job);
+    let session = place.session("begin; lock table dead in access exclusive mode");
+    let locks = |count: &str| {
+        let sql = "select count(*) from pg_locks where relation = 'dead'::regclass";
+        eventually("the table is locked or free", || place.run(sql) == [count]);
+    };
+    locks("1");
+    let rows = || [hit(1), "no json".to_owned(), twice(), hit(2)];
+    let answers = serve(&mut handler, rows());
+    assert_eq!([&answers[0], &answers[3]], ["ok 1", "ok 2"], "{answers:?}");
+    for answer in &answers[1..3] {
+        assert!(answer.starts_with("!database ") && answer.ends_with("(55P03)"), "{answers:?}");
+    }
+    assert_eq!(place.hits(), ["1|/1|200", "2|/2|200"]);
+    drop(session);
+    locks("0");
+    assert_eq!(place.run("select count(*) from dead"), ["0"]);
+    let answers = serve(&mut handler, [twice(), "no json".to_owned()]);
+    assert!(answers[0].starts_with("!row ") && answers[1].starts_with("!record "), "{answers:?}");
+    assert_eq!(place.run("select count(*) from dead"), ["2"]);
+}
+
+#[test]
+fn a_letter_that_is_lost_behind_a_refused_commit_is_written_again() {
+    let place = Place::postgres();
+    place.run(
+        "create table hits (id bigint, path varchar(20) not null, status integer, \
+         unique (id) deferrable initially deferred)",
+    );
+    let proxy = Proxy::to(place.port());
+    let mut handler = place.handler_by(&proxy, keeping());
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    proxy.cut(Cut::BeforeLetter);
+    let answers = serve(&mut handler, [twice()]);
+    assert_eq!(proxy.cuts(), 1);
+    assert!(answers[0].starts_with("!row "), "{answers:?}");
+    assert_eq!(place.run("select count(*) from dead"), ["1"]);
+    // Without time for another attempt it is not refused.
+    let mut handler = place.handler_by(&proxy, Job { retry: Duration::ZERO, ..keeping() });
+    proxy.cut(Cut::BeforeLetter);
+    let answers = serve(&mut handler, [twice()]);
+    assert!(answers[0].starts_with("!database "), "{answers:?}");
+    assert_eq!(place.run("select count(*) from dead"), ["1"]);
 }

@@ -26,6 +26,8 @@ pub(crate) enum Cut {
     AfterForeignCommit,
     /// The server has committed and said so.
     AfterAnswer,
+    /// The server does not get a letter for the table `dead` (PostgreSQL).
+    BeforeLetter,
     /// Nothing is cut: the server gets a BEGIN that it answers with an error.
     FailedBegin,
     /// The same, and nobody hears what it says of that and of the rows.
@@ -52,6 +54,7 @@ impl Cut {
                 // PostgreSQL: BEGIN goes with the rows. MariaDB: COM_STMT_EXECUTE.
                 place_of_begin(bytes).is_some() || bytes.get(4) == Some(&0x17)
             }
+            Self::BeforeLetter => bytes.windows(18).any(|it| it == br#"insert into "dead""#),
             Self::FailedBegin | Self::LostFailedBegin => place_of_begin(bytes).is_some(),
             Self::BeforeCommit | Self::WithinCommit | Self::AfterCommit | Self::AfterAnswer => {
                 without_end(bytes).ends_with(b"commit")
@@ -203,7 +206,9 @@ impl Way {
             let mut bytes = &bytes[..count];
             match taken {
                 None | Some(Cut::FailedBegin) => {}
-                Some(Cut::BeforeRows | Cut::BeforeCommit) => return self.close(),
+                Some(Cut::BeforeRows | Cut::BeforeCommit | Cut::BeforeLetter) => {
+                    return self.close();
+                }
                 Some(Cut::WithinCommit) => {
                     bytes = &bytes[..count - 4];
                     let _ = (&self.server).write_all(bytes);
