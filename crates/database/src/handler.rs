@@ -51,6 +51,9 @@ use crate::text::one_line;
 pub(crate) use patience::Patience;
 use smaller::LOSSES_MAX;
 
+/// How often a batch begins anew because its columns have changed.
+const CHANGES_MAX: u32 = 3;
+
 /// Writes batches into a database. One on each thread.
 #[derive(Debug)]
 pub(crate) struct RowsHandler<D: Driver> {
@@ -122,6 +125,7 @@ impl<D: Driver> Handler for RowsHandler<D> {
             one_by_one: false,
             suspect: false,
             checked: false,
+            changes: 0,
         }
         .store_all();
     }
@@ -200,6 +204,8 @@ struct Work<'a, D: Driver> {
     suspect: bool,
     /// The statement was compared with its columns, once for each batch.
     checked: bool,
+    /// How often columns were found changed behind rows that were judged by them.
+    changes: u32,
 }
 
 impl<D: Driver> Work<'_, D> {
@@ -393,10 +399,7 @@ impl<D: Driver> Work<'_, D> {
         // An error here is met again by whatever comes next.
         let stale = self.connection.link().is_some_and(|it| it.is_stale(stop).unwrap_or(false));
         if stale {
-            tracing::info!(
-                database = self.setup.driver.name(),
-                "columns have changed: prepared anew"
-            );
+            log_changed(&self.setup.driver.name());
             self.connection.discard();
         }
         stale
@@ -457,6 +460,12 @@ impl<D: Driver> Work<'_, D> {
     }
 
     fn commit(&mut self, range: Range<usize>) -> Stored {
+        let stop = self.stop;
+        match self.link().has_changed(stop) {
+            Ok(false) => {}
+            Ok(true) => return self.begin_anew(),
+            Err(fault) => return self.give_up(fault),
+        }
         if let Err(fault) = self.bury(range.clone()) {
             return self.give_up(fault);
         }
@@ -464,13 +473,31 @@ impl<D: Driver> Work<'_, D> {
             self.answer(range);
             self.outbox.flush();
         }
-        let stop = self.stop;
         match self.link().commit(stop) {
             Commit::Done => Stored::Committed,
             Commit::RolledBack(fault) if fault.blame == Blame::Row => Stored::Refused(fault),
             Commit::RolledBack(fault) => Stored::Failed(fault),
             Commit::Unknown(fault) => Stored::Unknown(fault),
         }
+    }
+
+    /// Undoes rows that were judged by columns that have changed since. The next connection judges them by
+    /// those that there are now.
+    fn begin_anew(&mut self) -> Stored {
+        self.changes += 1;
+        if self.changes > CHANGES_MAX {
+            let text = "the columns of the table change again and again";
+            return self.give_up(Fault::new(Blame::Statement, text));
+        }
+        let stop = self.stop;
+        match self.link().rollback(stop) {
+            Err(kept) if kept.kept => return Stored::Unknown(kept),
+            // Without its connection the transaction ends as well.
+            Ok(()) | Err(_) => {}
+        }
+        log_changed(&self.setup.driver.name());
+        self.connection.discard();
+        Stored::Stale
     }
 
     /// Undoes what there is. A connection that cannot even do that is spoiled.
@@ -523,6 +550,10 @@ impl<D: Driver> Work<'_, D> {
             self.outbox.answer(self.rows.request(row), outcome.clone());
         }
     }
+}
+
+fn log_changed(database: &str) {
+    tracing::info!(database, "columns have changed: prepared anew");
 }
 
 /// How a request ends of which nothing is stored.

@@ -127,6 +127,12 @@ pub(crate) trait Link: Send {
         Ok(false)
     }
 
+    /// Whether the columns that the open transaction has written to are others than those that its values
+    /// were judged by. A database that refuses such values by itself has nothing to check.
+    fn has_changed(&mut self, _: &Stop) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
     /// From the next transaction on, each statement waits at most so long for a lock; with None as long as
     /// the settings say. A database with one lock for all has nothing to do.
     fn limit_locks(&mut self, _: Option<Duration>, _: &Stop) -> Result<(), Fault> {

@@ -21,6 +21,7 @@ mod connect;
 mod durability;
 mod engines;
 mod fault;
+mod form;
 mod letters;
 mod link;
 mod place;

@@ -8,6 +8,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error, Opts, OptsBuilder};
 use tokio::time::timeout;
 
+use super::form::Form;
 use super::link::{LockWait, MysqlLink, Ready, Run};
 use super::{MysqlDriver, durability, engines, fault, letters, link, place, schema};
 use crate::ack;
@@ -77,6 +78,9 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
             }
         }
     };
+    // Before the types, so that these are never older.
+    let form = Form::of(&mut connection, &job.action).await;
+    let form = form.map_err(|error| refused(name, &error))?;
     let takes = schema::takes(&mut connection, &job.action, &driver.names).await;
     let takes = takes.map_err(|error| refused(name, &error))?;
     let mut doubts = match (&job.action, job.sync) {
@@ -105,6 +109,7 @@ async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseErro
         run,
         shape,
         takes,
+        form,
         job: Arc::clone(job),
         names: driver.names.clone(),
         key,

@@ -13,6 +13,7 @@ use mysql_async::{Conn, Error, Opts, Params, Statement};
 use tokio::runtime::Runtime;
 
 use super::bind::Leaves;
+use super::form::Form;
 use super::schema::{self, ROWS_MAX, Values};
 use super::{bind, fault, letters};
 use crate::column::Takes;
@@ -45,6 +46,7 @@ pub(super) struct Ready {
     pub(super) run: Run,
     pub(super) shape: Shape,
     pub(super) takes: Vec<Takes>,
+    pub(super) form: Option<Form>,
     pub(super) job: Arc<Job>,
     pub(super) names: Vec<String>,
     pub(super) key: Option<Vec<KeyColumn>>,
@@ -75,6 +77,8 @@ pub(super) struct MysqlLink {
     shape: Arc<Shape>,
     /// For each parameter.
     takes: Vec<Takes>,
+    /// Of the columns that these are for.
+    form: Option<Form>,
     job: Arc<Job>,
     /// Of the parameters.
     names: Vec<String>,
@@ -98,7 +102,7 @@ impl fmt::Debug for MysqlLink {
 impl MysqlLink {
     pub(super) fn new(runtime: Runtime, ready: Ready) -> Self {
         let Ready { connection, options, run, shape, key, affected, .. } = ready;
-        let Ready { takes, job, names, doubts, is_atomic, request_max, locks, .. } = ready;
+        let Ready { takes, form, job, names, doubts, is_atomic, request_max, locks, .. } = ready;
         let shape = Arc::new(shape);
         let open = false;
         Self {
@@ -108,6 +112,7 @@ impl MysqlLink {
             run,
             shape,
             takes,
+            form,
             job,
             names,
             key,
@@ -267,6 +272,16 @@ impl Link for MysqlLink {
         let now = schema::takes(connection, &job.action, names);
         match until(runtime, stop, now, async {}) {
             Some(Ok(now)) => Ok(now != *takes),
+            Some(Err(error)) => Err(fault::of(&error)),
+            None => Err(Fault::new(Blame::Lost, "the server did not answer")),
+        }
+    }
+
+    fn has_changed(&mut self, stop: &Stop) -> Result<bool, Fault> {
+        let Self { runtime, connection, form, .. } = self;
+        let Some(form) = form else { return Ok(false) };
+        match until(runtime, stop, form.has_changed(connection), async {}) {
+            Some(Ok(changed)) => Ok(changed),
             Some(Err(error)) => Err(fault::of(&error)),
             None => Err(Fault::new(Blame::Lost, "the server did not answer")),
         }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use database::{Action, Job, OnConflict, Query};
+use database::{Action, Job, OnConflict, Query, Server};
+use exchange::Factory;
 
-use crate::place::{Place, hit, insert, is_refused, serve};
+use crate::place::{Place, hit, insert, is_refused, options_of, serve};
 use crate::proxy::{Cut, Proxy};
+use crate::server::Kind;
 
 crate::suite!(a_query_has_the_columns_that_its_table_has_now);
 
@@ -140,4 +142,52 @@ fn rows_are_not_sent_again_when_their_key_has_gone(place: &Place) {
     assert_eq!(proxy.cuts(), 1);
     assert!(answers.iter().all(|it| it.starts_with("!commit ")), "{answers:?}");
     assert_eq!(place.hits(), ["1|/1|200", "2|/2|200"]);
+}
+
+/// MariaDB prepares its statements anew by itself, and rounds or cuts what no longer fits.
+#[test]
+fn values_are_not_changed_by_a_column_that_was_narrowed() {
+    let place = Place::mariadb();
+    for (before, after, given, expected) in [
+        ("decimal(8,3)", "decimal(5,2)", "1.234", "!row column `v`"),
+        ("double", "float", "16777217", "!row column `v`"),
+        ("double", "double(10,2)", "1.234", "!row column `v`"),
+        ("datetime(6)", "datetime", "\"2024-01-01T10:00:00.5\"", "!row column `v`"),
+        ("varchar(20)", "varchar(3)", "\"ab    \"", "!row column `v`"),
+        ("text", "date", "\"2024-01-01 10:00:00\"", "!row column `v`"),
+        ("text", "blob", "\"\\\\x00\"", "!row column `v`"),
+        ("text", "json", "\"1\"", "ok"),
+        ("longtext", "json", "\"1\"", "ok"),
+    ] {
+        for job in jobs() {
+            place
+                .run(&format!("create or replace table kinds (id bigint primary key, v {before})"));
+            let mut handler = place.handler(job);
+            let row = |id: usize| format!(r#"{{"id":{id},"v":{given}}}"#);
+            assert_eq!(serve(&mut handler, [row(1)]), ["ok"], "{before}");
+            place.run(&format!("delete from kinds; alter table kinds modify column v {after}"));
+            let answers = serve(&mut handler, [row(2), r#"{"id":3,"v":null}"#.to_owned()]);
+            assert!(answers[0].starts_with(expected), "{before}, {after}: {answers:?}");
+            assert_eq!(answers[1], "ok", "{before}, {after}");
+            if expected == "ok" {
+                assert_eq!(place.run("select v from kinds where id = 2"), ["\"1\""]);
+            }
+        }
+    }
+}
+
+/// It needs no more rights than before; without that to read the columns, it is not noticed.
+#[test]
+fn whoever_may_not_read_a_table_may_insert() {
+    let place = Place::mariadb();
+    place.with_hits();
+    let server = place.way_in();
+    let (name, user) = (&server.database, format!("writer_{}", server.database));
+    place.run(&format!(
+        "create user {user}@'127.0.0.1'; grant insert on {name}.* to {user}@'127.0.0.1'"
+    ));
+    let job = Job { retry: Duration::ZERO, ..insert() };
+    let options = options_of(Kind::Mariadb, Server { user, ..server }, job);
+    let mut handler = options.unwrap().open().unwrap();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
 }

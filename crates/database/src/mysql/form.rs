@@ -1,0 +1,79 @@
+//! What the columns are like that rows go into, as the server says with each result.
+//!
+//! A server prepares statements anew by itself when a table was altered, and rounds or cuts values that
+//! were judged by the types that the columns had before. The check costs a round trip and is made within
+//! each transaction, behind its rows: from then on the tables cannot be altered until it ends.
+
+use mysql_async::consts::ColumnFlags;
+use mysql_async::prelude::Queryable;
+use mysql_async::{Column, Conn, Error, Statement};
+
+use super::schema::table_sql;
+use crate::Action;
+use crate::name::listed;
+use crate::plain_write::PlainWrite;
+
+/// The columns of a table, and the statement that asks for them.
+#[derive(Debug)]
+pub(super) struct Form {
+    probe: Statement,
+    columns: Vec<Described>,
+}
+
+/// A column's type, character set, length, decimal places and flags.
+type Described = (u8, u16, u32, u8, ColumnFlags);
+
+/// The flags that say what values a column takes. Others are about its keys.
+const OF_TYPES: ColumnFlags = ColumnFlags::BLOB_FLAG
+    .union(ColumnFlags::UNSIGNED_FLAG)
+    .union(ColumnFlags::ZEROFILL_FLAG)
+    .union(ColumnFlags::BINARY_FLAG)
+    .union(ColumnFlags::ENUM_FLAG)
+    .union(ColumnFlags::SET_FLAG);
+
+impl Form {
+    /// The form of the columns that `action` writes to. None where they are not known, or we may not read
+    /// them.
+    pub(super) async fn of(connection: &mut Conn, action: &Action) -> Result<Option<Self>, Error> {
+        let (table, columns) = match action {
+            Action::Insert { table, columns, .. } => (table.clone(), columns.clone()),
+            Action::Statement(sql) => match PlainWrite::of(sql) {
+                Some(write) => {
+                    let columns = write.given.iter().map(|given| given.column.clone()).collect();
+                    (write.table, columns)
+                }
+                None => return Ok(None),
+            },
+            Action::Query(_) => return Ok(None),
+        };
+        if columns.is_empty() {
+            return Ok(None);
+        }
+        let sql = format!("select {} from {} limit 0", listed(&columns, '`'), table_sql(&table));
+        let probe = match connection.prep(sql).await {
+            Ok(probe) => probe,
+            Err(Error::Server(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let columns = ask(connection, &probe).await?;
+        // Whoever wants to alter the table must not wait for us.
+        connection.query_drop("commit").await?;
+        Ok(Some(Self { probe, columns }))
+    }
+
+    /// Whether the columns are others now. They stay as they are until the transaction ends.
+    pub(super) async fn has_changed(&self, connection: &mut Conn) -> Result<bool, Error> {
+        Ok(ask(connection, &self.probe).await? != self.columns)
+    }
+}
+
+async fn ask(connection: &mut Conn, probe: &Statement) -> Result<Vec<Described>, Error> {
+    let found = connection.exec_iter(probe, ()).await?;
+    let described = |it: &Column| {
+        let (of, flags) = (it.column_type() as u8, it.flags() & OF_TYPES);
+        (of, it.character_set(), it.column_length(), it.decimals(), flags)
+    };
+    let columns = found.columns_ref().iter().map(described).collect();
+    found.drop_result().await?;
+    Ok(columns)
+}
