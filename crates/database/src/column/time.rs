@@ -251,7 +251,10 @@ pub(super) fn check_time(text: &[u8], digits: u32, may_have_zone: bool) -> Resul
 /// read everywhere.
 pub(super) fn in_utc(text: &[u8], digits: u32) -> Result<Option<String>, Misfit> {
     let text = trimmed(text).ok_or(NOT_ISO)?;
-    if is_word(text) {
+    // The day 0 of MariaDB has no zone either.
+    let is_zero =
+        || text.starts_with("0000-00-00") && text.bytes().all(|it| b"0-: .".contains(&it));
+    if is_word(text) || is_zero() {
         return Ok(None);
     }
     let Instant { day, time: Time { minute, seconds }, zone } = Instant::of(text).ok_or(NOT_ISO)?;
@@ -307,6 +310,7 @@ mod tests {
             ("0044-03-15 10:00:00 BC", ""),
             ("12024-01-01 00:00:00", ""),
             ("20240101", ""),
+            ("0000-00-00 00:00:00", ""),
             (" Now ", ""),
             ("-infinity", ""),
         ] {

@@ -12,7 +12,7 @@ use super::form::Form;
 use super::link::{LockWait, MysqlLink, Ready, Run};
 use super::{MysqlDriver, durability, engines, fault, letters, link, place, schema};
 use crate::ack;
-use crate::fault::Blame;
+use crate::fault::{Blame, Fault};
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
 use crate::server::{KEEPALIVE, runtime};
@@ -195,6 +195,11 @@ pub(super) fn refused(server: &str, error: &Error) -> DatabaseError {
     unless_for_now(server, error, |text| DatabaseError::Denied(server.to_owned(), text.into()))
 }
 
+/// Whether time may mend it. A table that is locked for a while is waited for like a server.
+pub(super) fn is_for_now(fault: &Fault) -> bool {
+    fault.again && fault.blame != Blame::Conflict || fault.blame == Blame::Busy
+}
+
 /// `otherwise`, unless time may mend it.
 pub(super) fn unless_for_now(
     server: &str,
@@ -209,7 +214,7 @@ pub(super) fn unless_for_now(
     if text.contains("TLS") || text.contains("certificate") {
         return DatabaseError::Denied(server.to_owned(), text.into());
     }
-    if fault.again && fault.blame != Blame::Conflict {
+    if is_for_now(&fault) {
         return DatabaseError::Unreachable(server.to_owned(), text.into());
     }
     otherwise(text)

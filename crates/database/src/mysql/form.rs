@@ -8,6 +8,8 @@ use mysql_async::consts::ColumnFlags;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Error, Statement};
 
+use super::connect::is_for_now;
+use super::fault;
 use super::schema::table_sql;
 use crate::Action;
 use crate::name::listed;
@@ -52,6 +54,7 @@ impl Form {
         let sql = format!("select {} from {} limit 0", listed(&columns, '`'), table_sql(&table));
         let probe = match connection.prep(sql).await {
             Ok(probe) => probe,
+            Err(error) if is_for_now(&fault::of(&error)) => return Err(error),
             Err(Error::Server(_)) => return Ok(None),
             Err(error) => return Err(error),
         };

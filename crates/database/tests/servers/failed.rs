@@ -54,6 +54,7 @@ fn sqlite_a_lock_that_is_held_too_long_fails_the_batch_and_stores_nothing() {
 
 mod on_servers {
     crate::suite_of_servers!(
+        a_table_that_is_locked_while_a_connection_is_opened_is_waited_for,
         a_row_that_is_locked_too_long_fails_alone,
         a_table_that_is_locked_too_long_fails_the_batch,
         a_batch_that_takes_longer_than_a_statement_may_is_stored_in_parts,
@@ -61,6 +62,7 @@ mod on_servers {
     use super::{
         a_batch_that_takes_longer_than_a_statement_may_is_stored_in_parts,
         a_row_that_is_locked_too_long_fails_alone, a_table_that_is_locked_too_long_fails_the_batch,
+        a_table_that_is_locked_while_a_connection_is_opened_is_waited_for,
     };
 }
 
@@ -186,11 +188,13 @@ fn a_table_that_vanishes_fails_the_batch_and_is_no_fault_of_the_rows(place: &Pla
     }
 }
 
-#[test]
-fn a_table_that_is_locked_while_a_connection_is_opened_is_waited_for() {
-    let place = Place::postgres();
+fn a_table_that_is_locked_while_a_connection_is_opened_is_waited_for(place: &Place) {
     place.with_hits();
-    let session = asleep(&place, place.session("begin; lock table hits in access exclusive mode"));
+    let lock = match place.is_postgres() {
+        true => "begin; lock table hits in access exclusive mode",
+        false => "lock tables hits write",
+    };
+    let session = asleep(place, place.session(lock));
     let job = Job { lock_wait: Duration::from_millis(10), ..insert() };
     let error = place.options(job).unwrap().check().unwrap_err();
     assert!(error.is_for_now(), "{error}");

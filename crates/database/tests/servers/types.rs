@@ -235,6 +235,7 @@ const COLUMNS: &[Column] = &[
             ("\"12024-01-01T00:00:00+02:00\"", "!row column `v`"),
         ],
     ),
+    Column(["", "", "datetime"], &[("\"0000-00-00 00:00:00\"", SAME)]),
     Column(["", "timestamp", ""], &[("\"infinity\"", SAME), ("\"-infinity\"", SAME)]),
     Column(
         ["", "tsrange", ""],
