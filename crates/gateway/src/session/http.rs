@@ -354,8 +354,8 @@ impl Dialogue {
             effect: effect_of(method),
             waits,
             expects: match method {
-                _ if upgrade => Expects::Switch,
                 Method::Head => Expects::HeadOnly,
+                _ if upgrade => Expects::Switch,
                 _ => Expects::Reply,
             },
             ..Form::default()

@@ -148,7 +148,7 @@ pub(super) const LISTENER: &[Opt] = &[
         Kind::Switch,
         Is("true"),
         "With `http`: a request may ask for another protocol, such as WebSocket; otherwise its `Upgrade` is removed \
-         and it is served as a plain request. Upgrades to `h2c` are always removed.",
+         and it is served as a plain request. Upgrades to `h2c`, and those of HEAD, are always removed.",
     ),
     any(
         "trusted",

@@ -96,7 +96,7 @@ pub struct RequestHead {
     pub connection: Connection,
     /// The client waits for a `100 Continue` before it sends the body.
     pub expects_continue: bool,
-    /// The client asks for another protocol on this connection.
+    /// The client asks for another protocol on this connection, by a method with which one can begin.
     pub upgrade: bool,
 }
 
@@ -251,7 +251,9 @@ impl RequestHead {
             self.expects_continue = self.version == Version::Http11 && self.body.is_some();
         }
         if self.fields.contains(&known::UPGRADE) {
+            // No protocol begins behind a reply that has no body, so of HEAD it is ignored (RFC 9110 §7.8).
             self.upgrade = self.connection.upgrade
+                && self.method != Method::Head
                 && self.version == Version::Http11
                 && self.upgrades().any(|protocol| !is_h2c(protocol));
             if self.upgrade && self.body.is_some() {

@@ -272,3 +272,50 @@ fn a_client_that_cuts_a_tunnel_gives_its_slot_back() {
     }
     assert_eq!(status(&talk(&daemon, format!("GET /fine HTTP/1.1\r\n{CLOSE}"))), "200");
 }
+
+#[test]
+fn to_head_no_tunnel_begins_and_no_body_is_sent_or_waited_for() {
+    let told = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n".to_vec();
+    let server = Server::start(&[
+        ("/told", Answer::Bytes(told)),
+        ("/open", Answer::Last(b"HTTP/1.0 200 OK\r\n\r\n".to_vec())),
+        ("/ws", Answer::Switch),
+    ]);
+    let (_folder, daemon) = serve(&server, "", "between = \"5s\"");
+    let ask = |path: &str| {
+        format!("HEAD {path} HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
+    };
+    let last = format!("GET /echo HTTP/1.1\r\n{CLOSE}");
+    let said = talk(&daemon, ask("/told") + &ask("/open") + &ask("/open") + &last);
+    assert_eq!(
+        said,
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n\
+         HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n\
+         HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    let heads: String = server.seen().into_iter().map(|seen| seen.head).collect();
+    assert!(!heads.to_lowercase().contains("upgrade"), "{heads}");
+    let said = talk(&daemon, ask("/ws") + &last);
+    assert_eq!(status(&said), "502", "it was not asked to change the protocol: {said}");
+    assert_eq!(daemon.stop().code(), Some(0));
+}
+
+#[test]
+fn where_a_tunnel_was_asked_for_a_reply_may_have_no_body() {
+    let answer = |status: &str| {
+        Answer::Bytes(format!("HTTP/1.1 {status}\r\nETag: \"a\"\r\n\r\n").into_bytes())
+    };
+    let server =
+        Server::start(&[("/204", answer("204 No Content")), ("/304", answer("304 Not Modified"))]);
+    let (_folder, daemon) = serve(&server, "", "between = \"5s\"");
+    let ask = |path: &str| ASK.replace("/ws", path);
+    let last = format!("GET /echo HTTP/1.1\r\n{CLOSE}");
+    let said = talk(&daemon, ask("/204") + &ask("/304") + &last);
+    assert_eq!(
+        said,
+        "HTTP/1.1 204 No Content\r\nETag: \"a\"\r\n\r\n\
+         HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\n\r\n\
+         HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(daemon.stop().code(), Some(0));
+}

@@ -263,6 +263,8 @@ fn another_protocol_is_asked_for_by_both_fields_and_in_1_1_only() {
     ] {
         let (head, _) = request(&wire(&format!("GET / {text}"))).unwrap();
         assert_eq!(head.upgrade, expected, "{text}");
+        let (head, _) = request(&wire(&format!("HEAD / {text}"))).unwrap();
+        assert!(!head.upgrade, "no protocol begins behind a reply without a body: {text}");
     }
 }
 
