@@ -87,7 +87,16 @@ enum Input {
 enum Output {
     None,
     Begun(Sending),
+    /// A head has gone to which nothing is added, whatever the worker sends: the reply to HEAD.
+    HeadOnly,
     Done,
+}
+
+impl Output {
+    /// What is sent behind the head of a reply to this method.
+    const fn begun(method: Method, sending: Sending) -> Self {
+        if matches!(method, Method::Head) { Self::HeadOnly } else { Self::Begun(sending) }
+    }
 }
 
 /// Whether the connection ends, and how.

@@ -52,6 +52,39 @@ pub(super) fn check(sections: &[Section], pools: &[&Section], faults: &mut Vec<F
         }
         circle(pool, sorry, pools, faults);
     }
+    asked_in_http(sections, pools, faults);
+}
+
+/// Where clients speak HTTP, each pool that their requests can come to gives one answer to one object,
+/// not only the first.
+fn asked_in_http(sections: &[Section], pools: &[&Section], faults: &mut Vec<Fault>) {
+    let mut reached: Vec<&Section> = pools.to_vec();
+    reached.retain(|pool| is_asked_in_http(pool, sections));
+    let mut next = 0;
+    while let Some(at) = reached.get(next).copied() {
+        next += 1;
+        for (other, place) in onward(at, pools) {
+            if !http::serves(other)
+                && other.worker == Some(Of::Program)
+                && let Some(why) = http::takes_no_object(other)
+            {
+                let mend = "choose such a `framing` without `stream`, or name another pool";
+                faults.push(http::no_object(place, &other.name, why).mend(mend));
+            }
+            if !reached.iter().any(|known| known.name == other.name) {
+                reached.push(other);
+            }
+        }
+    }
+}
+
+/// The pools that a pool hands requests to, and where it names them.
+fn onward<'a>(pool: &Section, pools: &[&'a Section]) -> Vec<(&'a Section, Range<usize>)> {
+    let instead = match pool.group.value("sorry") {
+        Some(Value::Group(sorry)) => named(sorry, "pool", pools),
+        _ => None,
+    };
+    instead.into_iter().chain(named(&pool.group, "then", pools)).collect()
 }
 
 /// The pool that an option names, and where.
@@ -139,12 +172,7 @@ fn circle(pool: &Section, sorry: &Group, pools: &[&Section], faults: &mut Vec<Fa
             );
             return;
         }
-        let instead = match at.group.value("sorry") {
-            Some(Value::Group(sorry)) => named(sorry, "pool", pools),
-            _ => None,
-        };
-        let onward = named(&at.group, "then", pools);
-        for (other, _) in instead.into_iter().chain(onward) {
+        for (other, _) in onward(at, pools) {
             if !reached.iter().any(|known| known.name == other.name) {
                 reached.push(other);
             }

@@ -1,5 +1,7 @@
 //! What holds between listeners of HTTP and pools of servers, or of programs that serve.
 
+use std::ops::Range;
+
 use crate::diagnostics::Fault;
 use crate::options::{Choice, Of};
 use crate::walk::{Section, Value};
@@ -95,17 +97,7 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
             } else {
                 "choose such a `framing` without `stream`, or another `protocol`"
             };
-            let message = format!(
-                "a program behind HTTP gets an object and gives one answer, and {why} in \
-                 `[pool.{name}]`"
-            );
-            faults.push(
-                Fault::at(place, message)
-                    .expected(
-                        "`framing` as `lines`, `nul`, `len4`, `netstring`, `oneshot` or `http`",
-                    )
-                    .mend(mend),
-            );
+            faults.push(no_object(place, name, why).mend(mend));
         } else if serves && !http {
             let message =
                 format!("the programs of `[pool.{name}]` speak HTTP, and its clients do not");
@@ -116,6 +108,15 @@ pub(super) fn speaks(listener: &Section, pools: &[&Section], faults: &mut Vec<Fa
             faults.push(Fault::at(place, message).mend("write `protocol = \"http\"`"));
         }
     }
+}
+
+/// A pool whose programs cannot be asked with one object is named here, where HTTP leads to it.
+pub(super) fn no_object(place: Range<usize>, name: &str, why: &str) -> Fault {
+    let message = format!(
+        "a program behind HTTP gets an object and gives one answer, and {why} in `[pool.{name}]`"
+    );
+    Fault::at(place, message)
+        .expected("`framing` as `lines`, `nul`, `len4`, `netstring`, `oneshot` or `http`")
 }
 
 /// Whether the workers of a pool are programs that serve HTTP.
@@ -187,7 +188,7 @@ pub(super) fn serving(pool: &Section, pools: &[&Section], faults: &mut Vec<Fault
 const JSON_RPC: &str = "messages are JSON-RPC";
 
 /// Why the programs of a pool cannot be asked with one object and answer with one frame.
-fn takes_no_object(pool: &Section) -> Option<&'static str> {
+pub(super) fn takes_no_object(pool: &Section) -> Option<&'static str> {
     if pool.group.key("stream").is_some() {
         return Some("a reply is many frames");
     }

@@ -153,6 +153,39 @@ fn what_is_handed_to_another_pool_can_be_read_there() {
 }
 
 #[test]
+fn behind_http_no_pool_further_on_gives_many_frames() {
+    let http = format!("{LISTENER}protocol = \"http\"\n{POOL}");
+    for (last, why) in [
+        ("stream = { until = \".\" }", "a reply is many frames"),
+        ("framing = \"raw\"\nstream = { gap = \"50ms\" }", "a reply is many frames"),
+        ("framing = \"jsonrpc\"", "messages are JSON-RPC"),
+        ("framing = \"content-length\"\ndispatch = \"in-order\"", "messages are JSON-RPC"),
+    ] {
+        let last = format!("[pool.last]\nprogram = [\"cat\"]\n{last}\n");
+        let told = format!(
+            "a program behind HTTP gets an object and gives one answer, and {why} in `[pool.last]`"
+        );
+        let between = "[pool.between]\nprogram = [\"cat\"]\n";
+        for way in [
+            format!("then = \"last\"\n{last}"),
+            format!("sorry = {{ pool = \"last\" }}\n{last}"),
+            format!("then = \"between\"\n{between}sorry = {{ pool = \"last\" }}\n{last}"),
+            format!("sorry = {{ pool = \"between\" }}\n{between}then = \"last\"\n{last}"),
+        ] {
+            let error = only(&format!("{http}{way}"));
+            assert_eq!(
+                (error.message.as_str(), error.word.as_str()),
+                (&*told, "\"last\""),
+                "{way}"
+            );
+            let text = format!("{LISTENER}{POOL}{way}");
+            let read = parse(&Source { name: "roadstead.toml".into(), text }, &|_| None);
+            assert!(read.is_ok(), "clients that send frames may have it: {way}");
+        }
+    }
+}
+
+#[test]
 fn no_request_comes_back_to_a_pool_that_was_sorry_for_it() {
     let back = "[pool.b]\nprogram = [\"cat\"]\nthen = \"echo\"\n";
     let error = only(&format!("{LISTENER}{POOL}sorry = {{ pool = \"b\" }}\n{back}"));

@@ -131,8 +131,8 @@ impl Asked {
         let sending = write_open_answer(&lines, self.version, &mut self.keep, &mut out);
         transport.send_bytes(calls, &out);
         core.scratch = out;
-        self.open_ended = sending != Sending::Chunked;
-        self.output = Output::Begun(sending);
+        self.output = Output::begun(self.method, sending);
+        self.open_ended = matches!(self.output, Output::Begun(Sending::Verbatim | Sending::Data));
     }
 
     /// Sends a part of the body on, as the client takes it.
@@ -156,7 +156,7 @@ impl Asked {
                     send_data(chunks, transport, calls, &part);
                 }
             }
-            Output::None | Output::Done => {}
+            Output::None | Output::HeadOnly | Output::Done => {}
         }
     }
 }

@@ -102,12 +102,15 @@ impl Dialogue {
             if let Some(way) = routing.and_then(|routing| routing.plan(asked.route)) {
                 way.reply.apply(&mut head.fields);
             }
-            let ends = sending != Sending::Chunked && matches!(head.body, BodyKind::UntilEnd)
-                || sending == Sending::Data;
+            asked.output = Output::begun(asked.method, sending);
+            let ends = match asked.output {
+                Output::Begun(Sending::Verbatim) => matches!(head.body, BodyKind::UntilEnd),
+                Output::Begun(Sending::Data) => true,
+                _ => false,
+            };
             asked.keep &= !ends && !is_last;
             asked.open_ended = ends;
-            asked.output = Output::Begun(sending);
-            if sending == Sending::Data {
+            if asked.output == Output::Begun(Sending::Data) {
                 asked.chunks = Some(Box::new(Body::new(head.body, &Limits::REPLY)));
             }
         }
@@ -168,8 +171,9 @@ impl Dialogue {
                     transport.send_bytes(calls, b"0\r\n\r\n");
                 }
             }
+            (Output::HeadOnly, Outcome::Reply(_)) => {}
             // It cannot be taken back: that the connection ends says that it is not whole.
-            (Output::Begun(_), Outcome::Ended(..)) => asked.keep = false,
+            (Output::Begun(_) | Output::HeadOnly, Outcome::Ended(..)) => asked.keep = false,
             (_, outcome) => {
                 asked.keep &= whole && !is_last;
                 let asker = asked.asker();

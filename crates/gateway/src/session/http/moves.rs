@@ -123,7 +123,7 @@ impl Dialogue {
         let fits = match self.asked.as_ref().map(|asked| asked.output) {
             None => true,
             Some(Output::None) => allowed[0],
-            Some(Output::Begun(_)) => allowed[1],
+            Some(Output::Begun(_) | Output::HeadOnly) => allowed[1],
             Some(Output::Done) => false,
         };
         assert!(fits, "{:?} of {:?}", self.asked, self.input);
@@ -132,6 +132,8 @@ impl Dialogue {
 
 #[cfg(test)]
 mod tests {
+    use wire::http1::{Method, Sending};
+
     use super::*;
 
     /// The table, as a reader wants it; `-` cannot happen.
@@ -156,6 +158,14 @@ ended      -         -         -         -         -         -         -
             printed += &line(word, row.map(|to| to.map_or("-", |to| STAGE_WORDS[to as usize])));
         }
         assert_eq!(printed, PRINTED);
+    }
+
+    #[test]
+    fn behind_the_head_of_a_reply_to_head_nothing_is_sent() {
+        for sending in [Sending::Verbatim, Sending::Chunked, Sending::Data] {
+            assert_eq!(Output::begun(Method::Head, sending), Output::HeadOnly);
+            assert_eq!(Output::begun(Method::Get, sending), Output::Begun(sending));
+        }
     }
 
     #[test]
