@@ -96,6 +96,13 @@ pub enum PlanError {
         /// Why it cannot be passed.
         why: String,
     },
+    /// `reset` of a pool is no request that its programs reply to.
+    Reset {
+        /// The pool.
+        pool: String,
+        /// Why.
+        why: &'static str,
+    },
     /// A server of a pool has a name, and no address is found for it.
     Name {
         /// The pool.
@@ -130,6 +137,9 @@ impl fmt::Display for PlanError {
             }
             Self::Name { pool, name, why } => {
                 write!(f, "pool `{pool}`: `{name}` cannot be looked up: {why}")
+            }
+            Self::Reset { pool, why } => {
+                write!(f, "pool `{pool}`: `reset` is no request that gets a reply: {why}")
             }
             Self::Handler { pool, why }
             | Self::Sorry { pool, why }

@@ -178,6 +178,7 @@ pub(crate) fn remark(error: &PlanError) -> Remark {
         PlanError::NoSocket(listener) => &["listener", listener],
         PlanError::Variable { pool, .. } => &["pool", pool, "env"],
         PlanError::Sorry { pool, .. } => &["pool", pool, "sorry"],
+        PlanError::Reset { pool, .. } => &["pool", pool, "reset"],
         PlanError::Cookie { pool, .. } => &["pool", pool, "sticky", "secret"],
         PlanError::Route { listener, .. } => &["listener", listener],
     };

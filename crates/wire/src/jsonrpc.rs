@@ -103,6 +103,14 @@ impl Message {
         }
     }
 
+    /// Whether every program replies to it, and names it: it is a request, and its id is not `null`, which some
+    /// take for none.
+    #[must_use]
+    pub fn is_replied_to(&self, frame: &[u8]) -> bool {
+        let id = self.id.clone().and_then(|place| frame.get(place));
+        self.kind() == Kind::Request && id.is_some_and(|id| id != b"null")
+    }
+
     /// Whether it says that it is of JSON-RPC 2.0. Some programs leave that out of what they say; what a
     /// program is asked without it, it may ignore.
     #[must_use]

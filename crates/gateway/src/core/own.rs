@@ -132,8 +132,8 @@ impl Core {
         own
     }
 
-    /// A program has answered the order to forget its client; one that could not be told is not
-    /// given to another.
+    /// A program has answered the order to forget its client; one that could not be told, or answered with an
+    /// error, is not given to another.
     pub(super) fn forgotten(
         &mut self,
         place: usize,
@@ -141,10 +141,14 @@ impl Core {
         state: State,
         outcome: Outcome,
     ) {
-        if let (Some(own), State::Working(worker), Outcome::Ended(..)) =
-            (self.pools[place].own.as_mut(), state, &outcome)
-        {
-            own.bindings.spoiled(worker);
+        if let (Some(own), State::Working(worker)) = (self.pools[place].own.as_mut(), state) {
+            let forgot = match &outcome {
+                Outcome::Reply(reply) => !(own.tells_apart && is_error(reply)),
+                Outcome::Sorry(..) | Outcome::Ended(..) => false,
+            };
+            if !forgot {
+                own.bindings.spoiled(worker);
+            }
         }
         self.end(id, outcome);
     }
@@ -291,4 +295,10 @@ impl Core {
         let form = Form { is_reset: true, ..Form::default() };
         self.direct.push_back((place, worker, Waiting { id, peer, at_us, body, form }));
     }
+}
+
+/// Whether a reply in JSON-RPC is an error.
+fn is_error(reply: &[u8]) -> bool {
+    let error = wire::jsonrpc::scan(reply).ok().and_then(|message| message.error);
+    error.is_some_and(|place| reply[place] != *b"null")
 }

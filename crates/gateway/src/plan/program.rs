@@ -120,6 +120,7 @@ pub(super) fn program(
     let terms = Box::new(Terms::new(wiring, bounds));
     let is_hosted = framing == settings::Framing::Http;
     let framing = wire_framing(framing);
+    resets(&pool.name, framing, reset.as_deref())?;
     let own = (dispatch == settings::Dispatch::Session)
         .then(|| OwnPlan { reset, tells_apart: framing.is_json() });
     let plan = ProgramPlan {
@@ -192,6 +193,21 @@ pub(super) fn variables(
     env.into_iter().map(passed).collect()
 }
 
+/// Whether what makes a program forget its client has a reply: only then is it known to have forgotten.
+pub(super) fn resets(
+    pool: &str,
+    framing: wire::Framing,
+    reset: Option<&str>,
+) -> Result<(), PlanError> {
+    let Some(reset) = reset.filter(|_| framing.is_json()) else { return Ok(()) };
+    let why = match wire::jsonrpc::scan(reset.as_bytes()) {
+        Ok(message) if message.is_replied_to(reset.as_bytes()) => return Ok(()),
+        Ok(_) => "a program replies to a `method` with an `id` that is not `null`",
+        Err(fault) => fault.text(),
+    };
+    Err(PlanError::Reset { pool: pool.to_owned(), why })
+}
+
 /// Whether requests of such a program go out with tags.
 pub(super) fn is_tagged(program: &settings::Program) -> bool {
     match program.dispatch {
@@ -245,5 +261,30 @@ pub(super) const fn wire_framing(framing: settings::Framing) -> wire::Framing {
         // Nothing is decoded of one that serves HTTP.
         settings::Framing::Raw | settings::Framing::Http => wire::Framing::Raw,
         settings::Framing::Oneshot => wire::Framing::Oneshot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::{Framing, Width};
+
+    #[test]
+    fn in_json_a_reset_is_a_request_with_an_id() {
+        let takes = |framing, reset: &str| super::resets("main", framing, Some(reset)).is_ok();
+        for framing in [Framing::JsonRpc, Framing::ContentLength] {
+            for id in ["1", "\"r\""] {
+                assert!(takes(framing, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"a"}}"#)));
+            }
+            for reset in [
+                r#"{"jsonrpc":"2.0","method":"$/forget"}"#,
+                r#"{"jsonrpc":"2.0","id":null,"method":"forget"}"#,
+                r#"{"jsonrpc":"2.0","id":"r","result":1}"#,
+                r#"[{"jsonrpc":"2.0","id":"r","method":"forget"}]"#,
+                "forget",
+            ] {
+                assert!(!takes(framing, reset), "{reset}");
+            }
+        }
+        assert!(takes(Framing::Lines, "forget") && takes(Framing::Len(Width::Two), "forget"));
     }
 }

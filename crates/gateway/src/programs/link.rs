@@ -236,7 +236,10 @@ impl Link {
             Some(tags) => ((tags.outgoing(id, &body, &mut rewritten), 0..0), &rewritten[..]),
             None if self.decoder.framing().is_json() => {
                 let framing = self.decoder.framing();
-                let unchanged = tags::unchanged(&body, self.is_own, framing, &mut rewritten);
+                let mut unchanged = tags::unchanged(&body, self.is_own, framing, &mut rewritten);
+                if form.is_reset {
+                    unchanged.0 = tags::of_reset(unchanged.0);
+                }
                 let is_answered = unchanged.0 == Outgoing::Answered;
                 let must_fit = framing == Framing::JsonRpc && !is_flat(&body);
                 if must_fit {

@@ -106,6 +106,31 @@ fn check_shows_every_error_and_its_mend() {
 }
 
 #[test]
+fn check_names_the_line_of_a_reset_that_gets_no_reply() {
+    let folder = folder();
+    let file = folder.path().join("roadstead.toml");
+    let text_with = |reset: &str| {
+        format!(
+            "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"jsonrpc\"\npool = \"main\"\n\
+             [pool.main]\nprogram = [\"cat\"]\nframing = \"jsonrpc\"\ndispatch = \"session\"\n\
+             reset = '{reset}'\n"
+        )
+    };
+    std::fs::write(&file, text_with(r#"{"jsonrpc":"2.0","method":"$/forget"}"#)).unwrap();
+    let out = roadstead(&["check", file.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    let told = text(&out.stderr);
+    assert!(
+        told.contains("`reset` is no request that gets a reply") && told.contains(":9:"),
+        "{told}"
+    );
+    let out = roadstead(&["serve", file.to_str().unwrap()]);
+    assert!(!out.status.success() && text(&out.stderr).contains("`reset` is no request"));
+    std::fs::write(&file, text_with(r#"{"jsonrpc":"2.0","id":1,"method":"forget"}"#)).unwrap();
+    assert!(roadstead(&["check", file.to_str().unwrap()]).status.success());
+}
+
+#[test]
 fn check_reads_what_the_daemon_will_read_and_names_the_line_of_what_is_missing() {
     let folder = folder();
     let [file, tokens] = [folder.path().join("roadstead.toml"), folder.path().join("tokens")];

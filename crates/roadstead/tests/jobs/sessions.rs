@@ -300,7 +300,8 @@ fn what_a_shared_program_offers_anew_all_its_clients_hear_and_nobody_what_is_one
 }
 
 /// A service of logins in JSON. What it does when it is reset is its argument: `late` prints something
-/// of its client 10 ms after the reply, `early` just before it, `cut` begins a message behind it.
+/// of its client 10 ms after the reply, `early` just before it, `cut` begins a message behind it, `refuses` replies with
+/// an error and forgets nobody.
 const LOGINS: &str = r#"
 import json, os, sys, time
 kind, user = sys.argv[1], None
@@ -311,6 +312,8 @@ for line in sys.stdin:
     reply = text({"id": asked["id"], "result": [os.getpid(), user]})
     if asked["method"] == "login":
         user = asked["params"]
+    elif kind == "refuses":
+        reply = text({"id": asked["id"], "error": {"code": -32601, "message": "no such method"}})
     elif asked["method"] == "reset":
         secret, user = text({"method": "notice", "params": f"secret of {user}"}), None
         if kind == "early": reply = secret + reply
@@ -368,6 +371,12 @@ fn a_message_before_the_reply_to_reset_is_discarded_and_a_silent_program_is_reus
         let pids = logins(kind, |log| assert!(!log.contains(RESETS_OFF), "{log}"));
         assert!(pids[0] == pids[1] && pids[1] == pids[2], "{kind}: {pids:?}");
     }
+}
+
+#[test]
+fn a_program_that_replies_to_reset_with_an_error_is_replaced() {
+    let pids = logins("refuses", |log| assert!(!log.contains(RESETS_OFF), "{log}"));
+    assert!(pids[0] != pids[1] && pids[1] != pids[2], "{pids:?}");
 }
 
 /// The same on lines: `late` prints a line 10 ms after the reply to the reset, `early` before it.

@@ -63,7 +63,7 @@ pub(super) const PROGRAM: &[Opt] = &[
         Kind::Text,
         Nothing,
         "With `dispatch = \"session\"`: a request that makes a program forget the connection that \
-         has ended; its reply is discarded. Without it the program is replaced, as all of \
+         has ended; its reply is discarded. In JSON-RPC it has an `id`. Without it the program is replaced, as all of \
          the pool are once one spoke unasked where that cannot be told from a reply (every framing \
          but those of JSON-RPC), or until the next reload once one printed something after its \
          reply to this.",

@@ -174,6 +174,17 @@ pub(super) fn unchanged(
     (outgoing, message.id.unwrap_or_default())
 }
 
+/// The same of the message that resets a program. Only by its reply is the program known to have forgotten its
+/// client.
+pub(super) const fn of_reset(outgoing: Outgoing) -> Outgoing {
+    match outgoing {
+        Outgoing::Request | Outgoing::Refused(_) => outgoing,
+        Outgoing::Notification | Outgoing::Dropped | Outgoing::Stray | Outgoing::Answered => {
+            Outgoing::Refused("`reset` is no request that the program replies to")
+        }
+    }
+}
+
 /// Why a message to a program that answers in order, and keeps the ids, is none that every program takes for the
 /// same: it would be answered though nothing is waited for, or the other way round, or under another id.
 fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'static str> {

@@ -432,3 +432,16 @@ fn what_programs_in_order_may_take_for_something_else_is_refused() {
         assert_eq!(outgoing(&said, false), Outgoing::Request, "{id}");
     }
 }
+
+#[test]
+fn a_program_is_reset_only_by_what_it_replies_to() {
+    let sent = |frame: &str| of_reset(unchanged(frame.as_bytes(), true).0);
+    assert_eq!(sent(r#"{"jsonrpc":"2.0","id":"r","method":"forget"}"#), Outgoing::Request);
+    for frame in [
+        r#"{"jsonrpc":"2.0","method":"$/forget"}"#,
+        r#"{"jsonrpc":"2.0","id":"r","result":1}"#,
+        "forget",
+    ] {
+        assert!(matches!(sent(frame), Outgoing::Refused(_)), "{frame}");
+    }
+}
