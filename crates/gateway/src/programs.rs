@@ -32,6 +32,7 @@ use crate::plan::ProgramPlan;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
+mod audience;
 mod ending;
 mod fault;
 mod hearing;
@@ -41,6 +42,7 @@ mod program;
 mod stderr;
 mod trouble;
 
+use audience::Audience;
 pub(crate) use fault::Epitaph;
 use fault::Fault;
 use link::{Check, Known, Link, PARTIAL, Said, UNREAD_MAX};
@@ -157,6 +159,7 @@ impl Programs {
             served: 0,
             looked_at: None,
             last_words: self.plan.last_words,
+            audience: Audience::of(&self.plan),
         });
         if is_slot {
             up.push(Upward::Started { worker });
@@ -278,6 +281,7 @@ impl Programs {
             program.pending = Some((request, form));
             return self.launch(calls, worker, Outfit::default(), outside);
         }
+        program.audience.handle_sent(form.asker.client, form.is_reset, program.stderr.said());
         match program.link.as_mut() {
             Some(link) => link.send(calls, worker, (request, form), deadline, up),
             None => {

@@ -7,6 +7,7 @@ use exchange::{Request, WorkerId};
 use settings::LastWords;
 use spawn::{Exit, Pipes};
 
+use super::audience::Audience;
 use super::fault::{Epitaph, Fault};
 use super::link::Link;
 use super::stderr::Stderr;
@@ -65,6 +66,8 @@ pub(super) struct Program {
     pub(super) looked_at: Option<Instant>,
     /// What those are told of its end who had asked it something.
     pub(super) last_words: LastWords,
+    /// To whom what it said is shown.
+    pub(super) audience: Audience,
 }
 
 impl Program {
@@ -163,19 +166,25 @@ impl Program {
 
     /// How it ended, and what it said last, for those who had asked it something.
     pub(super) fn epitaph(&mut self) -> Epitaph {
-        let tail = match self.stderr.tail() {
+        let told = match self.audience {
+            Audience::One { after, .. } => self.stderr.tail_after(after),
+            Audience::Several if self.last_words == LastWords::Auto => String::new(),
+            Audience::Several | Audience::Whole => self.tail(),
+        };
+        Epitaph::new(self.last_words, &self.exit_text(), &told)
+    }
+
+    /// The end of what it said, for the log.
+    fn tail(&mut self) -> String {
+        match self.stderr.tail() {
             nothing if nothing.is_empty() => self.prints.tail(),
             tail => tail,
-        };
-        Epitaph::new(self.last_words, &self.exit_text(), &tail)
+        }
     }
 
     /// Why another is to be started in its place.
     pub(super) fn trouble(&mut self, now: Instant) -> Trouble {
-        let tail = match self.stderr.tail() {
-            nothing if nothing.is_empty() => self.prints.tail(),
-            tail => tail,
-        };
+        let tail = self.tail();
         let ran = self.since.map(|since| now.saturating_duration_since(since));
         let killed_for = self.killed_for.map(Fault::word);
         Trouble::of_end(self.last_words, ran, (&self.exit_text(), killed_for), &tail)

@@ -25,6 +25,8 @@ pub(super) struct Stderr {
     window: Option<Instant>,
     written: u32,
     tail: VecDeque<u8>,
+    /// Bytes that came in all.
+    said: u64,
     /// Bytes of the stream that were offered, not consumed, and so come again.
     held: usize,
 }
@@ -37,6 +39,7 @@ impl Default for Stderr {
             window: None,
             written: 0,
             tail: VecDeque::new(),
+            said: 0,
             held: 0,
         }
     }
@@ -76,15 +79,29 @@ impl Stderr {
 
     /// Keeps the end of all that came, for the log and the requests of a program that dies.
     fn keep(&mut self, new: &[u8]) {
+        self.said += new.len() as u64;
         let new = &new[new.len().saturating_sub(TAIL_MAX)..];
         let beyond = (self.tail.len() + new.len()).saturating_sub(TAIL_MAX);
         self.tail.drain(..beyond);
         self.tail.extend(new);
     }
 
+    /// Bytes that came in all.
+    pub(super) const fn said(&self) -> u64 {
+        self.said
+    }
+
     /// The last 8 KiB, as text.
     pub(super) fn tail(&mut self) -> String {
-        String::from_utf8_lossy(self.tail.make_contiguous()).trim_end().to_owned()
+        self.tail_after(0)
+    }
+
+    /// What is there of that behind so many bytes.
+    pub(super) fn tail_after(&mut self, bytes: u64) -> String {
+        let kept = self.tail.len();
+        let new = usize::try_from(self.said.saturating_sub(bytes)).unwrap_or(usize::MAX);
+        let tail = &self.tail.make_contiguous()[kept - new.min(kept)..];
+        String::from_utf8_lossy(tail).trim_end().to_owned()
     }
 
     fn log(&mut self, now: Instant, worker: &str, line: &[u8], up: &mut Vec<Upward>) {
@@ -113,5 +130,24 @@ impl Stderr {
 
     pub(super) const fn is_closed(&self) -> bool {
         self.stream.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_was_said_is_kept_and_where_it_began() {
+        let mut stderr = Stderr::default();
+        stderr.keep(b"of one client\n");
+        let before = stderr.said();
+        assert_eq!(stderr.tail_after(before), "");
+        stderr.keep(b"of another\n");
+        assert_eq!(stderr.tail_after(before), "of another");
+        assert_eq!(stderr.tail(), "of one client\nof another");
+        stderr.keep(&[b'x'; TAIL_MAX + 1]);
+        assert_eq!(stderr.tail_after(before), "x".repeat(TAIL_MAX));
+        assert_eq!(stderr.tail_after(stderr.said() - 3), "xxx");
     }
 }

@@ -71,6 +71,80 @@ fn a_program_that_dies_tells_its_code_and_its_last_words_in_reply_and_log() {
     until("the log has all of it", || read_log(folder.path()).contains(said));
 }
 
+/// Says on standard error what it is asked; ends at `crash`, and at `quiet` without a word.
+const SAYS: &str = r#"
+import json, sys
+for line in sys.stdin:
+    word = line.strip()
+    if word.startswith("{"): word = json.loads(word)["method"]
+    if word == "quiet": sys.exit(1)
+    print("about", word, file=sys.stderr, flush=True)
+    if word == "crash": sys.exit(1)
+    if word == "wait": continue
+    print(line.strip().replace('"method"', '"result"'), flush=True)
+"#;
+
+#[test]
+fn no_client_is_told_what_a_program_said_about_another() {
+    let asked = |framing: &str, word: &str| match framing {
+        "lines" => word.to_owned(),
+        _ => format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{word}\"}}"),
+    };
+    let session = "dispatch = \"session\"\nreset = \"forget\"";
+    let pools = [
+        ("lines", ""),
+        ("lines", session),
+        ("lines", "pipeline = 2"),
+        ("jsonrpc", ""),
+        ("jsonrpc", "dispatch = \"in-order\""),
+    ];
+    for (framing, pool) in pools {
+        for last in ["quiet", "crash"] {
+            let folder = folder();
+            let script = Value::from(SAYS);
+            let text = format!(
+                "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
+                 protocol = \"{framing}\"\npool = \"main\"\n[pool.main]\nprogram = [\"python3\", \"-uc\", {script}]\n\
+                 framing = \"{framing}\"\nworkers = 1\nsettle = \"0s\"\n{pool}\n"
+            );
+            let daemon = Daemon::serve(folder.path(), &text);
+            let mut other = daemon.connect();
+            assert!(other.ask(&asked(framing, "alice")).contains("alice"), "{pool}");
+            until("it is read", || read_log(folder.path()).contains("about alice"));
+            drop(other);
+            let told = daemon.connect().ask(&asked(framing, last));
+            assert!(told.contains("exit code 1") && !told.contains("alice"), "{pool}: {told}");
+            let is_alone = framing == "lines" && pool != "pipeline = 2";
+            assert_eq!(told.contains("about crash"), is_alone && last == "crash", "{pool}: {told}");
+            let log = "it said last: \"about alice";
+            until("the log has all of it", || read_log(folder.path()).contains(log));
+        }
+    }
+}
+
+#[test]
+fn what_the_death_of_a_shared_program_is_about_is_told_only_where_the_pool_says_so() {
+    for (words, tells) in [("auto", false), ("none", false), ("line", true), ("tail", true)] {
+        let script = Value::from(SAYS);
+        let folder = folder();
+        let text = format!(
+            "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\npool = \"main\"\n\
+             [pool.main]\nprogram = [\"python3\", \"-uc\", {script}]\nworkers = 1\nsettle = \"0s\"\n\
+             pipeline = 2\nlast_words = \"{words}\"\n"
+        );
+        let daemon = Daemon::serve(folder.path(), &text);
+        let (mut one, mut other) = (daemon.connect(), daemon.connect());
+        one.send("wait\n");
+        until("it has the first", || read_log(folder.path()).contains("about wait"));
+        other.send("crash\n");
+        for client in [&mut one, &mut other] {
+            let told = client.line();
+            assert!(told.starts_with("!unknown died "), "{told}");
+            assert_eq!(told.contains("about crash"), tells, "{words}: {told}");
+        }
+    }
+}
+
 #[test]
 fn a_greeting_makes_ready_and_is_no_reply() {
     let script = "sleep 0.2; echo Welcome; while read line; do echo \"$line!\"; done";

@@ -372,13 +372,15 @@ const LAST_WORDS: &[Word] = &[
     word(
         "auto",
         Choice::LastWords(LastWords::Auto),
-        "`line`; over HTTP, whose clients are often strangers, how it exited and nothing that it said.",
+        "How it exited, and the last line on its standard error, 200 characters of it, since it was given a request of \
+         this client; nothing that it said if it can work for several clients at once, or over HTTP, whose clients are \
+         often strangers.",
     ),
     word("none", Choice::LastWords(LastWords::None), "That it ended."),
     word(
         "line",
         Choice::LastWords(LastWords::Line),
-        "How it exited, and the last line on its standard error, 200 characters of it.",
+        "As `auto`, with the last line also over HTTP and of programs that can work for several clients at once.",
     ),
     word(
         "tail",

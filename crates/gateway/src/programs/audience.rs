@@ -1,0 +1,67 @@
+//! Whom the end of a program's standard error is about.
+//!
+//! What a program says there names no client. So a client is told only what was said since the program serves
+//! this client alone. Of one that serves several at once nobody is told anything, unless `last_words` says so. The
+//! log has all of it.
+
+use crate::plan::ProgramPlan;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// A process for one request; or one that serves HTTP, whose clients are told nothing of it by default.
+    Whole,
+    /// This client: what was said behind so many bytes. Those before are about others.
+    One { client: Option<u64>, after: u64 },
+    /// It may work for several clients at once.
+    Several,
+}
+
+impl Audience {
+    pub(super) const fn of(plan: &ProgramPlan) -> Self {
+        // It may be about a notification when another client's request comes.
+        let is_notified = plan.framing.is_json() && !plan.is_own;
+        if plan.framing.ends_with_stream() || plan.is_hosted {
+            Self::Whole
+        } else if plan.tagged || plan.is_shared || is_notified {
+            Self::Several
+        } else {
+            Self::One { client: None, after: 0 }
+        }
+    }
+
+    /// The program, which has `said` so many bytes, is given a request of this client; `is_reset`: one that makes
+    /// it forget its client.
+    pub(super) fn handle_sent(&mut self, client: u64, is_reset: bool, said: u64) {
+        if let Self::One { client: known, after } = self
+            && (is_reset || *known != Some(client))
+        {
+            *known = (!is_reset).then_some(client);
+            *after = said;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_told_what_was_said_since_the_program_serves_it() {
+        let mut audience = Audience::One { client: None, after: 0 };
+        for (client, is_reset, said, expected) in [
+            (7, false, 10, 10),
+            (7, false, 20, 10),
+            (8, false, 30, 30),
+            (7, false, 40, 40),
+            (1, true, 50, 50),
+            (7, false, 60, 60),
+        ] {
+            audience.handle_sent(client, is_reset, said);
+            let known = (!is_reset).then_some(client);
+            assert_eq!(audience, Audience::One { client: known, after: expected });
+        }
+        let mut several = Audience::Several;
+        several.handle_sent(7, false, 10);
+        assert_eq!(several, Audience::Several);
+    }
+}
