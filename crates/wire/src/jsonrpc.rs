@@ -42,6 +42,10 @@ pub use start::{START_MAX, named_at_start};
 /// Bytes that an id or a token may have, as it is written.
 pub const ID_MAX: usize = 256;
 
+/// Bytes that a number may have, as it is written, in a message for a program that clients share. Some readers fail
+/// at a longer one: Jackson from 1000, Python from 4300.
+pub const NUMBER_MAX: usize = 1000;
+
 /// Where the parts of a message are that routing needs. A place covers the whole value as it is
 /// written, with its quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,6 +64,8 @@ pub struct Message {
     pub error: Option<Range<usize>>,
     /// What `params` name.
     pub tokens: Tokens,
+    /// Bytes of its longest number, as it is written.
+    pub longest_number: usize,
 }
 
 /// Ids and tokens within `params`: each a string, a number or `null`, else it has no place.

@@ -11,6 +11,7 @@ pub const DEPTH_MAX: usize = 128;
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    longest_number: usize,
 }
 
 /// What a value is.
@@ -27,7 +28,7 @@ pub(super) enum Sort {
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
         match std::str::from_utf8(bytes) {
-            Ok(_) => Ok(Self { bytes, at: 0 }),
+            Ok(_) => Ok(Self { bytes, at: 0, longest_number: 0 }),
             Err(error) => Err(Fault::Syntax(error.valid_up_to())),
         }
     }
@@ -35,6 +36,11 @@ impl<'a> Reader<'a> {
     /// How far it was read.
     pub(super) const fn place(&self) -> usize {
         self.at
+    }
+
+    /// Bytes of the longest number so far.
+    pub(super) const fn longest_number(&self) -> usize {
+        self.longest_number
     }
 
     fn peek(&self) -> Option<u8> {
@@ -179,6 +185,7 @@ impl<'a> Reader<'a> {
     }
 
     fn number(&mut self) -> Result<(), Fault> {
+        let start = self.at;
         self.takes(b'-');
         if !self.takes(b'0') {
             self.digits()?;
@@ -190,6 +197,7 @@ impl<'a> Reader<'a> {
             let _sign = self.takes(b'+') || self.takes(b'-');
             self.digits()?;
         }
+        self.longest_number = self.longest_number.max(self.at - start);
         Ok(())
     }
 

@@ -24,6 +24,7 @@ pub fn scan(frame: &[u8]) -> Result<Message, Fault> {
     let mut message = Message::default();
     reader.object(0, |reader, name| member(reader, name, &mut message))?;
     reader.end()?;
+    message.longest_number = reader.longest_number();
     check(&message)?;
     Ok(message)
 }

@@ -209,6 +209,16 @@ fn values_may_be_nested_as_deeply_as_the_limit_and_no_deeper() {
 }
 
 #[test]
+fn the_longest_number_of_a_message_is_told_as_it_is_written() {
+    for (params, longest) in
+        [(r#"{"a":"12345"}"#, 0), ("[1,-23,4]", 3), (r#"{"a":[{"b":-1.50e+10}],"c":7}"#, 9)]
+    {
+        let frame = format!(r#"{{"method":"m","params":{params}}}"#);
+        assert_eq!(scan(frame.as_bytes()).unwrap().longest_number, longest, "{frame}");
+    }
+}
+
+#[test]
 fn a_method_is_known_however_it_is_written() {
     for written in ["initialize", r"initi\u0061lize", r"\u0069nitialize"] {
         let frame = format!(r#"{{"method":"{written}"}}"#);

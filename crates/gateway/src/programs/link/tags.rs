@@ -16,8 +16,8 @@ use std::ops::Range;
 use exchange::{RequestId, Slice};
 use wire::Framing;
 use wire::jsonrpc::{
-    self, Dialect, Kind, Skimmed, Tag, UNSHARED, result_for, scan, shared_result, skim, splice,
-    write_cancel, write_initialize, write_initialized,
+    self, Dialect, Kind, NUMBER_MAX, Skimmed, Tag, UNSHARED, result_for, scan, shared_result, skim,
+    splice, write_cancel, write_initialize, write_initialized,
 };
 
 use keys::Keys;
@@ -192,6 +192,8 @@ fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'static str> {
     let id = message.id.clone().and_then(|place| frame.get(place));
     if !message.is_version_2(frame) {
         Some(NOT_VERSION_2)
+    } else if message.longest_number > NUMBER_MAX {
+        Some(LONG_NUMBER)
     } else if id.is_some_and(|id| !id_is_kept(id)) {
         Some(ID_NOT_KEPT)
     } else if params.is_some_and(|first| !matches!(first, b'{' | b'[' | b'n')) {
@@ -217,6 +219,10 @@ pub(super) fn id_is_kept(id: &[u8]) -> bool {
 }
 
 const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
+
+const LONG_NUMBER: &str = "a number has at most 1000 characters: some programs end at a longer one";
+
+const _: () = assert!(NUMBER_MAX == 1000, "the text says it");
 
 const ID_NOT_KEPT: &str = "programs may change this id: send an integer of at most 15 digits, \
                            or a string of plain characters";
@@ -296,6 +302,9 @@ impl Tags {
         // A program that ignores it would never answer.
         if !message.is_version_2(frame) {
             return Outgoing::Refused(NOT_VERSION_2);
+        }
+        if message.longest_number > NUMBER_MAX {
+            return Outgoing::Refused(LONG_NUMBER);
         }
         if let Some(outgoing) = naming(&message, frame) {
             return outgoing;

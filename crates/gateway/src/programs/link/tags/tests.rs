@@ -45,6 +45,28 @@ fn two_clients_with_one_id_each_get_their_own_reply() {
 }
 
 #[test]
+fn a_number_that_ends_some_programs_reaches_none_that_clients_share() {
+    let frame = |length: usize, rest: &str| {
+        let digits = "9".repeat(length);
+        format!(r#"{{"jsonrpc":"2.0",{rest}"method":"m","params":[{digits}]}}"#)
+    };
+    for rest in [r#""id":1,"#, ""] {
+        let (fits, long) = (frame(NUMBER_MAX, rest), frame(NUMBER_MAX + 1, rest));
+        let refused = Outgoing::Refused(LONG_NUMBER);
+        let mut tags = plain(Framing::JsonRpc);
+        assert_eq!(out(&mut tags, 1, &long).0, refused);
+        assert_ne!(out(&mut tags, 1, &fits).0, refused);
+        assert_eq!(unchanged(long.as_bytes(), false).0, refused);
+        assert_ne!(unchanged(fits.as_bytes(), false).0, refused);
+        assert_ne!(unchanged(long.as_bytes(), true).0, refused, "it has one client");
+    }
+    let mut tags = plain(Framing::JsonRpc);
+    assert_eq!(out(&mut tags, 1, &frame(1, r#""id":1,"#)).0, Outgoing::Request);
+    let reply = format!(r#"{{"jsonrpc":"2.0","id":0,"result":{}}}"#, "9".repeat(NUMBER_MAX + 1));
+    assert_eq!(back(&mut tags, &reply).0, Message::Reply(id(1)), "programs may reply with one");
+}
+
+#[test]
 fn progress_goes_to_the_client_that_asked_for_it() {
     let mut tags = plain(Framing::JsonRpc);
     let asked = r#"{"jsonrpc":"2.0","params":{"_meta":{"progressToken":"p"}},"id":7,"method":"m"}"#;
