@@ -161,8 +161,8 @@ pub(crate) enum Word {
     GoOn,
     /// Nobody wants its reply any more.
     Abandoned,
-    /// A part of its body.
-    More(Slice),
+    /// A part of its body, of which so many bytes are no framing.
+    More(Slice, usize),
     /// All of its body was given.
     Whole,
     /// What its client takes as it lies goes to this stream.

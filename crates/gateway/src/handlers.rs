@@ -207,7 +207,7 @@ impl Handlers {
             Word::GoOn => flow.hold(false),
             Word::Abandoned => serving.interrupt(),
             // A frame has no body.
-            Word::More(_) | Word::Whole | Word::Unseen(_) => {}
+            Word::More(..) | Word::Whole | Word::Unseen(_) => {}
         }
     }
 

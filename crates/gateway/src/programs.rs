@@ -324,7 +324,7 @@ impl Programs {
             Word::Hold => link.hold(calls, id),
             Word::GoOn => link.go_on(calls, id, deadline),
             // A frame is whole from the start.
-            Word::More(_) | Word::Whole | Word::Unseen(_) => {}
+            Word::More(..) | Word::Whole | Word::Unseen(_) => {}
             Word::Abandoned => {
                 link.go_on(calls, id, deadline);
                 link.cancel(calls, worker, id, up);

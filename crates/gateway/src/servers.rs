@@ -550,7 +550,7 @@ impl Servers {
                 link.hold(calls, false);
                 self.owes_from_now(calls, id);
             }
-            Word::More(part) => {
+            Word::More(part, _) => {
                 let queued = link.pass(calls, part);
                 self.owes_from_now(calls, id);
                 if queued > high {

@@ -146,7 +146,7 @@ impl Core {
         let told = match &word {
             Word::Hold => exchange.window.want(false, window),
             Word::GoOn => exchange.window.want(true, window),
-            Word::More(part) => {
+            Word::More(part, _) => {
                 if let Some(bytes) = exchange.window.take(part.len(), window) {
                     self.others.tell(from.shard(), Crossing::Taken(from, bytes));
                 }
@@ -157,7 +157,7 @@ impl Core {
             Word::Unseen(_) => false,
         };
         match word {
-            Word::More(part) => self.pass(id, part),
+            Word::More(part, data) => self.pass(id, part, data),
             word if told => self.tell(id, word),
             Word::Hold | Word::GoOn | Word::Whole | Word::Abandoned | Word::Unseen(_) => {}
         }
@@ -219,7 +219,7 @@ impl Core {
     pub(super) fn tell_away(&mut self, id: RequestId, home: u32, word: Word) {
         let window = self.others.window();
         let stop = match (&word, self.exchanges.get_mut(id)) {
-            (Word::More(part), Some(exchange)) => exchange.window.send(part.len(), window),
+            (Word::More(part, _), Some(exchange)) => exchange.window.send(part.len(), window),
             _ => false,
         };
         self.others.tell(home, Crossing::Word(id, word));

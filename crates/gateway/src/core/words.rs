@@ -20,12 +20,12 @@ impl Core {
         }
     }
 
-    /// A part of a request's body goes to its worker.
-    pub(crate) fn pass(&mut self, id: RequestId, part: Slice) {
+    /// A part of a request's body goes to its worker; so many bytes of it are no framing.
+    pub(crate) fn pass(&mut self, id: RequestId, part: Slice, data: usize) {
         if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
-            trail.bytes_in += part.len() as u64;
+            trail.bytes_in += data as u64;
         }
-        self.tell(id, Word::More(part));
+        self.tell(id, Word::More(part, data));
     }
 
     /// All of a request's body was passed.

@@ -247,7 +247,7 @@ impl Dialogue {
                         Err(refusal) => return self.refuse(transport, calls, refusal, core),
                     };
                     if run.pass > 0 {
-                        core.pass(asked.request, data.take(run.pass));
+                        core.pass(asked.request, data.take(run.pass), run.data);
                     }
                     data.consume(run.drop);
                     if body.is_done() {
@@ -356,7 +356,8 @@ impl Dialogue {
             whole.copy(data.bytes(), &plan.limits, &mut out);
             data.consume(whole.used);
         }
-        let held = take_held(&mut body, &plan.limits, data, &mut out);
+        let mut body_bytes = whole.map_or(0, |whole| whole.data);
+        let held = take_held(&mut body, &plan.limits, data, &mut out, &mut body_bytes);
         let form = Form {
             head: u32::try_from(head_length).unwrap_or(0),
             more: !body.is_done(),
@@ -370,7 +371,7 @@ impl Dialogue {
             ..Form::default()
         };
         if let Some(trail) = core.logbook.pending() {
-            trail.bytes_in = (out.len() - head_length) as u64;
+            trail.bytes_in = body_bytes as u64;
         }
         let whole = Slice::copy_of(&out);
         core.scratch = out;
@@ -448,15 +449,17 @@ fn forwarded_for(plan: &HttpPlan, peer: Peer, received: Version) -> ForwardedFor
     ForwardedFor { fields: plan.forwarded, trusted, client, secure: false, via }
 }
 
-/// Takes what is there of a body along with its head.
+/// Takes what is there of a body along with its head, and counts its bytes without framing.
 fn take_held(
     body: &mut Body,
     limits: &Limits,
     data: &mut Data<'_>,
     out: &mut Vec<u8>,
+    body_bytes: &mut usize,
 ) -> Result<(), Refusal> {
     while !body.is_done() && out.len() < BODY_HELD_MAX {
         let run = body.run(data.bytes(), limits)?;
+        *body_bytes += run.data;
         if run.pass + run.drop == 0 {
             break;
         }

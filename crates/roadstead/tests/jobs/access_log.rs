@@ -64,6 +64,28 @@ fn a_request_of_http_has_a_line_with_times_bytes_and_both_ends() {
 }
 
 #[test]
+fn the_bytes_of_a_body_in_chunks_are_counted_without_their_framing() {
+    let server =
+        Server::start(&[("/a", Answer::Bytes(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()))]);
+    let (folder, daemon) = http("", &server);
+    let chunks = |count: usize| format!("3e8;x=y\r\n{}\r\n", "x".repeat(1000)).repeat(count);
+    // Whole with its head; with a trailer that goes on; more than is taken along with a head.
+    for (count, trailer) in [(3, ""), (3, "grpc-status: 0\r\n"), (200, "")] {
+        let mut client = daemon.connect();
+        client.send(format!(
+            "POST /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+             {}0\r\n{trailer}\r\n",
+            chunks(count)
+        ));
+        client.rest();
+    }
+    let mut seen: Vec<u64> =
+        objects(folder.path(), 3).iter().map(|line| line["in"].as_u64().unwrap()).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, [3000, 3000, 200_000]);
+}
+
+#[test]
 fn heads_that_try_to_forge_lines_stay_one_line_each() {
     let server = Server::start(&[]);
     let forged = "/x\\\" 200 5 \\n127.0.0.1%0d%0a";

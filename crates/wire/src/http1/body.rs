@@ -29,6 +29,8 @@ impl BodyKind {
 pub struct Run {
     /// So many go on as they lie.
     pub pass: usize,
+    /// So many of those are the body itself, and not its framing.
+    pub data: usize,
     /// So many behind them belong to the body and must not go on.
     pub drop: usize,
 }
@@ -161,6 +163,9 @@ impl Body {
                 break;
             }
             run.pass += span.length;
+            if span.kind == Kind::Data {
+                run.data += span.length;
+            }
         }
         Ok(run)
     }

@@ -38,7 +38,7 @@ impl Dialogue {
         let length = data.bytes().len();
         match &self.asked {
             Some(asked) if length > 0 && asked.wanted => {
-                core.pass(asked.request, data.take(length));
+                core.pass(asked.request, data.take(length), length);
             }
             Some(_) if length > 0 => transport.pause(calls),
             _ => {}

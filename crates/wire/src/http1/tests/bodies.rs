@@ -141,16 +141,16 @@ fn what_lies_ahead_can_go_on_unseen() {
     let mut body = Body::new(BodyKind::Length(100), &limits);
     assert_eq!(body.ahead(), 100);
     body.passed(99);
-    assert_eq!(body.run(b"abc", &limits), Ok(Run { pass: 1, drop: 0 }));
+    assert_eq!(body.run(b"abc", &limits), Ok(Run { pass: 1, data: 1, drop: 0 }));
     assert!(body.is_done());
 
     let mut body = Body::new(BodyKind::Chunked, &limits);
     assert_eq!(body.ahead(), 0);
-    assert_eq!(body.run(b"10\r\nab", &limits), Ok(Run { pass: 6, drop: 0 }));
+    assert_eq!(body.run(b"10\r\nab", &limits), Ok(Run { pass: 6, data: 2, drop: 0 }));
     assert_eq!(body.ahead(), 14);
     body.passed(14);
     assert_eq!(body.ahead(), 0);
-    assert_eq!(body.run(b"\r\n0\r\n\r\nGET", &limits), Ok(Run { pass: 7, drop: 0 }));
+    assert_eq!(body.run(b"\r\n0\r\n\r\nGET", &limits), Ok(Run { pass: 7, data: 0, drop: 0 }));
     assert!(body.is_done());
 
     let mut body = Body::new(BodyKind::UntilEnd, &Limits::REPLY);
