@@ -1,6 +1,57 @@
 //! The one source of chance of a world.
+//!
+//! Each actor draws numbers of its own, which follow from the seed, the moment and the actor. So what the
+//! gateway does with one descriptor changes nothing for another, and a run in which it asks its kernel in
+//! another order sends the same bytes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+/// One who draws numbers, by its kind and its number among those of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Actor(pub(crate) &'static str, pub(crate) usize);
+
+impl Actor {
+    fn key(self) -> u64 {
+        let Self(kind, number) = self;
+        kind.bytes()
+            .fold(number as u64, |sum, byte| sum.wrapping_mul(131).wrapping_add(byte.into()))
+    }
+}
+
+/// Gives each actor its numbers.
+#[derive(Debug)]
+pub(crate) struct Chances {
+    seed: u64,
+    /// How often each has acted at this moment.
+    acts: BTreeMap<Actor, u64>,
+    now: Duration,
+}
+
+impl Chances {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self { seed, acts: BTreeMap::new(), now: Duration::ZERO }
+    }
+
+    /// The numbers for what `actor` does now.
+    pub(crate) fn of(&mut self, actor: Actor, now: Duration) -> Chance {
+        if std::mem::replace(&mut self.now, now) != now {
+            self.acts.clear();
+        }
+        let acts = self.acts.entry(actor).or_default();
+        *acts += 1;
+        let acts = *acts;
+        let words = [actor.key(), nanos(now), acts];
+        let seed = words.into_iter().fold(self.seed, |seed, word| Chance::new(seed ^ word).next());
+        Chance::new(seed)
+    }
+
+    /// In which order `actor` comes among those of the same moment.
+    pub(crate) fn rank(&self, actor: Actor, at: Duration) -> u64 {
+        let seed = Chance::new(!self.seed ^ actor.key()).next();
+        Chance::new(seed ^ nanos(at)).next()
+    }
+}
 
 /// Numbers from a seed (splitmix64): the same seed, the same numbers, on every machine.
 #[derive(Clone, Debug)]
@@ -78,6 +129,24 @@ fn nanos(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_actor_draws_the_same_numbers_whoever_acts_beside_it() {
+        let now = Duration::from_millis(5);
+        let [one, other] = [Actor("client", 1), Actor("client", 2)];
+        let mut alone = Chances::new(7);
+        let first = alone.of(one, now).next();
+        let second = alone.of(one, now).next();
+        assert_ne!(first, second);
+        let mut beside = Chances::new(7);
+        let others = beside.of(other, now).next();
+        assert_ne!(others, first);
+        assert_eq!(beside.of(one, now).next(), first);
+        beside.of(other, now);
+        assert_eq!(beside.of(one, now).next(), second);
+        let later = now + Duration::from_nanos(1);
+        assert_ne!(beside.of(one, later).next(), first);
+    }
 
     #[test]
     fn the_same_seed_gives_the_same_numbers_within_their_ranges() {

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::chance::Actor;
 use crate::flow::Party;
 use crate::net::{Connection, ConnectionId, Kind, PortId};
 use crate::world::{Happening, Moment, World};
@@ -142,6 +143,7 @@ impl World {
     /// A client that connects after a while.
     pub(crate) fn add_client(&mut self, listener: usize, after: Duration, tame: bool) -> usize {
         let number = self.clients.len();
+        self.act(Actor("new client", number));
         let (lines, bytes) = self.lines_of(number, listener, tame);
         let total = bytes.len();
         let away = self.chance.time(Duration::from_millis(1), Duration::from_secs(20));

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use event::{Address, Fd};
 
+use crate::chance::Actor;
 use crate::clients::End;
 use crate::flow::Party;
 use crate::net::{Connecting, Connection, ConnectionId, Edge, Kind, Net, PortId};
@@ -148,6 +149,7 @@ impl World {
     /// Somebody new, with a connection of its own that is not made yet.
     fn add_speaker(&mut self, role: Role, listens: bool) -> usize {
         let number = self.http.speakers.len();
+        self.act(Actor("new speaker", number));
         let (receives, sends) = (self.scenario.socket_receive, self.scenario.socket_send);
         let id = ConnectionId(self.net.connections.len());
         let descriptor = self.net.add_descriptor(Kind::Socket(id));

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use event::{Address, Fd, Happened, Interest, Kernel, Medium, Origin, Peer, Token, Wake};
 
+use crate::chance::Actor;
 use crate::flow::Party;
 use crate::net::{Connecting, DescriptorId, Kind};
 use crate::world::{Happening, Shared, World};
@@ -28,9 +29,16 @@ impl Simulated {
         Self { shared, shard }
     }
 
-    fn with<R>(&self, fd: &Fd, act: impl FnOnce(&mut World, DescriptorId) -> R) -> R {
+    /// Makes a call, of the kind `call`, for a descriptor.
+    fn with<R>(
+        &self,
+        call: &'static str,
+        fd: &Fd,
+        act: impl FnOnce(&mut World, DescriptorId) -> R,
+    ) -> R {
         let mut world = self.shared.lock();
         let id = descriptor_of(&world, fd);
+        world.act(Actor(call, id.0));
         act(&mut world, id)
     }
 }
@@ -57,7 +65,9 @@ impl Kernel for Simulated {
         happened: &mut Vec<Happened>,
     ) -> io::Result<()> {
         // Whoever is not called falls asleep, and its turn begins again when it is.
-        let called = self.shared.lock().wait(self.shard, timeout, events_max, happened);
+        let mut world = self.shared.lock();
+        world.act(Actor("wait", self.shard));
+        let called = world.wait(self.shard, timeout, events_max, happened);
         if called { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
     }
 
@@ -66,7 +76,7 @@ impl Kernel for Simulated {
     }
 
     fn watch(&mut self, fd: &Fd, token: Token, interest: Interest) -> io::Result<()> {
-        self.with(fd, |world, id| {
+        self.with("watch", fd, |world, id| {
             if world.fault(3) {
                 return Err(world.cannot_watch(id));
             }
@@ -77,27 +87,29 @@ impl Kernel for Simulated {
     }
 
     fn unwatch(&mut self, fd: &Fd) -> io::Result<()> {
-        self.with(fd, |world, id| world.net.descriptor(id).watch = None);
+        self.with("unwatch", fd, |world, id| world.net.descriptor(id).watch = None);
         Ok(())
     }
 
     fn accept(&mut self, listener: &Fd) -> io::Result<(Fd, Peer)> {
-        self.with(listener, |world, id| world.accept(self.shard, id))
+        self.with("accept", listener, |world, id| world.accept(self.shard, id))
     }
 
     fn connect(&mut self, to: &Address) -> io::Result<Fd> {
-        self.shared.lock().connect(self.shard, to)
+        let mut world = self.shared.lock();
+        world.act(Actor("connect", self.shard));
+        world.connect(self.shard, to)
     }
 
     fn connected(&mut self, fd: &Fd) -> io::Result<()> {
-        self.with(fd, |world, id| match world.net.descriptor(id).connecting {
+        self.with("connected", fd, |world, id| match world.net.descriptor(id).connecting {
             Some(Connecting::Failed(kind)) => Err(kind.into()),
             Some(Connecting::Waits) | None => Ok(()),
         })
     }
 
     fn prepare(&mut self, fd: &Fd) -> io::Result<Medium> {
-        Ok(self.with(fd, |world, id| {
+        Ok(self.with("prepare", fd, |world, id| {
             let descriptor = world.net.descriptor(id);
             (descriptor.owned, descriptor.shard) = (true, self.shard);
             match world.net.descriptor(id).kind {
@@ -109,19 +121,19 @@ impl Kernel for Simulated {
     }
 
     fn receive(&mut self, fd: &Fd, _medium: Medium, room: &mut [u8]) -> io::Result<usize> {
-        self.with(fd, |world, id| world.receive(id, room))
+        self.with("receive", fd, |world, id| world.receive(id, room))
     }
 
     fn send(&mut self, fd: &Fd, _medium: Medium, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.with(fd, |world, id| world.send(id, parts))
+        self.with("send", fd, |world, id| world.send(id, parts))
     }
 
     fn shut(&mut self, fd: &Fd) -> io::Result<()> {
-        self.with(fd, |world, id| world.shut(id))
+        self.with("shut", fd, |world, id| world.shut(id))
     }
 
     fn reset_on_close(&mut self, fd: &Fd) {
-        self.with(fd, |world, id| world.net.descriptor(id).resets = true);
+        self.with("reset_on_close", fd, |world, id| world.net.descriptor(id).resets = true);
     }
 
     fn prepare_datagrams(&mut self, _fd: &Fd) -> io::Result<()> {
@@ -129,16 +141,17 @@ impl Kernel for Simulated {
     }
 
     fn receive_datagram(&mut self, fd: &Fd, room: &mut [u8]) -> io::Result<(usize, Origin)> {
-        self.with(fd, |world, id| world.receive_datagram(id, room))
+        self.with("receive_datagram", fd, |world, id| world.receive_datagram(id, room))
     }
 
     fn send_datagram(&mut self, fd: &Fd, to: &Origin, bytes: &[u8]) -> io::Result<()> {
-        self.with(fd, |world, id| world.send_datagram(id, to, bytes))
+        self.with("send_datagram", fd, |world, id| world.send_datagram(id, to, bytes))
     }
 
     fn close(&mut self, fd: Fd) {
         let mut world = self.shared.lock();
         let id = descriptor_of(&world, &fd);
+        world.act(Actor("close", id.0));
         if fd.simulated_number().is_none() {
             world.net.placeholders.remove(&fd.as_fd().as_raw_fd());
         }
@@ -273,6 +286,7 @@ impl World {
             self.net.descriptor(id).write_armed = true;
         }
         self.gateway_wrote(id, &bytes);
+        self.note_sent(id, &bytes);
         if let Kind::Socket(connection) = self.net.descriptor(id).kind
             && let Party::Speaker(speaker) = self.net.connection(connection).far
         {

@@ -46,7 +46,9 @@ mod run;
 mod scenario;
 mod store;
 mod threads;
+mod transcripts;
 mod world;
 
 pub use plants::Plant;
 pub use run::{Job, Options, Report, replay};
+pub use transcripts::Transcript;

@@ -18,6 +18,7 @@ use std::time::Duration;
 use event::{Happened, Loop, Mailbox, Owner, Wake};
 use gateway::Mail;
 
+use crate::chance::Actor;
 use crate::kernel::Simulated;
 use crate::net::DescriptorId;
 use crate::plants::Plant;
@@ -142,6 +143,7 @@ pub(crate) fn next(shared: &Shared, until: Option<Moment>) -> Next {
                 }
             }
             Some(Happening::Thread(thread)) => {
+                world.act(Happening::Thread(thread).actor());
                 drop(world);
                 threads::go_on(shared, thread);
             }
@@ -285,6 +287,7 @@ impl World {
             if summoned || !(rung || self.has_reports(shard)) {
                 continue;
             }
+            self.act(Actor("call", shard));
             // One that is slow to come back finds more than one thing.
             let slow = match self.chance.below(10) {
                 0 if self.loops.len() > 1 => {

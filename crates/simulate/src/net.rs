@@ -362,6 +362,8 @@ impl World {
         let (mut list, others): (Vec<_>, Vec<_>) =
             reports.into_iter().partition(|id| self.net.descriptors[id.0].shard == shard);
         self.net.reports = others;
+        // Not as the gateway's calls brought them.
+        list.sort_unstable();
         self.chance.shuffle(&mut list);
         let mut left = list.len().saturating_sub(most);
         if list.len() > 1 && self.chance.in_1000(200) {

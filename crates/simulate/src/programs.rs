@@ -33,7 +33,7 @@ pub(crate) enum Nature {
     Strays,
     /// It exits with a request in its hands, sometimes in the middle of the answer.
     Quits,
-    /// It stops answering.
+    /// It stops answering, sometimes in the middle of an answer.
     Mute,
     /// It speaks though nothing was asked.
     Chatty,
@@ -156,6 +156,9 @@ impl Program {
 impl World {
     fn nature(&mut self) -> Nature {
         let faulty = self.scenario.faulty_programs;
+        if self.scenario.programs_stray && !self.calm && self.chance.in_1000(500) {
+            return Nature::Strays;
+        }
         if self.fault(faulty) { self.chance.pick(FAULTY) } else { Nature::Good }
     }
 
@@ -364,7 +367,14 @@ impl World {
         }
         match nature {
             Nature::Good | Nature::Stubborn | Nature::StillBorn => {}
-            Nature::Mute => return,
+            Nature::Mute => {
+                if self.chance.in_1000(500) {
+                    let kept = self.chance.below(reply.len());
+                    reply.truncate(kept);
+                    self.plan(number, delay, Act::Say(reply));
+                }
+                return;
+            }
             Nature::Slow => {
                 if self.chance.in_1000(400) {
                     let deadline = self.scenario.deadline;

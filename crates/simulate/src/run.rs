@@ -13,6 +13,7 @@ use crate::http;
 use crate::plants::{Plant, Planted};
 use crate::scenario::{Finish, Scenario};
 use crate::threads;
+use crate::transcripts::Transcript;
 use crate::world::{Happening, Moment, Shared, World};
 
 /// Turns of the loops in one run at most, of each.
@@ -47,6 +48,8 @@ pub struct Report {
     pub seed: u64,
     /// One number for all that happened, and how many things that were.
     pub digest: (u64, u64),
+    /// What the gateway has sent to everybody.
+    pub transcript: Transcript,
     /// What was seen that must not be.
     pub violations: Vec<String>,
     /// How requests ended.
@@ -143,6 +146,7 @@ fn run_with(
     Report {
         seed: options.seed,
         digest: world.digest(),
+        transcript: world.transcripts.transcript(),
         violations: std::mem::take(&mut world.violations),
         ends,
         turns,

@@ -64,6 +64,8 @@ pub(crate) struct Scenario {
     pub(crate) trouble: u32,
     /// The first so many programs cannot be started.
     pub(crate) programs_absent: usize,
+    /// Half of the programs say more than they are asked, and clients compete for them.
+    pub(crate) programs_stray: bool,
     /// In a thousand: programs that go wrong, refusals, early reports, short calls, empty calls.
     pub(crate) faulty_programs: u32,
     pub(crate) refusals: u32,
@@ -96,6 +98,8 @@ impl Scenario {
         let chance = &mut Chance::new(seed);
         let job = chance.pick(&[Job::Programs, Job::Main, Job::Main, Job::Rows]);
         let trouble = chance.pick(&[0, 1, 5, 10]);
+        let programs_stray = trouble > 0 && seed % 16 == 9;
+        let job = if programs_stray { Job::Programs } else { job };
         let early = chance.time(Duration::from_millis(5), Duration::from_secs(15));
         let finish = chance.weighted(&[
             (70, Finish::Calm),
@@ -115,11 +119,12 @@ impl Scenario {
             finish,
             text: String::new(),
             listeners,
-            clients: chance.between(1, 14),
+            clients: if programs_stray { 14 } else { chance.between(1, 14) },
             lines_max: chance.pick(&[2, 8, 30, 80]),
             trouble,
             // Not drawn, so that all other worlds stay what they are.
             programs_absent: if trouble > 0 && seed % 16 == 5 { 12 } else { 0 },
+            programs_stray,
             faulty_programs: chance.pick(&[0, 200, 500]),
             refusals: chance.pick(&[0, 0, 60]),
             eager: chance.pick(&[0, 0, 300, 1000]),
@@ -218,7 +223,7 @@ impl Scenario {
             "\n[pool.work]\nprogram = [\"worker\"]\nframing = \"{}\"\npipeline = {}\nreply_max = {}\ngrace = \"{}ms\"\n\
              settle = \"{}ms\"\n",
             self.framing.word(),
-            chance.pick(&[1, 1, 2, 8]),
+            if self.programs_stray { 1 } else { chance.pick(&[1, 1, 2, 8]) },
             self.reply_max,
             chance.pick(&[50, 500, 2000]),
             chance.pick(&[0, 100, 1000]),

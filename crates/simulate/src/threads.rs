@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use gateway::Runner;
 
+use crate::chance::Actor;
 use crate::world::{Happening, Shared};
 
 /// How often the loop's thread looks whether a thread has come to its rest: many seconds.
@@ -156,6 +157,8 @@ pub(crate) struct Lockstep {
 impl Runner for Lockstep {
     fn run(&mut self, name: String, body: Box<dyn FnOnce() + Send>) -> io::Result<()> {
         let mut world = self.shared.lock();
+        let number = world.threads.0.len();
+        world.act(Actor("thread of a handler", number));
         if world.fault(20) {
             world.note("no thread is to be had", 0, 0);
             return Err(io::ErrorKind::WouldBlock.into());
@@ -176,7 +179,6 @@ impl Runner for Lockstep {
         })?;
         let thread = Thread { name, shard, baton, handle: Some(handle), handed: false };
         world.threads.0.push(thread);
-        let number = world.threads.0.len() - 1;
         let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(5));
         world.note("a thread starts: thread", number, 0);
         world.after(delay, Happening::Thread(number));
@@ -208,6 +210,7 @@ pub(crate) fn settle(shared: &Shared) {
             continue;
         }
         thread.handed = false;
+        world.act(Actor("thread that was handed something", number));
         let delay = world.chance.time(Duration::from_micros(1), Duration::from_millis(1));
         world.note("a thread has found something: thread", number, 0);
         world.after(delay, Happening::Thread(number));

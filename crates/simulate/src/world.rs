@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use gateway::Mail;
 
 use crate::asks::Ask;
-use crate::chance::Chance;
+use crate::chance::{Actor, Chance, Chances};
 use crate::clients::Client;
 use crate::datagrams::Datagrams;
 use crate::flow::{FlowId, Party};
@@ -25,6 +25,7 @@ use crate::programs::Program;
 use crate::scenario::Scenario;
 use crate::store::Store;
 use crate::threads::Threads;
+use crate::transcripts::Transcripts;
 
 /// A moment: time since the beginning of the world.
 pub(crate) type Moment = Duration;
@@ -80,6 +81,37 @@ pub(crate) enum Happening {
     Drain,
 }
 
+impl Happening {
+    /// Whose doing it is.
+    pub(crate) const fn actor(self) -> Actor {
+        match self {
+            Self::Arrive(FlowId(number)) => Actor("arrival", number),
+            Self::Knock(ConnectionId(number)) => Actor("knock", number),
+            Self::ResetAtGateway(DescriptorId(number)) => Actor("reset of a descriptor", number),
+            Self::ResetAt(party) => Actor("reset", party.number()),
+            Self::Reach(ConnectionId(number)) => Actor("reach", number),
+            Self::Speaker(number) => Actor("speaker", number),
+            Self::Letter(number) => Actor("datagram", number),
+            Self::LetterLeft => Actor("datagram left", 0),
+            Self::ServerTurns(number) => Actor("server", number),
+            Self::Room(DescriptorId(number)) => Actor("room", number),
+            Self::Client(number) => Actor("client", number),
+            Self::Patience(number) => Actor("patience", number),
+            Self::ProgramStarts(number) => Actor("start of a program", number),
+            Self::Program(number) => Actor("program", number),
+            Self::Signal(number, _) => Actor("signal", number),
+            Self::ProgramReported(number) => Actor("report of a program", number),
+            Self::PipesReleased(number) => Actor("pipes of a program", number),
+            Self::Ask(number) => Actor("ask", number),
+            Self::Thread(number) => Actor("thread", number),
+            Self::Turn(number) => Actor("turn", number),
+            Self::KeeperLost => Actor("keeper", 0),
+            Self::Cut => Actor("cut", 0),
+            Self::Drain => Actor("drain", 0),
+        }
+    }
+}
+
 /// A world, shared by everything that stands in for a piece of the real one.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared(Arc<Inner>);
@@ -115,7 +147,9 @@ pub(crate) struct World {
     /// The real instant that stands for the beginning; only differences are seen.
     pub(crate) origin: Instant,
     pub(crate) now: Moment,
+    /// The numbers of whoever acts now.
     pub(crate) chance: Chance,
+    chances: Chances,
     pub(crate) scenario: Scenario,
     pub(crate) net: Net,
     pub(crate) clients: Vec<Client>,
@@ -130,6 +164,8 @@ pub(crate) struct World {
     pub(crate) planted: Planted,
     /// When the end was ordered.
     pub(crate) drain_at: Option<Moment>,
+    /// What the gateway has sent.
+    pub(crate) transcripts: Transcripts,
     /// No more faults are made.
     pub(crate) calm: bool,
     /// All of the gateway sleeps and nothing will ever happen again, or the run cannot go on.
@@ -156,6 +192,7 @@ impl World {
             origin: Instant::now(),
             now: Moment::ZERO,
             chance: Chance::new(seed ^ 0x51b1_a7e0),
+            chances: Chances::new(seed),
             net: Net::new(),
             clients: Vec::new(),
             asks: Vec::new(),
@@ -167,6 +204,7 @@ impl World {
             loops: (0..scenario.shards).map(|_| Sleeper::new()).collect(),
             planted,
             drain_at: None,
+            transcripts: Transcripts::default(),
             calm: false,
             at_rest: false,
             violations: Vec::new(),
@@ -185,8 +223,14 @@ impl World {
     /// Lets something happen at `at`.
     pub(crate) fn at(&mut self, at: Moment, happening: Happening) {
         self.queued += 1;
-        let tie = self.chance.next();
-        self.queue.insert((at.max(self.now), tie, self.queued), happening);
+        let at = at.max(self.now);
+        let tie = self.chances.rank(happening.actor(), at);
+        self.queue.insert((at, tie, self.queued), happening);
+    }
+
+    /// Whatever is decided by chance from now on, `actor` does.
+    pub(crate) fn act(&mut self, actor: Actor) {
+        self.chance = self.chances.of(actor, self.now);
     }
 
     /// When the next thing happens.
@@ -270,6 +314,7 @@ impl World {
 
     /// Does one thing that happens, other than a thread's.
     pub(crate) fn happen(&mut self, happening: Happening) {
+        self.act(happening.actor());
         match happening {
             Happening::Arrive(flow) => self.arrive(flow),
             Happening::Knock(connection) => self.knock(connection),

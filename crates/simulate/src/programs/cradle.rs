@@ -9,6 +9,7 @@ use std::time::Duration;
 use spawn::{Command, Home, Pipes, Serves, Spawn, Status, Stop};
 
 use super::{Life, Nature, Program};
+use crate::chance::Actor;
 use crate::flow::Party;
 use crate::net::{DescriptorId, Kind};
 use crate::world::{Happening, Shared, World};
@@ -40,6 +41,7 @@ impl Spawn for Cradle {
     fn start(&mut self, token: u64, command: Command) {
         let mut world = self.shared.lock();
         let number = world.programs.len();
+        world.act(Actor("birth of a program", number));
         let serves = world.server_of(number, &command);
         let capacity = world.scenario.pipe;
         let program = Party::Program(number);
@@ -112,6 +114,7 @@ impl Spawn for Cradle {
         let mine = |it: &Program| it.shard == self.shard && it.token == token;
         let found = world.programs.iter().rposition(mine);
         if let Some(number) = found {
+            world.act(Actor("stop of a program", number));
             let delay = world.chance.time(Duration::from_micros(20), Duration::from_millis(2));
             world.after(delay, Happening::Signal(number, how));
         }

@@ -9,11 +9,13 @@
 //! | `SIMULATE_ECHO` | `replay_of_a_seed` runs the loop alone |
 //! | `SIMULATE_HTTP` | `replay_of_a_seed` runs the gateway before servers |
 //! | `SIMULATE_HOSTS` | `replay_of_a_seed` runs the gateway before programs that serve HTTP |
+//! | `SIMULATE_TRANSCRIPTS` | `write`: the transcripts of today become those that others are held against |
 //! | `SIMULATE_FIRST` | stop at the first world in which somebody is wronged |
 #![allow(clippy::unwrap_used, reason = "a test")]
 #![allow(clippy::disallowed_methods, reason = "what to run is told by the environment")]
 
 mod plants;
+mod transcripts;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
