@@ -15,6 +15,7 @@
 //!   bench database       rows into PostgreSQL and MariaDB and out of them, against bare clients
 //!   bench balance        a request in a pool, by schedule and number of workers; bound clients; requests
 //!                that fail when servers do, against HAProxy and nginx
+//!   bench paths  instructions of six paths through the data plane, held against those on the page
 //!   bench http   requests through a proxy, against a bare relay, HAProxy and nginx
 //! ```
 
@@ -31,6 +32,7 @@ mod lines;
 mod load;
 mod order;
 mod page;
+mod paths;
 mod process;
 mod programs;
 mod ring;
@@ -69,6 +71,8 @@ enum What {
     Balance(balance::BalanceArguments),
     /// Rows into databases and out of them; writes docs/bench-database.md
     Database(database::DatabaseArguments),
+    /// Instructions of six paths through the data plane, held against docs/bench-paths.md
+    Paths(paths::PathsArguments),
     /// Stores of names and values; writes docs/bench-fields.md
     Fields(fields::FieldsArguments),
     /// Threads behind connections; writes docs/bench-threads.md
@@ -127,6 +131,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &BenchArguments) -> Result<(
         What::Balance(arguments) => balance::run(workspace, arguments),
         What::Threads(arguments) => threads::run(workspace, arguments),
         What::Database(arguments) => database::run(workspace, arguments),
+        What::Paths(arguments) => paths::run(workspace, arguments),
         What::Fields(arguments) => fields::run(workspace, arguments),
         What::Http(arguments) => http::run(workspace, arguments),
         What::Loop(arguments) => event::run(workspace, arguments),

@@ -6,16 +6,13 @@ use std::alloc::System;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
-use std::time::{Instant, SystemTime};
 
-use event::{Epoll, Loop, LoopSettings};
-use gateway::metrics::Metrics;
-use gateway::{Access, Fleet, Mail, Parts, Shard, Threads, Workshop};
-use settings::Source;
+use gateway::Workshop;
+use served::Served;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
+#[path = "../examples/paths/served.rs"]
+mod served;
 #[path = "../examples/ring/unkept.rs"]
 mod unkept;
 
@@ -44,43 +41,10 @@ impl Workshop for Nobody {
     }
 }
 
-/// A shard on a thread of its own, and where its listener `main` is.
-fn serve(text: &str) -> (Access, TcpStream, JoinHandle<()>) {
-    let source = Source { name: "test".into(), text: text.into() };
-    let configuration = settings::parse(&source, &|_| None).unwrap();
-    let address = event::Address::Internet("127.0.0.1:0".parse().unwrap());
-    let (socket, bound) = event::bind(&address, &event::BindSettings::default()).unwrap();
-    let (tell, told) = channel();
-    let thread = std::thread::spawn(move || {
-        let metrics = Arc::new(Metrics::new(&configuration));
-        let mut turning: Loop<Epoll, Mail> =
-            Loop::new(Epoll::new().unwrap(), LoopSettings::default()).unwrap();
-        let fleet = Fleet::new(vec![turning.mailbox()], &configuration);
-        let mut shard = Shard::new(Parts {
-            configuration,
-            sockets: vec![("main".to_owned(), socket)],
-            workshop: Arc::new(Nobody),
-            spawner: Box::new(unkept::Unkept::new(turning.mailbox())),
-            runner: Box::new(Threads),
-            admission: None,
-            access_log: None,
-            fleet: Arc::clone(&fleet),
-            shard: 0,
-            metrics: Arc::clone(&metrics),
-            started: (Instant::now(), SystemTime::now()),
-            seed: 1,
-        })
-        .unwrap();
-        shard.start(&mut turning.calls());
-        tell.send(Access::new(fleet, vec![metrics])).unwrap();
-        turning.run(&mut shard).unwrap();
-    });
-    (told.recv().unwrap(), TcpStream::connect(bound.to_string()).unwrap(), thread)
-}
-
 /// Allocations of 1000 requests, one after the other, after 200 of the same.
 fn allocations(text: &str, request: &[u8], reply: &[u8]) -> usize {
-    let (access, mut client, thread) = serve(text);
+    let served = Served::start(text, Arc::new(Nobody));
+    let mut client = TcpStream::connect(served.address).unwrap();
     let mut said = vec![0; reply.len()];
     let mut ask = |count: usize| {
         for _ in 0..count {
@@ -94,10 +58,7 @@ fn allocations(text: &str, request: &[u8], reply: &[u8]) -> usize {
     let region = Region::new(ALLOCATOR);
     ask(1000);
     let change = region.change();
-    // Once to end in good order, and again not to wait for its workers.
-    access.drain();
-    access.drain();
-    thread.join().unwrap();
+    served.end();
     change.allocations + change.reallocations
 }
 
