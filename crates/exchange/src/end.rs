@@ -101,6 +101,8 @@ causes! {
     NoPool "nopool" Refused,
     /// No route of the listener is for this request.
     NoRoute "noroute" Refused,
+    /// Clients share the program, which does not serve this method to clients that share it.
+    NoMethod "nomethod" Refused,
     /// The request has no credentials that are let through.
     Unauthorized "unauthorized" Refused,
     /// The request or the reply that it became is not a record of the declared kind.

@@ -267,6 +267,7 @@ impl Judge<'_> {
             (
                 Cause::Connections
                 | Cause::NoPool
+                | Cause::NoMethod
                 | Cause::Cancelled
                 | Cause::Left
                 | Cause::Stalled

@@ -32,7 +32,7 @@ mod start;
 
 pub use error::{code, write_error};
 pub use fault::Fault;
-pub use handshake::{UNSHARED, result_for, shared_result};
+pub use handshake::{is_unshared, result_for, shared_result};
 pub use json::DEPTH_MAX;
 pub use scan::scan;
 pub(crate) use skim::Skim;
@@ -66,6 +66,21 @@ pub struct Message {
     pub tokens: Tokens,
     /// Bytes of its longest number, as it is written.
     pub longest_number: usize,
+    /// Whether `params` ask for a task.
+    pub task: Task,
+}
+
+/// The member `params.task` (MCP): what is asked is to be done later, and its result asked for by the name of a
+/// task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Task {
+    /// It is not there.
+    #[default]
+    None,
+    /// It is there, with its name and one comma, so that an object is left when this is removed.
+    Member(Range<usize>),
+    /// It is there twice, or in other letters.
+    Alike,
 }
 
 /// Ids and tokens within `params`: each a string, a number or `null`, else it has no place.

@@ -56,6 +56,10 @@ use words::Held;
 const LINE_BREAK: &str =
     "it holds a CR, U+0085, U+2028 or U+2029, at which a program may end a line";
 
+/// Why a request is rejected that names what could not be told apart for clients that share a program.
+const UNSHARED: &str =
+    "clients share this program, and what this method asks for could not be told apart for them";
+
 /// What a program said in one go.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said {
@@ -254,6 +258,7 @@ impl Link {
         };
         let ended = match outgoing {
             Outgoing::Refused(text) => Some(Outcome::ended(Cause::Record, Phase::Work, text)),
+            Outgoing::Unshared => Some(Outcome::ended(Cause::NoMethod, Phase::Work, UNSHARED)),
             Outgoing::Dropped => None,
             Outgoing::Stray => {
                 up.push(Upward::Stray);

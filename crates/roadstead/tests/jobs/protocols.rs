@@ -18,6 +18,7 @@ for line in sys.stdin:
     if asked["method"] == "initialize":
         capabilities = {"logging": {}, "tools": {"listChanged": True}, "resources": {"subscribe": True, "listChanged": True}}
         say({"id": asked["id"], "result": {"protocolVersion": "2025-06-18", "capabilities": capabilities}})
+    elif asked["method"] == "tools/call": say({"id": asked["id"], "result": asked["params"]})
     elif "id" in asked and asked["method"] != "stall": say({"id": asked["id"], "result": asked["method"]})
 "#;
 
@@ -44,10 +45,14 @@ fn each_client_of_a_shared_mcp_server_gets_its_own_revision_and_what_can_be_shar
         assert_eq!(result["protocolVersion"], expected);
         let shared = json!({"tools": {"listChanged": true}, "resources": {"listChanged": true}});
         assert_eq!(result["capabilities"], shared);
-        for method in ["logging/setLevel", "resources/subscribe"] {
+        for method in ["logging/setLevel", "resources/subscribe", "tasks/list", "Tasks/list"] {
             let reply = ask(&mut client, &json!({"jsonrpc": "2.0", "id": 2, "method": method}));
-            assert_eq!(reply["error"]["code"], -32600, "{reply}");
+            assert_eq!(reply["error"]["code"], -32601, "{reply}");
+            assert_eq!(reply["error"]["data"]["cause"], "nomethod");
         }
+        let params = json!({"name": "x", "task": {"ttl": 60000}});
+        let call = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params});
+        assert_eq!(ask(&mut client, &call)["result"], json!({"name": "x"}), "it is no task");
     }
 }
 

@@ -14,6 +14,7 @@ pub const fn code(cause: Cause) -> i32 {
     match cause {
         Cause::Incomplete => -32700,
         Cause::TooLong | Cause::Record | Cause::Malformed => -32600,
+        Cause::NoMethod => -32601,
         Cause::Row => -32602,
         Cause::Memory => -32041,
         // -32042 has a meaning in MCP.
@@ -102,7 +103,7 @@ mod tests {
                 Verdict::Unknown => -32079..=-32070,
                 Verdict::Left | Verdict::Answered => continue,
             };
-            let standard = matches!(code(cause), -32700 | -32600 | -32602);
+            let standard = matches!(code(cause), -32700 | -32602..=-32600);
             let refused = cause.verdict() == Verdict::Refused;
             assert!(expected.contains(&code(cause)) || standard && refused, "{cause:?}");
             assert_ne!(code(cause), -32042, "it has a meaning in MCP: {cause:?}");

@@ -3,6 +3,7 @@
 //! The program is greeted once. What it answered is the answer to every client's `initialize`, but for
 //! the revision, which is negotiated with each client, and for what a shared program cannot do.
 
+use super::json::{begins_alike, is_alike};
 use super::start::Members;
 
 /// Revisions of MCP that begin with a handshake, the oldest first.
@@ -11,18 +12,27 @@ const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11
 /// The revision in which a program is greeted.
 pub(super) const LATEST: &str = REVISIONS[REVISIONS.len() - 1];
 
-/// Requests that belong to the capabilities which are not announced: what they ask for (the level of a log,
-/// news of a resource) would come as notifications that name no client, and the tasks of one client could be
-/// read and cancelled by every other.
-pub const UNSHARED: [&str; 7] = [
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "tasks/list",
-    "tasks/get",
-    "tasks/result",
-    "tasks/cancel",
-];
+/// Methods that belong to the capabilities which are not announced: what they ask for (the level of a log,
+/// news of a resource) would come as notifications that name no client.
+const UNSHARED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+
+/// How methods begin that are about tasks. The tasks of one client could be read and cancelled by every other.
+const TASKS: [&str; 2] = ["tasks/", "notifications/tasks/"];
+
+/// Whether this method, as it is written in a message that [`scan`](super::scan) accepted, is not for clients
+/// that share a program. Neither the case of its letters nor escapes in it make a difference.
+///
+/// ```
+/// use wire::jsonrpc::is_unshared;
+///
+/// assert!(is_unshared(br#""Tasks/list""#) && is_unshared(br#""logging\/setlevel""#));
+/// assert!(!is_unshared(br#""tools/call""#));
+/// ```
+#[must_use]
+pub fn is_unshared(method: &[u8]) -> bool {
+    UNSHARED.iter().any(|name| is_alike(method, name))
+        || TASKS.iter().any(|start| begins_alike(method, start))
+}
 
 /// The result of a program's `initialize` as clients that share it get it: without the capabilities
 /// whose notifications or tasks belong to one client.

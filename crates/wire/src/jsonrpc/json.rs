@@ -12,6 +12,8 @@ pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     longest_number: usize,
+    /// Where the name of the member begins that was read last.
+    name_at: usize,
 }
 
 /// What a value is.
@@ -28,7 +30,7 @@ pub(super) enum Sort {
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, Fault> {
         match std::str::from_utf8(bytes) {
-            Ok(_) => Ok(Self { bytes, at: 0, longest_number: 0 }),
+            Ok(_) => Ok(Self { bytes, at: 0, longest_number: 0, name_at: 0 }),
             Err(error) => Err(Fault::Syntax(error.valid_up_to())),
         }
     }
@@ -41,6 +43,24 @@ impl<'a> Reader<'a> {
     /// Bytes of the longest number so far.
     pub(super) const fn longest_number(&self) -> usize {
         self.longest_number
+    }
+
+    /// The member that was read last and whose name begins there, with one comma beside it if there is one.
+    pub(super) fn member_from(&mut self, name_at: usize) -> Range<usize> {
+        let end = self.at;
+        self.blank();
+        let blank_to = std::mem::replace(&mut self.at, end);
+        if self.bytes.get(blank_to) == Some(&b',') {
+            return name_at..blank_to + 1;
+        }
+        let before = self.bytes[..name_at].trim_ascii_end();
+        let start = if before.ends_with(b",") { before.len() - 1 } else { name_at };
+        start..end
+    }
+
+    /// Where the name of the member begins that was read last.
+    pub(super) const fn name_at(&self) -> usize {
+        self.name_at
     }
 
     fn peek(&self) -> Option<u8> {
@@ -121,6 +141,7 @@ impl<'a> Reader<'a> {
             let name = self.string()?;
             self.blank();
             self.expect(b':')?;
+            self.name_at = name.start;
             member(self, &self.bytes[name])?;
             self.blank();
             if !self.takes(b',') {
@@ -267,11 +288,25 @@ pub(super) fn is_alike(written: &[u8], name: &str) -> bool {
     if let Some(inner) = plain(written) {
         return inner.eq_ignore_ascii_case(name.as_bytes());
     }
-    let fold = |character: char| match character {
+    let seen = characters(written).take_while(|&character| character != '\0');
+    seen.map(fold).eq(name.chars().map(fold))
+}
+
+/// Whether a string begins so for readers that do not tell cases apart.
+pub(super) fn begins_alike(written: &[u8], start: &str) -> bool {
+    if let Some(inner) = plain(written) {
+        return inner
+            .get(..start.len())
+            .is_some_and(|it| it.eq_ignore_ascii_case(start.as_bytes()));
+    }
+    let count = start.chars().count();
+    characters(written).take(count).map(fold).eq(start.chars().map(fold))
+}
+
+const fn fold(character: char) -> char {
+    match character {
         '\u{17f}' => 's',
         '\u{212a}' => 'k',
         other => other.to_ascii_lowercase(),
-    };
-    let seen = characters(written).take_while(|&character| character != '\0');
-    seen.map(fold).eq(name.chars().map(fold))
+    }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::json::{Reader, Sort, is_alike, is_string};
-use super::{Fault, ID_MAX, Message, Tokens};
+use super::{Fault, ID_MAX, Message, Task, Tokens};
 
 type Place = Option<Range<usize>>;
 
@@ -48,7 +48,7 @@ fn member(reader: &mut Reader<'_>, name: &[u8], message: &mut Message) -> Result
             once(&mut message.method, place)
         }
         Some("params") => {
-            let place = params(reader, &mut message.tokens)?;
+            let place = params(reader, &mut message.tokens, &mut message.task)?;
             once(&mut message.params, place)
         }
         Some("result") => once(&mut message.result, reader.value(1)?.1),
@@ -57,7 +57,11 @@ fn member(reader: &mut Reader<'_>, name: &[u8], message: &mut Message) -> Result
     }
 }
 
-fn params(reader: &mut Reader<'_>, tokens: &mut Tokens) -> Result<Range<usize>, Fault> {
+fn params(
+    reader: &mut Reader<'_>,
+    tokens: &mut Tokens,
+    task: &mut Task,
+) -> Result<Range<usize>, Fault> {
     if reader.sort()? != Sort::Object {
         return Ok(reader.value(1)?.1);
     }
@@ -78,6 +82,17 @@ fn params(reader: &mut Reader<'_>, tokens: &mut Tokens) -> Result<Range<usize>, 
             name if is_string(name, "requestId") => &mut tokens.request_id,
             name if is_string(name, "id") => &mut tokens.cancelled_id,
             name if is_string(name, "token") => &mut tokens.token,
+            name if is_alike(name, "task") => {
+                let name_at = reader.name_at();
+                reader.value(2)?;
+                *task = match task {
+                    Task::None if is_string(name, "task") => {
+                        Task::Member(reader.member_from(name_at))
+                    }
+                    _ => Task::Alike,
+                };
+                return Ok(());
+            }
             _ => return reader.value(2).map(drop),
         };
         token(reader, place, 2)

@@ -9,6 +9,7 @@
 //! what the program said then.
 
 mod keys;
+mod sharing;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -16,11 +17,13 @@ use std::ops::Range;
 use exchange::{RequestId, Slice};
 use wire::Framing;
 use wire::jsonrpc::{
-    self, Dialect, Kind, NUMBER_MAX, Skimmed, Tag, UNSHARED, result_for, scan, shared_result, skim,
+    self, Dialect, Kind, NUMBER_MAX, Skimmed, Tag, Task, result_for, scan, shared_result, skim,
     splice, write_cancel, write_initialize, write_initialized,
 };
 
 use keys::Keys;
+pub(super) use sharing::id_is_kept;
+use sharing::{LONG_NUMBER, NOT_VERSION_2, RESPONSE, end_of_session, greeted, misread, naming};
 
 /// Tags behind the youngest that lapsed, of which a reply is taken for late. One that somebody made up seldom
 /// has such a tag.
@@ -44,6 +47,8 @@ pub(super) enum Outgoing {
     Answered,
     /// It cannot be sent.
     Refused(&'static str),
+    /// Its method is not for clients that share a program.
+    Unshared,
 }
 
 /// What a message of the program is.
@@ -178,89 +183,11 @@ pub(super) fn unchanged(
 /// client.
 pub(super) const fn of_reset(outgoing: Outgoing) -> Outgoing {
     match outgoing {
-        Outgoing::Request | Outgoing::Refused(_) => outgoing,
+        Outgoing::Request | Outgoing::Refused(_) | Outgoing::Unshared => outgoing,
         Outgoing::Notification | Outgoing::Dropped | Outgoing::Stray | Outgoing::Answered => {
             Outgoing::Refused("`reset` is no request that the program replies to")
         }
     }
-}
-
-/// Why a message to a program that answers in order, and keeps the ids, is none that every program takes for the
-/// same: it would be answered though nothing is waited for, or the other way round, or under another id.
-fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'static str> {
-    let params = message.params.clone().and_then(|place| frame.get(place)?.first());
-    let id = message.id.clone().and_then(|place| frame.get(place));
-    if !message.is_version_2(frame) {
-        Some(NOT_VERSION_2)
-    } else if message.longest_number > NUMBER_MAX {
-        Some(LONG_NUMBER)
-    } else if id.is_some_and(|id| !id_is_kept(id)) {
-        Some(ID_NOT_KEPT)
-    } else if params.is_some_and(|first| !matches!(first, b'{' | b'[' | b'n')) {
-        Some("`params` is an array or an object")
-    } else {
-        None
-    }
-}
-
-/// Whether every JSON library writes this id as it read it: an integer of at most 15 digits, or a
-/// string of characters that none of them escapes.
-pub(super) fn id_is_kept(id: &[u8]) -> bool {
-    match id {
-        [b'"', text @ .., b'"'] => text
-            .iter()
-            .all(|it| it.is_ascii_alphanumeric() || b" !#$%()*,-.:;=?@[]^_{|}~".contains(it)),
-        [b'0'] => true,
-        [b'-', b'1'..=b'9', rest @ ..] | [b'1'..=b'9', rest @ ..] => {
-            rest.len() < 15 && rest.iter().all(u8::is_ascii_digit)
-        }
-        _ => false,
-    }
-}
-
-const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
-
-const LONG_NUMBER: &str = "a number has at most 1000 characters: some programs end at a longer one";
-
-const _: () = assert!(NUMBER_MAX == 1000, "the text says it");
-
-const ID_NOT_KEPT: &str = "programs may change this id: send an integer of at most 15 digits, \
-                           or a string of plain characters";
-
-const RESPONSE: &str = "it answers what nobody asked";
-
-const NOTIFICATION: &str = "this method is a notification: send it without an id";
-
-const UNSHARED_WHY: &str =
-    "clients share this program, and what this method asks for could not be told apart for them";
-
-/// What becomes of a client's message that cancels or reports on something by name, which in a program
-/// that clients share may be another client's. The method alone decides: a program may find the name
-/// where we would not look for it.
-fn naming(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
-    let names = message.is_cancel(frame) || message.is_progress(frame);
-    match message.kind() {
-        _ if !names => None,
-        Kind::Request => Some(Outgoing::Refused(NOTIFICATION)),
-        Kind::Notification | Kind::Response => Some(Outgoing::Stray),
-    }
-}
-
-/// What becomes of the messages by which an editor ends its language server: other editors still need one
-/// that is shared. The method alone decides, because some servers look at nothing else.
-fn end_of_session(message: &jsonrpc::Message, frame: &[u8], out: &mut Vec<u8>) -> Option<Outgoing> {
-    if message.is_method_like(frame, &["exit"]) {
-        return Some(match message.kind() {
-            Kind::Request => Outgoing::Refused(NOTIFICATION),
-            Kind::Notification | Kind::Response => Outgoing::Dropped,
-        });
-    }
-    if !message.is_method_like(frame, &["shutdown"]) {
-        return None;
-    }
-    let Some(place) = &message.id else { return Some(Outgoing::Dropped) };
-    write_result(&frame[place.clone()], b"null", out);
-    Some(Outgoing::Answered)
 }
 
 impl Tags {
@@ -314,29 +241,25 @@ impl Tags {
         {
             return outgoing;
         }
-        let greeted = matches!(self.greeting, Greeting::Done(_));
+        let result = match &self.greeting {
+            Greeting::Done(result) => Some(result),
+            Greeting::None | Greeting::Sent(_) => None,
+        };
+        if let Some(outgoing) = result.and_then(|_| greeted(&message, frame)) {
+            return outgoing;
+        }
         match (message.kind(), &message.id) {
             (Kind::Response, _) => return Outgoing::Refused(RESPONSE),
-            (Kind::Notification, _)
-                if greeted && message.is_method(frame, "notifications/initialized") =>
-            {
-                return Outgoing::Dropped;
-            }
             (Kind::Notification, _) | (Kind::Request, None) => {
                 self.write_notification(&message, frame, out);
                 return Outgoing::Notification;
             }
             (Kind::Request, Some(place)) => {
-                if let Greeting::Done(result) = &self.greeting
-                    && message.is_method(frame, "initialize")
-                {
+                if let Some(result) = result.filter(|_| message.is_method(frame, "initialize")) {
                     let params = message.params.clone().unwrap_or_default();
                     let result = result_for(result, &frame[params]);
                     write_result(&frame[place.clone()], &result, out);
                     return Outgoing::Answered;
-                }
-                if greeted && UNSHARED.iter().any(|method| message.is_method(frame, method)) {
-                    return Outgoing::Refused(UNSHARED_WHY);
                 }
             }
         }
@@ -345,7 +268,8 @@ impl Tags {
         let first = self.free_run(count);
         self.of.insert(id, first);
         let mut tag = first;
-        let mut edits = Vec::with_capacity(count);
+        let mut edits = Vec::with_capacity(count + 1);
+        edits.extend(self.without_task(&message));
         for place in places {
             let written = Slice::copy_of(&frame[place.clone()]);
             let tokens = (tag == first).then(|| u32::try_from(count - 1).unwrap_or(0));
@@ -362,15 +286,22 @@ impl Tags {
     /// nobody: they become tags that stand for nothing.
     fn write_notification(&mut self, message: &jsonrpc::Message, frame: &[u8], out: &mut Vec<u8>) {
         let mut tag = self.free_run(tokens_of(message).count());
-        let mut edits = Vec::new();
+        let mut edits: Vec<_> = self.without_task(message).into_iter().collect();
         for place in tokens_of(message) {
             edits.push((place.clone(), self.keys.written(tag).to_string()));
             tag = tag.next();
-        }
-        if !edits.is_empty() {
             self.next = tag;
         }
         splice_in_order(frame, edits, out);
+    }
+
+    /// Where a message of MCP asks for a task that is to be asked for later, nothing is to stand. We announce no
+    /// tasks, and whoever announces none does at once what it is asked.
+    fn without_task(&self, message: &jsonrpc::Message) -> Option<(Range<usize>, String)> {
+        match (&self.greeting, &message.task) {
+            (Greeting::Done(_), Task::Member(place)) => Some((place.clone(), String::new())),
+            _ => None,
+        }
     }
 
     /// The first of so many tags in a row that stand for nothing. After the greatest tag comes the

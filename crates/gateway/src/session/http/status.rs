@@ -11,7 +11,7 @@ pub const fn status_of(cause: Cause) -> u16 {
         Cause::Malformed | Cause::Record | Cause::Row | Cause::Rows => 400,
         Cause::Unauthorized => 401,
         Cause::Denied => 403,
-        Cause::NoPool | Cause::NoRoute | Cause::NoRow => 404,
+        Cause::NoPool | Cause::NoRoute | Cause::NoMethod | Cause::NoRow => 404,
         Cause::Incomplete => 408,
         Cause::Ignored => 409,
         Cause::TooLong => 413,

@@ -416,11 +416,64 @@ fn tasks_of_all_clients_are_nobodys() {
     assert_eq!(back(&mut tags, said).0, Message::Greeted);
     let (_, reply) = out(&mut tags, 1, r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#);
     assert_eq!(reply, r#"{"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":{}}}}"#);
-    for method in ["tasks/list", "tasks/get", "tasks/result", "tasks/cancel"] {
-        let said = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
-        let outgoing = out(&mut tags, 2, &said).0;
-        assert!(matches!(outgoing, Outgoing::Refused(_)), "{said}: {outgoing:?}");
+    for method in [
+        "tasks/list",
+        "Tasks/List",
+        r"tas\u006bs/get",
+        "ta\u{17f}ks/result",
+        "tasks/cancel",
+        "tasks/sendInput",
+        "notifications/tasks/status",
+        "logging/setlevel",
+        "Resources/Subscribe",
+        "Initialize",
+    ] {
+        let request = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#);
+        assert_eq!(out(&mut tags, 2, &request), (Outgoing::Unshared, String::new()), "{method}");
+        let notification = request.replace(r#""id":1,"#, "");
+        let outgoing = out(&mut tags, 2, &notification).0;
+        assert!(matches!(outgoing, Outgoing::Stray | Outgoing::Dropped), "{method}: {outgoing:?}");
     }
+}
+
+#[test]
+fn what_is_to_become_a_task_is_done_at_once_by_a_program_that_clients_share() {
+    let asks = |params: &str| {
+        let mut tags = plain(Framing::JsonRpc);
+        tags.greet(&mut Vec::new());
+        back(&mut tags, r#"{"jsonrpc":"2.0","id":0,"result":{}}"#);
+        let said =
+            format!(r#"{{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{params}}}"#);
+        let (outgoing, sent) = out(&mut tags, 1, &said);
+        let note = said.replace(r#""id":"a","#, "");
+        let (noted, note) = out(&mut tags, 2, &note);
+        assert_eq!(matches!(outgoing, Outgoing::Refused(_)), matches!(noted, Outgoing::Refused(_)));
+        let params = |sent: &str| sent.split_once(r#""params":"#).map(|it| it.1.to_owned());
+        assert_eq!(params(&note).is_some(), params(&sent).is_some(), "{note}");
+        params(&sent).ok_or(outgoing)
+    };
+    for (params, sent) in [
+        (r#"{"task":{"ttl":1}}"#, "{}"),
+        (r#"{"task":{"ttl":1},"name":"x"}"#, r#"{"name":"x"}"#),
+        (r#"{"name":"x" , "task" : {"ttl":1} }"#, r#"{"name":"x"  }"#),
+        (r#"{"name":"x","task":null,"y":1}"#, r#"{"name":"x","y":1}"#),
+        (r#"{"name":"x","t\u0061sk":{},"y":1}"#, r#"{"name":"x","y":1}"#),
+        (
+            r#"{"task":{},"_meta":{"progressToken":"p"},"name":"x"}"#,
+            r#"{"_meta":{"progressToken":2},"name":"x"}"#,
+        ),
+        (r#"{"arguments":{"task":1}}"#, r#"{"arguments":{"task":1}}"#),
+        (r#"["task"]"#, r#"["task"]"#),
+    ] {
+        assert_eq!(asks(params), Ok(format!("{sent}}}")), "{params}");
+    }
+    for params in [r#"{"task":1,"task":2}"#, r#"{"Task":1}"#, r#"{"task":1,"TASK":2}"#] {
+        assert!(matches!(asks(params), Err(Outgoing::Refused(_))), "{params}");
+    }
+    // A program that was not greeted may mean anything by it.
+    let said = r#"{"jsonrpc":"2.0","id":0,"method":"m","params":{"Task":1,"task":2}}"#;
+    assert_eq!(out(&mut plain(Framing::JsonRpc), 1, said), (Outgoing::Request, said.to_owned()));
+    assert_eq!(unchanged(said.as_bytes(), false).0, Outgoing::Request);
 }
 
 #[test]

@@ -1,0 +1,110 @@
+//! What clients may say to a program that they share: what it would read differently than we do, or what would
+//! be of every client, is rejected or dropped.
+
+use wire::jsonrpc::{self, Kind, NUMBER_MAX, Task, is_unshared};
+
+use super::{Outgoing, write_result};
+
+/// Why a message to a program that answers in order, and keeps the ids, is none that every program takes for the
+/// same: it would be answered though nothing is waited for, or the other way round, or under another id.
+pub(super) fn misread(message: &jsonrpc::Message, frame: &[u8]) -> Option<&'static str> {
+    let params = message.params.clone().and_then(|place| frame.get(place)?.first());
+    let id = message.id.clone().and_then(|place| frame.get(place));
+    if !message.is_version_2(frame) {
+        Some(NOT_VERSION_2)
+    } else if message.longest_number > NUMBER_MAX {
+        Some(LONG_NUMBER)
+    } else if id.is_some_and(|id| !id_is_kept(id)) {
+        Some(ID_NOT_KEPT)
+    } else if params.is_some_and(|first| !matches!(first, b'{' | b'[' | b'n')) {
+        Some("`params` is an array or an object")
+    } else {
+        None
+    }
+}
+
+/// Whether every JSON library writes this id as it read it: an integer of at most 15 digits, or a
+/// string of characters that none of them escapes.
+pub(in super::super) fn id_is_kept(id: &[u8]) -> bool {
+    match id {
+        [b'"', text @ .., b'"'] => text
+            .iter()
+            .all(|it| it.is_ascii_alphanumeric() || b" !#$%()*,-.:;=?@[]^_{|}~".contains(it)),
+        [b'0'] => true,
+        [b'-', b'1'..=b'9', rest @ ..] | [b'1'..=b'9', rest @ ..] => {
+            rest.len() < 15 && rest.iter().all(u8::is_ascii_digit)
+        }
+        _ => false,
+    }
+}
+
+pub(super) const NOT_VERSION_2: &str = "the message has no \"jsonrpc\":\"2.0\"";
+
+pub(super) const LONG_NUMBER: &str =
+    "a number has at most 1000 characters: some programs end at a longer one";
+
+const _: () = assert!(NUMBER_MAX == 1000, "the text says it");
+
+const ID_NOT_KEPT: &str = "programs may change this id: send an integer of at most 15 digits, \
+                           or a string of plain characters";
+
+pub(super) const RESPONSE: &str = "it answers what nobody asked";
+
+const NOTIFICATION: &str = "this method is a notification: send it without an id";
+
+/// What becomes of a client's message that cancels or reports on something by name, which in a program
+/// that clients share may be another client's. The method alone decides: a program may find the name
+/// where we would not look for it.
+pub(super) fn naming(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
+    let names = message.is_cancel(frame) || message.is_progress(frame);
+    match message.kind() {
+        _ if !names => None,
+        Kind::Request => Some(Outgoing::Refused(NOTIFICATION)),
+        Kind::Notification | Kind::Response => Some(Outgoing::Stray),
+    }
+}
+
+/// What becomes of the messages by which an editor ends its language server: other editors still need one
+/// that is shared. The method alone decides, because some servers look at nothing else.
+pub(super) fn end_of_session(
+    message: &jsonrpc::Message,
+    frame: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<Outgoing> {
+    if message.is_method_like(frame, &["exit"]) {
+        return Some(match message.kind() {
+            Kind::Request => Outgoing::Refused(NOTIFICATION),
+            Kind::Notification | Kind::Response => Outgoing::Dropped,
+        });
+    }
+    if !message.is_method_like(frame, &["shutdown"]) {
+        return None;
+    }
+    let Some(place) = &message.id else { return Some(Outgoing::Dropped) };
+    write_result(&frame[place.clone()], b"null", out);
+    Some(Outgoing::Answered)
+}
+
+/// Why a request of a client is rejected whose task could be another client's.
+const TASK_ALIKE: &str = "`task` is in `params` twice, or in other letters";
+
+/// What becomes of a message to a program that was greeted (MCP) and that clients share. None where that is an
+/// ordinary message.
+pub(super) fn greeted(message: &jsonrpc::Message, frame: &[u8]) -> Option<Outgoing> {
+    let method = message.method.clone().and_then(|place| frame.get(place)).unwrap_or_default();
+    let is_request = message.kind() == Kind::Request;
+    if is_unshared(method) {
+        // Some programs do as they are told without an id, too.
+        return Some(if is_request { Outgoing::Unshared } else { Outgoing::Stray });
+    }
+    if message.is_method_like(frame, &["initialize", "notifications/initialized"]) {
+        // The program was greeted by us.
+        let is_exact = message.is_method(frame, "initialize");
+        return match is_request {
+            true if is_exact => None,
+            true => Some(Outgoing::Unshared),
+            false => Some(Outgoing::Dropped),
+        };
+    }
+    matches!(message.task, Task::Alike).then_some(Outgoing::Refused(TASK_ALIKE))
+}
