@@ -75,8 +75,10 @@ pub(super) struct Owed {
     replies: VecDeque<Reply>,
     /// The number of the next one.
     next: u64,
-    /// Bytes that are ready and not written.
+    /// Bytes of memory that what is ready and not written keeps.
     held: usize,
+    /// Bytes of output that it becomes, envelopes of more than a byte excepted.
+    output: usize,
     in_order: bool,
     /// The end of a reply of parts is for the client, also where it adds nothing to them.
     tells_ends: bool,
@@ -97,9 +99,9 @@ struct Asides {
 
 /// In the place of a number: the next aside.
 const ASIDE: u64 = u64::MAX;
-/// Bytes over the limit of its output that a client's own program may say in the moment before it
-/// hears that it is to wait.
-const ASIDES_SLACK: usize = 2 << 20;
+/// Bytes of memory over the limit of its output that a worker may fill in the moment before it hears that it is to
+/// wait: one read of lines of one byte, each of which keeps as much memory as some twenty bytes of output.
+const MEMORY_SLACK: usize = 2 << 20;
 
 /// Bytes that may be held for one client.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +118,7 @@ impl Owed {
             replies: VecDeque::new(),
             next: 0,
             held: 0,
+            output: 0,
             in_order,
             tells_ends,
             changed: VecDeque::new(),
@@ -159,6 +162,7 @@ impl Owed {
     /// One that is ready.
     pub(super) fn push_ready(&mut self, outcome: Outcome, name: Name) {
         self.held += size(&outcome);
+        self.output += output(&outcome);
         let number = self.next_number();
         self.add(None, name, Some(outcome));
         self.note(number);
@@ -203,9 +207,12 @@ impl Owed {
         // Beside others, or behind parts of its own.
         let shares = self.held > 0 && (!self.in_order || reply.parts.is_some());
         let is_held_up = waits_for_turn && self.held + bytes > limits.held_max;
-        if is_held_up || length > limits.send_max || shares && self.held + bytes > limits.send_max {
+        let is_full = self.output + length + END > limits.send_max
+            || self.held + bytes > limits.send_max.saturating_add(MEMORY_SLACK);
+        if is_held_up || length > limits.send_max || shares && is_full {
             let outcome = over(is_held_up, limits);
             self.held += size(&outcome);
+            self.output += output(&outcome);
             let more = matches!(delivery, Delivery::Part(_));
             let told = (reply.request.take().filter(|_| more), outcome.clone());
             reply.outcome = Some(outcome);
@@ -213,6 +220,7 @@ impl Owed {
             return Some(told);
         }
         self.held += bytes;
+        self.output += length + END;
         match delivery {
             Delivery::Part(part) => {
                 reply.came = reply.came.saturating_add(length);
@@ -235,7 +243,7 @@ impl Owed {
         let bytes = part_size(&frame);
         let is_over = frame.len() > limits.send_max
             || self.asides.as_ref().map_or(0, |it| it.held) + bytes
-                > limits.send_max.saturating_add(ASIDES_SLACK);
+                > limits.send_max.saturating_add(MEMORY_SLACK);
         let told = is_over.then(|| over(false, limits));
         let asides = self.asides.get_or_insert_default();
         let ready = match &told {
@@ -292,6 +300,7 @@ impl Owed {
             let reply = self.replies.get_mut(place)?;
             if let Some(part) = reply.parts.as_mut().and_then(|parts| parts.pop_front()) {
                 self.held -= part_size(&part);
+                self.output -= part.len() + END;
                 return Some(Ready::Part(part));
             }
             if !self.in_order {
@@ -313,6 +322,7 @@ impl Owed {
             };
             let is_parted = parts.is_some();
             self.held -= size(&outcome);
+            self.output -= output(&outcome);
             // What ends a reply of parts without saying more, or answers a notification.
             let is_empty = matches!(&outcome, Outcome::Reply(rest) if rest.is_empty());
             let adds_nothing = is_parted && is_empty && !self.tells_ends;
@@ -392,6 +402,13 @@ fn length(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Reply(body) | Outcome::Ended(_, body) | Outcome::Sorry(_, body) => body.len(),
     }
+}
+
+/// The least that the end of a frame adds to it.
+const END: usize = 1;
+
+fn output(outcome: &Outcome) -> usize {
+    length(outcome) + END
 }
 
 /// Bytes that an outcome keeps in memory.
@@ -522,11 +539,26 @@ mod tests {
     }
 
     #[test]
+    fn short_lines_count_as_the_output_that_they_become() {
+        let limits = Limits { held_max: 100, send_max: 64 << 10 };
+        let mut owed = asked(true, 1);
+        let mut deliver = || owed.deliver(0, Delivery::Part(Slice::from("123456789")), limits);
+        let passed = std::iter::repeat_with(&mut deliver).take_while(Option::is_none).count();
+        assert_eq!(passed, (64 << 10) / 10);
+        let written: Vec<_> = std::iter::from_fn(|| next(&mut owed)).collect();
+        assert_eq!(
+            (written.len(), written.last().map(String::as_str)),
+            (passed + 1, Some("!reply"))
+        );
+        assert_eq!((owed.held, owed.output), (0, 0));
+    }
+
+    #[test]
     fn parts_that_hold_nothing_have_a_limit_too() {
         for in_order in [true, false] {
             let mut owed = asked(in_order, 1);
             let mut deliver = || owed.deliver(0, Delivery::Part(Slice::default()), LIMITS);
-            let told = (0..1000).find_map(|_| deliver());
+            let told = (0..=1000).find_map(|_| deliver());
             assert!(matches!(told, Some((Some(_), _))), "the worker is told to stop");
             assert_eq!(std::iter::from_fn(|| next(&mut owed)).last().as_deref(), Some("!reply"));
             assert!(owed.is_empty() && owed.held == 0);
