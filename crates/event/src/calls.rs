@@ -224,6 +224,13 @@ impl Calls<'_> {
         }
     }
 
+    /// The number of a stream's descriptor: at least as many are open in this process.
+    #[must_use]
+    pub fn descriptor(&self, stream: StreamId) -> Option<u32> {
+        let stream = self.state.streams.get(stream.index, stream.generation)?;
+        Some(stream.fd.as_ref()?.number())
+    }
+
     /// Bytes that were offered and not consumed: they come again with the next ones. None while `Data` is
     /// told, which lends them.
     #[must_use]

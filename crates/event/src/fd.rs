@@ -1,7 +1,7 @@
 //! Descriptors on their way into a loop.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// An owned descriptor, to be given to a loop. Closed on drop.
 ///
@@ -39,6 +39,16 @@ impl Fd {
         let Kind::Real(fd) = &self.0 else { return Ok(()) };
         let flags = rustix::fs::fcntl_getfl(fd)?;
         Ok(rustix::fs::fcntl_setfl(fd, flags | rustix::fs::OFlags::NONBLOCK)?)
+    }
+
+    /// Its number. The system gives the lowest that is free, so as many are open below it.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        match &self.0 {
+            // What is open has a number from 0 on.
+            Kind::Real(fd) => u32::try_from(fd.as_raw_fd()).unwrap_or(u32::MAX),
+            Kind::Simulated(number) => *number,
+        }
     }
 
     /// The number of a simulated descriptor, if it is one.

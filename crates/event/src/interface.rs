@@ -44,7 +44,7 @@ pub enum Event<'a, M> {
         peer: Peer,
     },
     /// A listener could not accept: a limit of the process or the system was reached. It is set
-    /// aside for a tenth of a second and tried again by itself; told at most once a second.
+    /// aside for a tenth of a second and tried again by itself, and told each time.
     AcceptFailed {
         /// Which listener.
         listener: ListenerId,

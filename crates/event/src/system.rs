@@ -299,7 +299,10 @@ pub(crate) fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
 
 pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    Ok(rustix::net::socket_with(family, kind, flags, None)?)
+    rustix::net::socket_with(family, kind, flags, None).map_err(|error| match error {
+        Errno::MFILE | Errno::NFILE => io::ErrorKind::QuotaExceeded.into(),
+        error => error.into(),
+    })
 }
 
 fn in_progress(result: rustix::io::Result<()>) -> io::Result<()> {

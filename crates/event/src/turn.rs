@@ -307,11 +307,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             listener.alarm = self.state.wheel.create(Key::Listener(id));
         }
         self.state.wheel.set(listener.alarm, self.state.clock.tick_after(now + REST));
-        let tells = listener.tells(now);
         self.state.work.listeners.push(id);
-        if tells {
-            self.tell(owner, Event::AcceptFailed { listener: id, error });
-        }
+        self.tell(owner, Event::AcceptFailed { listener: id, error });
     }
 
     /// Listeners that could not even be watched.

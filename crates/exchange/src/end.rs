@@ -73,7 +73,7 @@ causes! {
     Incomplete "incomplete" Refused,
     /// The request breaks a rule of its protocol.
     Malformed "malformed" Refused,
-    /// The listener has as many connections as its `connections_max`, and none of them is idle.
+    /// The listener has as many connections as its `connections_max`, or open files are short, and no connection is idle.
     Connections "connections" Refused,
     /// The listener takes no clients of this address.
     Denied "denied" Refused,

@@ -404,6 +404,12 @@ impl Checks {
         up: &mut Vec<Upward>,
     ) {
         if self.seen(place, stream).is_some() {
+            if reason == Reason::ConnectFailed(std::io::ErrorKind::QuotaExceeded) {
+                // That says nothing of the worker: it is asked again after a pause.
+                let target = &mut self.targets[place];
+                (target.running, target.of) = (None, None);
+                return self.rest(now, place);
+            }
             let said = match reason {
                 Reason::ConnectFailed(why) => format!("no connection: {why}"),
                 _ => "it ended the connection before its answer was whole".to_owned(),

@@ -69,6 +69,8 @@ pub(crate) struct Closings {
     /// When the last line was logged, and how many connections were displaced since.
     logged: Option<Instant>,
     displaced: u64,
+    /// When it was last logged that no connection could be accepted.
+    failure_logged: Option<Instant>,
 }
 
 impl Closings {
@@ -89,6 +91,14 @@ impl Closings {
 
     pub(crate) const fn counts(&self) -> &[u64; Self::WORDS.len()] {
         &self.counts
+    }
+
+    /// Whether it is logged that no connection could be accepted.
+    pub(crate) fn logs_failure(&mut self, now: Instant) -> bool {
+        let last = self.failure_logged;
+        let is_due = last.is_none_or(|last| now.duration_since(last) >= LOG_INTERVAL);
+        self.failure_logged = if is_due { Some(now) } else { last };
+        is_due
     }
 
     /// Counts an idle connection that has made place for another. Gives how many have since the last

@@ -14,6 +14,7 @@ use settings::{Configuration, Protocol, SorryAnswer};
 
 use crate::backlog::Backlog;
 use crate::bodies::Bodies;
+use crate::descriptors::DescriptorLimit;
 use crate::mail::Mail;
 use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
@@ -44,6 +45,7 @@ pub struct Fleet {
     /// Where servers are that have names.
     names: Arc<Names>,
     memory: MemoryLimit,
+    descriptors: DescriptorLimit,
     /// Bytes of requests that are on their way to each shard.
     mail_bytes: Vec<AtomicUsize>,
 }
@@ -121,6 +123,7 @@ impl Fleet {
         let names = Names::new(lookup.unwrap_or_else(names::system), mailboxes.clone());
         Arc::new(Self {
             memory: MemoryLimit::new(configuration.daemon.memory_max.unwrap_or(usize::MAX)),
+            descriptors: DescriptorLimit::unknown(),
             mail_bytes: mailboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
             names,
             mailboxes,
@@ -244,6 +247,15 @@ impl Fleet {
     pub fn set_memory_max(&self, max: usize) {
         self.memory.set_max(max);
         self.tell_all(|| Mail::Memory);
+    }
+
+    /// How many files may be open in this process, if that is limited: clients leave some of them to workers.
+    pub fn set_descriptors_max(&self, max: Option<u64>) {
+        self.descriptors.set(max);
+    }
+
+    pub(crate) const fn descriptors(&self) -> &DescriptorLimit {
+        &self.descriptors
     }
 
     pub(crate) const fn memory(&self) -> &MemoryLimit {

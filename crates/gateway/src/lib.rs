@@ -26,6 +26,7 @@ mod closings;
 mod cookies;
 mod core;
 mod crossing;
+mod descriptors;
 mod door;
 mod drain;
 mod exchanges;

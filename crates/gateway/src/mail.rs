@@ -85,6 +85,8 @@ pub enum Mail {
         /// what this one has told of it, on a shard's thread; must not block.
         reply: Box<dyn FnOnce(Option<Vec<String>>) + Send>,
     },
+    /// Open files are short, and no connection of the shard that says so is idle.
+    MakeRoom,
     /// A server that has a name has another address.
     Moved {
         /// The name with its port, as the settings have it.
@@ -116,6 +118,7 @@ impl std::fmt::Debug for Mail {
             Self::Order { .. } => "Order",
             Self::Why { .. } => "Why",
             Self::Lately { .. } => "Lately",
+            Self::MakeRoom => "MakeRoom",
             Self::Checked { .. } => "Checked",
             Self::Status(_) => "Status",
             Self::Recycle { .. } => "Recycle",

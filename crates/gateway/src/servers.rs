@@ -10,6 +10,8 @@
 //!              └── refused, late      └── end, late, broken: closed, never used again
 //! ```
 
+use std::io::ErrorKind;
+
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
 use exchange::{Outcome, Phase, Request, RequestId, Slice, WorkerId};
@@ -374,7 +376,7 @@ impl Servers {
         let flight = link.flight.take();
         self.close(calls, id);
         let address = self.address(worker);
-        if self.plan.is_hosted && fault == Fault::Connect(std::io::ErrorKind::WouldBlock) {
+        if self.plan.is_hosted && fault == Fault::Connect(ErrorKind::WouldBlock) {
             return self.crowd(worker, flight, up);
         }
         // That nobody is at an address that it had says nothing of it.
@@ -406,6 +408,10 @@ impl Servers {
             true => retry::then(reached, flight.passed, flight.form, declared, budget),
             false => Then::End,
         };
+        // Idle connections were closed for it. Where there are none, it must not be tried without end.
+        if fault == Fault::NoDescriptor && flight.form.tries.saturating_add(1) >= declared.tries {
+            again = Then::End;
+        }
         if active(Plant::AskedTwice) && reached == Reached::Server && !flight.passed {
             again = Then::Again;
         }
@@ -413,12 +419,13 @@ impl Servers {
             again = Then::End;
         }
         if again == Then::Again && !flight.abandoned {
-            // A try is one that a server had something of.
-            let tries = flight.form.tries.saturating_add(u8::from(reached == Reached::Server));
+            // A try is one that a server had something of, or one that found no descriptor.
+            let counts = reached == Reached::Server || fault == Fault::NoDescriptor;
+            let tries = flight.form.tries.saturating_add(u8::from(counts));
             let form = Form { tries, ..flight.form };
             // A link that had ended before anything was sent says nothing of its server, nor does an
             // address that it has no more.
-            let says_nothing = matches!(fault, Fault::Ended | Fault::Moved);
+            let says_nothing = matches!(fault, Fault::Ended | Fault::Moved | Fault::NoDescriptor);
             let failed = reached == Reached::Server || !says_nothing;
             let failed = failed.then(|| (worker, fault.cause()));
             up.push(Upward::Again { id: flight.id, body: flight.body, form, failed });
@@ -485,6 +492,7 @@ impl Servers {
             self.distrust_replies(calls, worker, up);
         }
         let fault = match reason {
+            Reason::ConnectFailed(ErrorKind::QuotaExceeded) => Fault::NoDescriptor,
             Reason::ConnectFailed(why) => Fault::Connect(why),
             _ => Fault::Ended,
         };

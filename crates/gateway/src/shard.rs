@@ -4,6 +4,7 @@
 //! out what the pools want and hands outcomes to their clients, and [`Owner::turn_ends`] flushes
 //! those that changed and stores the numbers. Output is sent by the loop after that.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,11 +40,13 @@ mod memory;
 mod refused;
 mod reload;
 mod roles;
+mod shortage;
 mod workers;
 
 use displace::IdleFound;
 use refused::RefusedConnections;
 use roles::{Role, Roles};
+use shortage::Shortage;
 
 /// What a shard is made of.
 pub struct Parts {
@@ -113,6 +116,7 @@ pub struct Shard {
     /// Paused clients that may send again, and how many requests each.
     woken: Vec<(SessionId, u32)>,
     refused: RefusedConnections,
+    shortage: Shortage,
     scratch: Vec<u8>,
     pool_timer: Option<(TimerId, Option<Instant>)>,
     drain: Drain,
@@ -201,6 +205,7 @@ impl Shard {
             dirty: Vec::new(),
             woken: Vec::new(),
             refused: RefusedConnections::default(),
+            shortage: Shortage::default(),
             scratch: Vec::new(),
             pool_timer: None,
             drain: Drain::new(DrainLimits::of(&daemon)),
@@ -320,6 +325,9 @@ impl Shard {
     }
 
     fn closed(&mut self, calls: &mut Calls<'_>, stream: StreamId, reason: Reason) {
+        if reason == Reason::ConnectFailed(ErrorKind::QuotaExceeded) {
+            self.lacks_descriptor(calls, 1);
+        }
         match self.role(stream) {
             Role::Nobody => {}
             Role::Refused => self.refused_closed(stream),
@@ -516,11 +524,7 @@ impl Owner for Shard {
                 self.accepted(calls, listener, stream, peer);
             }
             Event::AcceptFailed { listener, error } => {
-                tracing::warn!("no connection can be accepted at the moment: {error}");
-                let found = self.listeners.iter_mut().find(|it| it.id == Some(listener));
-                if let Some(listener) = found {
-                    listener.accept_failed += 1;
-                }
+                self.accept_failed(calls, listener, error);
             }
             Event::Eof { stream } => self.eof(stream, calls),
             Event::Datagram { socket, from, bytes } => self.datagram(calls, socket, from, bytes),

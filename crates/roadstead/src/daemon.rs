@@ -22,6 +22,7 @@ use crate::access_log::AccessLog;
 #[cfg(feature = "admin")]
 use crate::admin::admin_settings;
 use crate::binding::{BindError, SocketFiles, bind_all};
+use crate::descriptors;
 use crate::memory::memory_max;
 use crate::reload::Reloader;
 use crate::shards::{self, Common, Crew, CrewError, Loops};
@@ -94,10 +95,10 @@ fn serve_on<K: Kernel + Send + 'static>(
     name: &'static str,
     (configuration, file): (Configuration, Option<&Path>),
 ) -> Result<ExitCode, DaemonError> {
+    descriptors::report(&configuration);
     let loops = Loops::new(&configuration, kernel, None)
         .map_err(|error| DaemonError::System("the event loop cannot be made", error))?;
     let (mut crew, ready, log) = prepare((configuration, file), name, loops)?;
-    say_descriptors();
     crew.start();
     announce(&ready);
     let result =
@@ -115,15 +116,6 @@ fn serve_on<K: Kernel + Send + 'static>(
         );
     }
     Ok(ExitCode::from(u8::from(!clean)))
-}
-
-/// How many connections, pipes and files there may be at once. `spawn::init` has raised the soft limit.
-fn say_descriptors() {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    match limit.current {
-        Some(count) => tracing::info!("at most {count} descriptors may be open"),
-        None => tracing::info!("any number of descriptors may be open"),
-    }
 }
 
 /// The admin address of a program that was built without it: there is none.
@@ -159,6 +151,7 @@ fn prepare<K: Kernel + Send + 'static>(
     let fleet = Arc::clone(loops.fleet());
     let max = memory_max(configuration.daemon.memory_max);
     fleet.set_memory_max(max);
+    descriptors::publish(&fleet);
     tracing::info!("memory_max is {max} bytes");
     let spawner =
         spawn::Spawner::new(shards::reports(Arc::clone(&fleet))).map_err(DaemonError::Spawner)?;

@@ -40,6 +40,8 @@ pub mod dead;
 #[cfg(all(feature = "admin", feature = "databases"))]
 pub mod demo;
 #[cfg(feature = "daemon")]
+mod descriptors;
+#[cfg(feature = "daemon")]
 pub mod doctor;
 pub mod embed;
 #[cfg(feature = "daemon")]

@@ -11,6 +11,7 @@ use gateway::{Fleet, Mail, PlanError, Reload, Workshop};
 use serde_json::{Value, json};
 use settings::{Configuration, Diagnostics, Remark, Source};
 
+use crate::descriptors;
 use crate::memory::memory_max;
 
 /// How long the shards may take.
@@ -90,6 +91,8 @@ impl Reloader {
             tracing::error!("names of servers are not looked up again: {error}");
         }
         self.fleet.set_memory_max(memory_max(new.daemon.memory_max));
+        descriptors::publish(&self.fleet);
+        descriptors::compare(&new);
         let (listeners, pools) = (new.listeners.len(), new.pools.len());
         *serving = new;
         let file = self.file.display();

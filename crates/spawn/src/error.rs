@@ -159,6 +159,12 @@ pub enum Step {
 }
 
 impl StartError {
+    /// Whether this process, or the system, has as many files open as it may.
+    #[must_use]
+    pub const fn lacks_descriptor(&self) -> bool {
+        matches!(self, Self::System { errno: libc::EMFILE | libc::ENFILE, .. })
+    }
+
     /// What kind of failure it is, for somebody who is not to be told names and paths.
     #[must_use]
     pub const fn kind(&self) -> &'static str {

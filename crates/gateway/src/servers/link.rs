@@ -23,6 +23,8 @@ const FAREWELLS: [&[u8]; 2] = [b"HTTP/1.1 408 ", b"HTTP/1.0 408 "];
 pub(super) enum Fault {
     /// No connection could be made.
     Connect(io::ErrorKind),
+    /// The daemon has no descriptor for one.
+    NoDescriptor,
     /// None was made in time.
     ConnectLate,
     /// Its server has another address, before a connection was made.
@@ -42,6 +44,7 @@ impl Fault {
     pub(super) fn cause(&self) -> Cause {
         match self {
             Self::Connect(_) | Self::ConnectLate | Self::Moved => Cause::Unreached,
+            Self::NoDescriptor => Cause::Down,
             Self::Ended => Cause::Died,
             Self::Late => Cause::Deadline,
             Self::Overtime(cause) => *cause,
@@ -52,6 +55,9 @@ impl Fault {
     pub(super) fn text(&self, address: &str) -> String {
         match self {
             Self::Connect(why) => format!("no connection to {address}: {why}"),
+            Self::NoDescriptor => {
+                format!("no connection to {address}: as many files are open as the daemon may open")
+            }
             Self::ConnectLate => format!("{address} did not take the connection in time"),
             Self::Moved => format!("{address} has moved before it took the connection"),
             Self::Ended => format!("{address} ended the connection before its reply was whole"),

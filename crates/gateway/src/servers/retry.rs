@@ -68,7 +68,7 @@ pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> 
         Fault::Ended => matches!(reached, Reached::Nobody) || on.is_on(RetryFault::Reset),
         Fault::Late => on.is_on(RetryFault::Timeout),
         Fault::Broken(_) => on.is_on(RetryFault::Invalid),
-        Fault::Moved | Fault::Overtime(_) => true,
+        Fault::NoDescriptor | Fault::Moved | Fault::Overtime(_) => true,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Clients of a shard: they are let in, refused, flushed, and let go.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use event::{Calls, ListenerId, StreamId};
@@ -40,6 +41,9 @@ impl Shard {
                 return self.refuse_connection(calls, stream, peer, place, door::refusal(cause));
             }
         };
+        if !self.affords(calls, stream, peer, place) {
+            return self.core.doors.leave(entry);
+        }
         while !self.fleet.open(place, plan.connections_max) {
             if !self.displace(calls, place) {
                 self.core.doors.leave(entry);
@@ -63,6 +67,27 @@ impl Shard {
         // One that was refused what it came for is told so in this turn.
         if self.session(id).is_some_and(|session| session.is_owed()) {
             self.touch(id);
+        }
+    }
+
+    /// A listener could not accept, and is set aside for a moment.
+    pub(super) fn accept_failed(
+        &mut self,
+        calls: &mut Calls<'_>,
+        listener: ListenerId,
+        error: ErrorKind,
+    ) {
+        let Some(place) = self.listeners.iter().position(|it| it.id == Some(listener)) else {
+            return;
+        };
+        let listener = &mut self.listeners[place];
+        listener.accept_failed += 1;
+        if error == ErrorKind::QuotaExceeded {
+            return self.lacks_descriptor_to_accept(calls);
+        }
+        if listener.closings.logs_failure(self.core.now) {
+            let listener = &listener.plan.name;
+            tracing::warn!(listener, "no connection can be accepted at the moment: {error}");
         }
     }
 

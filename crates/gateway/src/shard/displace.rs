@@ -1,5 +1,6 @@
 //! A listener with as many connections as it may have takes one more by closing an idle one of this shard:
-//! the one that has been silent longest, and never one that waits for a reply.
+//! the one that has been silent longest, and never one that waits for a reply. Where open files are short,
+//! that is done among the connections of all listeners (`shortage.rs`).
 
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -13,9 +14,17 @@ use crate::exchanges::SessionId;
 /// been displaced, has left, or is not idle any more.
 const FOUND_MAX: usize = 64;
 /// After a search that found no idle connection the next is made when so many milliseconds have passed.
-const SEARCH_INTERVAL_MS: u64 = 10;
+pub(super) const SEARCH_INTERVAL_MS: u64 = 10;
 
-/// The idle connections of one listener, as the last search has found them.
+/// Whose idle connections are closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Among {
+    /// Those of the listener at this place.
+    Listener(usize),
+    All,
+}
+
+/// Idle connections, as the last search has found them.
 #[derive(Debug, Default)]
 pub(super) struct IdleFound {
     /// The tick since which each is silent, and its index and generation; the longest silent first.
@@ -27,45 +36,57 @@ impl Shard {
     /// Closes the connection of the listener at this place that has been silent longest. False when none
     /// of this shard is idle.
     pub(super) fn displace(&mut self, calls: &mut Calls<'_>, place: usize) -> bool {
+        let found = self.longest_idle(calls, Among::Listener(place));
+        if let Some(id) = found {
+            self.leave(calls, id, Cause::Left);
+            self.note_displaced(place);
+        }
+        found.is_some()
+    }
+
+    /// The idle connection of this shard that has been silent longest. It is not found again.
+    pub(super) fn longest_idle(&mut self, calls: &Calls<'_>, among: Among) -> Option<SessionId> {
         let shard = self.core.others.me();
         loop {
-            while let Some((since, index, generation)) =
-                self.listeners[place].idle_found.found.pop_front()
-            {
-                let id = SessionId { shard, index, generation };
+            while let Some((since, index, generation)) = self.idle_found(among).found.pop_front() {
                 let found = self.sessions.get_mut(index as usize, generation);
                 let still = found.is_some_and(|session| {
                     session.silent_since() == since && session.is_idle(calls, &self.core)
                 });
                 if still {
-                    self.leave(calls, id, Cause::Left);
-                    self.note_displaced(place);
-                    return true;
+                    return Some(SessionId { shard, index, generation });
                 }
             }
-            if !self.find_idle(calls, place) {
-                return false;
+            if !self.find_idle(calls, among) {
+                return None;
             }
         }
     }
 
+    fn idle_found(&mut self, among: Among) -> &mut IdleFound {
+        match among {
+            Among::Listener(place) => &mut self.listeners[place].idle_found,
+            Among::All => &mut self.shortage.idle_found,
+        }
+    }
+
     /// Searches for the connections that are idle longest. False when there is none.
-    fn find_idle(&mut self, calls: &Calls<'_>, place: usize) -> bool {
-        let Self { listeners, sessions, core, .. } = self;
-        let idle = &mut listeners[place].idle_found;
-        if calls.tick() < idle.search_after {
+    fn find_idle(&mut self, calls: &Calls<'_>, among: Among) -> bool {
+        if calls.tick() < self.idle_found(among).search_after {
             return false;
         }
         // The one that is silent for the shortest time is on top, and makes place for an older one.
         let mut oldest = BinaryHeap::with_capacity(FOUND_MAX + 1);
-        for (index, generation, session) in sessions.iter() {
-            if session.listener_place() == place && session.is_idle(calls, core) {
+        for (index, generation, session) in self.sessions.iter() {
+            let belongs = among == Among::All || among == Among::Listener(session.listener_place());
+            if belongs && session.is_idle(calls, &self.core) {
                 oldest.push((session.silent_since(), index, generation));
                 if oldest.len() > FOUND_MAX {
                     oldest.pop();
                 }
             }
         }
+        let idle = self.idle_found(among);
         idle.found = oldest.into_sorted_vec().into();
         if idle.found.is_empty() {
             idle.search_after = calls.tick() + SEARCH_INTERVAL_MS;

@@ -6,6 +6,7 @@ use event::{Calls, Direction, Fd, StreamLimits};
 use exchange::{Cause, Outcome, Phase, Slice};
 use spawn::Report;
 
+use super::shortage::MANY;
 use super::{Role, Shard};
 use crate::checks::Checks;
 use crate::drain::Stage;
@@ -52,6 +53,9 @@ impl Shard {
             }
             // What is to be done is done at the end of this turn.
             Mail::Memory => {}
+            Mail::MakeRoom => {
+                self.close_idle(calls, MANY);
+            }
             Mail::Drain if self.drain.stage == Stage::Running => self.begin_drain(calls),
             Mail::Drain | Mail::Stop => calls.stop(),
         }
@@ -69,6 +73,9 @@ impl Shard {
             }
             Report::KeeperBack => return tracing::info!("another keeper stands in"),
         };
+        if matches!(&report, Report::StartFailed { error, .. } if error.lacks_descriptor()) {
+            self.lacks_descriptor(calls, MANY);
+        }
         if self.outside.checks.contains_key(&token) {
             return self.check_report(calls, token, report);
         }

@@ -5,20 +5,25 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::daemon::{Daemon, folder, one_pool, until, worker_program};
+use crate::daemon::{BINARY, Daemon, folder, one_pool, read_log, until, worker_program};
 use crate::shards::Gate;
 
 const CLOSED: &str = "roadstead_connections_closed_total";
 const REFUSED: &str = "roadstead_connections_refused_total";
 
-fn http(listener: &str, server: u16) -> (tempfile::TempDir, Daemon) {
-    let folder = folder();
-    let text = format!(
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+fn http_text(listener: &str, server: u16) -> String {
+    format!(
         "[listener.main]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"main\"\n{listener}\n\
          [admin]\nlisten = \"127.0.0.1:0\"\n[pool.main]\nservers = [\"127.0.0.1:{server}\"]\n\
          server_requests_max = 100\n"
-    );
-    let daemon = Daemon::serve(folder.path(), &text);
+    )
+}
+
+fn http(listener: &str, server: u16) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    let daemon = Daemon::serve(folder.path(), &http_text(listener, server));
     (folder, daemon)
 }
 
@@ -147,4 +152,88 @@ fn empty_lines_are_no_request_of_http_and_a_begun_one_has_the_time_of_read() {
     slow.read_to_string(&mut said).unwrap();
     assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
     assert_eq!(daemon.metric(CLOSED, &["\"silent\""]), 1);
+}
+
+/// A daemon that may open so many files and no more.
+fn with_files(limit: u32, text: &str) -> (tempfile::TempDir, Daemon) {
+    let folder = folder();
+    std::fs::write(folder.path().join("roadstead.toml"), text).unwrap();
+    let mut command = std::process::Command::new("sh");
+    let limited = format!("ulimit -n {limit} && exec \"$0\" serve roadstead.toml");
+    command.args(["-c", &limited, BINARY]).current_dir(folder.path());
+    let daemon = Daemon::start(&mut command, folder.path()).unwrap();
+    (folder, daemon)
+}
+
+#[test]
+fn idle_connections_make_room_when_open_files_are_short() {
+    let pool = format!("{}workers = 2\n", worker_program(&["--echo"]));
+    let (folder, daemon) = with_files(128, &one_pool("first_request_timeout = \"0s\"\n", &pool));
+    let mut idle = silent(&daemon, 300);
+    for _ in 0..20 {
+        assert_eq!(daemon.connect().ask("honest"), "honest");
+    }
+    let displaced = daemon.metric(CLOSED, &["\"displaced\""]);
+    assert!((300 - 128..=320).contains(&displaced), "{displaced}");
+    assert_eq!(daemon.metric(REFUSED, &[]), 0);
+    assert!(idle.iter_mut().take(100).all(is_closed), "the oldest were closed first");
+    let log = read_log(folder.path());
+    let said: Vec<_> = log.lines().filter(|line| line.contains("open files are short")).collect();
+    assert!(said[0].contains("the limit is 128") && said[0].contains("LimitNOFILE"), "{log}");
+    assert!(said.len() < 10, "{log}");
+    assert!(log.contains("the limit of 128 open files is too low for 10000 connections"), "{log}");
+    assert!(daemon.stop().success());
+}
+
+#[test]
+fn connections_to_servers_take_the_files_of_idle_clients() {
+    let (gate, port) = Gate::start();
+    let (_folder, daemon) = with_files(256, &http_text("first_request_timeout = \"0s\"\n", port));
+    let _idle = silent(&daemon, 150);
+    let mut honest: Vec<TcpStream> = (0..80)
+        .map(|count| {
+            let mut client = TcpStream::connect(daemon.address()).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            client.write_all(GET).unwrap();
+            until("it is with the server", || gate.held() == count + 1);
+            client
+        })
+        .collect();
+    (0..80).for_each(|_| gate.let_go());
+    for client in &mut honest {
+        let mut said = [0; 15];
+        client.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"HTTP/1.1 200 OK");
+    }
+    assert!(daemon.metric(CLOSED, &["\"displaced\""]) > 50);
+    assert_eq!(daemon.metric(REFUSED, &[]), 0);
+}
+
+#[test]
+fn a_server_is_not_blamed_for_open_files_that_are_short() {
+    let (gate, port) = Gate::start();
+    let (_folder, daemon) = with_files(128, &http_text("", port));
+    // One is idle until its request was read, and none makes room from then on.
+    let clients: Vec<TcpStream> = (0..200)
+        .map(|_| {
+            let mut client = TcpStream::connect(daemon.address()).unwrap();
+            client.write_all(GET).unwrap();
+            client
+        })
+        .collect();
+    let accepted = || daemon.metric("roadstead_connections_total", &["main"]);
+    let rejected = || daemon.metric(REFUSED, &["\"connections\""]);
+    until("all came", || accepted() + rejected() == 200);
+    assert!(rejected() + daemon.metric(CLOSED, &["\"displaced\""]) > 0);
+    until("some are served", || gate.held() > 20);
+    drop(clients);
+    until("all have left", || daemon.metric("roadstead_connections", &["main"]) == 0);
+    let mut client = TcpStream::connect(daemon.address()).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    client.write_all(GET).unwrap();
+    (0..200).for_each(|_| gate.let_go());
+    let mut said = [0; 15];
+    client.read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"HTTP/1.1 200 OK");
+    assert_eq!(daemon.metric("roadstead_ends_total", &["\"unreached\""]), 0);
 }

@@ -1,0 +1,108 @@
+//! The limit of open files, and what a configuration may need of it.
+
+use gateway::Fleet;
+use rustix::process::{Resource, getrlimit};
+use settings::{Configuration, Protocol, Worker};
+
+/// Open files of the daemon itself: standard streams, loops, the keeper, files that are read.
+const OWN: u64 = 64;
+/// Pipes and a socket of a program.
+const OF_PROGRAM: u64 = 4;
+/// Files of a connection to a database; SQLite opens the most.
+const OF_DATABASE: u64 = 4;
+
+/// What may be open at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Needed {
+    clients: u64,
+    workers: u64,
+}
+
+impl Needed {
+    fn of(configuration: &Configuration) -> Self {
+        let of_listener = |listener: &settings::Listener| match listener.protocol {
+            Protocol::Datagrams => 1,
+            _ => u64::from(listener.connections_max),
+        };
+        let of_pool = |pool: &settings::Pool| match &pool.worker {
+            Worker::Program(_) => u64::from(pool.workers.max) * OF_PROGRAM,
+            Worker::Database(_) => u64::from(pool.workers.max) * OF_DATABASE,
+            Worker::Handler(_) => 0,
+            Worker::Servers(servers) => {
+                let most = |server: &settings::Server| server.slots.unwrap_or(servers.requests_max);
+                servers.servers.iter().map(most).map(u64::from).sum()
+            }
+        };
+        Self {
+            clients: configuration.listeners.iter().map(of_listener).sum(),
+            workers: configuration.pools.iter().map(of_pool).sum(),
+        }
+    }
+
+    fn sum(self) -> u64 {
+        self.clients + self.workers + OWN
+    }
+
+    /// What an operator is told where the limit is too low.
+    fn warning(self, limit: u64) -> Option<String> {
+        let (Self { clients, workers }, sum) = (self, self.sum());
+        (sum > limit).then(|| {
+            format!(
+                "the limit of {limit} open files is too low for {clients} connections of clients (`connections_max` of all \
+                 listeners) and {workers} files of workers: raise it to {sum} (LimitNOFILE= of systemd, ulimit -Hn), or \
+                 lower `connections_max`; while files are short, idle connections are closed and new ones rejected"
+            )
+        })
+    }
+}
+
+/// Tells the shards how many files may be open.
+pub(crate) fn publish(fleet: &Fleet) {
+    fleet.set_descriptors_max(getrlimit(Resource::Nofile).current);
+}
+
+/// Logs the limit, and warns where the configuration may need more. `spawn::init` has raised the soft limit.
+pub(crate) fn report(configuration: &Configuration) {
+    let Some(limit) = getrlimit(Resource::Nofile).current else {
+        return tracing::info!("any number of descriptors may be open");
+    };
+    tracing::info!("at most {limit} descriptors may be open");
+    warn(configuration, limit);
+}
+
+/// Warns where other settings may need more than the limit.
+pub(crate) fn compare(configuration: &Configuration) {
+    if let Some(limit) = getrlimit(Resource::Nofile).current {
+        warn(configuration, limit);
+    }
+}
+
+fn warn(configuration: &Configuration, limit: u64) {
+    if let Some(warning) = Needed::of(configuration).warning(limit) {
+        tracing::warn!("{warning}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_configuration_needs_is_compared_with_the_limit() {
+        let text = "[listener.a]\nlisten = \"127.0.0.1:0\"\npool = \"p\"\nconnections_max = 100\n\
+            [listener.b]\nlisten = \"127.0.0.1:0\"\npool = \"p\"\nprotocol = \"datagrams\"\n\
+            [listener.c]\nlisten = \"127.0.0.1:0\"\nprotocol = \"http\"\npool = \"s\"\nconnections_max = 200\n\
+            [pool.p]\nprogram = [\"cat\"]\nworkers = 5\n\
+            [pool.s]\nservers = [{ address = \"127.0.0.1:1\", slots = 7 }, { address = \"127.0.0.1:2\" }]\n\
+            server_requests_max = 30\n";
+        let source = settings::Source { name: "roadstead.toml".into(), text: text.into() };
+        let configuration = settings::parse(&source, &|_| None).expect("it is in order");
+        let needed = Needed::of(&configuration);
+        assert_eq!(needed, Needed { clients: 301, workers: 57 });
+        assert_eq!(needed.warning(needed.sum()), None);
+        let warning = needed.warning(421).expect("one is lacking");
+        for part in ["limit of 421 ", "301 connections", "57 files", "raise it to 422 "] {
+            assert!(warning.contains(part), "{warning}");
+        }
+    }
+}
