@@ -157,13 +157,14 @@ impl Edits {
 }
 
 /// Drops what many servers take for a field of this name: their environment knows no difference
-/// between `X_User` and `X-User`.
+/// between `X_User`, `X.User` and `X-User`.
 fn drop_alike(fields: &mut Fields, name: &FieldName) {
     let name = name.as_name();
-    let dashed = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    let is_odd = |byte: u8| byte != b'-' && !byte.is_ascii_alphanumeric();
+    let dashed = |byte: u8| if is_odd(byte) { b'-' } else { byte.to_ascii_lowercase() };
     let is_alike = |other: &[u8]| {
         other.len() == name.len()
-            && other.contains(&b'_')
+            && other.iter().any(|byte| is_odd(*byte))
             && !other.eq_ignore_ascii_case(name)
             && other.iter().zip(name).all(|(one, other)| dashed(*one) == dashed(*other))
     };

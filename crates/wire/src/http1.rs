@@ -30,6 +30,7 @@
 
 mod body;
 mod chunked;
+mod claims;
 mod encode;
 mod forward;
 mod grammar;

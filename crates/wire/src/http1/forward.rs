@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use fields::{Fields, Name, NameSet, Value, known};
 
+use super::claims;
 use super::encode::decimal;
 use super::grammar::elements;
 use super::request::{VERSION, is_h2c};
@@ -17,8 +18,6 @@ const TRANSFER_ENCODING: Name = Name::new("Transfer-Encoding");
 const HOST: Name = Name::new("Host");
 const UPGRADE: Name = Name::new("Upgrade");
 const FORWARDED_HOST: Name = Name::new("x-forwarded-host");
-const FORWARDED_PORT: Name = Name::new("x-forwarded-port");
-const REAL_IP: Name = Name::new("x-real-ip");
 const HTTP2_SETTINGS: Name = Name::new("http2-settings");
 /// No header field, but the variable `HTTP_PROXY` for programs that get fields in their environment.
 const PROXY: Name = Name::new("proxy");
@@ -33,20 +32,10 @@ const OF_CONNECTION: NameSet = NameSet::of(&[
     &HTTP2_SETTINGS,
     &known::UPGRADE,
 ]);
-/// What tells of the client.
-const OF_CLIENT: NameSet = NameSet::of(&[
-    &known::X_FORWARDED_FOR,
-    &known::X_FORWARDED_PROTO,
-    &known::FORWARDED,
-    &FORWARDED_HOST,
-    &FORWARDED_PORT,
-    &REAL_IP,
-]);
-
 /// Which fields tell the server who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarded {
-    /// None; what a client says of itself goes all the same.
+    /// None, and nothing that a client says of itself either.
     Nothing,
     /// `X-Forwarded-For`, `-Proto` and `-Host`.
     Legacy,
@@ -96,7 +85,7 @@ impl RequestHead {
             self.fields.remove(&PROXY);
         }
         canonical(&mut self.fields, self.body, self.length_is_plain);
-        drop_alike(&mut self.fields);
+        claims::remove(&mut self.fields, from.fields != Forwarded::Nothing && from.trusted);
         let named = &self.line[self.authority.clone()];
         if !named.is_empty() && self.fields.get(&known::HOST).and_then(Value::bytes) != Some(named)
         {
@@ -105,16 +94,6 @@ impl RequestHead {
             // it, so the server is to see no other, however full the head is.
             self.fields.set_limits(fields::Limits::MAX);
             let _ = self.fields.try_insert(&HOST, named);
-        }
-        let believed = from.fields != Forwarded::Nothing && from.trusted;
-        if believed || !self.fields.may_have_any(OF_CLIENT) {
-            return;
-        }
-        for name in [&known::X_FORWARDED_FOR, &known::X_FORWARDED_PROTO, &known::FORWARDED] {
-            drop_field(&mut self.fields, name);
-        }
-        for name in [&FORWARDED_HOST, &FORWARDED_PORT, &REAL_IP] {
-            drop_field(&mut self.fields, name);
         }
     }
 
@@ -304,30 +283,6 @@ fn drop_field(fields: &mut Fields, name: &Name) {
     if fields.contains(name) {
         fields.remove(name);
     }
-}
-
-/// Drops what many servers take for a field that only we, or a proxy before us, may write: their
-/// environment knows no difference between `X_Forwarded_For` and `X-Forwarded-For`.
-fn drop_alike(fields: &mut Fields) {
-    let is_odd = |name: &[u8]| memchr::memchr(b'_', name).is_some();
-    if !fields.iter().any(|field| is_odd(field.name)) {
-        return;
-    }
-    let told = [
-        &known::X_FORWARDED_FOR,
-        &known::X_FORWARDED_PROTO,
-        &FORWARDED_HOST,
-        &FORWARDED_PORT,
-        &REAL_IP,
-    ];
-    let same =
-        |one: u8, other: u8| one.eq_ignore_ascii_case(&other) || one == b'_' && other == b'-';
-    let alike = |name: &[u8], other: &[u8]| {
-        name.len() == other.len() && name.iter().zip(other).all(|(one, other)| same(*one, *other))
-    };
-    fields.retain(|field| {
-        !is_odd(field.name) || !told.iter().any(|told| alike(field.name, told.as_str().as_bytes()))
-    });
 }
 
 /// Leaves one `Content-Length` in canonical spelling where the body has a length, and no

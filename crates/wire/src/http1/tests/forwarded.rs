@@ -47,8 +47,9 @@ fn what_concerns_one_connection_does_not_go_on() {
 #[test]
 fn what_servers_take_for_what_we_say_does_not_go_on() {
     let text = "GET / HTTP/1.1\nHost: a\nX_Forwarded_For: 1.1.1.1\nX-FORWARDED_PROTO: https\n\
-                x_real-ip: b\nX_Forwarded_Host: c\nx_forwarded_fort: d\nY_Z: e\n\n";
-    let expected = "GET / HTTP/1.1\nHost: a\nx_forwarded_fort: d\nY_Z: e\n\n";
+                x_real-ip: b\nX_Forwarded_Host: c\nX.Original.URL: /\nContent_Length: 5\n\
+                x_real_ips: d\nY_Z: e\n\n";
+    let expected = "GET / HTTP/1.1\nHost: a\nx_real_ips: d\nY_Z: e\n\n";
     assert_eq!(sent(text, &PLAIN), expected);
     let trusted = ForwardedFor { fields: Forwarded::Standard, trusted: true, ..PLAIN };
     let kept = sent(text, &trusted);
@@ -89,7 +90,9 @@ fn an_upgrade_goes_on_with_its_fields() {
 fn only_we_say_who_asked_unless_the_peer_is_trusted() {
     let client: IpAddr = "192.0.2.1".parse().unwrap();
     let text = "GET / HTTP/1.1\nHost: a\nX-Forwarded-For: 6.6.6.6\nX-Real-IP: 6.6.6.6\n\
-                Forwarded: for=6.6.6.6\nX-Forwarded-Proto: gopher\n\n";
+                Forwarded: for=6.6.6.6\nX-Forwarded-Proto: gopher\nX-Original-URL: /admin\n\
+                X-Rewrite-URL: /admin\nCF-Connecting-IP: 6.6.6.6\nTrue-Client-IP: 6.6.6.6\n\
+                X-Client-IP: 6.6.6.6\nX-Forwarded-User: root\n\n";
     assert_eq!(sent(text, &PLAIN), "GET / HTTP/1.1\nHost: a\n\n");
     let via = ForwardedFor { fields: Forwarded::Legacy, client: Some(client), ..PLAIN };
     let expected = "GET / HTTP/1.1\nHost: a\nX-Forwarded-For: 192.0.2.1\n\
@@ -98,6 +101,7 @@ fn only_we_say_who_asked_unless_the_peer_is_trusted() {
     let trusted = sent(text, &ForwardedFor { trusted: true, ..via });
     assert!(trusted.contains("X-Forwarded-For: 6.6.6.6\n"), "{trusted}");
     assert!(trusted.contains("X-Forwarded-For: 192.0.2.1\n"), "{trusted}");
+    assert!(trusted.contains("True-Client-IP: 6.6.6.6\n"), "{trusted}");
     assert!(trusted.contains("Proto: gopher\n") && !trusted.contains("Proto: http"), "{trusted}");
 
     let text = "GET / HTTP/1.1\nHost: a\n\n";
