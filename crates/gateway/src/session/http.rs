@@ -294,8 +294,8 @@ impl Dialogue {
         if let Err(outcome) = asked {
             return self.refuse_whole(transport, calls, head, &outcome, core);
         }
-        if self.stops_here(plan, transport, calls, head, core) {
-            return;
+        if head.method() == Method::Trace && !plan.allow_trace {
+            return self.refuse_on(RouteId::REST, transport, calls, Refusal::Trace, core);
         }
         let mut ways = std::mem::take(&mut core.ways);
         let way = plan.routing.as_ref().map(|routing| routing.way(head, &mut ways));
@@ -308,6 +308,10 @@ impl Dialogue {
                 return;
             }
         };
+        if self.stops_here(route, transport, calls, head, core) {
+            core.ways = ways;
+            return;
+        }
         let target = changes.and_then(|_| ways.target());
         match core.takes(pool) {
             Takes::Messages => {}

@@ -1,36 +1,34 @@
-//! Requests that go no further than here: TRACE where it is not allowed, and TRACE and OPTIONS whose
-//! `Max-Forwards` is used up (RFC 9110 §7.6.2).
+//! Requests that go no further than here: TRACE and OPTIONS whose `Max-Forwards` is used up (RFC 9110
+//! §7.6.2). Their route was found before, and has let them through.
 
 use event::Calls;
 use exchange::{Outcome, Slice};
-use wire::http1::{Answer, Method, Refusal, RequestHead};
+use wire::http1::{Answer, Method, RequestHead};
 
 use super::{Asker, Dialogue, Ending, Input, Move, tell};
 use crate::core::Core;
-use crate::plan::HttpPlan;
 use crate::routing::RouteId;
 use crate::transport::Transport;
 
 impl Dialogue {
-    /// Rejects or answers a request that goes no further, and counts the hop of one that does. True when
-    /// nothing more is to be done.
+    /// Answers a request that goes no further, and counts the hop of one that does. True when nothing more
+    /// is to be done.
     pub(super) fn stops_here(
         &mut self,
-        plan: &HttpPlan,
+        route: RouteId,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &mut RequestHead,
         core: &mut Core,
     ) -> bool {
         let counted = match head.method() {
-            Method::Trace if !plan.allow_trace => Err(Refusal::Trace),
             Method::Trace | Method::Options => head.take_hop(),
             _ => return false,
         };
         match counted {
             Ok(true) => return false,
-            Ok(false) => self.answer_last_hop(transport, calls, head, core),
-            Err(refusal) => self.refuse_on(RouteId::REST, transport, calls, refusal, core),
+            Ok(false) => self.answer_last_hop(route, transport, calls, head, core),
+            Err(refusal) => self.refuse_on(route, transport, calls, refusal, core),
         }
         true
     }
@@ -39,6 +37,7 @@ impl Dialogue {
     /// body is not read.
     fn answer_last_hop(
         &mut self,
+        route: RouteId,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
         head: &RequestHead,
@@ -61,7 +60,7 @@ impl Dialogue {
             body: &body,
             keep_alive,
         };
-        let asker = Asker { method: head.method(), version: head.version, route: RouteId::REST };
+        let asker = Asker { method: head.method(), version: head.version, route };
         tell(&answer, asker, transport, calls, core);
         if !keep_alive {
             self.step(Move::End, Input::Ended);
