@@ -3,6 +3,8 @@
 //! What it is: the step between a head that was read and a pool that is asked. What it knows: the
 //! routes of a listener and one head. What it must never know: a stream, a pool's state.
 
+use std::sync::Arc;
+
 use fields::{Value, known};
 use route::{Asked, Edits, Filling, Path, PathFault, host_name};
 use wire::http1::RequestHead;
@@ -80,6 +82,7 @@ impl Routing {
         let plain = path.as_ref().map(Path::plain);
         let asked = Asked { host, method: head.method_bytes(), path: plain, fields };
         let found = self.table.find(&asked);
+        let found = self.stricter(found, &asked).or(found);
         let plan = found.map(|place| &self.routes[place]).or(self.rest.as_ref());
         let id = found.and_then(|place| u32::try_from(place).ok());
         let route = id.map_or(RouteId::REST, RouteId);
@@ -129,6 +132,29 @@ impl Routing {
                 Way::Answer { status: *status, content_type, body, route }
             }
         }
+    }
+
+    /// An earlier route that keeps requests away from what some servers take this path for, where the route
+    /// that was found does not ask for credentials of its own.
+    fn stricter(&self, found: Option<usize>, asked: &Asked<'_>) -> Option<usize> {
+        if !self.is_guarded {
+            return None;
+        }
+        let plan = found.map(|place| &self.routes[place]);
+        let common = self.guard.as_ref();
+        let is_common =
+            |guard: &Arc<GuardPlan>| common.is_some_and(|common| Arc::ptr_eq(guard, common));
+        if plan.is_some_and(|plan| {
+            plan.rejects() || plan.guard.as_ref().is_some_and(|guard| !is_common(guard))
+        }) {
+            return None;
+        }
+        let is_open = plan.is_some_and(|plan| plan.guard.is_none());
+        let wanted = |place: usize| {
+            let plan = &self.routes[place];
+            plan.rejects() || plan.guard.as_ref().is_some_and(|guard| is_open || !is_common(guard))
+        };
+        self.table.find_loosely(asked, found.unwrap_or(usize::MAX), wanted)
     }
 
     /// What is changed in replies to requests of a route.

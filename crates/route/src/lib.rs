@@ -18,6 +18,7 @@
 mod edits;
 mod guard;
 mod host;
+mod loose;
 mod path;
 mod pattern;
 mod rule;

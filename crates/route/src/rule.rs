@@ -145,6 +145,13 @@ impl Rule {
             && self.fields.iter().all(|rule| rule.holds(asked.fields))
     }
 
+    /// Whether a request fits, its host and path aside, for a server that does not mind the case of methods.
+    pub(crate) fn fits_loosely_but_for_its_path(&self, asked: &Asked<'_>) -> bool {
+        let method = asked.method.to_ascii_uppercase();
+        (self.takes_method(asked.method) || self.takes_method(&method))
+            && self.fields.iter().all(|rule| rule.holds(asked.fields))
+    }
+
     fn takes_method(&self, method: &[u8]) -> bool {
         let is_named = |method: &[u8]| self.methods.iter().any(|one| one.as_bytes() == method);
         self.methods.is_empty() || is_named(method) || method == b"HEAD" && is_named(b"GET")

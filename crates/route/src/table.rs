@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use siphasher::sip::SipHasher13;
 
 use crate::host::{HOST_MAX, address_in};
+use crate::loose::{LooseRule, Readings};
 use crate::{Host, Rule, host_name};
 
 /// What is asked of the table.
@@ -35,6 +36,8 @@ type Hosts = HashMap<Box<[u8]>, List, BuildHasherDefault<SipHasher13>>;
 #[derive(Debug, Default)]
 pub struct Table {
     rules: Vec<Rule>,
+    /// The paths of the rules, for those who read them loosely.
+    loose: Vec<LooseRule>,
     exact: Hosts,
     below: Hosts,
     /// For all other hosts.
@@ -73,6 +76,7 @@ impl Table {
             map.iter().map(|(name, own)| (name.clone(), list(name, own))).collect()
         };
         (table.exact, table.below) = (lists(&named.exact), lists(&named.below));
+        table.loose = rules.iter().map(|rule| LooseRule::of(rule.path.as_ref())).collect();
         table.rules = rules;
         table
     }
@@ -95,6 +99,33 @@ impl Table {
         let list = self.list_of(host_name(asked.host));
         let fits = |place: &&u32| self.rules[**place as usize].fits(asked);
         list.iter().find(fits).map(|place| *place as usize)
+    }
+
+    /// The place of the first `wanted` route before `end` that fits where a server tells less apart than
+    /// [`Self::find`] does: the case of methods and paths, encoded characters, blanks and dots at the ends of
+    /// segments, a slash at the end, and what stands behind an encoded question mark or hash.
+    #[must_use]
+    pub fn find_loosely(
+        &self,
+        asked: &Asked<'_>,
+        end: usize,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let list = self.list_of(host_name(asked.host)).iter().map(|place| *place as usize);
+        let mut wanted =
+            list.take_while(|place| *place < end).filter(|place| wanted(*place)).peekable();
+        // Nearly always there is none.
+        wanted.peek()?;
+        let readings = asked.path.map(Readings::of);
+        wanted.find(|place| {
+            let (rule, loose) = (&self.rules[*place], &self.loose[*place]);
+            let path = match (&rule.path, &readings) {
+                (None, _) => true,
+                (Some(_), Some(readings)) => readings.fit(loose),
+                (Some(_), None) => false,
+            };
+            path && rule.fits_loosely_but_for_its_path(asked)
+        })
     }
 
     /// The routes that may be for a host.

@@ -40,10 +40,14 @@ pub(crate) struct RoutePlan {
 }
 
 impl RoutePlan {
+    /// Whether it answers all requests with an error.
+    pub(crate) const fn rejects(&self) -> bool {
+        matches!(self.action, Action::Fixed { status: 400.., .. })
+    }
+
     /// Whether it lets only some requests through, or answers all with an error.
     const fn is_guard(&self) -> bool {
-        let rejects = matches!(self.action, Action::Fixed { status: 400.., .. });
-        self.guard.is_some() || rejects
+        self.guard.is_some() || self.rejects()
     }
 }
 

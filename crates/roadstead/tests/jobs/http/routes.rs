@@ -134,6 +134,75 @@ fn a_path_that_is_encoded_twice_does_not_pass_a_guarded_route() {
 }
 
 #[test]
+fn what_a_server_takes_for_a_protected_path_needs_its_credentials() {
+    let folder = folder();
+    std::fs::write(folder.path().join("tokens"), "0123456789abcdef0123\n").unwrap();
+    let listener = "[[listener.main.route]]\npath = \"/Admin/Help\"\npool = \"b\"\n\
+         [[listener.main.route]]\nprefix = \"/admin\"\npool = \"a\"\nauthenticate = { bearer = [\"file:tokens\"] }\n\
+         [[listener.main.route]]\npath = \"/$metadata\"\nfixed = { status = 403 }\n\
+         [[listener.main.route]]\nprefix = \"/x\"\nmethod = [\"POST\"]\nfixed = { status = 403 }\n\
+         [[listener.main.route]]\npool = \"b\"\n";
+    let (a, b, daemon) = routed_in(folder.path(), listener);
+    let likely = [
+        "/ADMIN",
+        "/admin%3Fx",
+        "/admin%23",
+        "/admin.",
+        "/admin%20",
+        "/admin;x",
+        "/admin/%2e/",
+        "//admin/",
+    ];
+    for target in likely {
+        assert_eq!(status(&get(&daemon, target)), "401", "{target}");
+        let lines = "Host: a\r\nAuthorization: Bearer 0123456789abcdef0123\r\n";
+        assert_eq!(status(&ask(&daemon, &format!("GET {target}"), lines)), "200", "{target}");
+    }
+    assert_eq!(targets(&a).len(), likely.len(), "with credentials they go on");
+    assert_eq!(status(&get(&daemon, "/%24metadata/")), "403");
+    assert_eq!(status(&ask(&daemon, "post /x", "Host: a\r\nContent-Length: 0\r\n")), "403");
+    assert_eq!(targets(&b), [""; 0], "nothing came to the other server");
+    for target in ["/Admin/Help", "/admins", "/admin/%2e%2e/", "/wiki/C%23", "/What%3F"] {
+        assert_eq!(status(&get(&daemon, target)), "200", "{target}");
+    }
+    let expected = ["/Admin/Help", "/admins", "/", "/wiki/C%23", "/What%3F"];
+    assert_eq!(targets(&b), expected);
+}
+
+#[test]
+fn of_what_is_public_nothing_but_its_very_path_is() {
+    let folder = folder();
+    std::fs::write(folder.path().join("tokens"), "0123456789abcdef0123\n").unwrap();
+    let listener = "pool = \"a\"\nauthenticate = { bearer = [\"file:tokens\"] }\n\
+         [[listener.main.route]]\nprefix = \"/public\"\npublic = true\npool = \"b\"\n";
+    let (_a, b, daemon) = routed_in(folder.path(), listener);
+    for target in ["/PUBLIC", "/public%3F", "/public.", "/admin", "/public/%2e%2e/admin"] {
+        assert_eq!(status(&get(&daemon, target)), "401", "{target}");
+    }
+    assert_eq!(status(&get(&daemon, "/public/x%3Fy")), "200");
+    assert_eq!(targets(&b), ["/public/x%3Fy"]);
+}
+
+#[test]
+fn the_last_hop_asks_for_credentials_too() {
+    let folder = folder();
+    std::fs::write(folder.path().join("tokens"), "0123456789abcdef0123\n").unwrap();
+    let listener = "allow_trace = true\n[[listener.main.route]]\nprefix = \"/admin\"\npool = \"a\"\n\
+         authenticate = { bearer = [\"file:tokens\"] }\n[[listener.main.route]]\npool = \"b\"\n\
+         response_headers = { set = { X-Route = \"rest\" } }\n";
+    let (_a, _b, daemon) = routed_in(folder.path(), listener);
+    for method in ["OPTIONS", "TRACE"] {
+        let lines = "Host: a\r\nMax-Forwards: 0\r\n";
+        let said = ask(&daemon, &format!("{method} /admin"), lines);
+        assert_eq!(status(&said), "401", "{method}: {said}");
+        let lines = format!("{lines}Authorization: Bearer 0123456789abcdef0123\r\n");
+        assert_eq!(status(&ask(&daemon, &format!("{method} /admin"), &lines)), "200");
+        let said = ask(&daemon, &format!("{method} /"), &lines);
+        assert!(said.contains("X-Route: rest\r\n"), "{method}: {said}");
+    }
+}
+
+#[test]
 fn an_upgrade_is_removed_where_it_is_not_allowed() {
     let (a, _b, _folder, daemon) = routed(
         r#"allow_upgrade = false
