@@ -61,7 +61,8 @@ pub(crate) enum Client {
     /// To a session, as its reply number `sequence`.
     Session { session: SessionId, sequence: u64 },
     /// To the sender of a datagram, by the place of its listener.
-    Datagram { listener: usize, to: Box<event::Origin> },
+    /// `hears_errors`: it is told when its request is refused or fails.
+    Datagram { listener: usize, to: Box<event::Origin>, hears_errors: bool },
     /// To a caller in this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
     /// To another shard, which knows it by this id; `session`: whose it is there.
@@ -133,7 +134,7 @@ impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Session { session, sequence } => write!(f, "{session:?}#{sequence}"),
-            Self::Datagram { listener, to } => write!(f, "{to:?} of listener {listener}"),
+            Self::Datagram { listener, to, .. } => write!(f, "{to:?} of listener {listener}"),
             Self::Inside(_) => f.write_str("inside"),
             Self::Elsewhere { request, .. } => write!(f, "{request:?} of another shard"),
             Self::Nobody => f.write_str("nobody"),

@@ -396,8 +396,8 @@ impl Shard {
             match (client, delivery) {
                 (Client::Inside(reply), Delivery::End(outcome)) => reply(outcome),
                 (Client::Inside(_) | Client::Nobody, _) => {}
-                (Client::Datagram { listener, to }, delivery) => {
-                    self.deliver_datagram(calls, listener, &to, delivery);
+                (Client::Datagram { listener, to, hears_errors }, delivery) => {
+                    self.deliver_datagram(calls, listener, (&to, hears_errors), delivery);
                 }
                 (Client::Elsewhere { request, .. }, delivery) => {
                     let delivery = Crossing::Delivery(request, delivery);

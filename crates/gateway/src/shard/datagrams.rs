@@ -2,6 +2,9 @@
 //!
 //! There is no connection: `connections_max` limits the requests that are on their way, and one
 //! whose sender has gone is served all the same.
+//!
+//! A sender's address may be forged, so that two daemons send to each other: what begins as our errors do is
+//! told no error, and over the limits of an address nothing is told.
 
 use event::{Calls, Origin, SocketId};
 use exchange::{Cause, Outcome, Peer, Phase, Slice};
@@ -15,6 +18,8 @@ use crate::session::Session;
 
 /// The most that UDP carries over IPv4.
 const DATAGRAM_MAX: usize = 65_507;
+/// What errors begin with.
+const ERROR: u8 = b'!';
 
 impl Shard {
     pub(super) fn datagram(
@@ -40,6 +45,7 @@ impl Shard {
             listener.turned.count(Cause::Denied);
             return;
         }
+        let hears_errors = bytes.first() != Some(&ERROR);
         let (max, frame_max) = (plan.connections_max, plan.datagram_max);
         let refusal =
             if matches!(self.drain.stage, Stage::LastRequests | Stage::Serving | Stage::Closing) {
@@ -56,11 +62,14 @@ impl Shard {
             let outcome = Outcome::ended(cause, Phase::Receive, &text);
             self.begin_trail(&plan, bytes);
             self.core.refused_at_receipt(plan.pool, source, &outcome);
-            return self.answer(calls, place, from, outcome);
+            if hears_errors && cause != Cause::Rate {
+                self.answer(calls, place, from, outcome);
+            }
+            return;
         }
         listener.accepted += 1;
         listener.asking += 1;
-        let client = Client::Datagram { listener: place, to: Box::new(from.clone()) };
+        let client = Client::Datagram { listener: place, to: Box::new(from.clone()), hears_errors };
         self.begin_trail(&plan, bytes);
         self.core.submit(client, source, Slice::copy_of(bytes), plan.pool);
     }
@@ -76,12 +85,14 @@ impl Shard {
         &mut self,
         calls: &mut Calls<'_>,
         place: usize,
-        to: &Origin,
+        (to, hears_errors): (&Origin, bool),
         delivery: Delivery,
     ) {
         if let Delivery::End(outcome) = delivery {
             self.listeners[place].asking -= 1;
-            self.answer(calls, place, to, outcome);
+            if hears_errors || !matches!(outcome, Outcome::Ended(..)) {
+                self.answer(calls, place, to, outcome);
+            }
         }
     }
 

@@ -49,3 +49,43 @@ fn an_answer_in_place_of_another_that_no_datagram_holds_is_refused_in_words() {
     assert!(told.starts_with("!down the answer in its place has more than 65507 bytes"), "{told}");
     drop(daemon);
 }
+
+/// What the daemon says of a request that it refuses may come back from another daemon, without end.
+#[test]
+fn what_begins_as_an_error_is_told_no_error() {
+    let folder = folder();
+    let (daemon, client) = serve(folder.path(), "program = [\"/nonexistent\"]\n");
+    client.send(b"!down No worker can be started at the moment.").unwrap();
+    client.send(b"a").unwrap();
+    assert!(reply(&client).starts_with("!down "), "of the second one");
+    until("both ended", || daemon.metric("roadstead_ends_total", &["\"down\""]) == 2);
+    client.set_nonblocking(true).unwrap();
+    assert!(client.recv(&mut [0; 100]).is_err(), "there is no other");
+}
+
+#[test]
+fn over_the_rate_of_its_address_a_datagram_gets_nothing() {
+    let folder = folder();
+    let configuration = format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\n[listener.main]\nlisten = \"127.0.0.1:0\"\n\
+         protocol = \"datagrams\"\npool = \"main\"\nper_address = {{ requests = 1, requests_burst = 1 }}\n\
+         [pool.main]\n{}",
+        worker_program(&["--echo"])
+    );
+    let daemon = Daemon::serve(folder.path(), &configuration);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.connect(daemon.address()).unwrap();
+    (0..20).for_each(|_| assert_eq!(client.send(b"a").unwrap(), 1));
+    let ended = |cause: &str| daemon.metric("roadstead_ends_total", &[cause]);
+    until("all ended", || ended("\"ok\"") + ended("\"rate\"") == 20);
+    assert!(ended("\"rate\"") > 0);
+    client.set_nonblocking(true).unwrap();
+    let mut bytes = [0; 100];
+    while let Ok(count) = client.recv(&mut bytes) {
+        assert!(
+            !bytes[..count].starts_with(b"!"),
+            "{:?}",
+            bytes[..count].escape_ascii().to_string()
+        );
+    }
+}
