@@ -1,5 +1,7 @@
 //! The admin address of a configuration: its secrets read and its names looked up.
 
+use std::os::unix::fs::MetadataExt;
+
 use control::AdminSettings;
 use settings::Secret;
 
@@ -40,13 +42,22 @@ pub(crate) fn admin_settings(admin: &settings::Admin) -> Result<AdminSettings, U
 }
 
 /// A secret from the place that names it, without the line end at its end.
-pub(crate) fn read_secret(secret: &Secret) -> Result<String, String> {
+fn read_secret(secret: &Secret) -> Result<String, String> {
+    read_secret_of(secret).map(|(text, _)| text)
+}
+
+/// As [`read_secret`], with the owner of the file that it was read from.
+pub(crate) fn read_secret_of(secret: &Secret) -> Result<(String, Option<u32>), String> {
     match secret {
         Secret::Environment(name) => {
-            std::env::var(name).map_err(|error| format!("`env:{name}`: {error}"))
+            let text = std::env::var(name).map_err(|error| format!("`env:{name}`: {error}"))?;
+            Ok((text, None))
         }
-        Secret::File(path) => settings::read_named_text(path)
-            .map(|text| text.trim_end_matches(['\r', '\n']).to_owned())
-            .map_err(|error| format!("`file:{}`: {error}", path.display())),
+        Secret::File(path) => {
+            let named = |why: &dyn std::fmt::Display| format!("`file:{}`: {why}", path.display());
+            let (bytes, found) = settings::read_named_of(path).map_err(|error| named(&error))?;
+            let text = String::from_utf8(bytes).map_err(|_| named(&"it is not UTF-8 text"))?;
+            Ok((text.trim_end_matches(['\r', '\n']).to_owned(), Some(found.uid())))
+        }
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use settings::Secret;
 
-use crate::admin::read_secret;
+use crate::admin::read_secret_of;
 
 /// How long the daemon may take, a little longer than it allows itself.
 const WAIT_MAX: Duration = Duration::from_secs(130);
@@ -93,13 +92,11 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// The owner of a file may read it anyway.
+    /// The owner of a file may read it anyway. Nothing but a token is taken: whoever listens gets it.
     pub(crate) fn read(secret: &Secret) -> Result<Self, String> {
-        let owner = match secret {
-            Secret::File(path) => std::fs::metadata(path).ok().map(|found| found.uid()),
-            Secret::Environment(_) => None,
-        };
-        Ok(Self { text: read_secret(secret)?, users: owner.into_iter().collect() })
+        let (text, owner) = read_secret_of(secret)?;
+        control::check_token(&text).map_err(|fault| format!("what is there {fault}"))?;
+        Ok(Self { text, users: owner.into_iter().collect() })
     }
 
     /// Whether it may be sent to those who listen on a loopback address.
@@ -138,9 +135,7 @@ fn token(place: &str) -> Result<Token, AskError> {
             return Err(AskError::Token(text.to_owned()));
         }
     };
-    let token = Token::read(&secret).map_err(AskError::Token)?;
-    let is_printable = token.text.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_printable { Ok(token) } else { Err(AskError::Token("it is not a token".to_owned())) }
+    Token::read(&secret).map_err(AskError::Token)
 }
 
 /// Sends the line, prints the reply. The exit code is 0 when it was answered, 1 when not.
@@ -308,6 +303,26 @@ mod tests {
         let told = |listeners: &[u32]| token.admit("here", listeners).unwrap_err().to_string();
         assert!(told(&[0, 60_003]).contains("user 60003 listens"), "{}", told(&[0, 60_003]));
         assert!(told(&[]).contains("unknown who listens"));
+    }
+
+    #[test]
+    fn nothing_but_a_token_is_read_as_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Token::read(&Secret::File(path.clone())).map(|token| token.text)
+        };
+        assert_eq!(read("0123456789abcdef\n").unwrap(), "0123456789abcdef");
+        // A head that has one of these would be two fields, or the end of itself.
+        for odd in
+            ["first line of it\nroot:$6$:1:2\n", "0123456789abcdef\r\nX: y", "0123456789 bcdef"]
+        {
+            let said = read(odd).unwrap_err();
+            assert!(said.contains("character that no token has"), "{said}");
+        }
+        assert!(read("short\n").unwrap_err().contains("fewer than 16 characters"));
+        assert!(Token::read(&Secret::File("/dev/zero".into())).is_err());
     }
 
     #[test]

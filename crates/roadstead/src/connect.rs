@@ -1,7 +1,5 @@
 //! `roadstead check --connect`: what the databases of a configuration say to it.
 
-use std::path::Path;
-
 use database::{About, DatabaseError};
 use settings::{Action, Configuration, Diagnostics, Remark, Source};
 
@@ -12,7 +10,7 @@ use crate::workshop::{WorkshopError, database_of};
 ///
 /// # Errors
 /// What does not fit, each at the place in the file that names it.
-pub fn check(file: &Path, configuration: &Configuration) -> Result<Vec<Remark>, Diagnostics> {
+pub fn check(source: &Source, configuration: &Configuration) -> Result<Vec<Remark>, Diagnostics> {
     let (mut remarks, mut doubts) = (Vec::new(), Vec::new());
     for pool in &configuration.pools {
         let Some(database) = pool.database() else { continue };
@@ -38,10 +36,7 @@ pub fn check(file: &Path, configuration: &Configuration) -> Result<Vec<Remark>, 
     if remarks.is_empty() {
         return Ok(doubts);
     }
-    let name = file.display().to_string();
-    // It was read a moment ago; what cannot be read now has no places to show.
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    Err(settings::placed(&Source { name, text }, &remarks))
+    Err(settings::placed(source, &remarks))
 }
 
 /// The option that an error is about.

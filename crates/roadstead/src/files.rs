@@ -1,7 +1,5 @@
 //! `roadstead check`: what a configuration names and the daemon reads at its start.
 
-use std::path::Path;
-
 use settings::{Configuration, Diagnostics, Remark, Source};
 
 #[cfg(feature = "admin")]
@@ -14,7 +12,7 @@ use crate::workshop::{WorkshopError, database_of};
 ///
 /// # Errors
 /// All that cannot be had, each at the place in the file that names it; no secret is shown.
-pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnostics> {
+pub fn check(source: &Source, configuration: &Configuration) -> Result<(), Diagnostics> {
     #[cfg_attr(
         not(any(feature = "admin", feature = "databases")),
         expect(unused_mut, reason = "these two add to it")
@@ -37,8 +35,5 @@ pub fn check(file: &Path, configuration: &Configuration) -> Result<(), Diagnosti
     if remarks.is_empty() {
         return Ok(());
     }
-    let name = file.display().to_string();
-    // It was read a moment ago; what cannot be read now has no places to show.
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    Err(settings::placed(&Source { name, text }, &remarks))
+    Err(settings::placed(source, &remarks))
 }

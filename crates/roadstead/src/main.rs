@@ -126,15 +126,17 @@ fn serve(configuration: Result<Configuration, Diagnostics>, file: Option<&Path>)
 }
 
 fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
-    let checked = settings::load(file).and_then(|configuration| {
-        files::check(file, &configuration)?;
-        let doubts = doubts(file, &configuration, connected)?;
-        Ok((configuration, doubts))
+    // Read once: a pipe has nothing more to say, and the file may be another one a moment later.
+    let checked = settings::source(file).and_then(|source| {
+        let configuration = settings::parse(&source, &|variable| std::env::var(variable).ok())?;
+        files::check(&source, &configuration)?;
+        let doubts = doubts(&source, &configuration, connected)?;
+        Ok((source, configuration, doubts))
     });
     match checked {
-        Ok((configuration, doubts)) => {
+        Ok((source, configuration, doubts)) => {
             let missing = missing::programs(&configuration);
-            warn(file, &[settings::unreached(&configuration), missing, doubts].concat());
+            warn(&source, &[settings::unreached(&configuration), missing, doubts].concat());
             let (listeners, pools) = (configuration.listeners.len(), configuration.pools.len());
             let summary =
                 format!("{}: {listeners} listeners, {pools} pools, no errors\n", file.display());
@@ -155,15 +157,19 @@ fn check(file: &Path, connected: bool, admin: Option<&str>) -> ExitCode {
 /// What the databases of a configuration say to it, if it is to connect to them.
 #[cfg(feature = "databases")]
 fn doubts(
-    file: &Path,
+    source: &settings::Source,
     configuration: &Configuration,
     connected: bool,
 ) -> Result<Vec<settings::Remark>, Diagnostics> {
-    if connected { connect::check(file, configuration) } else { Ok(Vec::new()) }
+    if connected { connect::check(source, configuration) } else { Ok(Vec::new()) }
 }
 
 #[cfg(not(feature = "databases"))]
-fn doubts(_: &Path, _: &Configuration, _: bool) -> Result<Vec<settings::Remark>, Diagnostics> {
+fn doubts(
+    _: &settings::Source,
+    _: &Configuration,
+    _: bool,
+) -> Result<Vec<settings::Remark>, Diagnostics> {
     Ok(Vec::new())
 }
 
@@ -183,13 +189,8 @@ fn compared(_: &Path, _: &Configuration, _: Option<&str>) -> Result<Option<Strin
 }
 
 /// Says what is right but surely not meant, each with its place.
-fn warn(file: &Path, remarks: &[settings::Remark]) {
-    let Ok(text) = std::fs::read_to_string(file) else { return };
-    let source = settings::Source { name: file.display().to_string(), text };
-    if remarks.is_empty() {
-        return;
-    }
-    for remark in settings::placed(&source, remarks).iter() {
+fn warn(source: &settings::Source, remarks: &[settings::Remark]) {
+    for remark in settings::placed(source, remarks).iter() {
         eprintln!("warning: {}:{}: {}", source.name, remark.line, remark.message);
     }
 }

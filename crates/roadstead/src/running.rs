@@ -34,7 +34,13 @@ pub fn compare(
              use --admin {address}"
         )));
     }
-    let token = secret.and_then(|secret| Token::read(secret).ok());
+    let token = match secret.map(Token::read).transpose() {
+        Ok(token) => token,
+        Err(why) => {
+            let text = format!("the running daemon ({address}) was not asked: its token: {why}");
+            return if admin.is_some() { Err(text) } else { Ok(Some(text)) };
+        }
+    };
     let said = match ask::exchange_within(WAIT, &address, token, ("GET", "/reload"), b"") {
         Ok(said) => said,
         Err(error) if admin.is_some() => return Err(error.to_string()),

@@ -43,7 +43,7 @@ pub use diagnostics::{Diagnostic, Diagnostics};
 pub use flags::{Flag, FlagValue, from_flags};
 pub use load::{FILE_BYTES_MAX, load, source, source_again};
 pub use model::*;
-pub use named::{NAMED_BYTES_MAX, read_named, read_named_text};
+pub use named::{NAMED_BYTES_MAX, read_named, read_named_of, read_named_text};
 pub use reference::reference;
 pub use reload::{fixed, in_order_of, replaces};
 pub use remarks::{Remark, placed};

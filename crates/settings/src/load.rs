@@ -3,11 +3,12 @@
 //! What it is: the one place of this room that opens a file. What it knows: paths and bytes. What
 //! it must never know: what is in them.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::Path;
 
 use crate::diagnostics::Fault;
+use crate::named::{open_without_waiting, said_plainly};
 use crate::{Configuration, Diagnostics, Source, parse};
 
 /// The largest configuration file in bytes.
@@ -28,17 +29,7 @@ pub fn load(path: &Path) -> Result<Configuration, Diagnostics> {
 ///
 /// When it is missing, unreadable, too large or not UTF-8.
 pub fn source(path: &Path) -> Result<Source, Diagnostics> {
-    let name = path.display().to_string();
-    let bytes = read(path).map_err(|error| {
-        let message = format!("the configuration file cannot be read: {error}");
-        Diagnostics::unread(&name, message, mend(&error).to_owned())
-    })?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        let message = format!("the configuration file is larger than {FILE_BYTES_MAX} bytes");
-        return Err(Diagnostics::unread(&name, message, "is this the right file?".into()));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| not_utf8(&name, error.as_bytes()))?;
-    Ok(Source { name, text })
+    source_of(path, File::open(path))
 }
 
 /// Reads again the file of a daemon that serves. Nothing may be waited for here: a pipe that the settings
@@ -48,18 +39,38 @@ pub fn source(path: &Path) -> Result<Source, Diagnostics> {
 ///
 /// As of [`source`]; also when it is no regular file.
 pub fn source_again(path: &Path) -> Result<Source, Diagnostics> {
-    let kind = std::fs::metadata(path).map(|it| it.file_type());
-    match kind {
-        Ok(kind) if !kind.is_file() && !kind.is_dir() => {
-            let message = "the configuration cannot be read again: it is no regular file";
-            let mend =
-                "start the daemon with the path of a file to change its settings while it serves";
-            let name = path.display().to_string();
-            Err(Diagnostics::unread(&name, message.to_owned(), mend.to_owned()))
-        }
-        // Whatever else is wrong with it is said when it is opened.
-        _ => source(path),
+    let is_odd = |found: std::io::Result<Metadata>| {
+        found.is_ok_and(|found| !found.is_file() && !found.is_dir())
+    };
+    let refused = || {
+        let message = "the configuration cannot be read again: it is no regular file";
+        let mend =
+            "start the daemon with the path of a file to change its settings while it serves";
+        let name = path.display().to_string();
+        Err(Diagnostics::unread(&name, message.to_owned(), mend.to_owned()))
+    };
+    // To open a device can do something. What is opened is looked at again: it may be another file.
+    if is_odd(std::fs::metadata(path)) {
+        return refused();
     }
+    match open_without_waiting(path) {
+        Ok(file) if is_odd(file.metadata()) => refused(),
+        opened => source_of(path, opened),
+    }
+}
+
+fn source_of(path: &Path, opened: std::io::Result<File>) -> Result<Source, Diagnostics> {
+    let name = path.display().to_string();
+    let bytes = opened.and_then(|file| read(file).map_err(said_plainly)).map_err(|error| {
+        let message = format!("the configuration file cannot be read: {error}");
+        Diagnostics::unread(&name, message, mend(&error).to_owned())
+    })?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let message = format!("the configuration file is larger than {FILE_BYTES_MAX} bytes");
+        return Err(Diagnostics::unread(&name, message, "is this the right file?".into()));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| not_utf8(&name, error.as_bytes()))?;
+    Ok(Source { name, text })
 }
 
 /// Points at the first byte that is not UTF-8: what is before it reads the same either way.
@@ -73,9 +84,9 @@ fn not_utf8(name: &str, bytes: &[u8]) -> Diagnostics {
 }
 
 /// At most one byte more than is allowed, so that an endless file ends.
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+fn read(file: File) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
