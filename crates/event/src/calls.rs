@@ -1,6 +1,7 @@
 //! What an owner can ask for.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use block::{Block, Slice};
@@ -209,6 +210,12 @@ impl Calls<'_> {
         if let Some(stream) = self.state.stream(id) {
             stream.marks.set(Marks::SILENT);
         }
+    }
+
+    /// Our own address of a connection over IP. None: of any other stream, and of a simulated kernel.
+    #[must_use]
+    pub fn own_address(&self, stream: StreamId) -> Option<SocketAddr> {
+        self.state.streams.get(stream.index, stream.generation)?.fd.as_ref()?.own_address()
     }
 
     /// Bytes that we accepted and the kernel did not yet. While the stream's `Closed` is told,

@@ -1,6 +1,7 @@
 //! Descriptors on their way into a loop.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// An owned descriptor, to be given to a loop. Closed on drop.
@@ -49,6 +50,12 @@ impl Fd {
             Kind::Real(fd) => u32::try_from(fd.as_raw_fd()).unwrap_or(u32::MAX),
             Kind::Simulated(number) => *number,
         }
+    }
+
+    /// Where a socket of IP is bound.
+    pub(crate) fn own_address(&self) -> Option<SocketAddr> {
+        let Kind::Real(fd) = &self.0 else { return None };
+        SocketAddr::try_from(rustix::net::getsockname(fd).ok()?).ok()
     }
 
     /// The number of a simulated descriptor, if it is one.

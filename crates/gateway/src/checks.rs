@@ -365,6 +365,25 @@ impl Checks {
         }
     }
 
+    /// Whom the check that is on its way looks at.
+    pub(crate) fn looks_at(&self, place: usize) -> Option<WorkerId> {
+        self.targets.get(place)?.of
+    }
+
+    /// Somebody else took the connection.
+    pub(crate) fn handle_taken(
+        &mut self,
+        calls: &mut Calls<'_>,
+        place: usize,
+        stream: StreamId,
+        up: &mut Vec<Upward>,
+    ) {
+        if self.seen(place, stream).is_some() {
+            let said = "it does not listen on its port any more".to_owned();
+            self.end_stream(calls, place, Err(said), up);
+        }
+    }
+
     pub(crate) fn handle_data(
         &mut self,
         calls: &mut Calls<'_>,

@@ -17,6 +17,7 @@ use std::time::Duration;
 use event::{Address, Calls, StreamId, TimerId};
 use exchange::plant::{Plant, active};
 use exchange::{Cause, Request, RequestId, WorkerId};
+use spawn::PortOwner;
 
 use crate::core::Word;
 use crate::form::Form;
@@ -30,9 +31,11 @@ use crate::workers::{Heard, Purpose};
 
 mod birth;
 mod home;
+mod ports;
 
 use birth::{Birth, Step};
 use home::Homes;
+use ports::{Made, Ports};
 
 /// How long the end of a connection with a reply owed waits for the end of the program: its exit
 /// and its last words are told to whoever waited, and nobody is given to it meanwhile.
@@ -65,6 +68,7 @@ pub(crate) struct Hosted {
     programs: Programs,
     servers: Servers,
     homes: Homes,
+    ports: Ports,
     /// Those that do not serve yet.
     births: Vec<Birth>,
     lost: Vec<Lost>,
@@ -93,6 +97,7 @@ impl Hosted {
             place: 0,
             grace: program.grace.max(GRACE_MIN),
             homes: Homes::new(socket, program.arguments.clone()),
+            ports: Ports::default(),
             programs: Programs::new(pool, program),
             servers: Servers::new(pool, servers, None),
             births: Vec::new(),
@@ -221,14 +226,25 @@ impl Hosted {
         up: &mut Vec<Upward>,
     ) {
         match (purpose, heard) {
-            (Purpose::Link(link), heard) => match self.servers.worker_of(link) {
-                Some(worker) => {
-                    self.with_server(calls, worker, outside, up, |servers, calls, up| {
-                        servers.hear(calls, link, heard, up);
-                    });
+            (Purpose::Link(link), heard) => {
+                match self.servers.worker_of(link) {
+                    Some(worker) => {
+                        let owner = match heard {
+                            Heard::Connected => self.port_owner(calls, worker, stream, outside),
+                            _ => PortOwner::Program,
+                        };
+                        self.with_server(calls, worker, outside, up, |servers, calls, up| {
+                            match owner {
+                                PortOwner::Program => servers.hear(calls, link, heard, up),
+                                PortOwner::Nobody | PortOwner::Other(_) => {
+                                    servers.refuse(calls, link, up);
+                                }
+                            }
+                        });
+                    }
+                    None => self.servers.hear(calls, link, heard, up),
                 }
-                None => self.servers.hear(calls, link, heard, up),
-            },
+            }
             (Purpose::Pipe(worker, pipe), heard) => {
                 self.with_programs(calls, outside, up, |programs, calls, outside, up| {
                     programs.hear(calls, (worker, pipe), heard, outside, up);
@@ -312,6 +328,7 @@ impl Hosted {
                 Upward::StartFailed { worker } => {
                     self.born(calls, worker);
                     self.homes.leave(worker.index());
+                    self.ports.leave(worker);
                     up.push(report);
                 }
                 Upward::Ended { worker, .. } => {
@@ -333,6 +350,7 @@ impl Hosted {
     ) {
         let text = Farewell(self.programs.name(worker), self.programs.epitaph.clone());
         self.homes.leave(worker.index());
+        self.ports.leave(worker);
         let (of_it, others) = self.lost.drain(..).partition(|lost| lost.worker == worker);
         self.lost = others;
         let of_it: Vec<Lost> = of_it;
@@ -437,11 +455,11 @@ impl Hosted {
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        let pid = self.programs.pid(worker);
+        let owner = self.port_owner(calls, worker, stream, outside);
         let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
             return calls.close(stream);
         };
-        if birth.handle_connected(calls, stream, self.place, pid, outside) == Step::Accepts {
+        if birth.handle_connected(calls, stream, self.place, owner, outside) == Step::Accepts {
             self.born(calls, worker);
             let place = self.place;
             self.with_server(calls, worker, outside, up, |servers, _, up| {
@@ -449,6 +467,20 @@ impl Hosted {
             });
             self.programs.accepts(calls, worker, up);
         }
+    }
+
+    /// Who accepts a connection that was made to one of them.
+    pub(crate) fn port_owner(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+        outside: &Outside,
+    ) -> PortOwner {
+        let Some(address) = self.servers.home(worker) else { return PortOwner::Nobody };
+        let (name, pid) = (self.programs.name(worker), self.programs.pid(worker));
+        let made = Made { stream, worker, name: &name, pid, address };
+        self.ports.look(calls, &made, outside)
     }
 
     /// Such a connection could not be made, or has ended.

@@ -380,11 +380,12 @@ impl Servers {
             return self.crowd(worker, flight, up);
         }
         // That nobody is at an address that it had says nothing of it.
-        if !leaves && matches!(fault, Fault::Connect(_) | Fault::ConnectLate) {
-            if !self.plan.checked {
+        if !leaves && matches!(fault, Fault::Connect(_) | Fault::ConnectLate | Fault::Taken) {
+            if !self.plan.checked || fault == Fault::Taken {
                 tracing::warn!(server = address, pool = self.pool, "{}", fault.text(&address));
             }
-            if self.plan.checked || self.plan.is_branch {
+            let is_looked_at = self.plan.checked || self.plan.is_branch;
+            if is_looked_at && fault != Fault::Taken {
                 up.push(Upward::Unreached { worker });
             } else {
                 self.retire(calls, worker, up);

@@ -553,9 +553,7 @@ impl Owner for Shard {
                     self.hear(calls, stream, (place, purpose), Heard::Connected);
                 }
                 Role::Check { place, target } => {
-                    self.core.with_checks(place, |checks, up| {
-                        checks.handle_connected(calls, target, stream, up);
-                    });
+                    self.core.check_connected(calls, (place, target), stream, &self.outside);
                 }
                 _ => {}
             },

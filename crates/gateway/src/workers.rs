@@ -150,6 +150,22 @@ impl Workers {
         }
     }
 
+    /// Whether it is the worker that takes a connection which was made to its address.
+    pub(crate) fn accepts(
+        &mut self,
+        calls: &Calls<'_>,
+        worker: WorkerId,
+        stream: StreamId,
+        outside: &Outside,
+    ) -> bool {
+        match self {
+            Self::Hosted(hosted) => {
+                hosted.port_owner(calls, worker, stream, outside) == spawn::PortOwner::Program
+            }
+            Self::Programs(_) | Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere => true,
+        }
+    }
+
     /// Where a worker serves that came to its address with its start.
     pub(crate) fn home(&self, worker: WorkerId) -> Option<&event::Address> {
         match self {

@@ -4,6 +4,7 @@
 //! together. What it must never know: a listener's protocol, a pool.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
@@ -256,8 +257,8 @@ impl Spawn for SharedSpawner {
         self.lock().home(how)
     }
 
-    fn port_owner(&self, port: u16, pid: u32) -> spawn::PortOwner {
-        self.lock().port_owner(port, pid)
+    fn port_owner(&self, program: &mut spawn::PortProgram, own: SocketAddr) -> spawn::PortOwner {
+        self.lock().port_owner(program, own)
     }
 
     fn resident(&self, pid: u32) -> Option<u64> {

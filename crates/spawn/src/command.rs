@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Bounds, Home, Pipes, PortOwner, Serves, Socket, StartError, Wiring};
+use crate::{Bounds, Home, Pipes, PortOwner, PortProgram, Serves, Socket, StartError, Wiring};
 
 /// Starts and stops programs. Neither blocks or fails: what comes of it is a [`Report`].
 ///
@@ -25,10 +26,11 @@ pub trait Spawn: Send {
     /// What the system says: no folder, no descriptor, no port.
     fn home(&mut self, how: Serves) -> io::Result<Home>;
 
-    /// Who listens on a TCP port that is kept for a running program: somebody else of this machine can take
-    /// it first. Asked before anything is sent to the port.
-    fn port_owner(&self, port: u16, pid: u32) -> PortOwner {
-        let _ = (port, pid);
+    /// Who accepts a connection that was made to the port of a running program from the address `own`:
+    /// somebody else of this machine can take the port while the program does not listen. Asked for each
+    /// connection, before anything is sent on it.
+    fn port_owner(&self, program: &mut PortProgram, own: SocketAddr) -> PortOwner {
+        let _ = (program, own);
         PortOwner::Program
     }
 

@@ -1,11 +1,13 @@
-//! Who listens on a TCP port: asked of the kernel (sock_diag(7)), so that a program that is told a port is not
-//! mistaken for somebody else who took it first.
+//! Who listens on a TCP port, and who accepts a connection: asked of the kernel (sock_diag(7)), so that a
+//! program that is told a port is not mistaken for somebody else who took it.
 //!
-//! The answer costs as much as there are listening sockets, not connections. It never blocks.
+//! Who listens costs as much as there are listening sockets, not connections; who accepts a connection is
+//! looked up. Neither blocks.
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Once;
 
 use rustix::net::netlink::{SOCK_DIAG, SocketAddrNetlink};
@@ -17,10 +19,11 @@ use rustix::net::{
 const BY_FAMILY: u16 = 20;
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
-/// `NLM_F_REQUEST | NLM_F_DUMP`.
+/// `NLM_F_REQUEST`, and with `NLM_F_DUMP`.
+const LOOK_UP: u16 = 0x1;
 const DUMP: u16 = 0x301;
-/// `1 << TCP_LISTEN`.
-const LISTENING: u32 = 1 << 10;
+/// `TCP_LISTEN`.
+const LISTEN: u8 = 10;
 
 /// Bytes of a message's header, of a request, and of an answer.
 const HEADER: usize = 16;
@@ -30,7 +33,7 @@ const ANSWER: usize = 72;
 /// Packets that are read for one answer, at most.
 const PACKETS_MAX: usize = 1000;
 
-/// Who listens on a port that is kept for a program.
+/// Who accepts a connection to the port of a program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PortOwner {
     /// The program, a process that it started, or root; also where the kernel does not tell.
@@ -41,12 +44,90 @@ pub enum PortOwner {
     Other(u32),
 }
 
-/// The users of all sockets that listen on this TCP port, on any address.
+/// A running program that serves on a port of 127.0.0.1, with the users that were found to be its own.
+#[derive(Clone, Debug)]
+pub struct PortProgram {
+    port: u16,
+    pid: u32,
+    users: Vec<u32>,
+}
+
+impl PortProgram {
+    /// The program `pid`, of which nothing is known yet.
+    #[must_use]
+    pub const fn new(port: u16, pid: u32) -> Self {
+        Self { port, pid, users: Vec::new() }
+    }
+
+    /// Who accepts, or has accepted, a connection that was made to the port from the address `own`.
+    pub fn owner_of(&mut self, own: SocketAddr) -> PortOwner {
+        static UNAVAILABLE: Once = Once::new();
+        let port = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        match acceptor(port, own) {
+            Ok(None) => PortOwner::Nobody,
+            Ok(Some(user)) if self.is_own(user) => PortOwner::Program,
+            Ok(Some(user)) => PortOwner::Other(user),
+            Err(error) if is_exhausted(&error) => {
+                tracing::warn!("it is unknown who accepts connections to a program: {error}");
+                PortOwner::Nobody
+            }
+            Err(error) => {
+                UNAVAILABLE.call_once(|| {
+                    tracing::warn!(
+                        "the kernel does not say who accepts a connection ({error}): another local user can take \
+                         a port that is kept for a program"
+                    );
+                });
+                PortOwner::Program
+            }
+        }
+    }
+
+    /// Whether the program, a process that it started, or root runs as a user. All processes are looked at
+    /// once for each user.
+    fn is_own(&mut self, user: u32) -> bool {
+        if user == 0 || self.users.contains(&user) {
+            return true;
+        }
+        let is_own = is_of(self.pid, user);
+        if is_own {
+            self.users.push(user);
+        }
+        is_own
+    }
+}
+
+/// Whether there is no descriptor or memory to ask the kernel with: it may say it the next time.
+fn is_exhausted(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::AGAIN];
+    Errno::from_io_error(error).is_some_and(|errno| exhausted.contains(&errno))
+}
+
+/// The user who has accepted the connection from `client` to `server`, an address of this machine, or who will:
+/// while nobody has, the one who listens there. None: nobody of this machine.
 ///
 /// # Errors
 /// When the kernel does not answer: it was built without this, or a sandbox forbids it.
-pub(crate) fn listeners(port: u16) -> io::Result<Vec<u32>> {
-    listeners_of(port, |_| true)
+pub fn acceptor(server: SocketAddr, client: SocketAddr) -> io::Result<Option<u32>> {
+    let socket = open()?;
+    let nobody = match server.ip().to_canonical() {
+        IpAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        IpAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
+    if let Some(found) = accepted {
+        return Ok(Some(found.user));
+    }
+    let listener = look_up(&socket, server, nobody)?;
+    // A connection that was not accepted goes with its listener: as long as it is there and was not
+    // accepted, this listener is its own.
+    let accepted = look_up(&socket, server, client)?.filter(Found::is_owned);
+    match accepted.or(listener) {
+        Some(found) => Ok(Some(found.user)),
+        // Where the kernel cannot tell, it finds nothing either.
+        None => listeners_at(server).map(|_| None),
+    }
 }
 
 /// The users of all sockets that listen on this TCP address of this machine, or on all addresses.
@@ -60,13 +141,11 @@ pub fn listeners_at(address: SocketAddr) -> io::Result<Vec<u32>> {
 
 /// The users of all sockets that listen on this TCP port, on addresses that `is_one` takes.
 fn listeners_of(port: u16, is_one: impl Fn(IpAddr) -> bool) -> io::Result<Vec<u32>> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(SOCK_DIAG))?;
+    let socket = open()?;
     let mut users = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {
-        let request = request(u8::try_from(family).expect("families are small"));
-        let kernel = SocketAddrNetlink::new(0, 0);
-        sendto(&socket, &request, SendFlags::empty(), &kernel)?;
+        let request = request(family, DUMP, 1 << LISTEN);
+        sendto(&socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let mut buffer = [0; 32 << 10];
         let mut is_done = false;
         for _ in 0..PACKETS_MAX {
@@ -83,16 +162,87 @@ fn listeners_of(port: u16, is_one: impl Fn(IpAddr) -> bool) -> io::Result<Vec<u3
     Ok(users)
 }
 
-/// Asks for all listening TCP sockets of a family.
-fn request(family: u8) -> [u8; REQUEST] {
+/// A socket to ask the kernel with.
+fn open() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(SOCK_DIAG))?)
+}
+
+/// A socket that the kernel found.
+struct Found {
+    state: u8,
+    user: u32,
+    /// 0: no process has it. Its user is unknown then.
+    inode: u32,
+}
+
+impl Found {
+    const fn is_owned(&self) -> bool {
+        self.inode != 0 || self.state == LISTEN
+    }
+}
+
+/// The socket of this connection at its server's end; without one, that which would take the connection.
+fn look_up(socket: &OwnedFd, server: SocketAddr, client: SocketAddr) -> io::Result<Option<Found>> {
+    let (server_ip, client_ip) = (server.ip().to_canonical(), client.ip().to_canonical());
+    let family = if server_ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let mut request = request(family, LOOK_UP, u32::MAX);
+    let mut put = |at: usize, bytes: &[u8]| {
+        request[HEADER + at..HEADER + at + bytes.len()].copy_from_slice(bytes);
+    };
+    put(8, &server.port().to_be_bytes());
+    put(10, &client.port().to_be_bytes());
+    for (at, address) in [(12, server_ip), (28, client_ip)] {
+        match address {
+            IpAddr::V4(address) => put(at, &address.octets()),
+            IpAddr::V6(address) => put(at, &address.octets()),
+        }
+    }
+    // `INET_DIAG_NOCOOKIE`.
+    put(48, &[0xff; 8]);
+    sendto(socket, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+    let mut buffer = [0; 4 << 10];
+    let (_, count) = recv(socket, &mut buffer[..], RecvFlags::empty())?;
+    match found(&buffer[..count]) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// The socket in an answer.
+fn found(packet: &[u8]) -> io::Result<Found> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    let (header, body) = packet.split_at_checked(HEADER).ok_or_else(invalid)?;
+    match u16::from_ne_bytes([header[4], header[5]]) {
+        ERROR => Err(said(body)),
+        BY_FAMILY => {
+            let body: &[u8; ANSWER] = body.first_chunk().ok_or_else(invalid)?;
+            Ok(Found { state: body[1], user: number(body, 64), inode: number(body, 68) })
+        }
+        _ => Err(invalid()),
+    }
+}
+
+/// The error in an answer.
+fn said(body: &[u8]) -> io::Error {
+    let errno = body.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+    io::Error::from_raw_os_error(errno.saturating_neg())
+}
+
+fn number(body: &[u8; ANSWER], at: usize) -> u32 {
+    u32::from_ne_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]])
+}
+
+/// Asks for TCP sockets of a family in some states.
+fn request(family: i32, flags: u16, states: u32) -> [u8; REQUEST] {
     let mut request = [0; REQUEST];
     let length = u32::try_from(REQUEST).expect("it is small");
     request[..4].copy_from_slice(&length.to_ne_bytes());
     request[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
-    request[6..8].copy_from_slice(&DUMP.to_ne_bytes());
-    request[HEADER] = family;
+    request[6..8].copy_from_slice(&flags.to_ne_bytes());
+    request[HEADER] = u8::try_from(family).expect("families are small");
     request[HEADER + 1] = u8::try_from(libc::IPPROTO_TCP).expect("protocols are small");
-    request[HEADER + 4..HEADER + 8].copy_from_slice(&LISTENING.to_ne_bytes());
+    request[HEADER + 4..HEADER + 8].copy_from_slice(&states.to_ne_bytes());
     request
 }
 
@@ -111,16 +261,13 @@ fn read(
         let body = &message[HEADER..];
         match u16::from_ne_bytes([message[4], message[5]]) {
             DONE => return Ok(true),
-            ERROR => {
-                let errno = body.first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
-                return Err(io::Error::from_raw_os_error(errno.saturating_neg()));
-            }
+            ERROR => return Err(said(body)),
             BY_FAMILY => {
                 let body: &[u8; ANSWER] = body.first_chunk().ok_or_else(invalid)?;
                 // Family, state, timer and retransmissions; then the socket's own port, the other's
                 // and the socket's own address.
                 if u16::from_be_bytes([body[4], body[5]]) == port && is_one(own_address(body)) {
-                    users.push(u32::from_ne_bytes([body[64], body[65], body[66], body[67]]));
+                    users.push(number(body, 64));
                 }
             }
             _ => {}
@@ -138,34 +285,6 @@ fn own_address(body: &[u8; ANSWER]) -> IpAddr {
         IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])
     } else {
         IpAddr::from(bytes)
-    }
-}
-
-/// Who listens on a TCP port that is kept for the running program `pid`.
-#[must_use]
-pub fn port_owner(port: u16, pid: u32) -> PortOwner {
-    static UNAVAILABLE: Once = Once::new();
-    match listeners(port) {
-        Ok(users) => judge(&users, |user| is_of(pid, user)),
-        Err(error) => {
-            UNAVAILABLE.call_once(|| {
-                tracing::warn!(
-                    "the kernel does not say who listens on a port ({error}): another local user can take one \
-                     that is kept for a program"
-                );
-            });
-            PortOwner::Program
-        }
-    }
-}
-
-/// Who listens on a port, by the users of the listening sockets. While the program itself listens, nobody
-/// else can take the port; while nobody does, whoever accepted a connection before is unknown.
-fn judge(listeners: &[u32], is_allowed: impl Fn(u32) -> bool) -> PortOwner {
-    match listeners.iter().find(|&&user| user != 0 && !is_allowed(user)) {
-        Some(&user) => PortOwner::Other(user),
-        None if listeners.is_empty() => PortOwner::Nobody,
-        None => PortOwner::Program,
     }
 }
 
@@ -206,25 +325,75 @@ fn parent(pid: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     use super::*;
+
+    fn listeners(port: u16) -> Vec<u32> {
+        listeners_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).unwrap()
+    }
 
     #[test]
     fn those_who_listen_on_a_port_are_found_with_their_user() {
         let own = rustix::process::geteuid().as_raw();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(listeners(port).unwrap(), [own]);
+        assert_eq!(listeners(port), [own]);
         // A socket that is bound and does not listen serves nobody.
         let kept = crate::Port::keep().unwrap();
-        assert_eq!(listeners(kept.number()).unwrap(), Vec::<u32>::new());
+        assert_eq!(listeners(kept.number()), Vec::<u32>::new());
         if let Ok(everywhere) = TcpListener::bind("[::]:0") {
             let port = everywhere.local_addr().unwrap().port();
-            assert_eq!(listeners(port).unwrap(), [own]);
+            assert_eq!(listeners(port), [own]);
         }
         drop(listener);
-        assert_eq!(listeners(port).unwrap(), Vec::<u32>::new());
+        assert_eq!(listeners(port), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn whoever_accepts_a_connection_is_found_also_before_it_does() {
+        let own = rustix::process::geteuid().as_raw();
+        for (place, to) in [
+            ("127.0.0.1:0", "127.0.0.1"),
+            ("0.0.0.0:0", "127.0.0.1"),
+            ("[::]:0", "127.0.0.1"),
+            ("[::]:0", "::1"),
+        ] {
+            // Not every machine has IPv6.
+            let Ok(listener) = TcpListener::bind(place) else { continue };
+            let port = listener.local_addr().unwrap().port();
+            let server = SocketAddr::new(to.parse().unwrap(), port);
+            let client = TcpStream::connect(server).unwrap();
+            let from = client.local_addr().unwrap();
+            assert_eq!(acceptor(server, from).unwrap(), Some(own), "{place}: it waits");
+            let accepted = listener.accept().unwrap();
+            assert_eq!(acceptor(server, from).unwrap(), Some(own), "{place}: it was accepted");
+            drop(listener);
+            assert_eq!(acceptor(server, from).unwrap(), Some(own), "{place}: it lives on");
+            drop(accepted);
+            assert_eq!(acceptor(server, from).unwrap(), None, "{place}: it is nobody's");
+        }
+    }
+
+    #[test]
+    fn a_listener_on_another_address_accepts_nothing() {
+        let listener = TcpListener::bind("127.0.0.2:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        assert_eq!(acceptor(server, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap(), None);
+        let mut program = PortProgram::new(port, std::process::id());
+        assert_eq!(program.owner_of(server), PortOwner::Nobody);
+    }
+
+    #[test]
+    fn a_port_belongs_to_root_and_to_the_users_of_its_program() {
+        let mut program = PortProgram::new(1, std::process::id());
+        let own = rustix::process::geteuid().as_raw();
+        assert!(program.is_own(0) && program.is_own(own));
+        assert!(!program.is_own(60_003), "nothing runs as this user");
+        // What was its own stays so, also when no process of it runs at the moment.
+        program.users.push(60_003);
+        assert!(program.is_own(60_003));
     }
 
     #[test]
@@ -240,14 +409,6 @@ mod tests {
         let everywhere = TcpListener::bind("0.0.0.0:0").unwrap();
         let port = everywhere.local_addr().unwrap().port();
         assert_eq!(at(&format!("127.0.0.1:{port}")), [own]);
-    }
-
-    #[test]
-    fn a_port_without_listener_does_not_belong_to_the_program() {
-        assert_eq!(judge(&[], |_| true), PortOwner::Nobody);
-        assert_eq!(judge(&[7], |user| user == 7), PortOwner::Program);
-        assert_eq!(judge(&[0], |_| false), PortOwner::Program);
-        assert_eq!(judge(&[7, 8], |user| user == 7), PortOwner::Other(8));
     }
 
     #[test]
@@ -275,8 +436,10 @@ mod tests {
         let mut users = Vec::new();
         for length in 1..HEADER {
             assert!(read(&vec![1; length], 1, &|_| true, &mut users).is_err());
+            assert!(found(&vec![1; length]).is_err());
         }
-        let mut short = request(2).to_vec();
+        assert!(found(&request(libc::AF_INET, LOOK_UP, 0)).is_err(), "its body is too short");
+        let mut short = request(libc::AF_INET, DUMP, 1 << LISTEN).to_vec();
         assert!(read(&short, 1, &|_| true, &mut users).is_err());
         short[4..6].copy_from_slice(&DONE.to_ne_bytes());
         assert!(read(&short, 1, &|_| true, &mut users).unwrap());

@@ -164,7 +164,8 @@ mod tests {
         let port = Port::keep().unwrap();
         let thief = TcpListener::bind(("127.0.0.1", port.number())).unwrap();
         let own = rustix::process::geteuid().as_raw();
-        assert_eq!(crate::port_owner::listeners(port.number()).unwrap(), [own]);
+        let address = thief.local_addr().unwrap();
+        assert_eq!(crate::listeners_at(address).unwrap(), [own]);
         assert!(
             TcpListener::bind(("127.0.0.1", port.number())).is_err(),
             "the program comes too late"

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::mem;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +23,7 @@ use crate::error::{SpawnError, StartError, Step};
 use crate::home::{Home, Homes, Serves};
 use crate::launch::{KEEPER_START_MAX, Keeper};
 use crate::message::{Notice, Order, Start};
-use crate::port_owner::{self, PortOwner};
+use crate::port_owner::{PortOwner, PortProgram};
 use crate::wiring::{self, Numbers, Pipes, Unbuffer};
 
 /// The first wait before another try when a keeper cannot be started; doubled each time.
@@ -107,8 +108,8 @@ impl Spawn for Spawner {
         self.homes.make(how)
     }
 
-    fn port_owner(&self, port: u16, pid: u32) -> PortOwner {
-        port_owner::port_owner(port, pid)
+    fn port_owner(&self, program: &mut PortProgram, own: SocketAddr) -> PortOwner {
+        program.owner_of(own)
     }
 
     fn resident(&self, pid: u32) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Checks of workers, as the core sees them: what they say goes to the pool, and lines that programs
 //! are asked are requests of ours.
 
-use event::Calls;
+use event::{Calls, StreamId};
 use exchange::{Cause, Outcome, Peer, Slice, WorkerId};
 
 use super::{Core, Waiting};
@@ -28,6 +28,24 @@ impl Core {
         }
         self.upward = upward;
         Some(result)
+    }
+
+    /// The connection of a check was made. Nothing is sent on it unless the worker itself takes it.
+    pub(crate) fn check_connected(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (place, target): (usize, usize),
+        stream: StreamId,
+        outside: &Outside,
+    ) {
+        let served = &mut self.pools[place];
+        let worker = served.checks.as_ref().and_then(|checks| checks.looks_at(target));
+        let is_own =
+            worker.is_none_or(|worker| served.workers.accepts(calls, worker, stream, outside));
+        self.with_checks(place, |checks, up| match is_own {
+            true => checks.handle_connected(calls, target, stream, up),
+            false => checks.handle_taken(calls, target, stream, up),
+        });
     }
 
     /// Begins the checks that are due.

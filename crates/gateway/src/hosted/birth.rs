@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use event::{Address, Calls, StreamId, StreamLimits, TimerId};
 use exchange::WorkerId;
+use spawn::PortOwner;
 
 use crate::outside::Outside;
 use crate::workers::Purpose;
@@ -40,8 +41,6 @@ pub(super) struct Birth {
     made: Vec<StreamId>,
     timer: Option<TimerId>,
     pause: Duration,
-    /// The other user who was found on the port last, so that each is logged once.
-    stranger: Option<u32>,
 }
 
 impl Birth {
@@ -59,7 +58,6 @@ impl Birth {
             made: Vec::new(),
             timer: None,
             pause: PAUSE_FIRST,
-            stranger: None,
         }
     }
 
@@ -85,28 +83,16 @@ impl Birth {
         calls: &mut Calls<'_>,
         stream: StreamId,
         place: usize,
-        pid: Option<u32>,
+        owner: PortOwner,
         outside: &mut Outside,
     ) -> Step {
         if self.trying != Some(stream) {
             return Step::Waits;
         }
-        if let (Address::Internet(address), Some(pid)) = (&self.address, pid) {
-            let owner = outside.spawner.port_owner(address.port(), pid);
-            if owner != spawn::PortOwner::Program {
-                if let spawn::PortOwner::Other(user) = owner
-                    && self.stranger.replace(user) != Some(user)
-                {
-                    tracing::warn!(
-                        process = pid,
-                        user,
-                        "another user listens on {address}, which was kept for a program"
-                    );
-                }
-                calls.close(stream);
-                self.handle_closed(calls, stream);
-                return Step::Waits;
-            }
+        if owner != PortOwner::Program {
+            calls.close(stream);
+            self.handle_closed(calls, stream);
+            return Step::Waits;
         }
         self.trying = None;
         self.made.push(stream);

@@ -22,6 +22,12 @@ impl Servers {
         self.plan.addresses.get(worker.index()).map(|(address, _)| address)
     }
 
+    /// It was not the program that took this connection. Nothing was sent on it, and the program serves
+    /// nobody any more.
+    pub(crate) fn refuse(&mut self, calls: &mut Calls<'_>, link: LinkId, up: &mut Vec<Upward>) {
+        self.lose(calls, link, Fault::Taken, up);
+    }
+
     /// More connections wait to be accepted than the program asked for. The request goes back to the
     /// queue, and its slot stays taken for a while: to try at once again would be to try all the time.
     pub(super) fn crowd(&mut self, worker: WorkerId, flight: Option<Flight>, up: &mut Vec<Upward>) {

@@ -29,6 +29,8 @@ pub(super) enum Fault {
     ConnectLate,
     /// Its server has another address, before a connection was made.
     Moved,
+    /// Somebody else took the connection, or nobody.
+    Taken,
     /// It ended with a reply owed.
     Ended,
     /// The reply, or more of it, did not come in time.
@@ -43,7 +45,7 @@ pub(super) enum Fault {
 impl Fault {
     pub(super) fn cause(&self) -> Cause {
         match self {
-            Self::Connect(_) | Self::ConnectLate | Self::Moved => Cause::Unreached,
+            Self::Connect(_) | Self::ConnectLate | Self::Moved | Self::Taken => Cause::Unreached,
             Self::NoDescriptor => Cause::Down,
             Self::Ended => Cause::Died,
             Self::Late => Cause::Deadline,
@@ -60,6 +62,7 @@ impl Fault {
             }
             Self::ConnectLate => format!("{address} did not take the connection in time"),
             Self::Moved => format!("{address} has moved before it took the connection"),
+            Self::Taken => format!("{address} does not listen on its port any more"),
             Self::Ended => format!("{address} ended the connection before its reply was whole"),
             Self::Late => format!("{address} did not answer in time"),
             Self::Overtime(_) => {

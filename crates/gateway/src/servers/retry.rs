@@ -64,7 +64,7 @@ impl Declared {
 /// request left us is no failure of its server.
 pub(super) const fn is_retried(fault: &Fault, reached: Reached, on: RetryOn) -> bool {
     match fault {
-        Fault::Connect(_) | Fault::ConnectLate => on.is_on(RetryFault::Connect),
+        Fault::Connect(_) | Fault::ConnectLate | Fault::Taken => on.is_on(RetryFault::Connect),
         Fault::Ended => matches!(reached, Reached::Nobody) || on.is_on(RetryFault::Reset),
         Fault::Late => on.is_on(RetryFault::Timeout),
         Fault::Broken(_) => on.is_on(RetryFault::Invalid),

@@ -150,7 +150,8 @@ fn reach(address: &Address, patient: &mut Patient<'_>, wait: Duration) -> Option
             }),
             Address::Port(port) => {
                 TcpStream::connect(("127.0.0.1", port.number())).and_then(|it| {
-                    let owner = spawn::port_owner(port.number(), patient.pid());
+                    let mut program = spawn::PortProgram::new(port.number(), patient.pid());
+                    let owner = program.owner_of(it.local_addr()?);
                     if owner != spawn::PortOwner::Program {
                         return Err(ErrorKind::ConnectionRefused.into());
                     }
