@@ -34,6 +34,8 @@ mod handler;
 mod letters;
 mod link;
 mod logins;
+#[cfg(feature = "server")]
+mod loopback;
 mod name;
 #[cfg(feature = "server")]
 mod named;

@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("spawn", &[]),
     ("wire", &["block", "exchange", "fields"]),
     ("pool", &["elastic", "exchange"]),
-    ("database", &["block", "elastic", "exchange", "fields"]),
+    ("database", &["block", "elastic", "exchange", "fields", "spawn"]),
     (
         "gateway",
         &[

@@ -1,5 +1,6 @@
 //! From a server to a connection that is ready.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 #[cfg(feature = "tls")]
@@ -13,6 +14,7 @@ use super::link::{LockWait, MysqlLink, Ready, Run};
 use super::{MysqlDriver, durability, engines, fault, letters, link, place, schema};
 use crate::ack;
 use crate::fault::{Blame, Fault};
+use crate::loopback;
 use crate::named::{self, Dialect};
 use crate::rows::Shape;
 use crate::server::{KEEPALIVE, runtime};
@@ -38,7 +40,8 @@ pub(super) fn connect(driver: &MysqlDriver) -> Result<MysqlLink, DatabaseError> 
 
 async fn prepare(driver: &MysqlDriver, name: &str) -> Result<Ready, DatabaseError> {
     let job = &driver.job;
-    let options = options(driver, name)?;
+    let place = loopback::place(&driver.server, name).await?;
+    let options = options(driver, name, place)?;
     let opened = Conn::new(options.clone()).await;
     let mut connection = opened.map_err(|error| refused(name, &error))?;
     if let Some(create) = &job.create {
@@ -128,7 +131,8 @@ fn place_of(driver: &MysqlDriver, error: &Error) -> Option<usize> {
     Some(named::origin(driver.source(), Dialect::Question, at))
 }
 
-fn options(driver: &MysqlDriver, name: &str) -> Result<Opts, DatabaseError> {
+/// `place`: the address of the host that is to be used.
+fn options(driver: &MysqlDriver, name: &str, place: Option<IpAddr>) -> Result<Opts, DatabaseError> {
     let Server { host, user, password, database, tls, connect_wait: _ } = &driver.server;
     let mut options = OptsBuilder::default()
         .user(Some(user))
@@ -142,7 +146,10 @@ fn options(driver: &MysqlDriver, name: &str) -> Result<Opts, DatabaseError> {
         options = options.pass(Some(password.text()));
     }
     options = match host {
-        Host::Internet(host, port) => options.ip_or_hostname(host).tcp_port(*port),
+        Host::Internet(host, port) => {
+            let host = place.map_or_else(|| host.clone(), |place| place.to_string());
+            options.ip_or_hostname(host).tcp_port(*port)
+        }
         Host::Socket(path, _) => options.socket(Some(path.display().to_string())),
     };
     #[cfg(feature = "tls")]

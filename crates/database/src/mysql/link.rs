@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
 use crate::letters::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
+use crate::loopback;
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};
 use crate::server::until;
@@ -193,6 +195,11 @@ fn stoppable<T>(
 }
 
 async fn kill(options: &Opts, id: u32) -> Result<(), Error> {
+    let is_open = options.pass().is_some() && options.ssl_opts().is_none();
+    // One that was to be looked at is an address by now (`loopback::place`).
+    if let (true, None, Ok(ip)) = (is_open, options.socket(), options.ip_or_hostname().parse()) {
+        loopback::check(SocketAddr::new(ip, options.tcp_port())).await?;
+    }
     let mut other = Conn::new(options.clone()).await?;
     other.query_drop(format!("kill query {id}")).await?;
     other.disconnect().await

@@ -18,6 +18,7 @@ use super::{PostgresDriver, durability, fault, foreign, letters, schema};
 use crate::ack::{self, Piece};
 use crate::column::Takes;
 use crate::fault::Blame;
+use crate::loopback;
 use crate::name::quoted;
 use crate::resend::KeyColumn;
 use crate::rows::Shape;
@@ -210,6 +211,7 @@ async fn query(
 }
 
 async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), DatabaseError> {
+    let place = loopback::place(server, name).await?;
     let mut config = Config::new();
     config
         .user(&server.user)
@@ -222,6 +224,9 @@ async fn open(server: &Server, name: &str) -> Result<(Client, Option<Rustls>), D
         Host::Internet(host, port) => config.host(host).port(*port),
         Host::Socket(folder, port) => config.host_path(folder).port(*port),
     };
+    if let Some(place) = place {
+        config.hostaddr(place);
+    }
     if let Some(password) = &server.password {
         config.password(password.text());
     }

@@ -1,9 +1,10 @@
 //! What programs learn of the daemon's secrets: nothing that they are not given.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -117,4 +118,67 @@ fn programs_of_the_daemon_s_user_cannot_read_its_environment() {
     let chain = format!(" {} ", daemon.pid());
     assert!(seen.contains(&chain), "the daemon is among the parents: {seen}");
     assert!(!seen.contains("0123456789abcdef"), "{seen}");
+}
+
+/// Listens as a database would, asks for a password in clear text as PostgreSQL does, and prints what came.
+const FALSE_DATABASE: &str = "
+import socket
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    client, _ = listener.accept()
+    client.settimeout(10)
+    heard = b''
+    try:
+        heard += client.recv(65536)
+        client.sendall(b'R\\0\\0\\0\\x08\\0\\0\\0\\x03')
+        heard += client.recv(65536)
+    except OSError:
+        pass
+    print(repr(heard), flush=True)
+    client.close()
+";
+
+#[test]
+fn the_password_of_a_database_is_not_sent_to_another_user() {
+    const NOBODY: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = folder();
+    let start = |user: u32| {
+        let mut server = Command::new("python3");
+        server.args(["-c", FALSE_DATABASE]).uid(user).gid(user).current_dir("/");
+        server.stdout(Stdio::piped()).spawn().expect("this test needs python3")
+    };
+    let check = |kind: &str, port: &str| {
+        let pool = format!(
+            "database = \"{kind}://app@127.0.0.1:{port}/app\"\npassword = \"env:TEST_PASSWORD\"\n\
+             statement = \"insert into t values (1)\"\nconnect_wait = \"2s\"\n"
+        );
+        let file = folder.path().join("database.toml");
+        fs::write(&file, one_pool("", &pool)).unwrap();
+        let mut command = Command::new(BINARY);
+        command.args(["check", "--connect"]).arg(&file).env("TEST_PASSWORD", "not-for-others");
+        let out = command.output().unwrap();
+        (out.status.success(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    // As a user of the system it is what it says it is.
+    for (user, kind, is_told) in
+        [(NOBODY, "postgres", false), (NOBODY, "mysql", false), (70, "postgres", true)]
+    {
+        let mut server = start(user);
+        let mut heard = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let (success, told) = check(kind, &heard.next().unwrap());
+        assert!(!success, "{told}");
+        if is_told {
+            assert!(heard.next().unwrap().contains("not-for-others"), "{told}");
+        } else {
+            assert!(told.contains(&format!("user {NOBODY} listens")), "{kind}: {told}");
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let rest: Vec<String> = heard.collect();
+        assert!(!rest.concat().contains("not-for-others"), "{rest:?}");
+    }
 }
