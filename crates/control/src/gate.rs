@@ -10,7 +10,7 @@
 //!    browser sends neither to another site without asking first (CORS preflight), which is rejected.
 //! 6. The body: its size and the time to receive it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ impl Gate {
     /// behind a forwarded port it is another one.
     fn is_allowed(&self, authority: &str, peer: Peer) -> bool {
         let name = without_port(authority).to_ascii_lowercase();
-        if let Ok(address) = name.trim_matches(['[', ']']).parse::<IpAddr>() {
+        if let Some(address) = address(&name) {
             // No DNS answer turns an address into another one.
             let own = matches!(peer, Peer::Internet { to, .. } if to.ip().to_canonical() == address.to_canonical());
             return own || address.to_canonical().is_loopback() || self.hosts.contains(&name);
@@ -229,6 +229,14 @@ fn host(headers: &HeaderMap) -> Option<&str> {
     let mut all = headers.get_all(header::HOST).iter();
     let first = all.next()?.to_str().ok().filter(|host| !host.is_empty())?;
     all.next().is_none().then_some(first)
+}
+
+/// An address as a host: one of IPv6 may stand in brackets, and no other.
+fn address(name: &str) -> Option<IpAddr> {
+    match name.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => name.parse().ok(),
+    }
 }
 
 fn without_port(authority: &str) -> &str {
@@ -314,7 +322,7 @@ async fn answer(
     request: Request,
     next: Next,
 ) -> (Identity, bool, Response) {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let matched = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     let required = matched.map_or(Role::Admin, |path| routes::role(&parts.method, path));
     let checked = gate.check(peer, &parts.method, &parts.uri, &parts.headers, required);
@@ -324,6 +332,7 @@ async fn answer(
             return (identity, rejection == Rejection::Token, rejection.into_response());
         }
     };
+    parts.extensions.insert(identity.role());
     if let (Identity::Token, Some(place)) = (identity, parts.extensions.get::<Arc<Place>>()) {
         place.trust();
     }
@@ -355,6 +364,14 @@ fn audit(peer: Option<Peer>, identity: Identity, method: &Method, path: &str, st
 }
 
 impl Identity {
+    /// What a client that was identified so may do.
+    const fn role(self) -> Role {
+        match self {
+            Self::Token | Self::User(_) => Role::Admin,
+            Self::Anonymous => Role::Viewer,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Token => "token",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -10,6 +11,8 @@ use gateway::{Access, Answer, Status, Verdict};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+
+use crate::gate::Role;
 
 /// How long the shard may take to say what is going on.
 pub(crate) const STATUS_WAIT: Duration = Duration::from_secs(2);
@@ -33,10 +36,13 @@ async fn ask_status(access: &Access) -> Option<Status> {
     timeout(STATUS_WAIT, answer).await.ok()?.ok()
 }
 
-pub(crate) async fn status(State(access): State<Access>) -> Response {
+pub(crate) async fn status(
+    State(access): State<Access>,
+    Extension(role): Extension<Role>,
+) -> Response {
     match ask_status(&access).await {
         Some(status) => {
-            let text = format!("{:#}\n", as_json(&status));
+            let text = format!("{:#}\n", as_json(&status, role));
             let text = exchange::visible(&text).into_owned();
             ([(header::CONTENT_TYPE, "application/json")], text).into_response()
         }
@@ -98,13 +104,14 @@ fn told(answer: Answer) -> Response {
     (code, answer.line).into_response()
 }
 
-fn as_json(status: &Status) -> Value {
+/// What a program said is for those alone who have full access: it may be a password in an error message.
+fn as_json(status: &Status, role: Role) -> Value {
     let listeners: Vec<Value> = status
         .listeners
         .iter()
         .map(|it| json!({"name": it.name, "connections": it.connections, "accepted": it.accepted}))
         .collect();
-    let pools: Vec<Value> = status.pools.iter().map(pool_as_json).collect();
+    let pools: Vec<Value> = status.pools.iter().map(|pool| pool_as_json(pool, role)).collect();
     json!({
         "draining": status.draining,
         "exchanges": status.exchanges,
@@ -124,7 +131,7 @@ fn responses_as_json(responses: &[u64; 5]) -> Value {
     Value::Object(classes.collect())
 }
 
-fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
+fn pool_as_json(pool: &gateway::PoolStatus, role: Role) -> Value {
     let workers: Vec<Value> = pool
         .workers
         .iter()
@@ -175,7 +182,10 @@ fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
         "queued_bytes": pool.queued_bytes,
         "oldest_ms": pool.oldest.map(|oldest| oldest.as_millis()),
         "down": pool.down,
-        "down_reason": pool.down_reason,
+        "down_reason": match role {
+            Role::Admin => &pool.down_reason,
+            Role::Viewer => &pool.down_kind,
+        },
         "sorry": pool.sorry.map(|(why, time)| json!({"why": why, "ms": time.as_millis()})),
         "bound": pool.bound,
         "on_backup": pool.on_backup,
@@ -186,23 +196,48 @@ fn pool_as_json(pool: &gateway::PoolStatus) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use gateway::MemoryStatus;
+    use gateway::{MemoryStatus, PoolStatus};
 
     use super::*;
+
+    fn status(pools: Vec<PoolStatus>, over: bool) -> Status {
+        Status {
+            listeners: vec![],
+            pools,
+            exchanges: 0,
+            draining: false,
+            shard: 0,
+            memory: MemoryStatus { held: 3, max: 2, over },
+        }
+    }
 
     #[test]
     fn the_status_has_the_memory_its_limit_and_whether_that_is_exceeded() {
         for over in [true, false] {
-            let status = Status {
-                listeners: vec![],
-                pools: vec![],
-                exchanges: 0,
-                draining: false,
-                shard: 0,
-                memory: MemoryStatus { held: 3, max: 2, over },
-            };
             let expected = json!({ "bytes": 3, "max_bytes": 2, "over": over });
-            assert_eq!(as_json(&status)["memory"], expected);
+            assert_eq!(as_json(&status(vec![], over), Role::Viewer)["memory"], expected);
         }
+    }
+
+    #[test]
+    fn only_full_access_shows_what_a_program_said() {
+        let pool = PoolStatus {
+            name: "main".to_owned(),
+            queued: 0,
+            queued_bytes: 0,
+            oldest: None,
+            down: true,
+            down_kind: Some("the program ended (exit code 3)".to_owned()),
+            down_reason: Some("the program ended (exit code 3); it said last: HUSH".to_owned()),
+            sorry: None,
+            bound: 0,
+            on_backup: false,
+            places: vec![],
+            workers: vec![],
+        };
+        let status = status(vec![pool], false);
+        let shown = |role| as_json(&status, role)["pools"][0]["down_reason"].clone();
+        assert_eq!(shown(Role::Viewer), "the program ended (exit code 3)");
+        assert_eq!(shown(Role::Admin), "the program ended (exit code 3); it said last: HUSH");
     }
 }

@@ -80,7 +80,9 @@ pub struct PoolStatus {
     pub oldest: Option<Duration>,
     /// Whether requests are refused because no worker can be started.
     pub down: bool,
-    /// Why: how the last program ended, or why it could not be started.
+    /// Why, for everybody: of what kind it is, where `last_words` allows that.
+    pub down_kind: Option<String>,
+    /// Why, for operators: how the last program ended with what it said last, or why it could not be started.
     pub down_reason: Option<String>,
     /// Why it is sorry, and for how long.
     pub sorry: Option<(&'static str, Duration)>,
@@ -254,6 +256,7 @@ mod tests {
             queued_bytes: 0,
             oldest: None,
             down: false,
+            down_kind: None,
             down_reason: None,
             sorry: None,
             bound: 0,

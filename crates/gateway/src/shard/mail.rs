@@ -134,17 +134,17 @@ impl Shard {
             let status = served.pool.status();
             let checks = served.checks.as_deref();
             let now = self.core.now;
+            let trouble = served.workers.trouble().filter(|_| status.open);
             PoolStatus {
                 name: served.name.clone(),
                 queued: status.queued,
                 queued_bytes: status.queued_bytes,
                 oldest: self.core.oldest(place),
                 down: status.open,
-                down_reason: served
-                    .workers
-                    .trouble()
-                    .filter(|_| status.open)
-                    .map(|trouble| trouble.detail.clone()),
+                down_kind: trouble
+                    .map(|trouble| trouble.kind.clone())
+                    .filter(|kind| !kind.is_empty()),
+                down_reason: trouble.map(|trouble| trouble.detail.clone()),
                 sorry: status.sorry.map(|(reason, since)| {
                     (reason.word(), self.core.now.saturating_duration_since(since))
                 }),
