@@ -6,6 +6,8 @@
 //! wrong passwords stop everybody else. A fast digest is as good as the secret is long; so secrets
 //! are to be drawn by chance, and short tokens are refused.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use base64::Engine as _;
@@ -57,8 +59,8 @@ impl fmt::Display for GuardFault {
 pub struct Guard {
     realm: Box<str>,
     tokens: Vec<Digest>,
-    /// In the order of their names. The digest is that of `USER:PASSWORD`.
-    users: Vec<(Box<[u8]>, Digest)>,
+    /// By their names. The digest is that of `USER:PASSWORD`.
+    users: BTreeMap<Box<[u8]>, Digest>,
 }
 
 impl fmt::Debug for Guard {
@@ -78,7 +80,7 @@ impl Guard {
         if !realm.chars().all(allowed) {
             return Err(GuardFault::Realm);
         }
-        Ok(Self { realm: realm.into(), tokens: Vec::new(), users: Vec::new() })
+        Ok(Self { realm: realm.into(), tokens: Vec::new(), users: BTreeMap::new() })
     }
 
     /// Lets through whoever has this token.
@@ -108,17 +110,13 @@ impl Guard {
             return Err(GuardFault::Line);
         }
         let digest = from_hex(hex).ok_or(GuardFault::Digest)?;
-        match self.find(user.as_bytes()) {
-            Ok(_) => Err(GuardFault::Twice),
-            Err(place) => {
-                self.users.insert(place, (user.as_bytes().into(), digest));
+        match self.users.entry(user.as_bytes().into()) {
+            Entry::Occupied(_) => Err(GuardFault::Twice),
+            Entry::Vacant(place) => {
+                place.insert(digest);
                 Ok(())
             }
         }
-    }
-
-    fn find(&self, user: &[u8]) -> Result<usize, usize> {
-        self.users.binary_search_by(|(name, _)| name.as_ref().cmp(user))
     }
 
     /// Whether a request with this value of `Authorization` is let through.
@@ -153,10 +151,9 @@ impl Guard {
         let Some(colon) = credentials.iter().position(|&byte| byte == b':') else { return false };
         // A name that is not there costs what another does.
         let nobody = [0; 32];
-        let place = self.find(&credentials[..colon]);
-        let wanted = place.map_or(&nobody, |place| &self.users[place].1);
-        let same: bool = digest(credentials).ct_eq(wanted).into();
-        same && place.is_ok()
+        let known = self.users.get(&credentials[..colon]);
+        let same: bool = digest(credentials).ct_eq(known.unwrap_or(&nobody)).into();
+        same && known.is_some()
     }
 
     /// Appends what somebody who is not let through is told, as lines with their ends.
