@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
-use crate::Source;
+use crate::{Source, mask};
 
 /// How many errors are rendered at most; the rest is counted.
 const RENDERED_MAX: usize = 100;
@@ -134,6 +134,7 @@ impl Diagnostics {
             title.element(annotate_snippets::Origin::path(name))
         } else {
             let (line, span) = shown_line(&self.source.text, &diagnostic.span);
+            let line = mask::line(line, mask::is_env(&self.source.text[..diagnostic.span.start]));
             if line.len() < LINE_SHOWN_MAX {
                 let mut marker = AnnotationKind::Primary.span(span);
                 if let Some(expected) = &diagnostic.expected {
@@ -148,7 +149,7 @@ impl Diagnostics {
                 let origin = annotate_snippets::Origin::path(name)
                     .line(diagnostic.line)
                     .char_column(diagnostic.column);
-                let word: String = diagnostic.word.chars().take(60).collect();
+                let word: String = line[span].chars().take(60).collect();
                 let word = printable(&word);
                 let expected = diagnostic.expected.as_deref().unwrap_or("here");
                 title
@@ -201,6 +202,11 @@ fn shown_line<'a>(text: &'a str, span: &Range<usize>) -> (&'a str, Range<usize>)
     (line, clip(span.start)..clip(span.end))
 }
 
+/// A text of a fault without passwords that it may repeat.
+fn shown(text: &str) -> String {
+    printable(&mask::message(text))
+}
+
 /// A text whose hidden characters, which could disturb a terminal or its reader, are escaped.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
@@ -245,13 +251,21 @@ impl<'a> Lines<'a> {
         let end = floor(self.text, fault.span.end.max(start));
         let line = self.line(start);
         let column = self.text[self.starts[line - 1]..start].chars().count() + 1;
+        let (whole, span) = shown_line(self.text, &(start..end));
+        let masked = mask::line(whole, mask::is_env(&self.text[..start]));
+        let is_quote = |c: char| matches!(c, '"' | '\'');
+        let (word, hidden) = (whole[span.clone()].trim_matches(is_quote), &masked[span]);
+        let shown = |text: &str| match !word.is_empty() && !hidden.contains(word) {
+            true => shown(&text.replace(word, hidden.trim_matches(is_quote))),
+            false => shown(text),
+        };
         Diagnostic {
             line,
             column,
             word: self.text[start..end].to_owned(),
-            message: printable(&fault.message),
-            expected: fault.expected.as_deref().map(printable),
-            mend: fault.mend.as_deref().map(printable),
+            message: shown(&fault.message),
+            expected: fault.expected.as_deref().map(shown),
+            mend: fault.mend.as_deref().map(shown),
             span: start..end,
             unread: false,
         }
@@ -282,6 +296,29 @@ mod tests {
         let diagnostics = of("€", &[(1, 2)]);
         let diagnostic = diagnostics.iter().next().unwrap();
         assert_eq!((diagnostic.column, diagnostic.word.as_str()), (1, ""));
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_not_shown() {
+        let text = "env={PASSWORD=\"HUNTER2\", PIN=4711}\ndatabase = \"mysql://u:PW@h/d\"\n";
+        let source = Source { name: "x.toml".into(), text: text.into() };
+        let at = |word: &str| {
+            let start = text.find(word).unwrap();
+            start..start + word.len()
+        };
+        let whole = "\"mysql://u:PW@h/d\"";
+        let faults = vec![
+            Fault::at(at("4711"), "is a number").mend("write \"4711\""),
+            Fault::at(at(whole), format!("{whole} has a password")).mend(format!("not {whole}")),
+        ];
+        let diagnostics = Diagnostics::of(&source, faults);
+        let shown = diagnostics.to_string();
+        assert!(shown.contains("PASSWORD=\"*******\", PIN=****"), "{shown}");
+        assert!(shown.contains("write \"****\"") && shown.contains("mysql://u:**@h/d"), "{shown}");
+        for secret in ["HUNTER2", "4711", "PW@"] {
+            assert!(!shown.contains(secret), "{shown}");
+            assert!(diagnostics.iter().all(|it| !it.message.contains(secret)), "{shown}");
+        }
     }
 
     #[test]

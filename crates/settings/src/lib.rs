@@ -23,6 +23,7 @@ mod fill;
 mod flags;
 mod foreign;
 mod load;
+mod mask;
 mod model;
 mod named;
 mod nearest;

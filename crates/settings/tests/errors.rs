@@ -332,7 +332,7 @@ fn a_value_that_cannot_be_read_is_told_why() {
         assert_eq!(error.mend.unwrap_or_default(), mend);
     }
     let ack = in_store("ack = \"ok {id\"");
-    let mend = "close it, as in \"ok {id}\"";
+    let mend = "close it, as in \"ok {id}\", or write `{{` for the brace itself";
     says(ack, 7, "\"ok {id\"", "`ack` = \"ok {id\" has a `{` that is never closed", mend);
     for (line, why) in [
         ("ack = \"ok {}\"", "has `{}` without a name in it"),
@@ -624,7 +624,7 @@ fn lists_and_variables_are_texts() {
         says((only(&program(list)), 5), column, word, message, mend);
     }
     let message = "`PORT` in `env` is a whole number, not a text";
-    says(in_pool("env = { PORT = 80 }"), 16, "80", message, "write \"80\"");
+    says(in_pool("env = { PORT = 80 }"), 16, "80", message, "write \"**\"");
     let message = "`A=B` cannot be the name of a variable";
     says(in_pool("env = { \"A=B\" = \"c\" }"), 9, "\"A=B\"", message, "");
 }
