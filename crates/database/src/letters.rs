@@ -202,6 +202,14 @@ impl<L: Link> Letterbox for Open<L> {
             }
             Err(fault) => Err(fault),
         };
+        let moved = moved.and_then(|()| match self.link.has_changed(&stop) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let text = "the columns of the table have changed meanwhile: try again";
+                Err(Fault::new(Blame::Statement, text))
+            }
+            Err(fault) => Err(fault),
+        });
         let fault = match moved {
             Ok(()) => match self.link.commit(&stop) {
                 Commit::Done => return Ok(Retried::Stored),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use database::{Action, Job, OnConflict, Query, Server};
+use database::{Action, DatabaseError, Job, OnConflict, Query, Server};
 use exchange::Factory;
 
 use crate::place::{Place, hit, insert, is_refused, options_of, serve};
@@ -190,4 +190,27 @@ fn whoever_may_not_read_a_table_may_insert() {
     let options = options_of(Kind::Mariadb, Server { user, ..server }, job);
     let mut handler = options.unwrap().open().unwrap();
     assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+}
+
+#[test]
+fn a_letter_is_not_stored_in_a_column_that_was_narrowed() {
+    let place = Place::mariadb();
+    place.run("create table kinds (id bigint primary key, v decimal(8,3) check (v <> 0))");
+    let [job, _] = jobs();
+    let job = Job { dead: Some("dead".to_owned()), ..job };
+    let mut handler = place.handler(job.clone());
+    assert!(is_refused(&serve(&mut handler, [r#"{"id":1,"v":0.000}"#])[0]));
+    drop(handler);
+    place.run("update dead set `row` = '{\"id\":1,\"v\":1.234}'");
+    let mut letters = place.options(job).unwrap().letters().unwrap();
+    let mut found = Vec::new();
+    let each = letters.each(|_, letter| {
+        found.push(letter);
+        Ok::<(), DatabaseError>(())
+    });
+    each.unwrap();
+    place.run("alter table kinds modify column v decimal(5,2)");
+    letters.retry(&found[0]).unwrap_err();
+    assert_eq!(place.run("select count(*) from kinds"), ["0"]);
+    assert_eq!(place.run("select count(*) from dead"), ["1"]);
 }
