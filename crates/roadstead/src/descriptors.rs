@@ -2,14 +2,10 @@
 
 use gateway::Fleet;
 use rustix::process::{Resource, getrlimit};
-use settings::{Configuration, Protocol, Worker};
+use settings::{Configuration, Protocol};
 
 /// Open files of the daemon itself: standard streams, loops, the keeper, files that are read.
 const OWN: u64 = 64;
-/// Pipes and a socket of a program.
-const OF_PROGRAM: u64 = 4;
-/// Files of a connection to a database; SQLite opens the most.
-const OF_DATABASE: u64 = 4;
 
 /// What may be open at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +20,9 @@ impl Needed {
             Protocol::Datagrams => 1,
             _ => u64::from(listener.connections_max),
         };
-        let of_pool = |pool: &settings::Pool| match &pool.worker {
-            Worker::Program(_) => u64::from(pool.workers.max) * OF_PROGRAM,
-            Worker::Database(_) => u64::from(pool.workers.max) * OF_DATABASE,
-            Worker::Handler(_) => 0,
-            Worker::Servers(servers) => {
-                let most = |server: &settings::Server| server.slots.unwrap_or(servers.requests_max);
-                servers.servers.iter().map(most).map(u64::from).sum()
-            }
-        };
         Self {
             clients: configuration.listeners.iter().map(of_listener).sum(),
-            workers: configuration.pools.iter().map(of_pool).sum(),
+            workers: configuration.pools.iter().map(settings::Pool::open_files_max).sum(),
         }
     }
 

@@ -57,6 +57,20 @@ impl Pool {
         if let Worker::Servers(servers) = &self.worker { Some(servers) } else { None }
     }
 
+    /// How many files its workers may have open at once: pipes and a socket of a program, connections to servers,
+    /// and four files of a connection to a database, which is what SQLite may open.
+    #[must_use]
+    pub fn open_files_max(&self) -> u64 {
+        match &self.worker {
+            Worker::Program(_) | Worker::Database(_) => u64::from(self.workers.max) * 4,
+            Worker::Handler(_) => 0,
+            Worker::Servers(servers) => {
+                let slots = |server: &Server| server.slots.unwrap_or(servers.requests_max);
+                servers.servers.iter().map(slots).map(u64::from).sum()
+            }
+        }
+    }
+
     /// Whether something of it needs one place, so that its home alone serves it: clients that are
     /// bound by a table, a limit of the pool as a whole, batches, and requests that go on to another
     /// pool.
