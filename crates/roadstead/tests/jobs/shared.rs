@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
-use crate::daemon::{Daemon, PATIENCE, folder, one_pool, read_log, until};
+use crate::daemon::{Daemon, PATIENCE, folder, read_log, until};
 use crate::framings::{parse, serve};
 
 /// Does what the method says: `echo` answers, `stall` does not, `later` answers when `release` has come,
@@ -434,30 +434,5 @@ fn a_reply_that_is_no_json_ends_the_request_that_it_names() {
     ask(&mut other, id, "release");
     assert_eq!(parse(&first.line())["result"], "released");
     assert_eq!(parse(&other.line())["result"], 1);
-    assert_eq!(deaths(&daemon), 0);
-}
-
-#[test]
-fn the_slots_of_a_paused_client_that_resets_its_connection_are_free_at_once() {
-    let folder = folder();
-    let program = serde_json::json!(["python3", "-c", SHARED]);
-    let pool = format!(
-        "program = {program}\nframing = \"jsonrpc\"\npipeline = 16\nworkers = 1\ndeadline = \"5m\"\n"
-    );
-    let text = one_pool("in_flight_max = 4", &pool).replace("\"lines\"", "\"jsonrpc\"");
-    let daemon = Daemon::serve(folder.path(), &text);
-    let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
-    for behind in ["", "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"stall\"}\n"] {
-        let mut client = daemon.connect();
-        // A connection that is closed with an unread reply is reset.
-        ask(&mut client, 1, "echo");
-        for id in 2..6 {
-            ask(&mut client, id, "stall");
-        }
-        client.send(behind);
-        until("it may ask no more", || in_flight() == 4);
-        drop(client);
-        until("its slots are free", || in_flight() == 0);
-    }
     assert_eq!(deaths(&daemon), 0);
 }
