@@ -117,29 +117,6 @@ fn a_program_that_closes_its_output_before_it_has_greeted_is_replaced() {
     until("it is ended", || daemon.metric("roadstead_worker_deaths_total", &[]) > 0);
 }
 
-/// Counts its requests.
-const COUNTS: &str = r#"
-import json, sys
-count = 0
-for line in sys.stdin:
-    count += 1
-    print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": count}), flush=True)
-"#;
-
-#[test]
-fn a_program_that_cannot_be_told_to_forget_is_given_to_nobody_else() {
-    let folder = folder();
-    let pool = "framing = \"jsonrpc\"\ndispatch = \"session\"\nreset = \"forget\"\nworkers = 1\n";
-    let daemon = serve(folder.path(), "jsonrpc", &["python3", "-c", COUNTS], pool);
-    for _ in 0..2 {
-        let mut client = daemon.connect();
-        for count in 1..3 {
-            client.send(format!("{{\"jsonrpc\":\"2.0\",\"id\":{count},\"method\":\"m\"}}\n"));
-            assert_eq!(parse(&client.line())["result"], count, "it knows of nobody else");
-        }
-    }
-}
-
 #[test]
 fn a_connection_that_waits_for_its_own_program_does_not_hold_up_a_drain() {
     let folder = folder();
