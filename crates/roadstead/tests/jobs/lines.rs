@@ -120,7 +120,10 @@ fn a_connection_over_the_limit_is_told_so_and_closed_and_the_place_is_free_again
     let folder = folder();
     let program = "while read -r line; do [ \"$line\" = hold ] && sleep 1000; echo \"$line\"; done";
     let pool = format!("program = [\"sh\", \"-c\", '{program}']\nworkers = 4\n");
-    let daemon = Daemon::serve(folder.path(), &one_pool("connections_max = 3\n", &pool));
+    let daemon = Daemon::serve(
+        folder.path(),
+        &one_pool("connections_max = 3\nhalf_close = \"left\"\n", &pool),
+    );
     let mut clients: Vec<Client> = (0..3).map(|_| daemon.connect()).collect();
     for client in &mut clients {
         assert_eq!(client.ask("here"), "here");

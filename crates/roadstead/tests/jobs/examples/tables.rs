@@ -155,7 +155,9 @@ fn tests(folder: &Path, all: &mut String) {
 #[test]
 fn every_fault_names_tests_that_are_there() {
     let mut all = String::new();
-    for place in ["roadstead/tests", "spawn/tests", "pool/src", "simulate/tests", "elastic"] {
+    for place in
+        ["roadstead/tests", "spawn/tests", "gateway/src", "pool/src", "simulate/tests", "elastic"]
+    {
         tests(&example("..").join("crates").join(place), &mut all);
     }
     let page = page("programs.md");
