@@ -51,7 +51,7 @@ use crate::text::one_line;
 pub(crate) use patience::Patience;
 use smaller::LOSSES_MAX;
 
-/// How often a batch begins anew because its columns have changed.
+/// How often a batch begins again because its columns have changed.
 const CHANGES_MAX: u32 = 3;
 
 /// Writes batches into a database. One on each thread.
@@ -224,7 +224,7 @@ impl<D: Driver> Work<'_, D> {
                 Stored::Refused(fault) if range.len() == 1 => {
                     self.rows.refuse(range.start, fault);
                     if let Err(fault) = self.bury_alone(range.start) {
-                        // Nobody is told that it is refused before its letter is there.
+                        // Its client learns that it is refused when its letter is there.
                         if !self.after_failure(range, &fault, &mut ranges) {
                             return;
                         }
@@ -553,7 +553,7 @@ impl<D: Driver> Work<'_, D> {
 }
 
 fn log_changed(database: &str) {
-    tracing::info!(database, "columns have changed: prepared anew");
+    tracing::info!(database, "columns have changed: the statement is prepared again");
 }
 
 /// How a request ends of which nothing is stored.

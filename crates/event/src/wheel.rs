@@ -112,7 +112,7 @@ impl<K: Copy> Wheel<K> {
     }
 
     /// Files an alarm where it is wanted now. One that has rung and is wanted at once is left to be
-    /// collected: an alarm that is set anew whenever another one rings could be put off for ever.
+    /// collected: otherwise an alarm that is set again whenever another one rings would never be heard.
     #[cold]
     fn refile(&mut self, index: u32) {
         let node = &mut self.nodes[index as usize];

@@ -19,7 +19,7 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text of several lines for a terminal: hidden characters but line ends and tabs are escaped as `\uXXXX`.
+/// A text of several lines for a terminal: hidden characters but line ends and tabs are escaped, as in `\u200b`.
 /// JSON has the same meaning as before, because such characters stand only in its strings.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {

@@ -228,7 +228,7 @@ impl World {
         self.queue.insert((at, tie, self.queued), happening);
     }
 
-    /// Whatever is decided by chance from now on, `actor` does.
+    /// All random numbers from now on are drawn for what `actor` does.
     pub(crate) fn act(&mut self, actor: Actor) {
         self.chance = self.chances.of(actor, self.now);
     }

@@ -1,6 +1,6 @@
 //! What the columns are like that rows go into, as the server says with each result.
 //!
-//! A server prepares statements anew by itself when a table was altered, and rounds or cuts values that
+//! A server prepares statements again by itself when a table was altered, and rounds or cuts values that
 //! were judged by the types that the columns had before. The check costs a round trip and is made within
 //! each transaction, behind its rows: from then on the tables cannot be altered until it ends.
 

@@ -144,7 +144,7 @@ fn rows_are_not_sent_again_when_their_key_has_gone(place: &Place) {
     assert_eq!(place.hits(), ["1|/1|200", "2|/2|200"]);
 }
 
-/// MariaDB prepares its statements anew by itself, and rounds or cuts what no longer fits.
+/// MariaDB prepares its statements again by itself, and rounds or cuts what no longer fits.
 #[test]
 fn values_are_not_changed_by_a_column_that_was_narrowed() {
     let place = Place::mariadb();

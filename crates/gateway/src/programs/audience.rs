@@ -1,8 +1,8 @@
 //! Whom the end of a program's standard error is about.
 //!
-//! What a program says there names no client. So a client is told only what was said since the program serves
-//! this client alone. Of one that serves several at once nobody is told anything, unless `last_words` says so. The
-//! log has all of it.
+//! What a program writes there names no client. A client therefore gets only what was written while the program
+//! served this client alone. Clients of a program that serves several at once get none of it, unless `last_words`
+//! says otherwise. The log has all of it.
 
 use crate::plan::ProgramPlan;
 

@@ -1,7 +1,7 @@
 //! The transcripts of a thousand worlds, held against those in `transcripts.txt`.
 //!
 //! Work on the inside of the gateway must leave them as they are. Where a change is meant to be seen by
-//! clients, programs or servers, `SIMULATE_TRANSCRIPTS=write` writes the file anew, and the commit says
+//! clients, programs or servers, `SIMULATE_TRANSCRIPTS=write` writes the file again, and the commit says
 //! which worlds have changed and why. To see what differs in one world, replay its seed before and after
 //! the change, and compare the lines that begin with `sent to`.
 
