@@ -13,9 +13,13 @@ fn with_log(options: &str, text: &str) -> String {
     format!("[access_log]\nto = \"file:access.log\"\n{options}\n{text}")
 }
 
+/// The complete lines of the log. The last one may still be on its way.
 fn lines(folder: &Path) -> Vec<String> {
     let text = fs::read_to_string(folder.join("access.log")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+    text.split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n'))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The lines of the log, once there are so many.

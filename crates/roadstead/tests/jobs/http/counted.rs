@@ -16,7 +16,9 @@ use crate::shards::Gate;
 fn is_found(folder: &Path, daemon: &Daemon, cause: &str) {
     let find = || {
         let text = fs::read_to_string(folder.join("access.log")).unwrap_or_default();
-        let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        // The last line may still be on its way.
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let mut lines = whole.map(|line| serde_json::from_str::<Value>(line).unwrap());
         lines.find(|line| line["cause"] == cause)
     };
     until("it is logged", || find().is_some());
