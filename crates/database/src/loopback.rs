@@ -72,7 +72,7 @@ async fn listener(address: SocketAddr) -> Listener {
         return Listener::Trusted;
     }
     let address = reached(address);
-    let users = match spawn::listeners_at(address) {
+    let users = match listeners::at(address) {
         Ok(users) => users,
         Err(error) => return unknown(&error),
     };
@@ -82,7 +82,7 @@ async fn listener(address: SocketAddr) -> Listener {
     // The kernel may bring the connection to another machine or to a container. Nobody else can get it then.
     match TcpStream::connect(address).await {
         Err(error) => Listener::Nobody(error),
-        Ok(stream) => match stream.local_addr().and_then(|own| spawn::acceptor(address, own)) {
+        Ok(stream) => match stream.local_addr().and_then(|own| listeners::acceptor(address, own)) {
             Ok(user) => judge(user),
             Err(error) => unknown(&error),
         },

@@ -228,7 +228,7 @@ fn connect(admin: &str, wait: Duration, token: Option<&Token>) -> Result<TcpStre
     for address in admin.to_socket_addrs().map_err(failed)? {
         let address = reached(address);
         let known = || match token.filter(|_| address.ip().to_canonical().is_loopback()) {
-            Some(token) => match spawn::listeners_at(address) {
+            Some(token) => match listeners::at(address) {
                 Ok(listeners) => token.admit(admin, &listeners),
                 Err(error) => {
                     eprintln!(

@@ -52,7 +52,7 @@ pub use heap::return_large_blocks;
 pub use home::{At, Home, Serves};
 pub use launch::{KEEPER, KEEPER_START_MAX, init};
 pub use place::{allowed, stay_here};
-pub use port_owner::{PortOwner, PortProgram, acceptor, listeners_at};
+pub use port_owner::{PortOwner, PortProgram};
 pub use socket::{Port, Socket};
 pub use spawner::Spawner;
 pub use wiring::{Io, Numbers, Pipes, Unbuffer, Wiring};

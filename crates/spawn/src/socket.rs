@@ -165,7 +165,7 @@ mod tests {
         let thief = TcpListener::bind(("127.0.0.1", port.number())).unwrap();
         let own = rustix::process::geteuid().as_raw();
         let address = thief.local_addr().unwrap();
-        assert_eq!(crate::listeners_at(address).unwrap(), [own]);
+        assert_eq!(listeners::at(address).unwrap(), [own]);
         assert!(
             TcpListener::bind(("127.0.0.1", port.number())).is_err(),
             "the program comes too late"

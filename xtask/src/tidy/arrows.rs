@@ -13,10 +13,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("route", &["fields"]),
     ("settings", &["exchange", "route"]),
     ("event", &["block"]),
-    ("spawn", &[]),
+    ("listeners", &[]),
+    ("spawn", &["listeners"]),
     ("wire", &["block", "exchange", "fields"]),
     ("pool", &["elastic", "exchange"]),
-    ("database", &["block", "elastic", "exchange", "fields", "spawn"]),
+    ("database", &["block", "elastic", "exchange", "fields", "listeners"]),
     (
         "gateway",
         &[
@@ -29,8 +30,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "roadstead",
         &[
-            "block", "control", "database", "elastic", "event", "exchange", "fields", "gateway",
-            "pool", "settings", "spawn", "wire",
+            "block",
+            "control",
+            "database",
+            "elastic",
+            "event",
+            "exchange",
+            "fields",
+            "gateway",
+            "listeners",
+            "pool",
+            "settings",
+            "spawn",
+            "wire",
         ],
     ),
     // The chores name no room, so that they build when the rooms do not.

@@ -224,7 +224,7 @@ fn is_before_commit(state: &str, within_a_function: bool) -> bool {
     }
 }
 
-/// Whether our statement no longer fits its table, so that it must be prepared anew. The state is
+/// Whether our statement no longer fits its table, so that it must be prepared again. The state is
 /// shared with all that is not supported, and the text may be in any language: its place in the
 /// server says it, and the text where something between us leaves that out.
 fn is_of_the_plan(said: &DbError) -> bool {
