@@ -2,32 +2,50 @@
 
 use std::fmt;
 
-/// One worker of one pool, from its start to its end. A restarted program is another worker.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct WorkerId {
-    index: u32,
-    generation: u32,
+/// Declares an id of an index and a generation.
+macro_rules! generational {
+    ($(#[$about:meta])* $name:ident) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name {
+            index: u32,
+            generation: u32,
+        }
+
+        impl $name {
+            /// The id of the `generation`-th user of place `index`.
+            #[must_use]
+            pub const fn new(index: u32, generation: u32) -> Self {
+                Self { index, generation }
+            }
+
+            /// The place in its table, reused by later ids.
+            #[must_use]
+            pub const fn index(self) -> usize {
+                self.index as usize
+            }
+
+            /// How many ids had this place before.
+            #[must_use]
+            pub const fn generation(self) -> u32 {
+                self.generation
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({}.{})"), self.index, self.generation)
+            }
+        }
+    };
+}
+
+generational! {
+    /// One worker of one pool, from its start to its end. A restarted program is another worker.
+    WorkerId
 }
 
 impl WorkerId {
-    /// The id of the `generation`-th user of place `index`.
-    #[must_use]
-    pub const fn new(index: u32, generation: u32) -> Self {
-        Self { index, generation }
-    }
-
-    /// The place in its table, reused by later ids.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.index as usize
-    }
-
-    /// How many ids had this place before.
-    #[must_use]
-    pub const fn generation(self) -> u32 {
-        self.generation
-    }
-
     /// Both in one number, unique as long as the daemon lives.
     #[must_use]
     pub const fn as_u64(self) -> u64 {
@@ -41,9 +59,25 @@ impl fmt::Display for WorkerId {
     }
 }
 
-impl fmt::Debug for WorkerId {
+generational! {
+    /// One pool, from the configuration that adds it to the one that removes it. All shards use the same id.
+    PoolId
+}
+
+generational! {
+    /// One listener, from the configuration that adds it to the one that removes it. All shards use the same id.
+    ListenerId
+}
+
+impl fmt::Display for PoolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WorkerId({}.{})", self.index, self.generation)
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
+
+impl fmt::Display for ListenerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
     }
 }
 
@@ -135,6 +169,16 @@ mod tests {
         assert_eq!((second.shard(), second.index(), second.generation()), (63, 5, 7));
         assert_eq!((first.to_string(), second.as_u64()), ("1".to_owned(), 2));
         assert_eq!(WorkerId::new(u32::MAX, 0).index(), u32::MAX as usize);
+    }
+
+    #[test]
+    fn an_id_is_shown_with_its_generation() {
+        let (pool, listener) = (PoolId::new(3, 1), ListenerId::new(0, 2));
+        assert_eq!((pool.to_string(), listener.to_string()), ("3.1".to_owned(), "0.2".to_owned()));
+        assert_eq!(format!("{pool:?} {listener:?}"), "PoolId(3.1) ListenerId(0.2)");
+        assert_ne!(pool, PoolId::new(3, 2), "its place is taken again");
+        assert_eq!(format!("{:?}", WorkerId::new(5, 6)), "WorkerId(5.6)");
+        assert_eq!((size_of::<PoolId>(), size_of::<ListenerId>()), (8, 8));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod request;
 
 pub use end::{Cause, End, Phase, Verdict};
 pub use handler::{Batch, Factory, Handler, HandlerError, Outbox, Stop};
-pub use id::{RequestId, SHARDS_MAX, WorkerId};
+pub use id::{ListenerId, PoolId, RequestId, SHARDS_MAX, WorkerId};
 pub use outcome::Outcome;
 pub use printable::{is_hidden, json_escape, visible};
 pub use request::{Peer, Request, Stamps};

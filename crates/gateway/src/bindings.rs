@@ -81,18 +81,14 @@ enum Berth {
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
     workers: BTreeMap<WorkerId, Binding>,
-    sessions: BTreeMap<(u32, u32, u32), Berth>,
+    sessions: BTreeMap<SessionId, Berth>,
     /// No session is bound any more.
     is_closing: bool,
 }
 
-const fn key(session: SessionId) -> (u32, u32, u32) {
-    (session.shard, session.index, session.generation)
-}
-
 impl Bindings {
     pub(crate) fn way(&self, session: SessionId) -> Way {
-        match self.sessions.get(&key(session)) {
+        match self.sessions.get(&session) {
             None => Way::Pool,
             Some(Berth::Worker(worker)) => Way::Worker(*worker),
             Some(Berth::Lost { .. }) => Way::Lost,
@@ -107,7 +103,7 @@ impl Bindings {
             return;
         }
         // One that has a program keeps that, whatever else of it reaches others.
-        let free = session.filter(|it| !self.is_closing && !self.sessions.contains_key(&key(*it)));
+        let free = session.filter(|it| !self.is_closing && !self.sessions.contains_key(it));
         let state = free.map_or(State::Left, State::Bound);
         self.workers.insert(
             worker,
@@ -120,7 +116,7 @@ impl Bindings {
             },
         );
         if let Some(session) = free {
-            self.sessions.insert(key(session), Berth::Worker(worker));
+            self.sessions.insert(session, Berth::Worker(worker));
         }
     }
 
@@ -134,13 +130,13 @@ impl Bindings {
                     self.workers.remove(&worker)
                 && self.way(bound) == Way::Worker(worker)
             {
-                self.sessions.remove(&key(bound));
+                self.sessions.remove(&bound);
             }
         }
         if let Some(session) = session
-            && matches!(self.sessions.get(&key(session)), Some(Berth::Lost { untouched: true, .. }))
+            && matches!(self.sessions.get(&session), Some(Berth::Lost { untouched: true, .. }))
         {
-            self.sessions.remove(&key(session));
+            self.sessions.remove(&session);
         }
     }
 
@@ -189,7 +185,7 @@ impl Bindings {
             && self.way(session) == Way::Worker(worker)
         {
             let untouched = is_first && in_flight == 1;
-            self.sessions.insert(key(session), Berth::Lost { worker, untouched });
+            self.sessions.insert(session, Berth::Lost { worker, untouched });
         }
     }
 
@@ -197,9 +193,7 @@ impl Bindings {
     pub(crate) fn client_of_lost(&self, worker: WorkerId) -> Option<SessionId> {
         let is_its =
             |berth: &Berth| matches!(berth, Berth::Lost { worker: it, .. } if *it == worker);
-        let (key, _) = self.sessions.iter().find(|(_, berth)| is_its(berth))?;
-        let &(shard, index, generation) = key;
-        Some(SessionId { shard, index, generation })
+        self.sessions.iter().find(|(_, berth)| is_its(berth)).map(|(session, _)| *session)
     }
 
     /// The session that this worker is the own of.
@@ -255,7 +249,7 @@ impl Bindings {
     /// A session has gone, or may ask nothing more. What is to be done with its worker: nothing if
     /// that has still to answer.
     pub(crate) fn left(&mut self, session: SessionId) -> Option<(WorkerId, Slot)> {
-        let Some(Berth::Worker(worker)) = self.sessions.remove(&key(session)) else { return None };
+        let Some(Berth::Worker(worker)) = self.sessions.remove(&session) else { return None };
         let binding = self.workers.get_mut(&worker)?;
         let idle = binding.in_flight == 0;
         binding.state = if idle { State::Returning } else { State::Left };
@@ -270,17 +264,17 @@ impl Bindings {
 
     /// All sessions with a program.
     pub(crate) fn sessions(&self) -> Vec<SessionId> {
-        let id = |&(shard, index, generation): &_| SessionId { shard, index, generation };
-        self.sessions.keys().map(id).collect()
+        self.sessions.keys().copied().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Place;
 
     const fn session(index: u32) -> SessionId {
-        SessionId { shard: 0, index, generation: 1 }
+        SessionId::new(0, Place::new(index, 1))
     }
 
     fn worker(index: u32) -> WorkerId {

@@ -27,15 +27,27 @@ use pool::{Failed, Ticket};
 use crate::crossing::Window;
 use crate::logbook::Trail;
 use crate::plan::Page;
-use crate::table::Table;
+use crate::table::{Place, Table, TableId};
 use crate::translation::Translation;
 
 /// One session from accept to close.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SessionId {
     pub(crate) shard: u32,
-    pub(crate) index: u32,
-    pub(crate) generation: u32,
+    /// In the table of this shard.
+    pub(crate) place: Place,
+}
+
+impl SessionId {
+    pub(crate) const fn new(shard: u32, place: Place) -> Self {
+        Self { shard, place }
+    }
+}
+
+impl TableId for SessionId {
+    fn place(self) -> Place {
+        self.place
+    }
 }
 
 /// Where a request comes from.
@@ -312,7 +324,7 @@ impl Exchange {
 /// 1, 4, 7 and so on. A number is never given twice. It does not find an exchange: place and generation do.
 #[derive(Debug)]
 pub(crate) struct Exchanges {
-    table: Table<Numbered>,
+    table: Table<RequestId, Numbered>,
     shard: u32,
     /// The number of the next, and how far the numbers of a shard are apart.
     next: u64,
@@ -351,28 +363,28 @@ impl Exchanges {
     pub(crate) fn insert(&mut self, exchange: Exchange) -> RequestId {
         self.guests += usize::from(is_guest(&exchange));
         let number = self.number_for(&exchange.client);
-        let (index, generation) = self.table.insert(Numbered { number, exchange });
-        RequestId::on_shard(self.shard, index, generation, number)
+        let place = self.table.insert(Numbered { number, exchange });
+        request_id(self.shard, place, number)
     }
 
     /// The id of a request that is rejected before it becomes an exchange.
     pub(crate) fn id_of_rejected(&mut self) -> RequestId {
-        let (index, generation) = self.table.skip();
-        RequestId::on_shard(self.shard, index, generation, self.take_number())
+        let place = self.table.skip();
+        request_id(self.shard, place, self.take_number())
     }
 
     pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut Exchange> {
         if id.shard() != self.shard {
             return None;
         }
-        self.table.get_mut(id.index(), id.generation()).map(|it| &mut it.exchange)
+        self.table.get_mut(id).map(|it| &mut it.exchange)
     }
 
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Exchange> {
         if id.shard() != self.shard {
             return None;
         }
-        let Numbered { exchange, .. } = self.table.remove(id.index(), id.generation())?;
+        let Numbered { exchange, .. } = self.table.remove(id)?;
         self.guests -= usize::from(is_guest(&exchange));
         Some(exchange)
     }
@@ -383,7 +395,7 @@ impl Exchanges {
         let guest = usize::from(is_guest(exchange));
         let client = std::mem::replace(&mut exchange.client, Client::Nobody);
         self.guests -= guest;
-        self.table.vacate(id.index(), id.generation());
+        self.table.vacate(id);
         Some(client)
     }
 
@@ -397,7 +409,7 @@ impl Exchanges {
             return None;
         }
         let mut closed = None;
-        self.table.vacate_if(id.index(), id.generation(), |Numbered { exchange, .. }| {
+        self.table.vacate_if(id, |Numbered { exchange, .. }| {
             if !may(exchange) {
                 return false;
             }
@@ -420,11 +432,12 @@ impl Exchanges {
     }
 
     pub(crate) fn ids(&self) -> Vec<RequestId> {
-        let id = |(index, generation, it): (u32, u32, &Numbered)| {
-            RequestId::on_shard(self.shard, index, generation, it.number)
-        };
-        self.table.iter().map(id).collect()
+        self.table.iter().map(|(place, it)| request_id(self.shard, place, it.number)).collect()
     }
+}
+
+const fn request_id(shard: u32, place: Place, number: u64) -> RequestId {
+    RequestId::on_shard(shard, place.index, place.generation, number)
 }
 
 const fn is_guest(exchange: &Exchange) -> bool {

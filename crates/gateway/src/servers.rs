@@ -22,7 +22,7 @@ use crate::form::Form;
 use crate::outside::Outside;
 use crate::plan::ServersPlan;
 use crate::status::WorkerStatus;
-use crate::table::Table;
+use crate::table::{Place, Table, TableId};
 use crate::upward::Upward;
 use crate::workers::{Heard, Purpose};
 
@@ -49,9 +49,12 @@ const TOTAL: DeadlineName = DeadlineName(1);
 
 /// One link from its connection to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LinkId {
-    index: u32,
-    generation: u32,
+pub(crate) struct LinkId(Place);
+
+impl TableId for LinkId {
+    fn place(self) -> Place {
+        self.0
+    }
 }
 
 struct Server {
@@ -75,7 +78,7 @@ pub(crate) struct Servers {
     place: usize,
     plan: ServersPlan,
     live: Vec<Option<Server>>,
-    links: Table<Link>,
+    links: Table<LinkId, Link>,
     /// Which link a request was given to, by the place of the request; it may have gone since.
     of_request: Vec<LinkId>,
     budget: Budget,
@@ -112,7 +115,7 @@ impl Servers {
     }
 
     fn link(&mut self, id: LinkId) -> Option<&mut Link> {
-        self.links.get_mut(id.index as usize, id.generation)
+        self.links.get_mut(id)
     }
 
     /// A server serves.
@@ -208,8 +211,7 @@ impl Servers {
         if let Some(after) = self.plan.keepalive {
             calls.keep_alive(stream, after);
         }
-        let (index, generation) = self.links.insert(Link::new(stream, worker));
-        let id = LinkId { index, generation };
+        let id = LinkId(self.links.insert(Link::new(stream, worker)));
         outside.opened.push((stream, self.place, Purpose::Link(id)));
         id
     }
@@ -253,7 +255,7 @@ impl Servers {
         up: &mut Vec<Upward>,
     ) {
         let between = self.plan.between;
-        let Some(link) = self.links.get_mut(id.index as usize, id.generation) else {
+        let Some(link) = self.links.get_mut(id) else {
             return data.consume(data.bytes().len());
         };
         let on_statuses = self.plan.retries.on.has_statuses() && self.budget.is_left();
@@ -354,7 +356,7 @@ impl Servers {
     }
 
     fn close(&mut self, calls: &mut Calls<'_>, id: LinkId) {
-        if let Some(link) = self.links.remove(id.index as usize, id.generation) {
+        if let Some(link) = self.links.remove(id) {
             calls.close(link.stream);
             if let Some(room) = &self.room {
                 room.close(link.worker.index());
@@ -527,8 +529,7 @@ impl Servers {
     /// The link of a request that was abandoned. Its place may belong to another by now, which was
     /// given to a worker before this was told.
     fn link_of(&mut self, worker: WorkerId, request: RequestId) -> Option<LinkId> {
-        let ids = self.links.ids().into_iter();
-        let mut ids = ids.map(|(index, generation)| LinkId { index, generation });
+        let mut ids = self.links.places().into_iter().map(LinkId);
         ids.find(|id| self.link(*id).is_some_and(|link| link.serves(worker, request)))
     }
 
@@ -552,7 +553,7 @@ impl Servers {
             _ => return,
         };
         let high = self.plan.limits.send_high;
-        let Some(link) = self.links.get_mut(id.index as usize, id.generation) else { return };
+        let Some(link) = self.links.get_mut(id) else { return };
         match word {
             Word::Hold => link.hold(calls, true),
             Word::GoOn => {

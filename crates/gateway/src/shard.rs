@@ -110,7 +110,7 @@ pub struct Shard {
     outside: Outside,
     fleet: Arc<Fleet>,
     listeners: Vec<Listener>,
-    sessions: Table<Session>,
+    sessions: Table<SessionId, Session>,
     roles: Roles,
     dirty: Vec<SessionId>,
     /// Paused clients that may send again, and how many requests each.
@@ -260,7 +260,7 @@ impl Shard {
     }
 
     fn session(&mut self, id: SessionId) -> Option<&mut Session> {
-        self.sessions.get_mut(id.index as usize, id.generation)
+        self.sessions.get_mut(id)
     }
 
     /// The session is flushed at the end of the turn.
@@ -277,7 +277,7 @@ impl Shard {
             Role::Nobody => data.consume(data.bytes().len()),
             Role::Refused => self.refused_data(calls, stream, &mut data),
             Role::Session(id) => {
-                let found = self.sessions.get_mut(id.index as usize, id.generation);
+                let found = self.sessions.get_mut(id);
                 if let Some(session) = found {
                     let listener = &self.listeners[session.listener_place()].plan;
                     if session.is_behind(listener) {
@@ -313,7 +313,7 @@ impl Shard {
                 });
             }
             Role::Session(id) => {
-                let found = self.sessions.get_mut(id.index as usize, id.generation);
+                let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
                 if session.handle_eof(calls, &mut self.core) {
                     self.leave(calls, id, Cause::Left);
@@ -361,7 +361,7 @@ impl Shard {
             Role::Nobody => {}
             Role::Refused => self.refused_deadline(calls, stream),
             Role::Session(id) => {
-                let found = self.sessions.get_mut(id.index as usize, id.generation);
+                let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
                 match session.handle_deadline(calls, name, &mut self.core) {
                     Some(closing) => self.close_session(calls, id, closing),
@@ -416,7 +416,7 @@ impl Shard {
                     self.core.others.tell(session.shard, said);
                 }
                 (Client::Session { session: id, sequence }, delivery) => {
-                    let found = self.sessions.get_mut(id.index as usize, id.generation);
+                    let found = self.sessions.get_mut(id);
                     let Some(session) = found else { continue };
                     // Nothing but a head has the rest of its reply behind it: others are not looked behind.
                     let end = match delivery {

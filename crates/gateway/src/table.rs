@@ -1,122 +1,161 @@
 //! A table whose places are reused and whose ids are not: a stale id finds nothing.
+//!
+//! What it is: values by typed ids. What it must never know: what an id stands for.
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use exchange::RequestId;
 use exchange::plant::{Plant, active};
 
+/// A place of a table, and which of its values: what an id is made of. Nothing is found by it alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) index: u32,
+    /// How many values the place has had, the first included.
+    pub(crate) generation: u32,
+}
+
+impl Place {
+    pub(crate) const fn new(index: u32, generation: u32) -> Self {
+        Self { index, generation }
+    }
+
+    fn at(index: usize, generation: u32) -> Self {
+        let index = u32::try_from(index).expect("fewer than 2^32 values at once");
+        Self { index, generation }
+    }
+}
+
+/// The id of a value in one kind of table.
+pub(crate) trait TableId: Copy + fmt::Debug {
+    fn place(self) -> Place;
+}
+
+impl TableId for RequestId {
+    fn place(self) -> Place {
+        Place::at(self.index(), self.generation())
+    }
+}
+
 #[derive(Debug)]
-struct Place<T> {
+struct Entry<T> {
     generation: u32,
     value: Option<T>,
 }
 
-/// Values by index and generation, both O(1).
+impl<T> Entry<T> {
+    /// Whether the id of this generation is of the present value.
+    fn is(&self, generation: u32) -> bool {
+        self.generation == generation || active(Plant::StaleId)
+    }
+}
+
+/// Values by their ids, both ways O(1).
 #[derive(Debug)]
-pub(crate) struct Table<T> {
-    places: Vec<Place<T>>,
+pub(crate) struct Table<I, T> {
+    entries: Vec<Entry<T>>,
     free: Vec<u32>,
+    ids: PhantomData<fn(I)>,
 }
 
-impl<T> Default for Table<T> {
+impl<I, T> Default for Table<I, T> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { entries: Vec::new(), free: Vec::new(), ids: PhantomData }
     }
 }
 
-impl<T> Table<T> {
-    /// Puts the value made for a free place into it and returns its index and generation.
-    pub(crate) fn insert_with(&mut self, make: impl FnOnce(u32, u32) -> T) -> (u32, u32) {
+impl<I: TableId, T> Table<I, T> {
+    /// Puts the value made for a free place into it.
+    pub(crate) fn insert_with(&mut self, make: impl FnOnce(Place) -> T) -> Place {
         if let Some(index) = self.free.pop() {
-            let place = &mut self.places[index as usize];
-            place.generation = place.generation.wrapping_add(1);
-            place.value = Some(make(index, place.generation));
-            return (index, place.generation);
+            let entry = &mut self.entries[index as usize];
+            entry.generation = entry.generation.wrapping_add(1);
+            let place = Place { index, generation: entry.generation };
+            entry.value = Some(make(place));
+            return place;
         }
-        let index = u32::try_from(self.places.len()).expect("fewer than 2^32 values at once");
-        self.places.push(Place { generation: 1, value: Some(make(index, 1)) });
-        (index, 1)
+        let place = Place::at(self.entries.len(), 1);
+        self.entries.push(Entry { generation: 1, value: Some(make(place)) });
+        place
     }
 
-    /// Index and generation that no value has or will have.
-    pub(crate) fn skip(&mut self) -> (u32, u32) {
+    /// A place that no value has or will have.
+    pub(crate) fn skip(&mut self) -> Place {
         match self.free.last() {
             Some(&index) => {
-                let place = &mut self.places[index as usize];
-                place.generation = place.generation.wrapping_add(1);
-                (index, place.generation)
+                let entry = &mut self.entries[index as usize];
+                entry.generation = entry.generation.wrapping_add(1);
+                Place { index, generation: entry.generation }
             }
             None => {
-                let index =
-                    u32::try_from(self.places.len()).expect("fewer than 2^32 values at once");
-                self.places.push(Place { generation: 1, value: None });
-                self.free.push(index);
-                (index, 1)
+                let place = Place::at(self.entries.len(), 1);
+                self.entries.push(Entry { generation: 1, value: None });
+                self.free.push(place.index);
+                place
             }
         }
     }
 
-    /// Puts a value in a free place and returns its index and generation.
-    pub(crate) fn insert(&mut self, value: T) -> (u32, u32) {
-        self.insert_with(|_, _| value)
+    /// Puts a value in a free place.
+    pub(crate) fn insert(&mut self, value: T) -> Place {
+        self.insert_with(|_| value)
     }
 
-    pub(crate) fn get_mut(&mut self, index: usize, generation: u32) -> Option<&mut T> {
-        let place = self.places.get_mut(index)?;
-        let same = place.generation == generation || active(Plant::StaleId);
-        if same { place.value.as_mut() } else { None }
+    pub(crate) fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        let Place { index, generation } = id.place();
+        let entry = self.entries.get_mut(index as usize)?;
+        if entry.is(generation) { entry.value.as_mut() } else { None }
     }
 
-    pub(crate) fn remove(&mut self, index: usize, generation: u32) -> Option<T> {
-        self.get_mut(index, generation)?;
-        let value = self.places[index].value.take();
-        self.free.push(u32::try_from(index).expect("the index came from this table"));
+    pub(crate) fn remove(&mut self, id: I) -> Option<T> {
+        let Place { index, generation } = id.place();
+        let entry = self.entries.get_mut(index as usize)?;
+        let value = if entry.is(generation) { entry.value.take() } else { None };
+        if value.is_some() {
+            self.free.push(index);
+        }
         value
     }
 
     /// Drops a value where it is.
-    pub(crate) fn vacate(&mut self, index: usize, generation: u32) {
-        self.vacate_if(index, generation, |_| true);
+    pub(crate) fn vacate(&mut self, id: I) {
+        self.vacate_if(id, |_| true);
     }
 
     /// Drops a value where it is, if `may` says so.
-    pub(crate) fn vacate_if(
-        &mut self,
-        index: usize,
-        generation: u32,
-        may: impl FnOnce(&mut T) -> bool,
-    ) {
-        let Some(place) = self.places.get_mut(index) else { return };
-        let same = place.generation == generation || active(Plant::StaleId);
-        if place.value.as_mut().is_some_and(|value| same && may(value)) {
-            place.value = None;
-            self.free.push(u32::try_from(index).expect("the index came from this table"));
+    pub(crate) fn vacate_if(&mut self, id: I, may: impl FnOnce(&mut T) -> bool) {
+        let Place { index, generation } = id.place();
+        let Some(entry) = self.entries.get_mut(index as usize) else { return };
+        let same = entry.is(generation);
+        if entry.value.as_mut().is_some_and(|value| same && may(value)) {
+            entry.value = None;
+            self.free.push(index);
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.entries.len() - self.free.len()
     }
 
-    /// Index and generation of every value there is.
-    pub(crate) fn ids(&self) -> Vec<(u32, u32)> {
-        let filled = self.places.iter().enumerate().filter(|(_, place)| place.value.is_some());
-        filled
-            .map(|(index, place)| (u32::try_from(index).unwrap_or(u32::MAX), place.generation))
-            .collect()
+    /// The place of every value there is.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.iter().map(|(place, _)| place).collect()
     }
 
-    /// Index, generation and value of each.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32, &T)> {
-        self.places
-            .iter()
-            .zip(0..)
-            .filter_map(|(place, index)| Some((index, place.generation, place.value.as_ref()?)))
+    /// Each value with its place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, &T)> {
+        self.entries.iter().zip(0..).filter_map(|(entry, index)| {
+            Some((Place { index, generation: entry.generation }, entry.value.as_ref()?))
+        })
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.places.iter_mut().filter_map(|place| place.value.as_mut())
+        self.entries.iter_mut().filter_map(|entry| entry.value.as_mut())
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
-        self.places.iter().filter_map(|place| place.value.as_ref())
+        self.entries.iter().filter_map(|entry| entry.value.as_ref())
     }
 }
 
@@ -124,31 +163,41 @@ impl<T> Table<T> {
 mod tests {
     use super::*;
 
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct LetterId(Place);
+
+    impl TableId for LetterId {
+        fn place(self) -> Place {
+            self.0
+        }
+    }
+
     #[test]
     fn a_stale_id_finds_nothing_though_its_place_is_taken_again() {
         let mut table = Table::default();
-        let (index, old) = table.insert('a');
-        assert_eq!(table.remove(index as usize, old), Some('a'));
-        let (again, new) = table.insert('b');
-        assert_eq!(index, again);
-        assert_eq!(table.get_mut(index as usize, old), None);
-        assert_eq!(table.remove(index as usize, old), None);
-        assert_eq!(table.get_mut(index as usize, new), Some(&mut 'b'));
+        let old = LetterId(table.insert('a'));
+        assert_eq!(table.remove(old), Some('a'));
+        let new = LetterId(table.insert('b'));
+        assert_eq!(old.0.index, new.0.index);
+        assert_eq!(table.get_mut(old), None);
+        assert_eq!(table.remove(old), None);
+        assert_eq!(table.get_mut(new), Some(&mut 'b'));
         assert_eq!(table.len(), 1);
     }
 
     #[test]
     fn only_what_may_go_goes_and_only_by_its_own_id() {
         let mut table = Table::default();
-        let (index, generation) = table.insert('a');
-        let place = index as usize;
-        table.vacate_if(place, generation + 1, |_| unreachable!("nobody has this id"));
-        table.vacate_if(place, generation, |value| *value == 'b');
-        assert_eq!(table.get_mut(place, generation), Some(&mut 'a'));
-        table.vacate_if(place, generation, |value| *value == 'a');
-        assert_eq!(table.get_mut(place, generation), None);
+        let id = LetterId(table.insert('a'));
+        let Place { index, generation } = id.0;
+        let next = LetterId(Place::new(index, generation + 1));
+        table.vacate_if(next, |_| unreachable!("nobody has this id"));
+        table.vacate_if(id, |value| *value == 'b');
+        assert_eq!(table.get_mut(id), Some(&mut 'a'));
+        table.vacate_if(id, |value| *value == 'a');
+        assert_eq!(table.get_mut(id), None);
         assert_eq!(table.len(), 0);
-        table.vacate_if(place, generation, |_| unreachable!("it has gone"));
-        assert_eq!(table.insert('c'), (index, generation + 1));
+        table.vacate_if(id, |_| unreachable!("it has gone"));
+        assert_eq!(LetterId(table.insert('c')), next);
     }
 }

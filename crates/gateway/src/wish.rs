@@ -9,6 +9,7 @@ use settings::Key;
 use wire::http1::{keys, object};
 
 use crate::exchanges::SessionId;
+use crate::table::Place;
 
 /// A key that was found, without a copy where it stands in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +142,7 @@ impl Found {
     }
 
     fn connection(session: SessionId) -> Self {
-        let SessionId { shard, index, generation } = session;
+        let SessionId { shard, place: Place { index, generation } } = session;
         let mut bytes = [0; 16];
         for (place, number) in [shard, index, generation].into_iter().enumerate() {
             bytes[place * 4..][..4].copy_from_slice(&number.to_be_bytes());
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_itself_and_no_other_whatever_its_address() {
-        let id = |shard, index, generation| SessionId { shard, index, generation };
+        let id = |shard, index, generation| SessionId::new(shard, Place::new(index, generation));
         let of = |session| {
             let from = Asker { peer: Peer::Local, session };
             let sought = Sought { from, body: b"x", head: None };

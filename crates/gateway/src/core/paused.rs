@@ -246,15 +246,16 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Place;
 
     fn session(index: u32) -> SessionId {
-        SessionId { shard: 0, index, generation: 0 }
+        SessionId::new(0, Place::new(index, 0))
     }
 
     fn woken(paused: &mut PausedClients, requests: u32, bytes: usize) -> Vec<(u32, u32)> {
         let mut woken = Vec::new();
         paused.take_next(Room { requests, bytes }, &mut woken);
-        woken.iter().map(|(session, share)| (session.index, *share)).collect()
+        woken.iter().map(|(session, share)| (session.place.index, *share)).collect()
     }
 
     #[test]

@@ -8,6 +8,7 @@ use pool::{Entry, Payload};
 
 use crate::exchanges::{Exchange, SessionId};
 use crate::form::{Asker, Form};
+use crate::table::Place;
 use crate::wish::{self, Wish, Wishes};
 
 /// Memory of a request that waits, beyond its body: its places in the tables, roughly.
@@ -46,7 +47,7 @@ pub(super) fn asker(id: RequestId, exchange: &Exchange) -> Asker {
     let request = id.as_u64();
     let mut hasher = DefaultHasher::new();
     match (exchange.client.session(), exchange.peer) {
-        (Some(SessionId { shard, index, generation }), _) => {
+        (Some(SessionId { shard, place: Place { index, generation } }), _) => {
             (0_u8, shard, index, generation).hash(&mut hasher);
         }
         (None, Peer::Internet(address)) => (1_u8, address).hash(&mut hasher),

@@ -78,8 +78,7 @@ impl Servers {
         for _ in self.crowded.len()..before {
             self.release(worker, false, up);
         }
-        for (index, generation) in self.links.ids() {
-            let id = LinkId { index, generation };
+        for id in self.links.places().into_iter().map(LinkId) {
             match self.link(id) {
                 Some(link) if link.worker == worker && link.flight.is_some() => {
                     self.lose(calls, id, Fault::Ended, up);

@@ -69,8 +69,7 @@ impl Servers {
             for id in std::mem::take(&mut server.idle) {
                 self.close(calls, id);
             }
-            for (index, generation) in self.links.ids() {
-                let id = LinkId { index, generation };
+            for id in self.links.places().into_iter().map(LinkId) {
                 let Some(link) = self.link(id).filter(|link| link.worker == worker) else {
                     continue;
                 };

@@ -58,11 +58,11 @@ impl Shard {
         listener.open += 1;
         listener.accepted += 1;
         let shard = self.core.others.me();
-        let (index, generation) = self.sessions.insert_with(|index, generation| {
-            let id = SessionId { shard, index, generation };
+        let place = self.sessions.insert_with(|place| {
+            let id = SessionId::new(shard, place);
             Session::open(calls, id, stream, (peer, entry), plan, &mut self.core)
         });
-        let id = SessionId { shard, index, generation };
+        let id = SessionId::new(shard, place);
         self.set_role(stream, Role::Session(id));
         // One that was refused what it came for is told so in this turn.
         if self.session(id).is_some_and(|session| session.is_owed()) {
@@ -116,7 +116,7 @@ impl Shard {
     }
 
     pub(super) fn remove_session(&mut self, id: SessionId, cause: Cause) {
-        let Some(mut session) = self.sessions.remove(id.index as usize, id.generation) else {
+        let Some(mut session) = self.sessions.remove(id) else {
             return;
         };
         session.end(cause, &mut self.core);
@@ -133,14 +133,12 @@ impl Shard {
 
     /// Tells all clients of a pool what one of its programs says to all of them.
     pub(super) fn announce(&mut self) {
-        for (place, frame) in std::mem::take(&mut self.core.announced) {
-            for (index, generation) in self.sessions.ids() {
-                let Some(session) = self.sessions.get_mut(index as usize, generation) else {
-                    continue;
-                };
-                if session.announce(place, &frame, &mut self.core) && !session.set_dirty(true) {
-                    let shard = self.core.others.me();
-                    self.dirty.push(SessionId { shard, index, generation });
+        let shard = self.core.others.me();
+        for (pool, frame) in std::mem::take(&mut self.core.announced) {
+            for id in self.sessions.places().into_iter().map(|place| SessionId::new(shard, place)) {
+                let Some(session) = self.sessions.get_mut(id) else { continue };
+                if session.announce(pool, &frame, &mut self.core) && !session.set_dirty(true) {
+                    self.dirty.push(id);
                 }
             }
         }
@@ -165,7 +163,7 @@ impl Shard {
     pub(super) fn flush(&mut self, calls: &mut Calls<'_>) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
-            let found = self.sessions.get_mut(id.index as usize, id.generation);
+            let found = self.sessions.get_mut(id);
             if let Some(session) = found {
                 session.set_dirty(false);
                 session.flush(calls, &mut self.core, &mut self.scratch);

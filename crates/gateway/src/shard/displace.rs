@@ -27,8 +27,8 @@ pub(super) enum Among {
 /// Idle connections, as the last search has found them.
 #[derive(Debug, Default)]
 pub(super) struct IdleFound {
-    /// The tick since which each is silent, and its index and generation; the longest silent first.
-    found: VecDeque<(u64, u32, u32)>,
+    /// The tick since which each is silent, and its id; the longest silent first.
+    found: VecDeque<(u64, SessionId)>,
     search_after: u64,
 }
 
@@ -46,15 +46,14 @@ impl Shard {
 
     /// The idle connection of this shard that has been silent longest. It is not found again.
     pub(super) fn longest_idle(&mut self, calls: &Calls<'_>, among: Among) -> Option<SessionId> {
-        let shard = self.core.others.me();
         loop {
-            while let Some((since, index, generation)) = self.idle_found(among).found.pop_front() {
-                let found = self.sessions.get_mut(index as usize, generation);
+            while let Some((since, id)) = self.idle_found(among).found.pop_front() {
+                let found = self.sessions.get_mut(id);
                 let still = found.is_some_and(|session| {
                     session.silent_since() == since && session.is_idle(calls, &self.core)
                 });
                 if still {
-                    return Some(SessionId { shard, index, generation });
+                    return Some(id);
                 }
             }
             if !self.find_idle(calls, among) {
@@ -77,10 +76,11 @@ impl Shard {
         }
         // The one that is silent for the shortest time is on top, and makes place for an older one.
         let mut oldest = BinaryHeap::with_capacity(FOUND_MAX + 1);
-        for (index, generation, session) in self.sessions.iter() {
+        let shard = self.core.others.me();
+        for (place, session) in self.sessions.iter() {
             let belongs = among == Among::All || among == Among::Listener(session.listener_place());
             if belongs && session.is_idle(calls, &self.core) {
-                oldest.push((session.silent_since(), index, generation));
+                oldest.push((session.silent_since(), SessionId::new(shard, place)));
                 if oldest.len() > FOUND_MAX {
                     oldest.pop();
                 }

@@ -60,16 +60,16 @@ impl Shard {
         }
         let shard = self.core.others.me();
         let sessions = self.sessions.iter();
-        let mut holders: Vec<(usize, u32, u32)> = sessions
-            .map(|(index, generation, session)| (session.held(calls), index, generation))
-            .filter(|(bytes, ..)| *bytes >= HELD_MIN)
+        let mut holders: Vec<(usize, SessionId)> = sessions
+            .map(|(place, session)| (session.held(calls), SessionId::new(shard, place)))
+            .filter(|(bytes, _)| *bytes >= HELD_MIN)
             .collect();
         holders.sort_unstable_by(|one, other| other.cmp(one));
-        for (_, index, generation) in holders {
+        for (_, session) in holders {
             if self.held() <= low {
                 return;
             }
-            self.close_session(calls, SessionId { shard, index, generation }, Closing::Memory);
+            self.close_session(calls, session, Closing::Memory);
         }
         let mut rest = self.held().saturating_sub(low);
         while rest > 0

@@ -1,6 +1,7 @@
 //! Whose each stream is.
 
 use crate::exchanges::SessionId;
+use crate::table::Place;
 use crate::workers::Purpose;
 
 /// Whose a stream is.
@@ -50,7 +51,7 @@ impl Roles {
         }
         self.kept[stream] = match role {
             Role::Nobody => Kept::Nobody,
-            Role::Session(SessionId { shard: _, index, generation }) => {
+            Role::Session(SessionId { shard: _, place: Place { index, generation } }) => {
                 Kept::Session { index, generation }
             }
             Role::Refused => Kept::Refused,
@@ -66,7 +67,7 @@ impl Roles {
         match self.kept.get(stream).copied().unwrap_or(Kept::Nobody) {
             Kept::Nobody => Role::Nobody,
             Kept::Session { index, generation } => {
-                Role::Session(SessionId { shard, index, generation })
+                Role::Session(SessionId::new(shard, Place::new(index, generation)))
             }
             Kept::Refused => Role::Refused,
             Kept::Worker { place, purpose } => Role::Worker { place: place as usize, purpose },
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn a_role_is_what_it_was_set_to_and_takes_sixteen_bytes() {
         let mut roles = Roles::of_shard(3);
-        let session = SessionId { shard: 3, index: 70_000, generation: 9 };
+        let session = SessionId::new(3, Place::new(70_000, 9));
         let worker = WorkerId::new(5, 6);
         let all = [
             Role::Session(session),

@@ -171,7 +171,7 @@ ended      -         -         -         -         -         -         -
     #[test]
     #[should_panic(expected = "Switch of Head")]
     fn a_move_that_the_table_has_not_is_found() {
-        let session = crate::exchanges::SessionId { shard: 0, index: 0, generation: 0 };
+        let session = crate::exchanges::SessionId::new(0, crate::table::Place::new(0, 0));
         let mut dialogue = Dialogue::new(session, 0);
         dialogue.step(Move::Switch, Input::Switched);
     }
