@@ -44,8 +44,8 @@ enum Chore {
     Fuzz(fuzz::FuzzArguments),
     /// Draw the pictures of the documentation
     Plot(plot::PlotArguments),
-    /// The house rules: arrows between rooms, runtimes, unsafe, headers, lengths, words
-    Tidy,
+    /// The house rules: arrows between rooms, import cycles, runtimes, unsafe, headers, lengths, words
+    Tidy(tidy::TidyArguments),
     /// Format everything
     Fmt,
     /// Make the generated pages again
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&workspace, &arguments),
         Chore::Fuzz(arguments) => fuzz::run(&workspace, &arguments).map(|note| println!("{note}")),
         Chore::Plot(arguments) => plot::run(&workspace, &arguments).map(|note| println!("{note}")),
-        Chore::Tidy => tidy::check(&workspace).map(|note| println!("{note}")),
+        Chore::Tidy(arguments) => tidy::run(&workspace, &arguments).map(|note| println!("{note}")),
         Chore::Fmt => shell::run(workspace.cargo(["fmt", "--all"])).map(drop),
         Chore::Docs => pages::write(&workspace).map(|note| println!("{note}")),
         Chore::Deny => checks::deny(&workspace),

@@ -4,41 +4,36 @@
 //! file reads the disk and starts cargo. A finding says where, what, and what to do instead.
 
 mod arrows;
+mod file;
 mod files;
+mod finding;
 mod kinds;
 mod lexer;
+mod modules;
 mod runtimes;
 mod sources;
+mod test_code;
 
 use crate::shell::{self, Failure, Workspace};
+use clap::Args;
+use file::File;
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// One breach of a rule.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
-    /// A path of the checkout, or a room.
-    place: String,
-    /// The line, counted from 1, where there is one.
-    line: Option<usize>,
-    /// What is wrong and what to do instead.
-    text: String,
+/// What `cargo xtask tidy` takes.
+#[derive(Debug, Default, Args)]
+pub(crate) struct TidyArguments {
+    /// Only print each use of one file by another in the import cycles of this crate
+    #[arg(long, value_name = "CRATE")]
+    cycles: Option<String>,
 }
 
-impl Finding {
-    fn new(place: &str, line: impl Into<Option<usize>>, text: impl Into<String>) -> Self {
-        Self { place: place.to_owned(), line: line.into(), text: text.into() }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.place, self.text),
-            None => write!(f, "{}: {}", self.place, self.text),
-        }
+/// Runs the chore.
+pub(crate) fn run(workspace: &Workspace, arguments: &TidyArguments) -> Result<String, Failure> {
+    match &arguments.cycles {
+        Some(krate) => Ok(modules::uses_in_cycles(&files(workspace)?, krate).join("\n")),
+        None => check(workspace),
     }
 }
 
@@ -60,9 +55,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
         ]))?;
         findings.extend(runtimes::check(&room.name, &tree));
     }
-    let mut all = Vec::new();
-    walk(&workspace.root, &workspace.root, &mut all)?;
-    all.sort_by(|one, other| one.path.cmp(&other.path));
+    let all = files(workspace)?;
     findings.extend(files::required(&all));
     let mut long = 0;
     for file in &all {
@@ -73,6 +66,11 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
             long += 1;
         }
     }
+    let modules = modules::check(&all);
+    findings.extend(modules.findings);
+    for note in modules.notes {
+        println!("  left: {note}");
+    }
     if findings.is_empty() {
         return Ok(format!("{} files, {long} long", all.len()));
     }
@@ -80,22 +78,12 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String, Failure> {
     Err(Failure::new(lines.join("\n")).repeated_by("cargo xtask tidy"))
 }
 
-/// A text file of the checkout.
-#[derive(Debug)]
-pub(crate) struct File {
-    /// From the root of the checkout, with `/`.
-    path: String,
-    text: String,
-}
-
-impl File {
-    fn extension(&self) -> &str {
-        Path::new(&self.path).extension().and_then(OsStr::to_str).unwrap_or_default()
-    }
-
-    fn is_rust(&self) -> bool {
-        self.extension() == "rs"
-    }
+/// The files that people write, sorted by path.
+fn files(workspace: &Workspace) -> Result<Vec<File>, Failure> {
+    let mut all = Vec::new();
+    walk(&workspace.root, &workspace.root, &mut all)?;
+    all.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(all)
 }
 
 /// Collects the files that people write. What is built, hidden or not text is left out.

@@ -1,6 +1,6 @@
 //! Which room may name which: the map of the house, held against `cargo metadata`.
 
-use super::Finding;
+use super::finding::Finding;
 use serde_json::Value;
 
 /// Each room with the rooms that it may name, tests included. A room that is not listed may not

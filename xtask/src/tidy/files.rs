@@ -1,6 +1,7 @@
 //! Rules about files as wholes: names, lengths, the pages that must be there.
 
-use super::{File, Finding};
+use super::file::File;
+use super::finding::Finding;
 use std::path::Path;
 
 /// A source past this is listed.

@@ -3,8 +3,10 @@
 //! A kind of worker is added where its kinds are listed and in its own files; nobody else asks of which
 //! kind a worker is. What keeps requests and chooses their workers knows of no protocol.
 
-use super::sources::test_lines;
-use super::{File, Finding, lexer};
+use super::file::File;
+use super::finding::Finding;
+use super::lexer;
+use super::test_code::test_lines;
 
 /// Enums of kinds, and the files that may name one of a kind: those where the kinds are listed, and
 /// their own. A name that ends in `/` is a folder.

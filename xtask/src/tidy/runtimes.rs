@@ -3,8 +3,8 @@
 //! The tree is asked for one package at a time. The workspace's own view unifies features, and
 //! would show a runtime everywhere or hide where it comes from.
 
-use super::Finding;
 use super::arrows::{self, Room};
+use super::finding::Finding;
 use serde_json::Value;
 
 /// Packages that are, or start, an async runtime.

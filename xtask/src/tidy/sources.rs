@@ -1,8 +1,10 @@
 //! Rules about what stands in a source: words, `unsafe`, sleeps in tests, headers of rooms.
 
+use super::file::File;
+use super::finding::Finding;
+use super::kinds;
 use super::lexer::{self, Views};
-use super::{File, Finding, kinds};
-use std::path::Path;
+use super::test_code::test_lines;
 
 /// Words that mean "not done"; work that is left belongs into an issue.
 const UNDONE: [&str; 4] = ["FIXME", "HACK", "TODO", "XXX"];
@@ -135,40 +137,6 @@ fn calls(code: &str, name: &str) -> bool {
     })
 }
 
-/// Which lines are test code: all of a file of tests, else each `#[cfg(test)]` item.
-pub(super) fn test_lines(path: &str, code: &str) -> Vec<bool> {
-    let path = Path::new(path);
-    let lines = code.lines().count();
-    let whole = path.with_extension("").iter().any(|part| part == "tests" || part == "benches");
-    let mut marked = vec![whole; lines];
-    if whole {
-        return marked;
-    }
-    for (start, _) in code.match_indices("#[cfg(test)]") {
-        let first = code[..start].matches('\n').count();
-        let last = first + code[start..start + item_length(&code[start..])].matches('\n').count();
-        for mark in &mut marked[first..=last.min(lines.saturating_sub(1))] {
-            *mark = true;
-        }
-    }
-    marked
-}
-
-/// The length of the item that begins here: up to its `;`, or to the brace that closes it.
-fn item_length(code: &str) -> usize {
-    let mut depth = 0_usize;
-    for (place, character) in code.char_indices() {
-        match character {
-            ';' if depth == 0 => return place,
-            '{' => depth += 1,
-            '}' if depth <= 1 => return place,
-            '}' => depth -= 1,
-            _ => {}
-        }
-    }
-    code.len()
-}
-
 /// The root of a room says what the room is.
 fn header(file: &File) -> Option<Finding> {
     let inside = file.path.strip_prefix("crates/")?;
@@ -247,12 +215,6 @@ mod tests {
         // A program of that name is a worker like any other, and a method is not the call.
         let program = "Command::new(\"sleep\").arg(\"60\");\nlet sleep = 1; asleep(2);\n";
         assert_eq!(findings("crates/pool/tests/all.rs", program).len(), 0);
-    }
-
-    #[test]
-    fn a_test_item_without_a_body_ends_at_its_semicolon() {
-        let code = "#[cfg(test)]\nmod tests;\nfn a() { sleep(1) }\n";
-        assert_eq!(test_lines(SOURCE, code), [true, true, false]);
     }
 
     #[test]

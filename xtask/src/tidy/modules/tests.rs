@@ -1,0 +1,243 @@
+//! Small source trees with each kind of edge that is allowed and that is not.
+
+use super::*;
+
+const NOTHING: Baseline = Baseline { cycles: &[], large_crates: &[], wide_structs: &[] };
+
+/// A crate `a` with these files below `src`.
+fn sources(files: &[(&str, &str)]) -> Vec<File> {
+    let file = |(path, text): &(&str, &str)| File {
+        path: format!("crates/a/src/{path}"),
+        text: (*text).to_owned(),
+    };
+    files.iter().map(file).collect()
+}
+
+/// Members of the cycles of files and of folders, by their paths below `src`.
+fn cycles(files: &[(&str, &str)]) -> (Vec<Vec<String>>, Vec<Vec<String>>) {
+    let files = sources(files);
+    let tree = read(&files);
+    assert_eq!(tree.unread, []);
+    let names = Names::new(&tree);
+    let parts = Parts::new(&tree, &names);
+    let imports = Imports::new(&tree, &names, &parts, 0);
+    let short = |file: &usize| tree.files[*file].path.replace("crates/a/src/", "");
+    let members = |all: Vec<Component>| -> Vec<Vec<String>> {
+        let sorted = |one: Component| {
+            let mut members: Vec<String> = one.members.iter().map(short).collect();
+            members.sort();
+            members
+        };
+        all.into_iter().map(sorted).collect()
+    };
+    (members(imports.file_cycles()), members(imports.folder_cycles()))
+}
+
+fn file_cycles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+    let (files, folders) = cycles(files);
+    assert_eq!(folders, Vec::<Vec<String>>::new());
+    files
+}
+
+const NONE: [[&str; 0]; 0] = [];
+
+#[test]
+fn a_module_may_use_its_child() {
+    let files = [
+        ("lib.rs", "mod x; pub struct S(x::X);"),
+        ("x.rs", "mod y; pub fn f() -> y::Y { y::Y }"),
+        ("x/y.rs", "pub struct Y;"),
+    ];
+    assert_eq!(file_cycles(&files), NONE);
+}
+
+#[test]
+fn a_root_that_only_declares_and_exports_is_in_no_cycle() {
+    let files = [
+        ("lib.rs", "mod x; mod y; pub use x::X; pub use y::*;"),
+        ("x.rs", "pub struct X;"),
+        ("y.rs", "use crate::X; pub struct Y(X);"),
+    ];
+    assert_eq!(file_cycles(&files), NONE);
+}
+
+#[test]
+fn a_child_that_uses_its_parent_is_in_a_cycle() {
+    let parent = "mod x; pub struct S;";
+    for child in [
+        "use super::S; fn f(_: S) {}",
+        "use crate::S as T;",
+        "fn f() { let _ = super::S; }",
+        "fn f(_: &[Option<crate::S>]) {}",
+        "fn f() { assert!(g(\"{}\", super::S)); }",
+        "pub(in crate) mod z { fn f(_: super::super::S) {} }",
+        "macro_rules! m { () => { $crate::S }; }",
+        "fn f() { use super::*; } struct T(S);",
+    ] {
+        let found = file_cycles(&[("lib.rs", parent), ("x.rs", child)]);
+        assert_eq!(found, [["lib.rs", "x.rs"]], "{child}");
+    }
+    for child in [
+        "pub(super) struct T; pub(in crate) struct U;",
+        "#[cfg(test)] mod tests { use super::super::S; }",
+        "#[cfg(all(test, not(loom)))] fn f(_: super::S) {}",
+        "struct S; fn f(_: S) {}",
+        "fn f(_: other::S) {}",
+        "// super::S\nfn f() -> &'static str { \"super::S\" }",
+        "use self::z::S; mod z { pub struct S; }",
+    ] {
+        assert_eq!(file_cycles(&[("lib.rs", parent), ("x.rs", child)]), NONE, "{child}");
+    }
+}
+
+#[test]
+fn a_grandchild_that_uses_its_grandparent_ties_all_three() {
+    let files = [
+        ("lib.rs", "mod x; pub const SIZE: usize = 1;"),
+        ("x.rs", "mod y;"),
+        ("x/y.rs", "const MORE: usize = crate::SIZE + 1;"),
+    ];
+    assert_eq!(file_cycles(&files), [["lib.rs", "x.rs", "x/y.rs"]]);
+}
+
+#[test]
+fn a_part_of_an_impl_counts_as_one_module_with_its_type() {
+    let parent = "mod part; pub struct S; pub fn f() {}";
+    let part =
+        "use super::{S, f}; const SIZE: usize = 1; impl S { fn g(&self) { f(); h() } } fn h() {}";
+    assert_eq!(file_cycles(&[("lib.rs", "mod s;"), ("s.rs", parent), ("s/part.rs", part)]), NONE);
+    // What others can name makes it a module of its own, and so does an `impl` of another type.
+    for more in ["pub(super) struct T;", "impl From<S> for String { }"] {
+        let part = format!("{part} {more}");
+        let files = [("lib.rs", "mod s;"), ("s.rs", parent), ("s/part.rs", &part)];
+        assert_eq!(file_cycles(&files), [["s.rs", "s/part.rs"]], "{more}");
+    }
+}
+
+#[test]
+fn what_a_part_uses_its_module_uses() {
+    let files = [
+        ("lib.rs", "mod s; mod x;"),
+        ("s.rs", "mod part; pub struct S;"),
+        ("s/part.rs", "use super::S; impl S { fn f() { crate::x::f(); } }"),
+        ("x.rs", "use crate::s::S; pub fn f() { S; }"),
+    ];
+    assert_eq!(file_cycles(&files), [["s.rs", "s/part.rs", "x.rs"]]);
+    let files = [
+        ("lib.rs", "mod s; mod part; mod x;"),
+        ("s.rs", "pub struct S;"),
+        ("part.rs", "use crate::s::S; impl S { fn f() { crate::x::f(); } }"),
+        ("x.rs", "use crate::s::S; pub fn f() { S; }"),
+    ];
+    assert_eq!(file_cycles(&files), [["part.rs", "s.rs", "x.rs"]]);
+}
+
+#[test]
+fn siblings_are_tied_by_what_they_use_and_not_by_what_exports_it() {
+    let files = [
+        ("lib.rs", "mod x; mod y; use x::X; pub mod names { pub use crate::y::Y as Z; }"),
+        ("x.rs", "use crate::names::Z; pub struct X; impl X { fn f(_: Z) {} }"),
+        ("y.rs", "pub enum Y { One } use super::X; fn f(_: X) {}"),
+    ];
+    assert_eq!(file_cycles(&files), [["x.rs", "y.rs"]]);
+    let files = [
+        ("lib.rs", "#[macro_use] mod x; mod y;"),
+        ("x.rs", "macro_rules! m { () => {}; } use crate::y::Y::*; fn f() { One; }"),
+        ("y.rs", "pub enum Y { One } fn f() { m!(); }"),
+    ];
+    assert_eq!(file_cycles(&files), [["x.rs", "y.rs"]]);
+}
+
+#[test]
+fn folders_can_be_in_a_cycle_when_no_files_are() {
+    let files = [
+        ("lib.rs", "mod x; mod y;"),
+        ("x.rs", "mod a; pub mod b;"),
+        ("x/a.rs", "use crate::y::a::A; struct B(A);"),
+        ("x/b.rs", "pub struct B;"),
+        ("y.rs", "pub mod a; mod b;"),
+        ("y/a.rs", "pub struct A;"),
+        ("y/b.rs", "use crate::x::b::B; struct C(B);"),
+    ];
+    let (files, folders) = cycles(&files);
+    assert_eq!(files, NONE);
+    assert_eq!(folders, [["x.rs", "y.rs"]]);
+}
+
+#[test]
+fn a_file_is_found_where_its_attribute_says() {
+    let files = [
+        ("lib.rs", "#[path = \"other.rs\"] mod x; struct S;"),
+        ("other.rs", "use super::S; fn f(_: S) {}"),
+    ];
+    assert_eq!(file_cycles(&files), [["lib.rs", "other.rs"]]);
+}
+
+#[test]
+fn a_cycle_is_shown_with_lines_and_items() {
+    let files = sources(&[
+        ("lib.rs", "mod x;\nmod y;\n"),
+        ("x.rs", "\nuse crate::y::Y;\npub struct X(Y);\n"),
+        ("y.rs", "pub struct Y;\nfn f() -> Option<super::x::X> { None }\n"),
+    ]);
+    let report = check_with(&files, &NOTHING);
+    let shown: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "a: 2 files in import cycles; 0 are allowed",
+            "a: cycle of 2 files: crates/a/src/x.rs, crates/a/src/y.rs\n    \
+             crates/a/src/x.rs -> crates/a/src/y.rs: Y at crates/a/src/x.rs:2\n    \
+             crates/a/src/y.rs -> crates/a/src/x.rs: X at crates/a/src/y.rs:2",
+        ]
+    );
+    assert_eq!(uses_in_cycles(&files, "a").len(), 3);
+}
+
+#[test]
+fn the_baseline_is_compared_in_both_directions() {
+    let files = sources(&[("lib.rs", "mod x; struct S;"), ("x.rs", "use super::S;")]);
+    let found = |baseline| {
+        let report = check_with(&files, &baseline);
+        (report.findings.iter().map(ToString::to_string).collect::<Vec<_>>(), report.notes.len())
+    };
+    assert_eq!(found(Baseline { cycles: &[("a", 2, 0)], ..NOTHING }), (vec![], 1));
+    let (findings, _) = found(Baseline { cycles: &[("a", 3, 0)], ..NOTHING });
+    assert!(findings[0].contains("2 files in import cycles, no longer 3: lower the figure"));
+    let (findings, _) = found(Baseline { cycles: &[("a", 2, 0), ("b", 1, 0)], ..NOTHING });
+    assert!(findings[0].starts_with("b: there is no such crate"), "{findings:?}");
+    let large = Baseline { cycles: &[("a", 2, 0)], large_crates: &[("a", 13)], ..NOTHING };
+    let (findings, _) = found(large);
+    assert!(findings[0].contains("no longer 13"), "{findings:?}");
+}
+
+#[test]
+fn a_crate_is_measured_without_its_tests() {
+    let tests = "#[cfg(test)]\nmod tests {\n    fn f() {}\n}\n";
+    let long = format!("{}{tests}", "fn f() {}\n".repeat(11_999));
+    let report =
+        check_with(&sources(&[("lib.rs", &format!("mod x;\n{tests}")), ("x.rs", &long)]), &NOTHING);
+    assert_eq!(report.findings, []);
+    let report = check_with(&sources(&[("lib.rs", "mod x;\n\n"), ("x.rs", &long)]), &NOTHING);
+    assert!(report.findings[0].text.starts_with("13 thousand lines"), "{report:?}");
+}
+
+#[test]
+fn a_large_struct_is_passed_to_one_module_at_most() {
+    let fields = |count: usize| (0..count).map(|n| format!("f{n}: u8,")).collect::<String>();
+    let found = |count: usize, last: &str| {
+        let large = format!("mod part; pub struct S {{ {} }}", fields(count));
+        let files = sources(&[
+            ("lib.rs", "mod s; mod x; mod y; use s::S;"),
+            ("s.rs", &large),
+            ("s/part.rs", "use super::S; impl S { fn f(&mut self, other: &mut S) {} }"),
+            ("x.rs", "use crate::S; fn f(s: &mut S) {} fn g(s: &mut S) {}"),
+            ("y.rs", last),
+        ]);
+        check_with(&files, &NOTHING).findings.len()
+    };
+    let second = "use crate::s::S; fn f(s: Option<&mut S>) {}";
+    assert_eq!(found(13, second), 1);
+    assert_eq!(found(12, second), 0);
+    assert_eq!(found(13, "use crate::S; fn f(s: &S) {}"), 0);
+}
