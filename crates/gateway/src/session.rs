@@ -344,10 +344,16 @@ impl Session {
 
     /// The peer is gone for both directions, though what it sent before may not be read yet. True
     /// when nothing of it is wanted any more: it would not be read, or its end is its leaving.
-    pub(crate) fn handle_hangup(&self, calls: &Calls<'_>) -> bool {
-        // Whatever it asked, it asked for a reply.
-        if matches!(self.front, Front::Http(..)) {
-            return true;
+    pub(crate) fn handle_hangup(&mut self, calls: &Calls<'_>) -> bool {
+        match &mut self.front {
+            // Whatever it asked, it asked for a reply.
+            Front::Http(..) => return true,
+            Front::Frames(frames) => {
+                if frames.handle_hangup(&self.transport) {
+                    return true;
+                }
+            }
+            Front::Connect(_) => {}
         }
         let unread = self.transport.is_paused() && self.transport.is_clogged(calls);
         !self.transport.listener().keeps_half_closed || unread

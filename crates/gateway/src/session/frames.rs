@@ -78,6 +78,8 @@ pub(super) struct Frames {
     permit: Permit,
     /// A frame was begun, and its deadline is armed, if there is one.
     begun: bool,
+    /// Its client is gone for both directions.
+    is_gone: bool,
     /// The request whose worker was asked to wait.
     holding: Option<RequestId>,
     /// The pool of its own program, which was asked to wait.
@@ -128,6 +130,7 @@ impl Frames {
             answered: false,
             permit: Permit::default(),
             begun: false,
+            is_gone: false,
             holding: None,
             hushing: None,
         }

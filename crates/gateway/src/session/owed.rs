@@ -367,6 +367,12 @@ impl Owed {
         }
     }
 
+    /// Whether a reply with an id is waited for.
+    pub(super) fn waits_for_named(&self) -> bool {
+        let is_named = |it: &Reply| it.request.is_some() && matches!(it.name, Name::Id(_));
+        self.replies.iter().any(is_named)
+    }
+
     /// The requests that are waited for.
     pub(super) fn requests(&self) -> impl Iterator<Item = RequestId> {
         self.replies.iter().filter_map(|reply| reply.request)

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
-use crate::daemon::{Daemon, PATIENCE, folder, read_log, until};
+use crate::daemon::{Daemon, PATIENCE, folder, one_pool, read_log, until};
 use crate::framings::{parse, serve};
 
 /// Does what the method says: `echo` answers, `stall` does not, `later` answers when `release` has come,
@@ -434,5 +434,64 @@ fn a_reply_that_is_no_json_ends_the_request_that_it_names() {
     ask(&mut other, id, "release");
     assert_eq!(parse(&first.line())["result"], "released");
     assert_eq!(parse(&other.line())["result"], 1);
+    assert_eq!(deaths(&daemon), 0);
+}
+
+/// Its clients may have four requests in flight.
+fn four_in_flight(folder: &Path) -> Daemon {
+    let program = serde_json::json!(["python3", "-c", SHARED]);
+    let pool = format!(
+        "program = {program}\nframing = \"jsonrpc\"\npipeline = 16\nworkers = 1\ndeadline = \"5m\"\n"
+    );
+    let text = one_pool("in_flight_max = 4", &pool).replace("\"lines\"", "\"jsonrpc\"");
+    Daemon::serve(folder, &text)
+}
+
+/// A client that has got a reply, which takes none of its four slots any more and stays unread.
+fn answered_client(daemon: &Daemon) -> Client {
+    let mut client = daemon.connect();
+    ask(&mut client, 1, "echo");
+    assert_eq!(client.stream().peek(&mut [0]).unwrap(), 1);
+    client
+}
+
+/// Ends its connection by a reset, whether it has read all replies or not.
+fn reset(client: Client) {
+    rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).unwrap();
+    drop(client);
+}
+
+#[test]
+fn the_slots_of_a_paused_client_that_resets_its_connection_are_free_at_once() {
+    let folder = folder();
+    let daemon = four_in_flight(folder.path());
+    let in_flight = || daemon.status()["pools"][0]["workers"][0]["in_flight"].clone();
+    for behind in ["", "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"stall\"}\n"] {
+        let mut client = answered_client(&daemon);
+        for id in 2..6 {
+            ask(&mut client, id, "stall");
+        }
+        client.send(behind);
+        until("it may ask no more", || in_flight() == 4);
+        reset(client);
+        until("its slots are free", || in_flight() == 0);
+    }
+    assert_eq!(deaths(&daemon), 0);
+}
+
+#[test]
+fn a_client_whose_reset_is_noticed_before_its_requests_are_read_keeps_no_slots() {
+    let folder = folder();
+    let daemon = four_in_flight(folder.path());
+    let left = || daemon.metric("roadstead_ends_total", &["cause=\"left\""]);
+    let mut client = answered_client(&daemon);
+    daemon.stopped(|| {
+        for id in 2..7 {
+            ask(&mut client, id, "stall");
+        }
+        reset(client);
+    });
+    until("its requests have ended", || left() == 4);
+    assert_eq!(daemon.status()["pools"][0]["workers"][0]["in_flight"], 0);
     assert_eq!(deaths(&daemon), 0);
 }

@@ -53,8 +53,24 @@ impl Frames {
         self.begun = begun;
     }
 
-    /// Reads a paused client again, if nothing stands in the way.
+    /// The client is gone for both directions. True when it is to be let go at once.
+    pub(in crate::session) fn handle_hangup(&mut self, transport: &Transport) -> bool {
+        self.is_gone = true;
+        self.has_left(transport)
+    }
+
+    /// Whether it is gone and not read, so that no read shows its end, and waits for replies to messages, which
+    /// then keep slots for nobody. Frames without ids may be wanted without their replies.
+    fn has_left(&self, transport: &Transport) -> bool {
+        let waits = self.plan.framing.is_json() && self.owed.waits_for_named();
+        self.is_gone && transport.is_paused() && waits
+    }
+
+    /// Reads a paused client again, if nothing stands in the way. One that has left is let go.
     pub(super) fn read_on(&self, transport: &mut Transport, calls: &mut Calls<'_>, core: &Core) {
+        if self.has_left(transport) {
+            return transport.reset(calls);
+        }
         let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(core);
         if transport.is_paused() && room && !transport.is_clogged(calls) {
             transport.resume(calls);
