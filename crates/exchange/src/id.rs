@@ -69,6 +69,11 @@ generational! {
     ListenerId
 }
 
+impl PoolId {
+    /// The id that no pool has.
+    pub const NONE: Self = Self::new(u32::MAX, 0);
+}
+
 impl fmt::Display for PoolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.index, self.generation)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use exchange::{Cause, Outcome, Phase, Slice, Verdict};
+use exchange::{Cause, Outcome, Phase, PoolId, Slice, Verdict};
 use wire::lines::{Marks, write_reply};
 
 use crate::balance::Order;
@@ -23,7 +23,7 @@ pub struct Access {
 #[derive(Clone, Debug)]
 pub struct PoolAccess {
     fleet: Arc<Fleet>,
-    place: usize,
+    pool: PoolId,
     home: u32,
 }
 
@@ -32,7 +32,7 @@ impl PoolAccess {
     /// much mail as it may, before this returns; it must not block.
     pub fn ask(&self, line: &[u8], reply: impl FnOnce(Outcome) + Send + 'static) {
         let (line, reply) = (Slice::from(line), Box::new(reply));
-        let mail = Mail::Ask { pool: self.place, line, reply };
+        let mail = Mail::Ask { pool: self.pool, line, reply };
         if let Err(Mail::Ask { reply, .. }) = self.fleet.mailbox(self.home).try_send(mail) {
             let text = "the shard has as much mail as it may";
             reply(Outcome::ended(Cause::Full, Phase::Receive, text));
@@ -100,8 +100,8 @@ impl Access {
     /// The pool of this name, for whoever asks it again and again.
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<PoolAccess> {
-        let (place, home) = self.fleet.find(name)?;
-        Some(PoolAccess { fleet: Arc::clone(&self.fleet), place, home })
+        let (pool, home) = self.fleet.find(name)?;
+        Some(PoolAccess { fleet: Arc::clone(&self.fleet), pool, home })
     }
 
     /// Replaces every worker of a pool, each once another is ready in its place. `reply` is told how

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, Outcome, Phase, RequestId, Stamps, Verdict, WorkerId};
+use exchange::{Cause, End, Outcome, Phase, PoolId, RequestId, Stamps, Verdict, WorkerId};
 use pool::{Control, Decided, Decision, Hand, Refused, Retry};
 
 use crate::core::{Core, ServedPool, Waiting};
@@ -31,9 +31,9 @@ pub enum Order {
 impl Core {
     /// A pool does not take a request, or lets go of it: its client is told, in the words of `sorry`
     /// where the pool has them.
-    pub(crate) fn refuse(&mut self, id: RequestId, place: usize, refused: Refused<Waiting>) {
+    pub(crate) fn refuse(&mut self, id: RequestId, pool: PoolId, refused: Refused<Waiting>) {
         let Refused { payload, cause } = refused;
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         let sorry = served.balance.sorry.as_ref().filter(|_| is_sorry(cause));
         let outcome = match sorry {
             None => match served.workers.trouble().filter(|_| cause == Cause::Down) {
@@ -64,12 +64,12 @@ impl Core {
                 return self.admit(id, other, payload.body, payload.form);
             }
         };
-        self.pools[place].counts.sorry += u64::from(matches!(outcome, Outcome::Sorry(..)));
+        self.pools[pool].counts.sorry += u64::from(matches!(outcome, Outcome::Sorry(..)));
         self.end(id, outcome);
     }
 
     /// What a request's end says of its worker.
-    pub(crate) fn judge(&mut self, place: usize, id: RequestId, outcome: &Outcome) {
+    pub(crate) fn judge(&mut self, pool: PoolId, id: RequestId, outcome: &Outcome) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let State::Working(worker) = exchange.state else { return };
         let end = outcome.end();
@@ -79,13 +79,13 @@ impl Core {
             Verdict::Failed | Verdict::Unknown => false,
         };
         let took = worker_time(&exchange.stamps, exchange.body_end, self.now);
-        self.judge_worker(place, worker, good, took);
+        self.judge_worker(pool, worker, good, took);
     }
 
     /// Carries out an order. The text is for the operator.
     pub(crate) fn order(&mut self, pool: &str, order: &Order) -> Told {
         let now = self.now;
-        let Some(served) = self.pools.iter_mut().find(|served| served.name == pool) else {
+        let Some(served) = self.pools.values_mut().find(|served| served.name == pool) else {
             return Told::Unknown(format!("there is no pool {pool}"));
         };
         let (worker, control, done) = match order {
@@ -136,12 +136,12 @@ impl Core {
             let decisions = served.pool.why(id).map(|decision| self.told(served, decision));
             Why { pool: served.name.clone(), decisions: decisions.collect() }
         };
-        self.pools.iter().map(of).filter(|why| !why.decisions.is_empty()).collect()
+        self.pools.values().map(of).filter(|why| !why.decisions.is_empty()).collect()
     }
 
     /// What was decided lately in a pool.
     pub(crate) fn lately(&self, pool: &str, count: usize) -> Option<LatelyAt> {
-        let served = self.pools.iter().find(|served| served.name == pool)?;
+        let served = self.pools.values().find(|served| served.name == pool)?;
         let latest = served.pool.decisions().take(count);
         let told = |decision: &Decision| (decision.at, decision.id, self.told(served, decision));
         Some(latest.map(told).collect())

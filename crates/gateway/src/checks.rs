@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use event::{Calls, Data, DeadlineName, Reason, StreamId, StreamLimits};
-use exchange::{Outcome, Verdict as Verdicts, WorkerId};
+use exchange::{Outcome, PoolId, Verdict as Verdicts, WorkerId};
 use spawn::Stop;
 
 use crate::outside::Outside;
@@ -224,7 +224,7 @@ impl Checks {
     pub(crate) fn run(
         &mut self,
         calls: &mut Calls<'_>,
-        pool: usize,
+        pool: PoolId,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) -> Vec<Question> {
@@ -254,7 +254,7 @@ impl Checks {
     fn begin(
         &mut self,
         calls: &mut Calls<'_>,
-        pool: usize,
+        pool: PoolId,
         place: usize,
         outside: &mut Outside,
         questions: &mut Vec<Question>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::StreamId;
-use exchange::{Cause, End, Outcome, Phase, RequestId, Slice, Stamps, WorkerId};
+use exchange::{Cause, End, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId};
 use pool::{Failed, Pool};
 use wire::http1::RequestHead;
 
@@ -27,6 +27,7 @@ use crate::logbook::Logbook;
 use crate::metrics::{ListenerEnds, Metrics, PoolCounts, Rejects};
 use crate::plan::{BalancePlan, PoolPlan, Takes};
 use crate::receipts::Receipts;
+use crate::table::Table;
 use crate::upward::{Carried, Upward};
 use crate::workers::Workers;
 
@@ -77,7 +78,7 @@ pub(crate) struct ServedPool {
     pub(crate) counts: PoolCounts,
     /// What is counted of each worker.
     tallies: Tallies,
-    then: Option<usize>,
+    then: Option<PoolId>,
     /// Replies of other pools go on to it.
     is_fed: bool,
     /// Clients here that wait until it has room.
@@ -107,7 +108,7 @@ pub(crate) struct ServedPool {
 /// Exchanges and pools.
 pub(crate) struct Core {
     pub(crate) exchanges: Exchanges,
-    pub(crate) pools: Vec<ServedPool>,
+    pub(crate) pools: Table<PoolId, ServedPool>,
     /// The access log.
     pub(crate) logbook: Logbook,
     /// Messages that broke a rule.
@@ -121,8 +122,8 @@ pub(crate) struct Core {
     pub(crate) receipts: Receipts,
     /// Parts and outcomes on their way to their clients.
     pub(crate) finished: Vec<(Client, Delivery)>,
-    /// What is to be said to all clients of a pool, by its place.
-    pub(crate) announced: Vec<(usize, Slice)>,
+    /// What is to be said to all clients of a pool.
+    pub(crate) announced: Vec<(PoolId, Slice)>,
     /// When the present turn began.
     pub(crate) now: Instant,
     /// While the shard drains: how long an HTTP connection without a request stays open.
@@ -131,17 +132,17 @@ pub(crate) struct Core {
     upward: Vec<Upward>,
     /// Requests that never reached their worker, by pool, the oldest first. They go back when all
     /// that the pools had decided before is carried out, so that they keep their order.
-    returned: Vec<(usize, RequestId, Slice, Form)>,
+    returned: Vec<(PoolId, RequestId, Slice, Form)>,
     /// What workers are to be told of requests in their hands: pool, worker, request.
-    told: VecDeque<(usize, WorkerId, RequestId, Word)>,
+    told: VecDeque<(PoolId, WorkerId, RequestId, Word)>,
     /// Requests that go straight to a connection's own program.
-    direct: VecDeque<(usize, WorkerId, Waiting)>,
+    direct: VecDeque<(PoolId, WorkerId, Waiting)>,
     /// Programs that are replaced after their connection.
-    used_up: VecDeque<(usize, WorkerId)>,
+    used_up: VecDeque<(PoolId, WorkerId)>,
     /// Programs whose connection takes nothing of what they say, or takes it again.
-    hushed: VecDeque<(usize, WorkerId, bool)>,
+    hushed: VecDeque<(PoolId, WorkerId, bool)>,
     /// Links that rest and are to go for those of other shards: pool and place of the worker.
-    spare: VecDeque<(usize, usize)>,
+    spare: VecDeque<(PoolId, usize)>,
     /// Where the head of a request is read, for whoever takes it in.
     pub(crate) head: Option<Box<RequestHead>>,
     /// For whoever looks for the way of a request.
@@ -171,7 +172,7 @@ pub(crate) enum Word {
 
 impl Core {
     pub(crate) fn new(
-        plans: Vec<PoolPlan>,
+        plans: Vec<(PoolId, PoolPlan)>,
         epoch: Epoch,
         seed: u64,
         fleet: Arc<Fleet>,
@@ -180,10 +181,10 @@ impl Core {
         let now = epoch.instant;
         let exchanges = Exchanges::of_shard(shard, fleet.length());
         let others = Others::new(fleet, shard);
-        let plans = plans.into_iter().zip(seed..).enumerate();
-        let pools =
-            plans.map(|(place, (plan, seed))| ServedPool::new(plan, place, now, seed, &others));
-        let pools = pools.collect();
+        let mut pools = Table::default();
+        for ((id, plan), seed) in plans.into_iter().zip(seed..) {
+            pools.insert_as(id, ServedPool::new(plan, id, now, seed, &others));
+        }
         let mut core = Self {
             exchanges,
             others,
@@ -223,13 +224,13 @@ impl Core {
     }
 
     /// What requests of HTTP become for the workers of a pool.
-    pub(crate) fn takes(&self, place: usize) -> Takes {
-        self.pools[place].takes.clone()
+    pub(crate) fn takes(&self, pool: PoolId) -> Takes {
+        self.pools[pool].takes.clone()
     }
 
     /// Whether a pool's reply, or that of the last which its reply goes on to, is lines.
-    pub(crate) fn replies_lines(&self, place: usize) -> bool {
-        let served = &self.pools[place];
+    pub(crate) fn replies_lines(&self, pool: PoolId) -> bool {
+        let served = &self.pools[pool];
         match (served.then, &served.takes) {
             (Some(then), _) => self.replies_lines(then),
             (None, Takes::Records(question)) => question.lines,
@@ -244,7 +245,7 @@ impl Core {
         client: Client,
         source: Source,
         body: Slice,
-        pool: usize,
+        pool: PoolId,
     ) -> RequestId {
         self.submit_message(client, source, body, Form::default(), pool)
     }
@@ -256,7 +257,7 @@ impl Core {
         source: Source,
         body: Slice,
         form: Form,
-        pool: usize,
+        pool: PoolId,
     ) -> RequestId {
         let id = self.insert(client, source, pool, None);
         if self.others.lacks_memory() {
@@ -271,7 +272,7 @@ impl Core {
         &mut self,
         client: Client,
         Source { peer, listener }: Source,
-        pool: usize,
+        pool: PoolId,
         named: Option<u64>,
     ) -> RequestId {
         let at_us = self.at_us();
@@ -296,12 +297,12 @@ impl Core {
         })
     }
 
-    pub(crate) fn admit(&mut self, id: RequestId, place: usize, body: Slice, mut form: Form) {
-        if let Some(home) = self.others.elsewhere(place) {
-            return self.admit_elsewhere(id, place, home, body, form);
+    pub(crate) fn admit(&mut self, id: RequestId, pool: PoolId, body: Slice, mut form: Form) {
+        if let Some(home) = self.others.elsewhere(pool) {
+            return self.admit_elsewhere(id, pool, home, body, form);
         }
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
         exchange.translation = form.translation.or(exchange.translation);
         form.asker = asker(id, exchange);
@@ -314,33 +315,33 @@ impl Core {
         served.counts.requests += 1;
         match served.way(&exchange.client) {
             Way::Pool => {}
-            Way::Worker(worker) => return self.direct.push_back((place, worker, waiting)),
+            Way::Worker(worker) => return self.direct.push_back((pool, worker, waiting)),
             Way::Lost => return self.end(id, lost()),
         }
         let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
         match served.pool.handle_entry(self.now, waiting, entry) {
             Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
-            Err(refused) => self.refuse(id, place, refused),
+            Err(refused) => self.refuse(id, pool, refused),
         }
     }
 
     /// A worker's answer. It ends the exchange, or becomes a request of the next pool.
-    pub(crate) fn complete(&mut self, place: usize, id: RequestId, outcome: Outcome) {
-        let then = self.pools[place].then;
-        if self.pools[place].balance.judges {
-            self.judge(place, id, &outcome);
+    pub(crate) fn complete(&mut self, pool: PoolId, id: RequestId, outcome: Outcome) {
+        let then = self.pools[pool].then;
+        if self.pools[pool].balance.judges {
+            self.judge(pool, id, &outcome);
         }
         let Some(exchange) = self.exchanges.get_mut(id) else {
-            self.pools[place].counts.discarded += 1;
+            self.pools[pool].counts.discarded += 1;
             return;
         };
         if let State::Working(worker) = exchange.state {
             let status = std::mem::take(&mut exchange.status);
-            self.pools[place].tallies.count_end(worker, status, &outcome, self.now);
+            self.pools[pool].tallies.count_end(worker, status, &outcome, self.now);
         }
         if matches!(exchange.client, Client::Nobody) {
             let state = exchange.state;
-            return self.forgotten(place, id, state, outcome);
+            return self.forgotten(pool, id, state, outcome);
         }
         match (outcome, then) {
             (Outcome::Reply(body), Some(_)) if body.first() == Some(&b'!') => {
@@ -352,14 +353,14 @@ impl Core {
                 exchange.pool = next;
                 self.admit(id, next, body, Form::default());
             }
-            (outcome, _) => self.answer(place, id, outcome),
+            (outcome, _) => self.answer(pool, id, outcome),
         }
     }
 
     /// The head of a worker's answer goes to its client; a caller in this process wants none.
-    fn head(&mut self, place: usize, id: RequestId, mut head: Carried) {
+    fn head(&mut self, pool: PoolId, id: RequestId, mut head: Carried) {
         let Some(exchange) = self.exchanges.get_mut(id) else {
-            self.pools[place].counts.discarded += 1;
+            self.pools[pool].counts.discarded += 1;
             return head.recycle();
         };
         exchange.stamps.first_byte.get_or_insert(self.now);
@@ -370,7 +371,7 @@ impl Core {
         if !told.is_interim() {
             exchange.status = told.status;
         }
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         exchange.is_bad = served.balance.is_bad(told);
         served.bind_by(exchange, told, self.now);
         match exchange.client.streamed() {
@@ -380,9 +381,9 @@ impl Core {
     }
 
     /// A part of a worker's answer goes to its client.
-    fn part(&mut self, place: usize, id: RequestId, part: Slice) {
+    fn part(&mut self, pool: PoolId, id: RequestId, part: Slice) {
         let Some(exchange) = self.exchanges.get_mut(id) else {
-            self.pools[place].counts.discarded += 1;
+            self.pools[pool].counts.discarded += 1;
             return;
         };
         exchange.stamps.first_byte.get_or_insert(self.now);
@@ -439,32 +440,36 @@ impl Core {
         }
     }
 
-    /// Runs `act` on the workers of a pool and carries what they report to the pool and to the
-    /// exchanges.
+    /// Runs `act` on the workers of a pool, if it is still there, and carries what they report to the
+    /// pool and to the exchanges.
     pub(crate) fn with_workers<R>(
         &mut self,
-        place: usize,
+        pool: PoolId,
         act: impl FnOnce(&mut Workers, &mut Vec<Upward>) -> R,
-    ) -> R {
+    ) -> R
+    where
+        R: Default,
+    {
+        let Some(served) = self.pools.get_mut(pool) else { return R::default() };
         let mut upward = std::mem::take(&mut self.upward);
-        let result = act(&mut self.pools[place].workers, &mut upward);
+        let result = act(&mut served.workers, &mut upward);
         for report in upward.drain(..) {
-            self.handle_upward(place, report);
+            self.handle_upward(pool, report);
         }
         self.upward = upward;
         result
     }
 
-    fn handle_upward(&mut self, place: usize, report: Upward) {
+    fn handle_upward(&mut self, pool: PoolId, report: Upward) {
         let now = self.now;
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         served.dirty = true;
         match report {
-            Upward::Answered { id, outcome } => self.complete(place, id, outcome),
-            Upward::AllAnswered { answers } => self.complete_all(place, answers),
+            Upward::Answered { id, outcome } => self.complete(pool, id, outcome),
+            Upward::AllAnswered { answers } => self.complete_all(pool, answers),
             // Nor does it become a request of the next pool.
             Upward::Unanswered { id } => self.end(id, Outcome::Reply(Slice::default())),
-            Upward::Head { id, head } => self.head(place, id, head),
+            Upward::Head { id, head } => self.head(pool, id, head),
             Upward::Linked { id } => {
                 if let Some(trail) = self.exchanges.get_mut(id).and_then(|it| it.trail.as_mut()) {
                     trail.connected = Some(now);
@@ -480,25 +485,25 @@ impl Core {
             Upward::Unrequested => served.counts.unrequested += 1,
             Upward::Flow { id, wanted } => self.flow(id, wanted),
             Upward::SaidAll { id } => self.said_all(id),
-            Upward::Part { id, part } => self.part(place, id, part),
+            Upward::Part { id, part } => self.part(pool, id, part),
             Upward::Long { id, from } => self.long(id, from),
             Upward::Relayed { id, count, done } => self.relayed(id, count, done),
             Upward::Announced { frame } => {
-                self.others.tell_all(|| Crossing::Announced(place, frame.clone()));
-                self.announce(place, frame);
+                self.others.tell_all(|| Crossing::Announced(pool, frame.clone()));
+                self.announce(pool, frame);
             }
             Upward::Finished { worker } => {
                 let session = served.client_of_ended(worker);
                 let told = session.map(|session| (Client::unasked(session), Delivery::Finished));
                 self.finished.extend(told);
             }
-            Upward::Said { worker, frame } => self.said(place, worker, frame),
+            Upward::Said { worker, frame } => self.said(pool, worker, frame),
             Upward::Discarded => served.counts.discarded += 1,
             Upward::Released { worker } => match served.slot(worker) {
                 Slot::Kept => {}
                 Slot::Free => served.pool.handle_released(now, worker),
-                Slot::Return => self.give_up(place, worker),
-                Slot::Replace => self.used_up.push_back((place, worker)),
+                Slot::Return => self.give_up(pool, worker),
+                Slot::Replace => self.used_up.push_back((pool, worker)),
             },
             Upward::Kept { worker, client } => served.pool.handle_kept(now, worker, client),
             Upward::SpokeAfterReset => served.spoke_after_reset(),
@@ -509,11 +514,11 @@ impl Core {
                 served.pool.note_suspect(&requests);
             }
             Upward::Returned { id, body } => {
-                self.returned.push((place, id, body, Form::default()));
+                self.returned.push((pool, id, body, Form::default()));
             }
             Upward::Again { id, body, form, failed } => {
-                self.note_failed(place, id, failed);
-                self.returned.push((place, id, body, form));
+                self.note_failed(pool, id, failed);
+                self.returned.push((pool, id, body, form));
             }
             Upward::Started { worker } => {
                 // A worker of several shards is one.
@@ -534,7 +539,7 @@ impl Core {
             Upward::Retired { worker } => {
                 served.lose(worker);
                 served.pool.handle_retired(now, worker);
-                self.checked_no_more(place, worker);
+                self.checked_no_more(pool, worker);
             }
             Upward::Ended { worker, expected, reached } => {
                 served.lose(worker);
@@ -542,13 +547,13 @@ impl Core {
                 served.counts.died += u64::from(!expected && reached);
                 served.counts.start_failed += u64::from(!expected && !reached);
                 served.pool.handle_ended(now, worker, expected);
-                self.checked_no_more(place, worker);
+                self.checked_no_more(pool, worker);
             }
-            Upward::Checked { worker, good } => self.checked(place, worker, good),
+            Upward::Checked { worker, good } => self.checked(pool, worker, good),
             Upward::Short { worker } => {
-                self.others.tell_all(|| Crossing::Spare(place, worker.index()));
+                self.others.tell_all(|| Crossing::Spare(pool, worker.index()));
             }
-            Upward::Unreached { worker } => self.unreached(place, worker),
+            Upward::Unreached { worker } => self.unreached(pool, worker),
             Upward::Memory { worker, bytes } => served.pool.handle_memory(now, worker, bytes),
             Upward::Stray => served.counts.strays += 1,
             Upward::StderrDropped => served.counts.stderr_dropped += 1,
@@ -558,7 +563,7 @@ impl Core {
     /// Replaces every worker of a pool, each once another is ready. How many will be; `None` when
     /// there is no such pool.
     pub(crate) fn recycle(&mut self, pool: &str) -> Option<u32> {
-        let served = self.pools.iter_mut().find(|served| served.name == pool)?;
+        let served = self.pools.values_mut().find(|served| served.name == pool)?;
         served.dirty = true;
         served.pool.handle_recycle(self.now);
         let status = served.pool.status();
@@ -568,7 +573,7 @@ impl Core {
 
     /// Tells the pools the time, and says when they next want to know it.
     pub(crate) fn handle_time(&mut self) {
-        for served in &mut self.pools {
+        for served in self.pools.values_mut() {
             if served.pool.next_time().is_some_and(|at| at <= self.now) {
                 served.dirty = true;
                 served.pool.handle_time(self.now);
@@ -582,14 +587,14 @@ impl Core {
         let next = |served: &mut ServedPool| {
             [served.pool.next_time(), checks(served), served.journal.next_time()]
         };
-        self.pools.iter_mut().flat_map(next).flatten().min()
+        self.pools.values_mut().flat_map(next).flatten().min()
     }
 
     /// Stores the numbers of pools that changed.
     pub(crate) fn publish(&mut self, metrics: &Metrics) {
-        for (place, served) in self.pools.iter_mut().enumerate() {
+        for (pool, served) in self.pools.entries_mut() {
             if std::mem::take(&mut served.dirty) {
-                let to = metrics.pool(place);
+                let to = metrics.pool(pool);
                 served.counts.publish(to);
                 let status = served.pool.status();
                 to.queued.set(u64::from(status.queued));
@@ -620,14 +625,14 @@ impl Core {
 
     /// Sweeps every invariant.
     pub(crate) fn check(&self) {
-        for served in &self.pools {
+        for served in self.pools.values() {
             served.pool.check();
         }
     }
 
     /// How long the oldest request of a pool has waited.
-    pub(crate) fn oldest(&self, place: usize) -> Option<Duration> {
-        let oldest = self.pools[place].pool.status().oldest?;
+    pub(crate) fn oldest(&self, pool: PoolId) -> Option<Duration> {
+        let oldest = self.pools[pool].pool.status().oldest?;
         Some(self.now.saturating_duration_since(oldest))
     }
 }

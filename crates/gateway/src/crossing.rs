@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exchange::{Cause, Peer, RequestId, Slice, Stamps, WorkerId};
+use exchange::{Cause, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 use pool::Failed;
 
 use crate::backlog::Backlog;
@@ -24,6 +24,7 @@ use crate::logbook::Trail;
 use crate::mail::Mail;
 use crate::receipts::Receipt;
 use crate::servers::Room;
+use crate::table::Table;
 
 /// Requests of one shard that may be away at once.
 pub(crate) const AWAY_MAX: u32 = 65_536;
@@ -33,7 +34,7 @@ pub(crate) const AWAY_MAX: u32 = 65_536;
 pub(crate) struct Passed {
     /// Its id at the shard of its client.
     pub(crate) from: RequestId,
-    pub(crate) pool: usize,
+    pub(crate) pool: PoolId,
     pub(crate) peer: Peer,
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
@@ -70,33 +71,33 @@ pub(crate) enum Crossing {
     /// What comes of it, for its client.
     Delivery(RequestId, Delivery),
     /// What a connection's own program of this pool says unasked.
-    Said(SessionId, usize, Slice),
+    Said(SessionId, PoolId, Slice),
     /// A connection's own program has exited well.
     Finished(SessionId),
     /// So many bytes of that were taken.
-    Heard(SessionId, usize, usize),
+    Heard(SessionId, PoolId, usize),
     /// What a program of this pool says to all its clients.
-    Announced(usize, Slice),
+    Announced(PoolId, Slice),
     /// A connection takes nothing of what its own program of this pool says, or takes it again.
-    Hush(SessionId, usize, bool),
+    Hush(SessionId, PoolId, bool),
     /// So many bytes of its parts were taken; named by its id at the client's shard, in both
     /// directions.
     Taken(RequestId, usize),
     /// A connection is gone, which may have a program of its own in this pool.
-    Left(SessionId, usize),
+    Left(SessionId, PoolId),
     /// No client of that shard may ask any more.
     Serving,
-    /// A token of a worker goes to the home of its pool: the places of both.
-    Token(usize, u32),
+    /// A token of a worker goes to the home of its pool: with the place of the worker.
+    Token(PoolId, u32),
     /// The home of a pool tells its branches who serves.
-    News(usize, Arc<pool::News>),
+    News(PoolId, Arc<pool::News>),
     /// A branch could not bring a request to a worker, by its id at home.
-    Unreached(usize, WorkerId),
-    /// A link that rests is to go for one of another shard: the places of a pool and its worker.
-    Spare(usize, usize),
+    Unreached(PoolId, WorkerId),
+    /// A link that rests is to go for one of another shard: a pool and the place of its worker.
+    Spare(PoolId, usize),
     /// How a request ended that a worker was given at a branch.
     Judged {
-        place: usize,
+        pool: PoolId,
         worker: WorkerId,
         good: bool,
         took: Duration,
@@ -107,7 +108,37 @@ pub(crate) enum Crossing {
     /// Pools at home there have room again.
     Room,
     /// A branch of this pool serves nobody any more, and asks nothing of its home.
-    Ended(usize),
+    Ended(PoolId),
+}
+
+impl Crossing {
+    /// The pool that it is about, where that may have gone by the time it is told.
+    pub(crate) fn pool(&self) -> Option<PoolId> {
+        match self {
+            Self::Request(passed) => Some(passed.pool),
+            Self::Hush(_, pool, _)
+            | Self::Heard(_, pool, _)
+            | Self::Left(_, pool)
+            | Self::Token(pool, _)
+            | Self::News(pool, _)
+            | Self::Unreached(pool, _)
+            | Self::Spare(pool, _)
+            | Self::Judged { pool, .. }
+            | Self::Ended(pool) => Some(*pool),
+            // Of those it is compared only, or the request says which.
+            Self::Said(..)
+            | Self::Announced(..)
+            | Self::Word(..)
+            | Self::Cancel(_)
+            | Self::Abandon(..)
+            | Self::Delivery(..)
+            | Self::Finished(_)
+            | Self::Taken(..)
+            | Self::Serving
+            | Self::Receipt(_)
+            | Self::Room => None,
+        }
+    }
 }
 
 /// What one shard tells another in one turn, in its order.
@@ -170,7 +201,7 @@ pub(crate) struct Others {
     /// Which shards have said that their clients may ask no more; our own as well.
     serving: Vec<bool>,
     /// The home of each pool.
-    homes: Vec<u32>,
+    homes: Table<PoolId, u32>,
 }
 
 impl Others {
@@ -182,7 +213,7 @@ impl Others {
             guests: vec![Vec::new(); count],
             away: 0,
             serving: vec![false; count],
-            homes: fleet.homes().collect(),
+            homes: fleet.homes(),
             fleet,
         }
     }
@@ -213,18 +244,18 @@ impl Others {
     }
 
     /// The home of a pool, where that is another shard.
-    pub(crate) fn elsewhere(&self, pool: usize) -> Option<u32> {
+    pub(crate) fn elsewhere(&self, pool: PoolId) -> Option<u32> {
         self.homes.get(pool).copied().filter(|home| *home != self.me)
     }
 
     /// How many links all shards together have to the servers of a pool that all serve.
-    pub(crate) fn room(&self, pool: usize) -> Option<Room> {
+    pub(crate) fn room(&self, pool: PoolId) -> Option<Room> {
         self.fleet.shared(pool).map(|shared| shared.room)
     }
 
     /// How many shards serve a pool at home here besides this one, and its tokens; none for one
     /// that its home alone serves.
-    pub(crate) fn shares(&self, pool: usize) -> Option<(u32, Vec<Arc<pool::Tokens>>)> {
+    pub(crate) fn shares(&self, pool: PoolId) -> Option<(u32, Vec<Arc<pool::Tokens>>)> {
         let others = u32::try_from(self.out.len() - 1).unwrap_or(u32::MAX);
         self.fleet.shared(pool).map(|shared| (others, shared.tokens))
     }
@@ -235,7 +266,7 @@ impl Others {
     }
 
     /// What all shards know of the queue of a pool.
-    pub(crate) fn backlog(&self, pool: usize) -> &Backlog {
+    pub(crate) fn backlog(&self, pool: PoolId) -> &Backlog {
         self.fleet.backlog(pool)
     }
 

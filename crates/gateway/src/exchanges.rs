@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use event::StreamId;
-use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
+use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 use pool::{Failed, Ticket};
 
 use crate::crossing::Window;
@@ -136,8 +136,8 @@ pub(crate) enum Delivery {
     SaidAll,
     /// The outcome. An empty reply behind parts adds nothing to them.
     End(Outcome),
-    /// What its own program, of the pool at this place, says unasked. It belongs to no request.
-    Aside(usize, Slice),
+    /// What its own program, of this pool, says unasked. It belongs to no request.
+    Aside(PoolId, Slice),
     /// Its own program has exited well: nothing more comes, and nothing is to be said of it.
     Finished,
 }
@@ -272,8 +272,8 @@ pub(crate) struct Exchange {
     pub(crate) parts: Vec<u8>,
     /// Its parts on their way between two shards.
     pub(crate) window: Window,
-    /// The pool that has it now, by its place.
-    pub(crate) pool: usize,
+    /// The pool that has it now.
+    pub(crate) pool: PoolId,
     /// The worker of this pool that it names, as [`pool::Pool::berth`] tells it.
     pub(crate) named: Option<u64>,
     /// The same, if its client need not be told again when that worker answers.

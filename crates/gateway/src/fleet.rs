@@ -3,12 +3,13 @@
 //! What it is: their mailboxes, which of them is the home of which pool, and the counts that are
 //! exact for all of them together. What it must never know: a stream, a request.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
-use exchange::SHARDS_MAX;
+use exchange::{PoolId, SHARDS_MAX};
 use pool::Room;
 use settings::{Configuration, Protocol, SorryAnswer};
 
@@ -20,6 +21,7 @@ use crate::memory::MemoryLimit;
 use crate::names::{self, Lookup, Names};
 use crate::plan::{PlanError, shared_servers};
 use crate::shares::Shares;
+use crate::table::Table;
 
 /// Bytes of one request's parts on their way between two shards, at least and at most.
 const WINDOW_MIN: usize = 4 << 10;
@@ -32,14 +34,10 @@ pub(crate) const MAIL_BYTES_MAX: usize = 64 << 20;
 /// All shards of a daemon. One that is alone is a fleet of one.
 pub struct Fleet {
     mailboxes: Vec<Mailbox<Mail>>,
-    /// Pools with their homes, in the order of the configuration.
-    pools: Vec<(String, u32)>,
+    /// In the order of the configuration. Their ids are given here, so all shards know the same.
+    pools: Table<PoolId, FleetPool>,
     listeners: Vec<Listens>,
     window: usize,
-    /// By pool.
-    backlogs: Vec<Backlog>,
-    /// By pool, of those that all shards serve.
-    shared: Vec<Option<Mutex<Shares>>>,
     /// What was drawn for the cookies of all pools.
     secret: Mutex<Option<[u8; 32]>>,
     /// Where servers are that have names.
@@ -54,6 +52,15 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         self.names.end();
     }
+}
+
+/// What all shards know of a pool.
+struct FleetPool {
+    name: String,
+    home: u32,
+    backlog: Backlog,
+    /// Where all shards serve it.
+    shared: Option<Mutex<Shares>>,
 }
 
 struct Listens {
@@ -109,17 +116,17 @@ impl Fleet {
             open: AtomicU32::new(0),
             bodies: Arc::default(),
         });
-        let shared = configuration.pools.iter().map(|pool| {
-            let servers = shared_servers(pool).filter(|_| count > 1)?;
-            Shares::default().with(&servers).map(Mutex::new)
-        });
-        let backlogs = configuration.pools.iter().map(|pool| {
+        let mut pools = Table::default();
+        for (pool, &home) in configuration.pools.iter().zip(&homes) {
+            let servers = shared_servers(pool).filter(|_| count > 1);
+            let shares = servers.and_then(|servers| Shares::default().with(&servers));
             // Until its home has said more.
             let settings::Queue { length, bytes, .. } = pool.queue;
-            Backlog::new(Room { requests: length, bytes })
-        });
+            let backlog = Backlog::new(Room { requests: length, bytes });
+            let name = pool.name.clone();
+            pools.insert(FleetPool { name, home, backlog, shared: shares.map(Mutex::new) });
+        }
         let smallest = configuration.listeners.iter().map(|listener| listener.send_max).min();
-        let pools = configuration.pools.iter().map(|pool| pool.name.clone());
         let names = Names::new(lookup.unwrap_or_else(names::system), mailboxes.clone());
         Arc::new(Self {
             memory: MemoryLimit::new(configuration.daemon.memory_max.unwrap_or(usize::MAX)),
@@ -127,12 +134,10 @@ impl Fleet {
             mail_bytes: mailboxes.iter().map(|_| AtomicUsize::new(0)).collect(),
             names,
             mailboxes,
-            backlogs: backlogs.collect(),
-            shared: shared.collect(),
+            pools,
             secret: Mutex::new(None),
             listeners: listeners.collect(),
             window: (smallest.unwrap_or(WINDOW_MAX) / 4).clamp(WINDOW_MIN, WINDOW_MAX),
-            pools: pools.zip(homes.iter().copied()).collect(),
         })
     }
 
@@ -167,35 +172,48 @@ impl Fleet {
 
     /// The shard that a pool of this name is at home on; the first one for a name that is not there.
     pub(crate) fn home_of(&self, pool: &str) -> u32 {
-        self.pools.iter().find(|(name, _)| name == pool).map_or(0, |(_, home)| *home)
+        self.find(pool).map_or(0, |(_, home)| home)
     }
 
-    /// The place of the pool of this name, and its home.
-    pub(crate) fn find(&self, pool: &str) -> Option<(usize, u32)> {
-        let place = self.pools.iter().position(|(name, _)| name == pool)?;
-        Some((place, self.pools[place].1))
+    /// The id of the pool of this name.
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<PoolId> {
+        self.find(name).map(|(id, _)| id)
+    }
+
+    /// The id of the pool of this name, and its home.
+    pub(crate) fn find(&self, name: &str) -> Option<(PoolId, u32)> {
+        let found = self.pools.entries().find(|(_, pool)| pool.name == name);
+        found.map(|(id, pool)| (id, pool.home))
+    }
+
+    /// The ids of all pools, by their names.
+    pub(crate) fn pool_ids(&self) -> BTreeMap<String, PoolId> {
+        self.pools.entries().map(|(id, pool)| (pool.name.clone(), id)).collect()
     }
 
     /// What all shards know of the queue of a pool.
-    pub(crate) fn backlog(&self, place: usize) -> &Backlog {
-        &self.backlogs[place]
+    pub(crate) fn backlog(&self, id: PoolId) -> &Backlog {
+        &self.pools[id].backlog
     }
 
-    /// The homes of all pools, by their places.
-    pub(crate) fn homes(&self) -> impl Iterator<Item = u32> + '_ {
-        self.pools.iter().map(|(_, home)| *home)
+    /// The homes of all pools.
+    pub(crate) fn homes(&self) -> Table<PoolId, u32> {
+        let mut homes = Table::default();
+        self.pools.entries().for_each(|(id, pool)| homes.insert_as(id, pool.home));
+        homes
     }
 
     /// What all shards have in common of a pool that all serve; none for one that its home alone
     /// serves.
-    pub(crate) fn shared(&self, place: usize) -> Option<Shares> {
-        let shares = self.shared.get(place)?.as_ref()?;
+    pub(crate) fn shared(&self, id: PoolId) -> Option<Shares> {
+        let shares = self.pools.get(id)?.shared.as_ref()?;
         Some(shares.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
     /// What they have in common from now on.
-    pub(crate) fn share(&self, place: usize, shares: Shares) {
-        if let Some(Some(kept)) = self.shared.get(place) {
+    pub(crate) fn share(&self, id: PoolId, shares: Shares) {
+        if let Some(kept) = self.pools.get(id).and_then(|pool| pool.shared.as_ref()) {
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = shares;
         }
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use event::{Calls, TimerId};
 use exchange::{
-    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, Request, RequestId,
-    Slice, Stop, WorkerId,
+    Batch, Cause, Factory, Handler, HandlerError, Outbox, Outcome, Phase, PoolId, Request,
+    RequestId, Slice, Stop, WorkerId,
 };
 
 use crate::core::Word;
@@ -65,6 +65,7 @@ impl Serving {
 /// The handlers of one pool.
 pub(crate) struct Handlers {
     pool: String,
+    pool_id: PoolId,
     factory: Arc<dyn Factory>,
     deadline: Duration,
     /// What they do has no effect, and they do one thing at a time.
@@ -74,12 +75,12 @@ pub(crate) struct Handlers {
 
 impl Handlers {
     pub(crate) fn new(
-        pool: &str,
+        (id, pool): (PoolId, &str),
         factory: Arc<dyn Factory>,
         deadline: Duration,
         reads: bool,
     ) -> Self {
-        Self { pool: pool.to_owned(), factory, deadline, reads, live: Vec::new() }
+        Self { pool: pool.to_owned(), pool_id: id, factory, deadline, reads, live: Vec::new() }
     }
 
     /// Another deadline, for batches that are given from now on.
@@ -92,20 +93,14 @@ impl Handlers {
         place.as_mut().filter(|serving| serving.worker == worker)
     }
 
-    pub(crate) fn start(
-        &mut self,
-        worker: WorkerId,
-        place: usize,
-        outside: &mut Outside,
-        up: &mut Vec<Upward>,
-    ) {
+    pub(crate) fn start(&mut self, worker: WorkerId, outside: &mut Outside, up: &mut Vec<Upward>) {
         let name = format!("{}/{}", self.pool, worker.index());
         let (batches, receiver) = sync_channel(1);
         let thread = HandlerThread {
             factory: Arc::clone(&self.factory),
             report: {
-                let mailbox = outside.mailbox.clone();
-                Box::new(move |report| mailbox.post(Mail::Handler { pool: place, worker, report }))
+                let (mailbox, pool) = (outside.mailbox.clone(), self.pool_id);
+                Box::new(move |report| mailbox.post(Mail::Handler { pool, worker, report }))
             },
         };
         if let Err(error) =

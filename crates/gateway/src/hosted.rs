@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use event::{Address, Calls, StreamId, TimerId};
 use exchange::plant::{Plant, active};
-use exchange::{Cause, Request, RequestId, WorkerId};
+use exchange::{Cause, PoolId, Request, RequestId, WorkerId};
 use spawn::PortOwner;
 
 use crate::core::Word;
@@ -63,8 +63,7 @@ struct Departed {
 
 /// The programs of one pool that serve HTTP.
 pub(crate) struct Hosted {
-    /// The place of the pool.
-    place: usize,
+    pool_id: PoolId,
     programs: Programs,
     servers: Servers,
     homes: Homes,
@@ -91,10 +90,10 @@ impl Hosted {
         self.programs.trouble = None;
     }
 
-    pub(crate) fn new(pool: &str, plan: HostedPlan) -> Self {
+    pub(crate) fn new(pool: (PoolId, &str), plan: HostedPlan) -> Self {
         let HostedPlan { program, servers, socket } = plan;
         Self {
-            place: 0,
+            pool_id: pool.0,
             grace: program.grace.max(GRACE_MIN),
             homes: Homes::new(socket, program.arguments.clone()),
             ports: Ports::default(),
@@ -122,11 +121,9 @@ impl Hosted {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        place: usize,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        self.place = place;
         let (address, outfit) = match self.homes.make(worker.index(), &mut *outside.spawner) {
             Ok(made) => made,
             Err(error) => {
@@ -138,7 +135,7 @@ impl Hosted {
         self.births.push(Birth::new(worker, address.clone(), outfit.socket.clone()));
         self.servers.settle_at(worker, address, &self.programs.name(worker));
         self.with_programs(calls, outside, up, |programs, calls, outside, up| {
-            programs.start(calls, worker, place, outfit, outside, up);
+            programs.start(calls, worker, outfit, outside, up);
         });
     }
 
@@ -289,7 +286,7 @@ impl Hosted {
         self.heard_of_programs(calls, inner, outside, up);
         for birth in &mut self.births {
             if self.programs.runs(birth.worker) {
-                birth.begin(calls, self.place, outside);
+                birth.begin(calls, self.pool_id, outside);
             }
         }
         result
@@ -459,11 +456,10 @@ impl Hosted {
         let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
             return calls.close(stream);
         };
-        if birth.handle_connected(calls, stream, self.place, owner, outside) == Step::Accepts {
+        if birth.handle_connected(calls, stream, self.pool_id, owner, outside) == Step::Accepts {
             self.born(calls, worker);
-            let place = self.place;
             self.with_server(calls, worker, outside, up, |servers, _, up| {
-                servers.start(worker, place, up);
+                servers.start(worker, up);
             });
             self.programs.accepts(calls, worker, up);
         }
@@ -521,7 +517,7 @@ impl Hosted {
             return true;
         }
         if let Some(birth) = self.births.iter_mut().find(|birth| birth.is_timer(timer)) {
-            birth.handle_timer(calls, self.place, outside);
+            birth.handle_timer(calls, self.pool_id, outside);
             return true;
         }
         self.with_programs(calls, outside, up, |programs, calls, outside, up| {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use exchange::{Batch, Outcome, Slice, WorkerId};
+use exchange::{Batch, Outcome, PoolId, Slice, WorkerId};
 
 use crate::balance::Order;
 use crate::crossing::Crossings;
@@ -16,8 +16,8 @@ pub enum Mail {
     Program(spawn::Report),
     /// From a handler's thread.
     Handler {
-        /// The place of its pool.
-        pool: usize,
+        /// Its pool.
+        pool: PoolId,
         /// Which of its workers.
         worker: WorkerId,
         /// What happened.
@@ -25,8 +25,8 @@ pub enum Mail {
     },
     /// A request from within this process.
     Ask {
-        /// The place of its pool in the configuration.
-        pool: usize,
+        /// Its pool.
+        pool: PoolId,
         /// The request, without a line end.
         line: Slice,
         /// Called once, on the shard's thread; must not block.
@@ -59,8 +59,8 @@ pub enum Mail {
     },
     /// A worker answered what it was asked to see whether it is fit.
     Checked {
-        /// The place of its pool.
-        pool: usize,
+        /// Its pool.
+        pool: PoolId,
         /// The number of the question.
         number: u64,
         /// The answer.

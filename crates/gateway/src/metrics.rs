@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, Phase};
+use exchange::{Cause, End, Phase, PoolId};
 use route::PathFault;
 use settings::{Configuration, Protocol};
 use wire::http1::Refusal;
@@ -408,8 +408,8 @@ impl Metrics {
         &self.listeners[place].1
     }
 
-    pub(crate) fn pool(&self, place: usize) -> &PoolMetrics {
-        &self.pools[place].1
+    pub(crate) fn pool(&self, id: PoolId) -> &PoolMetrics {
+        &self.pools[id.index()].1
     }
 
     pub(crate) fn shard(&self) -> &ShardMetrics {

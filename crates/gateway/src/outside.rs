@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use event::{Mailbox, StreamId};
-use exchange::WorkerId;
+use exchange::{PoolId, WorkerId};
 use spawn::Spawn;
 
 use crate::mail::Mail;
@@ -42,19 +42,19 @@ pub(crate) struct Outside {
     pub(crate) runner: Box<dyn Runner>,
     pub(crate) mailbox: Mailbox<Mail>,
     /// Which worker a report of the spawner is about.
-    pub(crate) tokens: BTreeMap<u64, (usize, WorkerId)>,
+    pub(crate) tokens: BTreeMap<u64, (PoolId, WorkerId)>,
     pub(crate) token_next: u64,
     /// Streams to workers that were opened, by pool: the shard is to know whose they are.
-    pub(crate) opened: Vec<(StreamId, usize, Purpose)>,
+    pub(crate) opened: Vec<(StreamId, PoolId, Purpose)>,
     /// Streams of checks that were opened, by pool and the place of the worker.
-    pub(crate) opened_checks: Vec<(StreamId, usize, usize)>,
+    pub(crate) opened_checks: Vec<(StreamId, PoolId, usize)>,
     /// Which check a report of the spawner is about: its pool and the place of the worker.
-    pub(crate) checks: BTreeMap<u64, (usize, usize)>,
+    pub(crate) checks: BTreeMap<u64, (PoolId, usize)>,
 }
 
 impl Outside {
     /// A token by which the spawner's reports find this worker.
-    pub(crate) fn token(&mut self, pool: usize, worker: WorkerId) -> u64 {
+    pub(crate) fn token(&mut self, pool: PoolId, worker: WorkerId) -> u64 {
         let token = self.token_next;
         self.token_next += 1;
         self.tokens.insert(token, (pool, worker));
@@ -62,7 +62,7 @@ impl Outside {
     }
 
     /// The same for the program that checks the worker at a place.
-    pub(crate) fn check_token(&mut self, pool: usize, place: usize) -> u64 {
+    pub(crate) fn check_token(&mut self, pool: PoolId, place: usize) -> u64 {
         let token = self.token_next;
         self.token_next += 1;
         self.checks.insert(token, (pool, place));

@@ -1,15 +1,15 @@
-//! A configuration made ready: names resolved to places, settings mapped to what each room wants.
+//! A configuration made ready: names resolved to ids, settings mapped to what each room wants.
 //!
 //! Each mapping takes its settings apart completely, so that a new option does not compile until
 //! somebody has decided where it goes.
 
+use exchange::PoolId;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use event::StreamLimits;
-use settings::Configuration;
 use wire::Marks;
 
 use crate::bodies::{Bodies, BodyLimits};
@@ -158,8 +158,8 @@ impl std::error::Error for PlanError {}
 pub(crate) struct ListenerPlan {
     pub(crate) name: String,
     pub(crate) place: usize,
-    /// The place of its pool; where routes alone say who answers, of the first that one names.
-    pub(crate) pool: usize,
+    /// Its pool; where routes alone say who answers, the first that one names, or the first there is.
+    pub(crate) pool: PoolId,
     pub(crate) keeps_half_closed: bool,
     pub(crate) connections_max: u32,
     /// Bytes of a datagram that is taken.
@@ -251,7 +251,7 @@ impl FramesPlan {
 pub(crate) struct PoolPlan {
     pub(crate) name: String,
     pub(crate) pool: pool::Settings,
-    pub(crate) then: Option<usize>,
+    pub(crate) then: Option<PoolId>,
     pub(crate) balance: BalancePlan,
     /// What requests of HTTP become for it.
     pub(crate) takes: Takes,
@@ -275,10 +275,6 @@ fn unless_zero(duration: Duration) -> Option<Duration> {
     (!duration.is_zero()).then_some(duration)
 }
 
-pub(crate) fn places(configuration: &Configuration) -> BTreeMap<String, usize> {
-    configuration.pools.iter().enumerate().map(|(place, pool)| (pool.name.clone(), place)).collect()
-}
-
 /// Workers started in one step of growth at most.
 const GROW_STEP_MAX: u32 = 16;
 /// The first pause after a worker that ended too soon, and the longest.
@@ -289,7 +285,7 @@ const BACKOFF_OPEN_AFTER: u32 = 5;
 /// What pools are made ready with.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'a> {
-    pub(crate) places: &'a BTreeMap<String, usize>,
+    pub(crate) places: &'a BTreeMap<String, PoolId>,
     pub(crate) workshop: &'a dyn Workshop,
     /// What cookies are made with where nobody gave a secret.
     pub(crate) drawn: &'a [u8],

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::{Calls, Data, DeadlineName, Direction, Fd, StreamLimits};
-use exchange::{Request, RequestId, WorkerId};
+use exchange::{PoolId, Request, RequestId, WorkerId};
 use spawn::{Pipes, StartError};
 
 use crate::core::Word;
@@ -76,6 +76,7 @@ pub(crate) enum Pipe {
 /// The programs of one pool.
 pub(crate) struct Programs {
     pool: String,
+    pool_id: PoolId,
     plan: Arc<ProgramPlan>,
     live: Vec<Option<Program>>,
     /// Whether they are in step with their requests.
@@ -96,9 +97,10 @@ pub(crate) struct Outfit {
 }
 
 impl Programs {
-    pub(crate) fn new(pool: &str, plan: Arc<ProgramPlan>) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), plan: Arc<ProgramPlan>) -> Self {
         Self {
             pool: pool.to_owned(),
+            pool_id: id,
             plan,
             live: Vec::new(),
             known: Known::default(),
@@ -129,7 +131,6 @@ impl Programs {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        place: usize,
         outfit: Outfit,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
@@ -141,7 +142,7 @@ impl Programs {
         }
         self.live[worker.index()] = Some(Program {
             worker,
-            place,
+            pool: self.pool_id,
             is_slot,
             pending: None,
             token: 0,
@@ -178,7 +179,7 @@ impl Programs {
     ) {
         let plan = Arc::clone(&self.plan);
         let Some(program) = self.find(worker) else { return };
-        program.token = outside.token(program.place, worker);
+        program.token = outside.token(program.pool, worker);
         program.phase = Phase::Starting;
         program.timer = Some(calls.timer(calls.now() + plan.times.start));
         let Outfit { arguments, env, socket } = outfit;

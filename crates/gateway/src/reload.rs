@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use exchange::PoolId;
 use settings::Configuration;
 
 use crate::drain::DrainLimits;
@@ -21,6 +22,7 @@ pub struct Reload {
 
 /// One pool of it.
 pub(crate) struct PoolReload {
+    pub(crate) id: PoolId,
     pub(crate) plan: PoolPlan,
     /// Its programs are replaced, each once another is ready.
     pub(crate) replaces: bool,
@@ -52,7 +54,7 @@ impl Reload {
         let new = &new;
         spawn::withhold(new.secret_variables())
             .map_err(|error| PlanError::Unprotected(error.to_string()))?;
-        let places = plan::places(new);
+        let places = fleet.pool_ids();
         let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
         fleet.look_up(new)?;
         let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
@@ -64,23 +66,27 @@ impl Reload {
             })
             .collect::<Result<_, _>>()?;
         let shards = 0..u32::try_from(fleet.length()).unwrap_or(u32::MAX);
-        let shares = new.pools.iter().enumerate().map(|(place, pool)| {
-            let shared = fleet.shared(place).zip(plan::shared_servers(pool));
+        let found = |pool: &settings::Pool| {
+            fleet.find(&pool.name).ok_or_else(|| PlanError::NoPool(pool.name.clone()))
+        };
+        let ids: Vec<(PoolId, u32)> = new.pools.iter().map(found).collect::<Result<_, _>>()?;
+        let shares = new.pools.iter().zip(&ids).map(|(pool, (id, _))| {
+            let shared = fleet.shared(*id).zip(plan::shared_servers(pool));
             let renewed = shared.map(|(shares, servers)| shares.with(&servers));
             renewed.map(|shares| shares.ok_or_else(|| PlanError::Servers(pool.name.clone())))
         });
         let shares: Vec<Option<Shares>> =
             shares.map(Option::transpose).collect::<Result<_, _>>()?;
         let of_shard = |shard: u32| {
-            let pools = old.pools.iter().zip(&new.pools).zip(fleet.homes()).zip(&shares);
-            let pools = pools.map(|(((old, new), home), shares)| {
+            let pools = old.pools.iter().zip(&new.pools).zip(&ids).zip(&shares);
+            let pools = pools.map(|(((old, new), &(id, home)), shares)| {
                 let (pool, shares) = (new.clone(), shares.clone());
                 let plan = match (home == shard, &shares) {
                     (true, _) => plan::pool(pool, site),
                     (false, Some(_)) => plan::branch(pool, site),
                     (false, None) => plan::elsewhere(pool),
                 };
-                Ok(PoolReload { plan: plan?, replaces: settings::replaces(old, new), shares })
+                Ok(PoolReload { id, plan: plan?, replaces: settings::replaces(old, new), shares })
             });
             Ok(Self {
                 listeners: listeners.clone(),
@@ -89,8 +95,8 @@ impl Reload {
             })
         };
         let reloads = shards.map(of_shard).collect::<Result<_, PlanError>>()?;
-        for (place, shares) in shares.into_iter().enumerate() {
-            shares.into_iter().for_each(|shares| fleet.share(place, shares));
+        for ((id, _), shares) in ids.into_iter().zip(shares) {
+            shares.into_iter().for_each(|shares| fleet.share(id, shares));
         }
         Ok(reloads)
     }

@@ -3,6 +3,7 @@
 //! What it is: the step between a head that was read and a pool that is asked. What it knows: the
 //! routes of a listener and one head. What it must never know: a stream, a pool's state.
 
+use exchange::PoolId;
 use std::sync::Arc;
 
 use fields::{Value, known};
@@ -36,7 +37,7 @@ impl Scratch {
 #[derive(Debug)]
 pub(crate) enum Way<'a> {
     /// To this pool; the scratch may have a target.
-    Pool { pool: usize, route: RouteId, plan: &'a RoutePlan },
+    Pool { pool: PoolId, route: RouteId, plan: &'a RoutePlan },
     /// It is answered with this and the lines in the scratch.
     Answer { status: u16, content_type: &'a str, body: &'a [u8], route: RouteId },
     /// Its path could be understood in more than one way.
@@ -101,7 +102,7 @@ impl Routing {
             query: head.query(),
         };
         match &plan.action {
-            Action::Pool { place, rewrite } => {
+            Action::Pool { pool, rewrite } => {
                 match (&path, rewrite) {
                     (Some(path), Some(rewrite)) => {
                         if let Err(fault) = rewrite.write(path, &filling, target) {
@@ -116,7 +117,7 @@ impl Routing {
                     }
                     _ => {}
                 }
-                Way::Pool { pool: *place, route, plan }
+                Way::Pool { pool: *pool, route, plan }
             }
             Action::Redirect { status, to } => {
                 let start = lines.len();

@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 
 use event::{Calls, Data, DeadlineName, Reason};
 use exchange::plant::{Plant, active};
-use exchange::{Outcome, Phase, Request, RequestId, Slice, WorkerId};
+use exchange::{Outcome, Phase, PoolId, Request, RequestId, Slice, WorkerId};
 use wire::http1::Refusal;
 
 use crate::core::Word;
@@ -49,7 +49,7 @@ const TOTAL: DeadlineName = DeadlineName(1);
 
 /// One link from its connection to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LinkId(Place);
+pub(crate) struct LinkId(pub(crate) Place);
 
 impl TableId for LinkId {
     fn place(self) -> Place {
@@ -74,8 +74,7 @@ struct Server {
 /// The servers of one pool.
 pub(crate) struct Servers {
     pool: String,
-    /// The place of the pool.
-    place: usize,
+    pool_id: PoolId,
     plan: ServersPlan,
     live: Vec<Option<Server>>,
     links: Table<LinkId, Link>,
@@ -93,10 +92,10 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn new(pool: &str, plan: ServersPlan, room: Option<Room>) -> Self {
+    pub(crate) fn new((id, pool): (PoolId, &str), plan: ServersPlan, room: Option<Room>) -> Self {
         Self {
             pool: pool.to_owned(),
-            place: 0,
+            pool_id: id,
             budget: Budget::new(plan.retries),
             plan,
             live: Vec::new(),
@@ -119,8 +118,7 @@ impl Servers {
     }
 
     /// A server serves.
-    pub(crate) fn start(&mut self, worker: WorkerId, place: usize, up: &mut Vec<Upward>) {
-        self.place = place;
+    pub(crate) fn start(&mut self, worker: WorkerId, up: &mut Vec<Upward>) {
         // Its pool knows each by name and gives it the place of its name.
         let place = worker.index();
         if place >= self.plan.addresses.len() {
@@ -212,7 +210,7 @@ impl Servers {
             calls.keep_alive(stream, after);
         }
         let id = LinkId(self.links.insert(Link::new(stream, worker)));
-        outside.opened.push((stream, self.place, Purpose::Link(id)));
+        outside.opened.push((stream, self.pool_id, Purpose::Link(id)));
         id
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, StreamId};
-use exchange::{Cause, Outcome, Peer, RequestId, Slice};
+use exchange::{Cause, Outcome, Peer, PoolId, RequestId, Slice};
 
 use crate::closings::Closing;
 use crate::core::Core;
@@ -171,7 +171,7 @@ impl Session {
     }
 
     /// A program of this pool says something to all clients. Whether it is one for this client.
-    pub(crate) fn announce(&mut self, pool: usize, frame: &Slice, core: &mut Core) -> bool {
+    pub(crate) fn announce(&mut self, pool: PoolId, frame: &Slice, core: &mut Core) -> bool {
         match &mut self.front {
             Front::Frames(frames) => frames.announce(&self.transport, pool, frame, core),
             Front::Connect(_) | Front::Http(..) => false,

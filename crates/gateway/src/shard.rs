@@ -154,18 +154,20 @@ impl Shard {
             admission,
             access_log: sink,
         } = parts;
-        let places = plan::places(&configuration);
+        let places = fleet.pool_ids();
         let Configuration { daemon, admin: _, access_log, listeners, pools } = configuration;
         let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
         let workshop = workshop.as_ref();
         let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
-        let homes = fleet.homes().enumerate();
-        let pools = pools.into_iter().zip(homes).map(|(pool, (place, home))| {
-            match (home == shard, fleet.shared(place)) {
+        let pools = pools.into_iter().map(|pool| {
+            let found = fleet.find(&pool.name);
+            let (id, home) = found.ok_or_else(|| PlanError::NoPool(pool.name.clone()))?;
+            let plan = match (home == shard, fleet.shared(id)) {
                 (true, _) => plan::pool(pool, site),
                 (false, Some(_)) => plan::branch(pool, site),
                 (false, None) => plan::elsewhere(pool),
-            }
+            };
+            Ok((id, plan?))
         });
         let listeners = listeners.into_iter().enumerate().map(|(place, listener)| {
             let plan = plan::listener(listener, (place, fleet.bodies(place)), &places)?;
@@ -289,11 +291,11 @@ impl Shard {
                     }
                 }
             }
-            Role::Worker { place, purpose } => {
-                self.hear(calls, stream, (place, purpose), Heard::Data(&mut data));
+            Role::Worker { pool, purpose } => {
+                self.hear(calls, stream, (pool, purpose), Heard::Data(&mut data));
             }
-            Role::Check { place, target } => {
-                self.core.with_checks(place, |checks, up| {
+            Role::Check { pool, target } => {
+                self.core.with_checks(pool, |checks, up| {
                     checks.handle_data(calls, target, stream, &mut data, up);
                 });
             }
@@ -304,11 +306,11 @@ impl Shard {
         match self.role(stream) {
             Role::Nobody => {}
             Role::Refused => self.refused_eof(calls, stream),
-            Role::Worker { place, purpose } => {
-                self.hear(calls, stream, (place, purpose), Heard::Eof);
+            Role::Worker { pool, purpose } => {
+                self.hear(calls, stream, (pool, purpose), Heard::Eof);
             }
-            Role::Check { place, target } => {
-                self.core.with_checks(place, |checks, up| {
+            Role::Check { pool, target } => {
+                self.core.with_checks(pool, |checks, up| {
                     checks.handle_eof(calls, target, stream, up);
                 });
             }
@@ -343,12 +345,12 @@ impl Shard {
                 };
                 self.remove_session(id, cause);
             }
-            Role::Worker { place, purpose } => {
-                self.hear(calls, stream, (place, purpose), Heard::Closed(reason));
+            Role::Worker { pool, purpose } => {
+                self.hear(calls, stream, (pool, purpose), Heard::Closed(reason));
             }
-            Role::Check { place, target } => {
+            Role::Check { pool, target } => {
                 let now = calls.now();
-                self.core.with_checks(place, |checks, up| {
+                self.core.with_checks(pool, |checks, up| {
                     checks.handle_closed(now, target, stream, reason, up);
                 });
             }
@@ -368,11 +370,11 @@ impl Shard {
                     None => self.touch(id),
                 }
             }
-            Role::Worker { place, purpose } => {
-                self.hear(calls, stream, (place, purpose), Heard::Deadline(name));
+            Role::Worker { pool, purpose } => {
+                self.hear(calls, stream, (pool, purpose), Heard::Deadline(name));
             }
-            Role::Check { place, target } => {
-                self.core.with_checks(place, |checks, up| {
+            Role::Check { pool, target } => {
+                self.core.with_checks(pool, |checks, up| {
                     checks.handle_deadline(calls, target, stream, up);
                 });
             }
@@ -383,8 +385,8 @@ impl Shard {
     fn pump(&mut self, calls: &mut Calls<'_>) {
         self.core.pump(calls, &mut self.outside);
         self.note_opened();
-        for (stream, place, target) in std::mem::take(&mut self.outside.opened_checks) {
-            self.set_role(stream, Role::Check { place, target });
+        for (stream, pool, target) in std::mem::take(&mut self.outside.opened_checks) {
+            self.set_role(stream, Role::Check { pool, target });
         }
     }
 
@@ -538,22 +540,22 @@ impl Owner for Shard {
             }
             Event::Drained { stream } => match self.role(stream) {
                 Role::Session(id) => self.touch(id),
-                Role::Worker { place, purpose } => {
-                    self.hear(calls, stream, (place, purpose), Heard::Drained);
+                Role::Worker { pool, purpose } => {
+                    self.hear(calls, stream, (pool, purpose), Heard::Drained);
                 }
                 _ => {}
             },
             Event::Relayed { stream, count, done } => {
-                if let Role::Worker { place, purpose } = self.role(stream) {
-                    self.hear(calls, stream, (place, purpose), Heard::Relayed(count, done));
+                if let Role::Worker { pool, purpose } = self.role(stream) {
+                    self.hear(calls, stream, (pool, purpose), Heard::Relayed(count, done));
                 }
             }
             Event::Connected { stream } => match self.role(stream) {
-                Role::Worker { place, purpose } => {
-                    self.hear(calls, stream, (place, purpose), Heard::Connected);
+                Role::Worker { pool, purpose } => {
+                    self.hear(calls, stream, (pool, purpose), Heard::Connected);
                 }
-                Role::Check { place, target } => {
-                    self.core.check_connected(calls, (place, target), stream, &self.outside);
+                Role::Check { pool, target } => {
+                    self.core.check_connected(calls, (pool, target), stream, &self.outside);
                 }
                 _ => {}
             },

@@ -4,9 +4,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
 
-use exchange::RequestId;
 use exchange::plant::{Plant, active};
+use exchange::{PoolId, RequestId};
 
 /// A place of a table, and which of its values: what an id is made of. Nothing is found by it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +36,18 @@ pub(crate) trait TableId: Copy + fmt::Debug {
 impl TableId for RequestId {
     fn place(self) -> Place {
         Place::at(self.index(), self.generation())
+    }
+}
+
+impl TableId for PoolId {
+    fn place(self) -> Place {
+        Place::at(self.index(), self.generation())
+    }
+}
+
+impl From<Place> for PoolId {
+    fn from(Place { index, generation }: Place) -> Self {
+        Self::new(index, generation)
     }
 }
 
@@ -102,6 +115,12 @@ impl<I: TableId, T> Table<I, T> {
         self.insert_with(|_| value)
     }
 
+    pub(crate) fn get(&self, id: I) -> Option<&T> {
+        let Place { index, generation } = id.place();
+        let entry = self.entries.get(index as usize)?;
+        if entry.is(generation) { entry.value.as_ref() } else { None }
+    }
+
     pub(crate) fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let Place { index, generation } = id.place();
         let entry = self.entries.get_mut(index as usize)?;
@@ -159,6 +178,67 @@ impl<I: TableId, T> Table<I, T> {
     }
 }
 
+/// Tables whose ids are made of nothing but places: what several shards have, by the same ids.
+impl<I: TableId + From<Place>, T> Table<I, T> {
+    /// Puts a value in its place, which another table has given the id for. Places are filled in their order.
+    pub(crate) fn insert_as(&mut self, id: I, value: T) {
+        let Place { index, generation } = id.place();
+        assert_eq!(index as usize, self.entries.len(), "the next place");
+        self.entries.push(Entry { generation, value: Some(value) });
+    }
+
+    /// Each value with its id.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (I, &T)> {
+        self.iter().map(|(place, value)| (place.into(), value))
+    }
+
+    /// Each value with its id.
+    pub(crate) fn entries_mut(&mut self) -> impl Iterator<Item = (I, &mut T)> {
+        self.entries.iter_mut().zip(0..).filter_map(|(entry, index)| {
+            let place = Place { index, generation: entry.generation };
+            Some((place.into(), entry.value.as_mut()?))
+        })
+    }
+
+    /// The id of the next value, for loops that use the table; `next` is 0 before the first.
+    pub(crate) fn next_id(&self, next: &mut usize) -> Option<I> {
+        loop {
+            let index = *next;
+            let entry = self.entries.get(index)?;
+            *next += 1;
+            if entry.value.is_some() {
+                return Some(Place::at(index, entry.generation).into());
+            }
+        }
+    }
+}
+
+/// For ids that were looked up before: an id from elsewhere may be stale, and is for `get`.
+impl<I: TableId, T> Index<I> for Table<I, T> {
+    type Output = T;
+
+    fn index(&self, id: I) -> &T {
+        match self.get(id) {
+            Some(value) => value,
+            None => stale(id),
+        }
+    }
+}
+
+impl<I: TableId, T> IndexMut<I> for Table<I, T> {
+    fn index_mut(&mut self, id: I) -> &mut T {
+        match self.get_mut(id) {
+            Some(value) => value,
+            None => stale(id),
+        }
+    }
+}
+
+#[cold]
+fn stale<I: fmt::Debug>(id: I) -> ! {
+    panic!("{id:?} has gone: whoever got it from elsewhere was to look it up")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +279,44 @@ mod tests {
         assert_eq!(table.len(), 0);
         table.vacate_if(id, |_| unreachable!("it has gone"));
         assert_eq!(LetterId(table.insert('c')), next);
+    }
+
+    #[test]
+    fn the_id_of_a_pool_that_was_removed_never_finds_the_pool_in_its_place() {
+        let (mut fleet, mut shard) = (Table::default(), Table::default());
+        for name in ["a", "b", "c"] {
+            let id = PoolId::from(fleet.insert(name));
+            shard.insert_as(id, name);
+        }
+        let [_, b, c] = [0, 1, 2].map(|index| PoolId::new(index, 1));
+        assert_eq!(
+            (fleet.get(b), shard.get(b)),
+            (Some(&"b"), Some(&"b")),
+            "both know the same ids"
+        );
+        assert_eq!(shard.remove(b), Some("b"));
+        let new = PoolId::from(shard.insert("d"));
+        assert_eq!(new.index(), b.index());
+        assert_eq!(shard.get(b), None);
+        assert_eq!(shard.get_mut(b), None);
+        assert_eq!(shard.remove(b), None);
+        assert_eq!((shard[new], shard[c]), ("d", "c"));
+        assert_eq!(shard.get(PoolId::NONE), None);
+        shard.remove(PoolId::new(0, 1));
+        let mut next = 0;
+        let ids: Vec<PoolId> = std::iter::from_fn(|| shard.next_id(&mut next)).collect();
+        assert_eq!(ids, [new, c], "in their order, without those that have gone");
+        assert!(ids.into_iter().eq(shard.entries().map(|(id, _)| id)));
+        assert!(shard.entries_mut().map(|(id, _)| id).eq([new, c]));
+    }
+
+    #[test]
+    #[should_panic(expected = "PoolId(0.1) has gone")]
+    fn a_stale_id_that_nobody_looked_up_reaches_nothing() {
+        let mut table = Table::default();
+        let old = PoolId::from(table.insert('a'));
+        table.remove(old);
+        table.insert('b');
+        let _ = table[old];
     }
 }

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use event::{Calls, StreamId, TimerId};
-use exchange::{Request, RequestId, WorkerId};
+use exchange::{PoolId, Request, RequestId, WorkerId};
 
 use crate::core::Word;
 use crate::form::Form;
@@ -34,7 +34,7 @@ pub(crate) enum Workers {
 
 impl Workers {
     /// `room`: where other shards have links to the same servers.
-    pub(crate) fn new(pool: &str, plan: WorkersPlan, room: Option<Room>) -> Self {
+    pub(crate) fn new(pool: (PoolId, &str), plan: WorkersPlan, room: Option<Room>) -> Self {
         match plan {
             WorkersPlan::Servers(plan) => Self::Servers(Box::new(Servers::new(pool, *plan, room))),
             WorkersPlan::Programs(plan) => Self::Programs(Programs::new(pool, plan)),
@@ -235,17 +235,16 @@ impl Workers {
         &mut self,
         calls: &mut Calls<'_>,
         worker: WorkerId,
-        place: usize,
         outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         match self {
             Self::Programs(programs) => {
-                programs.start(calls, worker, place, Outfit::default(), outside, up);
+                programs.start(calls, worker, Outfit::default(), outside, up);
             }
-            Self::Hosted(hosted) => hosted.start(calls, worker, place, outside, up),
-            Self::Handlers(handlers) => handlers.start(worker, place, outside, up),
-            Self::Servers(servers) => servers.start(worker, place, up),
+            Self::Hosted(hosted) => hosted.start(calls, worker, outside, up),
+            Self::Handlers(handlers) => handlers.start(worker, outside, up),
+            Self::Servers(servers) => servers.start(worker, up),
             Self::Elsewhere => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use exchange::{Outcome, Slice};
+use exchange::{Outcome, PoolId, Slice};
 use gateway::Mail;
 
 use crate::world::{Happening, Moment, World};
@@ -52,8 +52,10 @@ impl World {
             outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
         };
         let line = Slice::from(&ask.line[..]);
-        // Before the pool that clients ask stands one aside for each shard before its home.
-        let pool = if ask.pool == NOWHERE { usize::MAX } else { home };
+        // Ids are given in the order of the configuration. Before the pool that clients ask stands one aside for
+        // each shard before its home.
+        let place = u32::try_from(home).expect("few shards");
+        let pool = if ask.pool == NOWHERE { PoolId::NONE } else { PoolId::new(place, 1) };
         self.post(home, Mail::Ask { pool, line, reply: Box::new(reply) });
     }
 }

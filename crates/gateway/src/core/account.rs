@@ -3,16 +3,17 @@
 
 use std::time::Instant;
 
-use exchange::{End, Outcome, Peer, RequestId, Stamps};
+use exchange::{End, Outcome, Peer, PoolId, RequestId, Stamps};
 
 use super::{Core, ServedPool};
 use crate::exchanges::{Exchange, Source, State};
 use crate::logbook::{Line, Logbook, Trail};
 use crate::metrics::ListenerEnds;
+use crate::table::Table;
 
 /// What a request is counted and logged in.
 pub(super) struct Books<'a> {
-    pub(super) pools: &'a mut [ServedPool],
+    pub(super) pools: &'a mut Table<PoolId, ServedPool>,
     pub(super) listener_ends: &'a mut [ListenerEnds],
     pub(super) logbook: &'a mut Logbook,
     pub(super) now: Instant,
@@ -80,20 +81,21 @@ impl Core {
     /// any other, by which the log and `why` know it.
     pub(crate) fn refused_at_receipt(
         &mut self,
-        place: usize,
+        pool: PoolId,
         Source { peer, listener }: Source,
         outcome: &Outcome,
     ) {
         let id = self.exchanges.id_of_rejected();
         count_at_listener(&mut self.listener_ends, listener, outcome.end(), 1);
-        let served = &mut self.pools[place];
-        served.dirty = true;
-        served.counts.requests += 1;
-        served.counts.count(outcome.end());
-        if let Outcome::Ended(end, _) = outcome {
-            let (text, _) = outcome.text();
-            served.journal.end(&served.name, id, peer, *end, text, self.now);
-            served.pool.note_rejected(self.now, id.as_u64(), end.cause);
+        if let Some(served) = self.pools.get_mut(pool) {
+            served.dirty = true;
+            served.counts.requests += 1;
+            served.counts.count(outcome.end());
+            if let Outcome::Ended(end, _) = outcome {
+                let (text, _) = outcome.text();
+                served.journal.end(&served.name, id, peer, *end, text, self.now);
+                served.pool.note_rejected(self.now, id.as_u64(), end.cause);
+            }
         }
         if let Some(mut trail) = self.logbook.take_pending() {
             trail.end(outcome);
@@ -102,7 +104,7 @@ impl Core {
                 id: Some(id),
                 at_us,
                 peer,
-                pool: &self.pools[place].name,
+                pool: self.pools.get(pool).map_or("", |served| &served.name),
                 worker: "",
                 stamps: Stamps::received(self.now),
                 end: outcome.end(),
@@ -114,12 +116,12 @@ impl Core {
 
     /// Logs the numbers of failures that have no line of their own, because nothing follows them.
     pub(crate) fn end_journals(&mut self) {
-        self.pools.iter_mut().for_each(|served| served.journal.end_all(&served.name));
+        self.pools.values_mut().for_each(|served| served.journal.end_all(&served.name));
     }
 
     /// Logs that an answer which had come was not delivered: it was larger than its client's share.
-    pub(crate) fn note_undelivered(&mut self, place: usize, peer: Peer, outcome: &Outcome) {
-        let served = &mut self.pools[place];
+    pub(crate) fn note_undelivered(&mut self, pool: PoolId, peer: Peer, outcome: &Outcome) {
+        let served = &mut self.pools[pool];
         served.dirty = true;
         served.counts.undelivered += 1;
         if let Outcome::Ended(end, _) = outcome {

@@ -1,15 +1,15 @@
 //! What workers answer that do not speak the protocol of their clients.
 
-use exchange::{Cause, Outcome, Phase, RequestId};
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::Core;
 use crate::plan::Takes;
 
 impl Core {
     /// The last answer of a request.
-    pub(super) fn answer(&mut self, place: usize, id: RequestId, outcome: Outcome) {
+    pub(super) fn answer(&mut self, pool: PoolId, id: RequestId, outcome: Outcome) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
-        let served = &self.pools[place];
+        let served = &self.pools[pool];
         let read = match (exchange.translation, &outcome) {
             // Another pool may have taken it over, whose answers are no objects.
             (Some(translation), Outcome::Reply(body)) if served.takes == Takes::Objects => {
@@ -21,7 +21,7 @@ impl Core {
         match read {
             Ok(None) => self.end(id, outcome),
             Ok(Some((head, body))) => {
-                self.head(place, id, head);
+                self.head(pool, id, head);
                 self.end(id, Outcome::Reply(body));
             }
             Err(refusal) => {

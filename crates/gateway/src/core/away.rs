@@ -1,6 +1,6 @@
 //! Requests whose pool is at home on another shard, and requests of other shards here.
 
-use exchange::{Cause, Outcome, Phase, RequestId, Slice};
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 
 use super::{Core, Word, refusal};
 use crate::crossing::{AWAY_MAX, Crossing, Passed, Window};
@@ -13,7 +13,7 @@ impl Core {
     pub(super) fn cross(
         &mut self,
         id: RequestId,
-        place: usize,
+        pool: PoolId,
         home: u32,
         body: Slice,
         form: Form,
@@ -23,27 +23,27 @@ impl Core {
         // Its home may have ended its pool, or itself, since that was said. What was with a worker
         // here is waited for.
         if self.others.has_said_serving() && exchange.state == State::Received {
-            self.pools[place].counts.requests += 1;
-            return self.end(id, refusal(Cause::Draining, &self.pools[place].name));
+            self.pools[pool].counts.requests += 1;
+            return self.end(id, refusal(Cause::Draining, &self.pools[pool].name));
         }
         if self.others.away >= AWAY_MAX {
-            self.pools[place].counts.requests += 1;
+            self.pools[pool].counts.requests += 1;
             let text = format!("{AWAY_MAX} requests are on their way to other shards");
             return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
         }
         let body = body.compact();
         if !self.others.post_bytes(home, body.len()) {
-            self.pools[place].counts.requests += 1;
+            self.pools[pool].counts.requests += 1;
             let text =
                 format!("{MAIL_BYTES_MAX} bytes of requests are on their way to another shard");
             return self.end(id, Outcome::ended(Cause::Full, Phase::Queue, &text));
         }
         self.others.away += 1;
-        exchange.pool = place;
+        exchange.pool = pool;
         exchange.step(Move::Cross(home), now);
         let passed = Passed {
             from: id,
-            pool: place,
+            pool,
             peer: exchange.peer,
             at_us: exchange.at_us,
             stamps: exchange.stamps,
@@ -56,12 +56,21 @@ impl Core {
             knows: exchange.knows,
             failed: exchange.failed,
         };
-        self.others.backlog(place).send(passed.body.held());
+        self.others.backlog(pool).send(passed.body.held());
         self.others.tell(home, Crossing::Request(Box::new(passed)));
     }
 
     /// What another shard says.
     pub(crate) fn handle_crossing(&mut self, from: u32, crossing: Crossing) {
+        if crossing.pool().is_some_and(|pool| self.pools.get(pool).is_none()) {
+            if let Crossing::Request(passed) = crossing {
+                self.others.take_bytes(passed.body.len());
+                let text = "its pool has been removed";
+                let outcome = Outcome::ended(Cause::NoPool, Phase::Receive, text);
+                self.others.tell(from, Crossing::Delivery(passed.from, Delivery::End(outcome)));
+            }
+            return;
+        }
         match crossing {
             Crossing::Request(passed) => self.take_in(*passed),
             Crossing::Word(id, word) => self.guest_says(id, word),
@@ -76,35 +85,35 @@ impl Core {
                 }
             }
             Crossing::Delivery(id, delivery) => self.brought(id, delivery),
-            Crossing::Said(session, place, frame) => {
-                self.others.tell(from, Crossing::Heard(session, place, frame.len()));
-                self.hear(session, place, frame);
+            Crossing::Said(session, pool, frame) => {
+                self.others.tell(from, Crossing::Heard(session, pool, frame.len()));
+                self.hear(session, pool, frame);
             }
             Crossing::Finished(session) => {
                 self.finished.push((Client::unasked(session), Delivery::Finished));
             }
-            Crossing::Heard(session, place, bytes) => self.heard(place, session, bytes),
-            Crossing::Announced(place, frame) => self.announce(place, frame),
-            Crossing::Hush(session, place, hush) => self.hush(place, session, hush),
+            Crossing::Heard(session, pool, bytes) => self.heard(pool, session, bytes),
+            Crossing::Announced(pool, frame) => self.announce(pool, frame),
+            Crossing::Hush(session, pool, hush) => self.hush(pool, session, hush),
             Crossing::Taken(id, bytes) => self.credit(id, bytes),
-            Crossing::Left(session, place) => self.leave_pool(place, session),
+            Crossing::Left(session, pool) => self.leave_pool(pool, session),
             Crossing::Serving => self.others.note_serving(from),
-            Crossing::Token(place, worker) => {
-                self.pools[place].dirty = true;
-                self.pools[place].pool.handle_token(self.now, worker);
+            Crossing::Token(pool, worker) => {
+                self.pools[pool].dirty = true;
+                self.pools[pool].pool.handle_token(self.now, worker);
             }
-            Crossing::News(place, news) => self.handle_news(place, &news),
+            Crossing::News(pool, news) => self.handle_news(pool, &news),
             // Its clients are woken at the end of each turn.
             Crossing::Room => {}
             Crossing::Receipt(receipt) => self.receipts.hold(receipt),
-            Crossing::Spare(place, worker) => self.spare.push_back((place, worker)),
-            Crossing::Unreached(place, worker) => self.unreached_from_branch(place, worker),
-            Crossing::Judged { place, worker, good, took } => {
-                self.pools[place].dirty = true;
-                self.pools[place].pool.handle_result(self.now, worker, good, took);
+            Crossing::Spare(pool, worker) => self.spare.push_back((pool, worker)),
+            Crossing::Unreached(pool, worker) => self.unreached_from_branch(pool, worker),
+            Crossing::Judged { pool, worker, good, took } => {
+                self.pools[pool].dirty = true;
+                self.pools[pool].pool.handle_result(self.now, worker, good, took);
             }
-            Crossing::Ended(place) => {
-                let branches = &mut self.pools[place].branches;
+            Crossing::Ended(pool) => {
+                let branches = &mut self.pools[pool].branches;
                 *branches = branches.saturating_sub(1);
             }
         }
@@ -189,9 +198,9 @@ impl Core {
             }
             return;
         };
-        let (place, home) = (exchange.pool, exchange.state.home());
+        let (pool, home) = (exchange.pool, exchange.state.home());
         match delivery {
-            Delivery::Head(head) => self.head(place, id, head),
+            Delivery::Head(head) => self.head(pool, id, head),
             Delivery::Flow(wanted) => {
                 if exchange.window.want(wanted, window) {
                     self.flow(id, wanted);
@@ -206,7 +215,7 @@ impl Core {
                 {
                     self.others.tell(home, Crossing::Taken(id, bytes));
                 }
-                self.part(place, id, part);
+                self.part(pool, id, part);
             }
             Delivery::SaidAll => self.said_all(id),
             Delivery::End(outcome) => self.deliver_end(id, outcome),

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, End, Outcome, Phase, RequestId};
+use exchange::{Cause, End, Outcome, Phase, PoolId, RequestId};
 
 use super::account::count_at_listener;
 use super::{Core, ServedPool};
@@ -37,8 +37,8 @@ fn ends_plainly(exchange: &Exchange) -> bool {
 
 impl Core {
     /// As [`Self::complete`] for each of them, in their order.
-    pub(super) fn complete_all(&mut self, place: usize, answers: Vec<(RequestId, Outcome)>) {
-        let served = &self.pools[place];
+    pub(super) fn complete_all(&mut self, pool: PoolId, answers: Vec<(RequestId, Outcome)>) {
+        let served = &self.pools[pool];
         // Otherwise an answer says something of its worker, goes on to another pool, or is read.
         let plain =
             served.then.is_none() && !served.balance.judges && served.takes != Takes::Objects;
@@ -51,7 +51,7 @@ impl Core {
                 None
             };
             let Some((client, received, listener)) = found else {
-                self.complete(place, id, outcome);
+                self.complete(pool, id, outcome);
                 continue;
             };
             match &mut tally {
@@ -61,14 +61,14 @@ impl Core {
                 _ => {
                     let next = Tally { received, listener, replies: 1 };
                     if let Some(before) = tally.replace(next) {
-                        before.count(&mut self.pools[place], &mut self.listener_ends, self.now);
+                        before.count(&mut self.pools[pool], &mut self.listener_ends, self.now);
                     }
                 }
             }
             self.finished.push((client, Delivery::End(outcome)));
         }
         if let Some(last) = tally {
-            last.count(&mut self.pools[place], &mut self.listener_ends, self.now);
+            last.count(&mut self.pools[pool], &mut self.listener_ends, self.now);
         }
     }
 }

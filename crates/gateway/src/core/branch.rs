@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::plant::{Plant, active};
-use exchange::{RequestId, Slice, WorkerId};
+use exchange::{PoolId, RequestId, Slice, WorkerId};
 
 use super::{Core, Waiting};
 use crate::crossing::Crossing;
@@ -37,17 +37,17 @@ impl Core {
     pub(super) fn admit_elsewhere(
         &mut self,
         id: RequestId,
-        place: usize,
+        pool: PoolId,
         home: u32,
         body: Slice,
         form: Form,
     ) {
-        let left = match self.pools[place].branch {
-            Some(_) => self.give_here(id, place, body, form),
+        let left = match self.pools[pool].branch {
+            Some(_) => self.give_here(id, pool, body, form),
             None => Some((body, form)),
         };
         if let Some((body, form)) = left {
-            self.cross(id, place, home, body, form);
+            self.cross(id, pool, home, body, form);
         }
     }
 
@@ -55,12 +55,12 @@ impl Core {
     fn give_here(
         &mut self,
         id: RequestId,
-        place: usize,
+        pool: PoolId,
         body: Slice,
         mut form: Form,
     ) -> Option<(Slice, Form)> {
         let exchange = self.exchanges.get_mut(id)?;
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         let (peer, at_us, mut body) = (exchange.peer, exchange.at_us, body.compact());
         // Its home is to see it as it came.
         let whole = served.cookies.as_ref().map(|_| (body.clone(), form));
@@ -73,7 +73,7 @@ impl Core {
             Ok(ticket) => {
                 served.dirty = true;
                 served.counts.requests += 1;
-                exchange.pool = place;
+                exchange.pool = pool;
                 exchange.translation = form.translation.or(exchange.translation);
                 exchange.step(Move::Admit(ticket), self.now);
                 None
@@ -86,35 +86,35 @@ impl Core {
     }
 
     /// A request that did not reach a worker from here waits at its home.
-    pub(super) fn send_home(&mut self, id: RequestId, place: usize, body: Slice, form: Form) {
+    pub(super) fn send_home(&mut self, id: RequestId, pool: PoolId, body: Slice, form: Form) {
         let Some(exchange) = self.exchanges.get_mut(id) else { return };
         if let Some(trail) = &mut exchange.trail {
             trail.retries += 1;
         }
-        if let Some(home) = self.others.elsewhere(place) {
-            self.cross(id, place, home, body, form);
+        if let Some(home) = self.others.elsewhere(pool) {
+            self.cross(id, pool, home, body, form);
         }
     }
 
     /// A token of this worker goes home.
-    pub(super) fn mail_token(&mut self, place: usize, worker: u32) {
+    pub(super) fn mail_token(&mut self, pool: PoolId, worker: u32) {
         if active(Plant::LostSlot) {
             return;
         }
-        if let Some(home) = self.others.elsewhere(place) {
-            self.others.tell(home, Crossing::Token(place, worker));
+        if let Some(home) = self.others.elsewhere(pool) {
+            self.others.tell(home, Crossing::Token(pool, worker));
         }
     }
 
     /// How a request ended that a worker was given here.
     pub(crate) fn judge_worker(
         &mut self,
-        place: usize,
+        pool: PoolId,
         worker: WorkerId,
         good: bool,
         took: Duration,
     ) {
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         let Some(branch) = &mut served.branch else {
             return served.pool.handle_result(self.now, worker, good, took);
         };
@@ -123,18 +123,18 @@ impl Core {
         // A share of failures is computed of all requests.
         let tells = branch.tells(worker, good_in_time) || health.fail_rate.is_some();
         let at_home = served.pool.worker_at_home(worker).filter(|_| tells);
-        if let (Some(home), Some(worker)) = (self.others.elsewhere(place), at_home) {
-            self.others.tell(home, Crossing::Judged { place, worker, good, took });
+        if let (Some(home), Some(worker)) = (self.others.elsewhere(pool), at_home) {
+            self.others.tell(home, Crossing::Judged { pool, worker, good, took });
         }
     }
 
     /// A request could not be brought to a worker.
-    pub(super) fn unreached(&mut self, place: usize, worker: WorkerId) {
-        let served = &self.pools[place];
-        match (self.others.elsewhere(place), served.pool.worker_at_home(worker)) {
-            (None, _) => self.doubted(place, worker),
+    pub(super) fn unreached(&mut self, pool: PoolId, worker: WorkerId) {
+        let served = &self.pools[pool];
+        match (self.others.elsewhere(pool), served.pool.worker_at_home(worker)) {
+            (None, _) => self.doubted(pool, worker),
             (Some(home), Some(worker)) => {
-                self.others.tell(home, Crossing::Unreached(place, worker));
+                self.others.tell(home, Crossing::Unreached(pool, worker));
             }
             // Nobody has it at home.
             (Some(_), None) => {}
@@ -142,30 +142,30 @@ impl Core {
     }
 
     /// A branch could not bring a request to a worker of a pool that is at home here.
-    pub(super) fn unreached_from_branch(&mut self, place: usize, worker: WorkerId) {
-        if self.pools[place].checks.is_some() {
-            self.doubted(place, worker);
+    pub(super) fn unreached_from_branch(&mut self, pool: PoolId, worker: WorkerId) {
+        if self.pools[pool].checks.is_some() {
+            self.doubted(pool, worker);
         } else {
-            self.used_up.push_back((place, worker));
+            self.used_up.push_back((pool, worker));
         }
     }
 
     /// A branch hears from its home.
-    pub(super) fn handle_news(&mut self, place: usize, news: &pool::News) {
-        let served = &mut self.pools[place];
+    pub(super) fn handle_news(&mut self, pool: PoolId, news: &pool::News) {
+        let served = &mut self.pools[pool];
         served.dirty = true;
         for worker in served.pool.handle_news(self.now, news) {
-            self.used_up.push_back((place, worker));
+            self.used_up.push_back((pool, worker));
         }
     }
 
     /// Branches hear what has changed in the pools that are at home here, and behind it of the orders
     /// that it follows from.
     pub(crate) fn tell_news(&mut self) {
-        for (place, served) in self.pools.iter_mut().enumerate() {
+        for (pool, served) in self.pools.entries_mut() {
             if let Some(news) = served.pool.poll_news() {
                 let news = Arc::new(news);
-                self.others.tell_all(|| Crossing::News(place, Arc::clone(&news)));
+                self.others.tell_all(|| Crossing::News(pool, Arc::clone(&news)));
             }
         }
         for receipt in self.receipts.hand_on() {

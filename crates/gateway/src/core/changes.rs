@@ -1,6 +1,7 @@
 //! What changes by itself in a pool is logged: which workers are given requests, and whether the
 //! fallback is on.
 
+use exchange::PoolId;
 use std::time::{Duration, Instant};
 
 use pool::{HealthCause, HealthState, SorryReason};
@@ -59,9 +60,9 @@ impl FallbackLog {
 
 impl Core {
     /// Logs what has changed in a pool since the last call.
-    pub(super) fn log_changes(&mut self, place: usize) {
-        self.log_health_changes(place);
-        let served = &mut self.pools[place];
+    pub(super) fn log_changes(&mut self, pool: PoolId) {
+        self.log_health_changes(pool);
+        let served = &mut self.pools[pool];
         let reason = served.pool.sorry_reason();
         let pool = &served.name;
         match served.fallback_log.note(reason, self.now) {
@@ -77,8 +78,8 @@ impl Core {
     }
 
     /// Logs which workers of a pool are given requests again, or no longer, and why.
-    fn log_health_changes(&mut self, place: usize) {
-        let served = &mut self.pools[place];
+    fn log_health_changes(&mut self, pool: PoolId) {
+        let served = &mut self.pools[pool];
         while let Some(change) = served.pool.poll_health_change() {
             if change.state == HealthState::Ejected {
                 served.tallies.count_ejection(change.place as usize);
@@ -105,7 +106,7 @@ impl Core {
                 _ => tracing::warn!(worker = name, "is down: {cause}"),
             }
             if change.state == HealthState::Down && served.workers.replaces_who_is_down() {
-                self.used_up.push_back((place, worker));
+                self.used_up.push_back((pool, worker));
             }
         }
     }

@@ -2,7 +2,7 @@
 //! are asked are requests of ours.
 
 use event::{Calls, StreamId};
-use exchange::{Cause, Outcome, Peer, Slice, WorkerId};
+use exchange::{Cause, Outcome, Peer, PoolId, Slice, WorkerId};
 
 use super::{Core, Waiting};
 use crate::checks::{Checks, Question};
@@ -16,15 +16,15 @@ impl Core {
     /// Runs `act` on the checks of a pool, and carries what they say to it.
     pub(crate) fn with_checks<R>(
         &mut self,
-        place: usize,
+        pool: PoolId,
         act: impl FnOnce(&mut Checks, &mut Vec<Upward>) -> R,
     ) -> Option<R> {
-        let mut checks = self.pools[place].checks.take()?;
+        let mut checks = self.pools.get_mut(pool)?.checks.take()?;
         let mut upward = std::mem::take(&mut self.upward);
         let result = act(&mut checks, &mut upward);
-        self.pools[place].checks = Some(checks);
+        self.pools[pool].checks = Some(checks);
         for report in upward.drain(..) {
-            self.handle_upward(place, report);
+            self.handle_upward(pool, report);
         }
         self.upward = upward;
         Some(result)
@@ -34,15 +34,15 @@ impl Core {
     pub(crate) fn check_connected(
         &mut self,
         calls: &mut Calls<'_>,
-        (place, target): (usize, usize),
+        (pool, target): (PoolId, usize),
         stream: StreamId,
         outside: &Outside,
     ) {
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         let worker = served.checks.as_ref().and_then(|checks| checks.looks_at(target));
         let is_own =
             worker.is_none_or(|worker| served.workers.accepts(calls, worker, stream, outside));
-        self.with_checks(place, |checks, up| match is_own {
+        self.with_checks(pool, |checks, up| match is_own {
             true => checks.handle_connected(calls, target, stream, up),
             false => checks.handle_taken(calls, target, stream, up),
         });
@@ -50,70 +50,70 @@ impl Core {
 
     /// Begins the checks that are due.
     pub(super) fn run_checks(&mut self, calls: &mut Calls<'_>, outside: &mut Outside) {
-        for place in 0..self.pools.len() {
-            let next = self.pools[place].checks.as_ref().and_then(|checks| checks.next_time());
+        let mut next = 0;
+        while let Some(pool) = self.pools.next_id(&mut next) {
+            let next = self.pools[pool].checks.as_ref().and_then(|checks| checks.next_time());
             if next.is_none_or(|next| next > self.now) {
                 continue;
             }
             let questions =
-                self.with_checks(place, |checks, up| checks.run(calls, place, outside, up));
+                self.with_checks(pool, |checks, up| checks.run(calls, pool, outside, up));
             for question in questions.unwrap_or_default() {
-                self.question(place, question, outside);
+                self.question(pool, question, outside);
             }
         }
     }
 
     /// Asks a worker a line, if it has nothing else to do.
-    fn question(&mut self, place: usize, question: Question, outside: &Outside) {
+    fn question(&mut self, pool: PoolId, question: Question, outside: &Outside) {
         let Question { worker, number, line } = question;
         let idle = |view: &pool::WorkerView<'_>| view.worker == Some(worker) && view.in_use == 0;
-        if !self.pools[place].pool.workers().any(|view| idle(&view)) {
+        if !self.pools[pool].pool.workers().any(|view| idle(&view)) {
             let now = self.now;
-            self.with_checks(place, |checks, _| checks.handle_unasked(now, number));
+            self.with_checks(pool, |checks, _| checks.handle_unasked(now, number));
             return;
         }
         let mailbox = outside.mailbox.clone();
-        let reply =
-            move |outcome: Outcome| mailbox.post(Mail::Checked { pool: place, number, outcome });
+        let reply = move |outcome: Outcome| mailbox.post(Mail::Checked { pool, number, outcome });
         let client = Client::Inside(Box::new(reply));
-        self.probe(place, worker, client, Slice::from(line.as_str()));
+        self.probe(pool, worker, client, Slice::from(line.as_str()));
     }
 
     /// Hands a request of ours to this worker, past all that wait: who is down, or not checked yet, is
     /// given nothing else.
-    fn probe(&mut self, place: usize, worker: WorkerId, client: Client, body: Slice) {
-        let id = self.insert(client, Source::INSIDE, place, None);
+    fn probe(&mut self, pool: PoolId, worker: WorkerId, client: Client, body: Slice) {
+        let id = self.insert(client, Source::INSIDE, pool, None);
         let at_us = self.at_us();
         let body = body.compact();
         let waiting = Waiting { id, peer: Peer::Inside, at_us, body, form: Form::default() };
         let exchange = self.exchanges.get_mut(id).expect("it was put in above");
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         served.dirty = true;
         served.counts.requests += 1;
         let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
         match served.pool.handle_probe(self.now, worker, waiting, entry) {
             Ok(ticket) => exchange.step(Move::Admit(ticket), self.now),
-            Err(_) => self.end(id, super::refusal(Cause::Full, &self.pools[place].name)),
+            Err(_) => self.end(id, super::refusal(Cause::Full, &self.pools[pool].name)),
         }
     }
 
-    pub(super) fn checked_no_more(&mut self, place: usize, worker: WorkerId) {
-        if let Some(checks) = &mut self.pools[place].checks {
+    pub(super) fn checked_no_more(&mut self, pool: PoolId, worker: WorkerId) {
+        if let Some(checks) = &mut self.pools[pool].checks {
             checks.handle_gone(worker);
         }
     }
 
     /// A check of a worker came to its end.
-    pub(super) fn checked(&mut self, place: usize, worker: WorkerId, good: bool) {
-        self.pools[place].pool.handle_check(self.now, worker, good);
-        self.log_changes(place);
+    pub(super) fn checked(&mut self, pool: PoolId, worker: WorkerId, good: bool) {
+        self.pools[pool].pool.handle_check(self.now, worker, good);
+        self.log_changes(pool);
     }
 
     /// A request could not be brought to a server: that is as good as a bad check.
-    pub(super) fn doubted(&mut self, place: usize, worker: WorkerId) {
-        if let Some(checks) = &mut self.pools[place].checks {
+    pub(super) fn doubted(&mut self, pool: PoolId, worker: WorkerId) {
+        if let Some(checks) = &mut self.pools[pool].checks {
             checks.handle_doubt(self.now, worker);
         }
-        self.checked(place, worker, false);
+        self.checked(pool, worker, false);
     }
 }

@@ -1,6 +1,6 @@
 //! Requests that end before their worker has answered: given up, taken back, cut.
 
-use exchange::{Cause, Outcome, Phase, RequestId};
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId};
 
 use super::{Core, Word};
 use crate::crossing::{Crossing, Rejected};
@@ -13,7 +13,7 @@ impl Core {
     }
 
     /// A client takes back what is no request of its own in flight.
-    pub(crate) fn count_stray(&mut self, pool: usize) {
+    pub(crate) fn count_stray(&mut self, pool: PoolId) {
         self.pools[pool].counts.strays += 1;
     }
 
@@ -91,6 +91,6 @@ impl Core {
 
     /// Asks workers to come to an end, whatever they are at.
     pub(crate) fn interrupt(&self) {
-        self.pools.iter().for_each(|served| served.workers.interrupt());
+        self.pools.values().for_each(|served| served.workers.interrupt());
     }
 }

@@ -1,7 +1,7 @@
 //! Programs that are a connection's own, as the core sees them: where requests of a connection go,
 //! and what becomes of its program when it has ended.
 
-use exchange::{Outcome, Peer, RequestId, Slice, Stamps, WorkerId};
+use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 
 use super::{Core, ServedPool, Waiting, lost};
 use crate::bindings::{Bindings, Slot, Way};
@@ -122,10 +122,10 @@ impl ServedPool {
 impl Core {
     /// Whether a request still goes to the program that is its connection's own. One whose program
     /// has ended in the meantime is told so.
-    pub(super) fn is_own(&mut self, place: usize, worker: WorkerId, id: RequestId) -> bool {
+    pub(super) fn is_own(&mut self, pool: PoolId, worker: WorkerId, id: RequestId) -> bool {
         let Some(exchange) = self.exchanges.get_mut(id) else { return false };
         let own = exchange.client.session().is_none()
-            || self.pools[place].way(&exchange.client) == Way::Worker(worker);
+            || self.pools[pool].way(&exchange.client) == Way::Worker(worker);
         if !own {
             self.end(id, lost());
         }
@@ -136,12 +136,12 @@ impl Core {
     /// error, is not given to another.
     pub(super) fn forgotten(
         &mut self,
-        place: usize,
+        pool: PoolId,
         id: RequestId,
         state: State,
         outcome: Outcome,
     ) {
-        if let (Some(own), State::Working(worker)) = (self.pools[place].own.as_mut(), state) {
+        if let (Some(own), State::Working(worker)) = (self.pools[pool].own.as_mut(), state) {
             let forgot = match &outcome {
                 Outcome::Reply(reply) => !(own.tells_apart && is_error(reply)),
                 Outcome::Sorry(..) | Outcome::Ended(..) => false,
@@ -155,34 +155,35 @@ impl Core {
 
     /// A connection has gone, or may ask nothing more: its own program is returned.
     pub(crate) fn leave(&mut self, session: SessionId) {
-        for place in 0..self.pools.len() {
-            if self.pools[place].own.is_none() {
+        let mut next = 0;
+        while let Some(pool) = self.pools.next_id(&mut next) {
+            if self.pools[pool].own.is_none() {
                 continue;
             }
-            match self.others.elsewhere(place) {
-                Some(home) => self.others.tell(home, Crossing::Left(session, place)),
-                None => self.leave_pool(place, session),
+            match self.others.elsewhere(pool) {
+                Some(home) => self.others.tell(home, Crossing::Left(session, pool)),
+                None => self.leave_pool(pool, session),
             }
         }
     }
 
     /// As [`Self::leave`], of a pool that is at home here.
-    pub(super) fn leave_pool(&mut self, place: usize, session: SessionId) {
-        let ServedPool { own: Some(own), workers, .. } = &mut self.pools[place] else { return };
+    pub(super) fn leave_pool(&mut self, pool: PoolId, session: SessionId) {
+        let ServedPool { own: Some(own), workers, .. } = &mut self.pools[pool] else { return };
         if let Way::Worker(worker) = own.bindings.way(session) {
             workers.set_heard(worker, false);
-            self.hushed.push_back((place, worker, false));
+            self.hushed.push_back((pool, worker, false));
         }
         match own.bindings.left(session) {
-            Some((worker, Slot::Replace)) => self.used_up.push_back((place, worker)),
-            Some((worker, _)) => self.give_up(place, worker),
+            Some((worker, Slot::Replace)) => self.used_up.push_back((pool, worker)),
+            Some((worker, _)) => self.give_up(pool, worker),
             None => {}
         }
     }
 
     /// A connection's own program says something unasked.
-    pub(super) fn said(&mut self, place: usize, worker: WorkerId, frame: Slice) {
-        let ServedPool { own, counts, .. } = &mut self.pools[place];
+    pub(super) fn said(&mut self, pool: PoolId, worker: WorkerId, frame: Slice) {
+        let ServedPool { own, counts, .. } = &mut self.pools[pool];
         let Some(own) = own else { return };
         if !own.tells_apart {
             own.bindings.spoke(worker);
@@ -193,9 +194,9 @@ impl Core {
                 if session.shard != self.others.me()
                     && own.bindings.send(worker, frame.len(), self.others.window())
                 {
-                    self.hushed.push_back((place, worker, true));
+                    self.hushed.push_back((pool, worker, true));
                 }
-                self.hear(session, place, frame);
+                self.hear(session, pool, frame);
             }
             None => counts.discarded += 1,
         }
@@ -203,75 +204,75 @@ impl Core {
 
     /// A program says something to all clients of its pool. Said again in the same turn, also by
     /// another program, it is no news.
-    pub(crate) fn announce(&mut self, place: usize, frame: Slice) {
-        if !self.announced.iter().any(|(of, said)| *of == place && said[..] == frame[..]) {
-            self.announced.push((place, frame));
+    pub(crate) fn announce(&mut self, pool: PoolId, frame: Slice) {
+        if !self.announced.iter().any(|(of, said)| *of == pool && said[..] == frame[..]) {
+            self.announced.push((pool, frame));
         }
     }
 
     /// What its own program says goes to a client, behind what goes to it already.
-    pub(super) fn hear(&mut self, session: SessionId, place: usize, frame: Slice) {
-        self.finished.push((Client::unasked(session), Delivery::Aside(place, frame)));
+    pub(super) fn hear(&mut self, session: SessionId, pool: PoolId, frame: Slice) {
+        self.finished.push((Client::unasked(session), Delivery::Aside(pool, frame)));
     }
 
     /// A connection takes nothing of what its own program says, or takes it again.
-    pub(crate) fn hush(&mut self, place: usize, session: SessionId, hush: bool) {
-        if let Some(home) = self.others.elsewhere(place) {
-            return self.others.tell(home, Crossing::Hush(session, place, hush));
+    pub(crate) fn hush(&mut self, pool: PoolId, session: SessionId, hush: bool) {
+        if let Some(home) = self.others.elsewhere(pool) {
+            return self.others.tell(home, Crossing::Hush(session, pool, hush));
         }
-        let Some(own) = &mut self.pools[place].own else { return };
+        let Some(own) = &mut self.pools[pool].own else { return };
         if let Some(worker) = own.bindings.want(session, !hush, self.others.window()) {
-            self.hushed.push_back((place, worker, hush));
+            self.hushed.push_back((pool, worker, hush));
         }
     }
 
     /// So many bytes of what a connection's own program said were taken on another shard.
-    pub(super) fn heard(&mut self, place: usize, session: SessionId, bytes: usize) {
-        let Some(own) = &mut self.pools[place].own else { return };
+    pub(super) fn heard(&mut self, pool: PoolId, session: SessionId, bytes: usize) {
+        let Some(own) = &mut self.pools[pool].own else { return };
         if let Some(worker) = own.bindings.credit(session, bytes, self.others.window()) {
-            self.hushed.push_back((place, worker, false));
+            self.hushed.push_back((pool, worker, false));
         }
     }
 
     /// All connections may ask nothing more.
     pub(crate) fn leave_all(&mut self) {
         let mut sessions = Vec::new();
-        for (place, served) in self.pools.iter_mut().enumerate() {
+        for (pool, served) in self.pools.entries_mut() {
             if let Some(own) = &mut served.own {
                 own.bindings.close();
-                sessions.extend(own.bindings.sessions().into_iter().map(|it| (place, it)));
+                sessions.extend(own.bindings.sessions().into_iter().map(|it| (pool, it)));
             }
         }
-        for (place, session) in sessions {
-            self.leave_pool(place, session);
+        for (pool, session) in sessions {
+            self.leave_pool(pool, session);
         }
     }
 
     /// Whether a session whose replies are still owed may ask for more: not before it is known
     /// which program is its own. At a home elsewhere it is known once the program has `answered`
     /// something.
-    pub(crate) fn may_ask_more(&self, place: usize, session: SessionId, answered: bool) -> bool {
-        let Some(own) = &self.pools[place].own else { return true };
-        match self.others.elsewhere(place) {
+    pub(crate) fn may_ask_more(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
+        let Some(own) = &self.pools[pool].own else { return true };
+        match self.others.elsewhere(pool) {
             Some(_) => answered,
             None => own.bindings.way(session) != Way::Pool,
         }
     }
 
     /// Whether several clients share a program of this pool by ids.
-    pub(crate) fn is_tagged(&self, place: usize) -> bool {
-        self.pools[place].is_tagged
+    pub(crate) fn is_tagged(&self, pool: PoolId) -> bool {
+        self.pools[pool].is_tagged
     }
 
     /// Whether the programs of a pool are each a connection's own.
-    pub(crate) fn has_owners(&self, place: usize) -> bool {
-        self.pools[place].own.is_some()
+    pub(crate) fn has_owners(&self, pool: PoolId) -> bool {
+        self.pools[pool].own.is_some()
     }
 
     /// A connection's own program is returned: it is told to forget, or replaced.
-    pub(super) fn give_up(&mut self, place: usize, worker: WorkerId) {
-        let order = self.pools[place].own.as_ref().and_then(Own::order);
-        let Some(body) = order else { return self.used_up.push_back((place, worker)) };
+    pub(super) fn give_up(&mut self, pool: PoolId, worker: WorkerId) {
+        let order = self.pools[pool].own.as_ref().and_then(Own::order);
+        let Some(body) = order else { return self.used_up.push_back((pool, worker)) };
         let (at_us, peer) = (self.at_us(), Peer::Inside);
         let id = self.exchanges.insert(Exchange {
             named: None,
@@ -289,11 +290,11 @@ impl Core {
             trail: None,
             parts: Vec::new(),
             window: Window::default(),
-            pool: place,
+            pool,
             state: State::Received,
         });
         let form = Form { is_reset: true, ..Form::default() };
-        self.direct.push_back((place, worker, Waiting { id, peer, at_us, body, form }));
+        self.direct.push_back((pool, worker, Waiting { id, peer, at_us, body, form }));
     }
 }
 

@@ -9,6 +9,7 @@
 //! free is shared equally among as many of them as it has places. A pool whose replies go on to another
 //! pool has room when the other has.
 
+use exchange::PoolId;
 use std::collections::BTreeMap;
 
 use pool::Room;
@@ -101,7 +102,7 @@ impl Core {
     /// and is named by [`Self::wake_paused`] when it may.
     pub(crate) fn may_send(
         &mut self,
-        (place, session, answered): (usize, SessionId, bool),
+        (pool, session, answered): (PoolId, SessionId, bool),
         permit: &mut Permit,
         bytes: usize,
     ) -> bool {
@@ -109,20 +110,20 @@ impl Core {
             return false;
         }
         let bytes = held_max(bytes);
-        let is_next = *permit != Permit::Free || self.pools[place].paused.len() == 0;
-        if is_next && self.room(place).fits(bytes) || self.is_direct(place, session, answered) {
+        let is_next = *permit != Permit::Free || self.pools[pool].paused.len() == 0;
+        if is_next && self.room(pool).fits(bytes) || self.is_direct(pool, session, answered) {
             return true;
         }
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         served.dirty = true;
         *permit = Permit::Waiting(served.paused.push(session, bytes));
         false
     }
 
     /// A client waits no more: it has gone, or its requests go elsewhere.
-    pub(crate) fn stop_waiting(&mut self, place: usize, permit: &mut Permit) {
+    pub(crate) fn stop_waiting(&mut self, pool: PoolId, permit: &mut Permit) {
         if let Permit::Waiting(ticket) = std::mem::take(permit) {
-            let served = &mut self.pools[place];
+            let served = &mut self.pools[pool];
             served.dirty = true;
             served.paused.clients.remove(&ticket);
         }
@@ -130,17 +131,18 @@ impl Core {
 
     /// Writes those that wait no longer behind `woken`, and how many requests each may send.
     pub(crate) fn wake_paused(&mut self, woken: &mut Vec<(SessionId, u32)>) {
-        for place in 0..self.pools.len() {
-            if self.pools[place].paused.len() == 0 {
+        let mut next = 0;
+        while let Some(pool) = self.pools.next_id(&mut next) {
+            if self.pools[pool].paused.len() == 0 {
                 continue;
             }
-            if self.others.elsewhere(place).is_some() {
+            if self.others.elsewhere(pool).is_some() {
                 // Before the look at the room: see `backlog.rs`.
-                self.others.backlog(place).wait(self.others.me());
+                self.others.backlog(pool).wait(self.others.me());
             }
-            let (room, before) = (self.room(place), woken.len());
-            self.pools[place].paused.take_next(room, woken);
-            self.pools[place].dirty |= woken.len() > before;
+            let (room, before) = (self.room(pool), woken.len());
+            self.pools[pool].paused.take_next(room, woken);
+            self.pools[pool].dirty |= woken.len() > before;
         }
     }
 
@@ -149,10 +151,11 @@ impl Core {
         if self.others.is_alone() {
             return;
         }
-        for place in 0..self.pools.len() {
-            if self.others.elsewhere(place).is_none() {
-                let room = self.room_of_chain(place);
-                let backlog = self.others.backlog(place);
+        let mut next = 0;
+        while let Some(pool) = self.pools.next_id(&mut next) {
+            if self.others.elsewhere(pool).is_none() {
+                let room = self.room_of_chain(pool);
+                let backlog = self.others.backlog(pool);
                 backlog.set(room);
                 if room.fits(0) {
                     let shards: Vec<u32> = backlog.take_waiting().collect();
@@ -165,31 +168,31 @@ impl Core {
     }
 
     /// A request of another shard has arrived.
-    pub(super) fn has_arrived(&mut self, place: usize, bytes: usize) {
-        let room = self.room_of_chain(place);
-        let backlog = self.others.backlog(place);
+    pub(super) fn has_arrived(&mut self, pool: PoolId, bytes: usize) {
+        let room = self.room_of_chain(pool);
+        let backlog = self.others.backlog(pool);
         backlog.set(room);
         backlog.arrive(bytes);
     }
 
     /// How much a pool takes now from clients that can wait.
-    fn room(&self, place: usize) -> Room {
-        let backlog = self.others.backlog(place);
-        match self.others.elsewhere(place) {
+    fn room(&self, pool: PoolId) -> Room {
+        let backlog = self.others.backlog(pool);
+        match self.others.elsewhere(pool) {
             Some(_) => {
                 let room = backlog.room();
                 let away = AWAY_MAX.saturating_sub(self.others.away);
                 Room { requests: room.requests.min(away), ..room }
             }
-            None if self.others.is_alone() => self.room_of_chain(place),
-            None => backlog.left_of(self.room_of_chain(place)),
+            None if self.others.is_alone() => self.room_of_chain(pool),
+            None => backlog.left_of(self.room_of_chain(pool)),
         }
     }
 
     /// As much as a pool and those that its replies go on to can take. All are at home here.
-    fn room_of_chain(&self, place: usize) -> Room {
-        let mut room = self.room_behind_feeders(place);
-        let mut next = self.pools[place].then;
+    fn room_of_chain(&self, pool: PoolId) -> Room {
+        let mut room = self.room_behind_feeders(pool);
+        let mut next = self.pools[pool].then;
         while let Some(at) = next {
             let behind = self.room_behind_feeders(at);
             room.requests = room.requests.min(behind.requests);
@@ -200,23 +203,23 @@ impl Core {
     }
 
     /// What a pool takes beside the requests that are with the pools before it.
-    fn room_behind_feeders(&self, place: usize) -> Room {
-        let pool = &self.pools[place].pool;
-        let room = pool.room();
-        if !self.pools[place].is_fed || room == Room::UNLIMITED {
+    fn room_behind_feeders(&self, pool: PoolId) -> Room {
+        let served = &self.pools[pool];
+        let room = served.pool.room();
+        if !served.is_fed || room == Room::UNLIMITED {
             return room;
         }
-        let (queued, in_use) = self.load_of_feeders(place);
-        let places = pool.queue_length().saturating_sub(pool.usage().0);
+        let (queued, in_use) = self.load_of_feeders(pool);
+        let places = served.pool.queue_length().saturating_sub(served.pool.usage().0);
         let requests = room.requests.saturating_sub(queued);
         Room { requests: requests.min(places.saturating_sub(queued + in_use)), ..room }
     }
 
     /// Requests that wait in the pools before one, and that their workers have.
-    fn load_of_feeders(&self, place: usize) -> (u32, u32) {
-        let feeds = |feeder: &usize| self.pools[*feeder].then == Some(place);
-        (0..self.pools.len()).filter(feeds).fold((0_u32, 0_u32), |(queued, in_use), feeder| {
-            let own = self.pools[feeder].pool.usage();
+    fn load_of_feeders(&self, pool: PoolId) -> (u32, u32) {
+        let feeders = self.pools.entries().filter(|(_, served)| served.then == Some(pool));
+        feeders.fold((0_u32, 0_u32), |(queued, in_use), (feeder, served)| {
+            let own = served.pool.usage();
             let before = self.load_of_feeders(feeder);
             (
                 queued.saturating_add(own.0).saturating_add(before.0),
@@ -227,16 +230,16 @@ impl Core {
 
     /// Notes which pools get the replies of others.
     pub(super) fn note_feeders(&mut self) {
-        let fed: Vec<usize> = self.pools.iter().filter_map(|served| served.then).collect();
-        for (place, served) in self.pools.iter_mut().enumerate() {
-            served.is_fed = fed.contains(&place);
+        let fed: Vec<PoolId> = self.pools.values().filter_map(|served| served.then).collect();
+        for (pool, served) in self.pools.entries_mut() {
+            served.is_fed = fed.contains(&pool);
         }
     }
 
     /// Whether requests of a client go to its own program without waiting in the queue.
-    fn is_direct(&self, place: usize, session: SessionId, answered: bool) -> bool {
-        let Some(own) = &self.pools[place].own else { return false };
-        match self.others.elsewhere(place) {
+    fn is_direct(&self, pool: PoolId, session: SessionId, answered: bool) -> bool {
+        let Some(own) = &self.pools[pool].own else { return false };
+        match self.others.elsewhere(pool) {
             Some(_) => answered,
             None => own.way(session) != Way::Pool,
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use event::Calls;
 use exchange::plant::{Plant, active};
-use exchange::{Cause, Outcome, RequestId, Slice, WorkerId};
+use exchange::{Cause, Outcome, PoolId, RequestId, Slice, WorkerId};
 use pool::{Effect, Refused};
 
 use super::outcomes::lost;
@@ -19,36 +19,37 @@ impl Core {
         self.run_checks(calls, outside);
         loop {
             let mut idle = true;
-            for place in 0..self.pools.len() {
-                self.log_changes(place);
-                while let Some(effect) = self.pools[place].pool.poll_effect() {
+            let mut next = 0;
+            while let Some(pool) = self.pools.next_id(&mut next) {
+                self.log_changes(pool);
+                while let Some(effect) = self.pools[pool].pool.poll_effect() {
                     idle = false;
-                    self.carry_out(calls, outside, place, effect);
+                    self.carry_out(calls, outside, pool, effect);
                 }
             }
             // Those that come meanwhile have their turn in the next round.
             for _ in 0..self.direct.len() {
-                let Some((place, worker, waiting)) = self.direct.pop_front() else { break };
+                let Some((pool, worker, waiting)) = self.direct.pop_front() else { break };
                 idle = false;
-                if self.is_own(place, worker, waiting.id) {
-                    self.dispatch(calls, outside, place, worker, waiting, true);
+                if self.is_own(pool, worker, waiting.id) {
+                    self.dispatch(calls, outside, pool, worker, waiting, true);
                 }
             }
             for _ in 0..self.used_up.len() {
-                let Some((place, worker)) = self.used_up.pop_front() else { break };
+                let Some((pool, worker)) = self.used_up.pop_front() else { break };
                 idle = false;
-                self.with_workers(place, |workers, up| workers.retire(calls, worker, outside, up));
+                self.with_workers(pool, |workers, up| workers.retire(calls, worker, outside, up));
             }
-            while let Some((place, worker, hush)) = self.hushed.pop_front() {
-                self.with_workers(place, |workers, _| workers.hush(calls, worker, hush));
+            while let Some((pool, worker, hush)) = self.hushed.pop_front() {
+                self.with_workers(pool, |workers, _| workers.hush(calls, worker, hush));
             }
-            while let Some((place, worker)) = self.spare.pop_front() {
-                self.with_workers(place, |workers, _| workers.spare(calls, worker));
+            while let Some((pool, worker)) = self.spare.pop_front() {
+                self.with_workers(pool, |workers, _| workers.spare(calls, worker));
             }
             for _ in 0..self.told.len() {
-                let Some((place, worker, id, word)) = self.told.pop_front() else { break };
+                let Some((pool, worker, id, word)) = self.told.pop_front() else { break };
                 idle = false;
-                self.with_workers(place, |workers, up| {
+                self.with_workers(pool, |workers, up| {
                     workers.tell(calls, worker, id, word, outside, up);
                 });
             }
@@ -62,25 +63,25 @@ impl Core {
         &mut self,
         calls: &mut Calls<'_>,
         outside: &mut Outside,
-        place: usize,
+        pool: PoolId,
         effect: Effect<Waiting>,
     ) {
-        self.pools[place].dirty = true;
+        self.pools[pool].dirty = true;
         match effect {
             Effect::Dispatch { worker, payload, last } => {
-                self.dispatch(calls, outside, place, worker, payload, last);
+                self.dispatch(calls, outside, pool, worker, payload, last);
             }
             Effect::Refuse { payload, cause } => {
-                self.refuse(payload.id, place, Refused { payload, cause });
+                self.refuse(payload.id, pool, Refused { payload, cause });
             }
-            Effect::Home { place: worker } => self.mail_token(place, worker),
+            Effect::Home { place: worker } => self.mail_token(pool, worker),
             Effect::Start { worker } => {
-                self.with_workers(place, |workers, up| {
-                    workers.start(calls, worker, place, outside, up);
+                self.with_workers(pool, |workers, up| {
+                    workers.start(calls, worker, outside, up);
                 });
             }
             Effect::Stop { worker } => {
-                self.with_workers(place, |workers, up| workers.stop(calls, worker, outside, up));
+                self.with_workers(pool, |workers, up| workers.stop(calls, worker, outside, up));
             }
         }
     }
@@ -89,13 +90,13 @@ impl Core {
         &mut self,
         calls: &mut Calls<'_>,
         outside: &mut Outside,
-        place: usize,
+        pool: PoolId,
         worker: WorkerId,
         payload: Waiting,
         last: bool,
     ) {
         let Waiting { id, peer, at_us, body, form } = payload;
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         match self.exchanges.get_mut(id) {
             Some(exchange) => {
                 exchange.step(Move::Dispatch(worker), self.now);
@@ -111,7 +112,7 @@ impl Core {
             // It was abandoned in this very turn, after its pool had decided: nobody is given it.
             // In a batch it is done for nobody.
             None if !served.workers.take_batches() => {
-                return self.handle_upward(place, Upward::Released { worker });
+                return self.handle_upward(pool, Upward::Released { worker });
             }
             None => {}
         }
@@ -120,7 +121,7 @@ impl Core {
         // With others of its batch behind it, it has only to be added to them.
         let alone = if last { Some(request) } else { served.workers.add(worker, request) };
         if let Some(request) = alone {
-            self.with_workers(place, |workers, up| {
+            self.with_workers(pool, |workers, up| {
                 workers.dispatch(calls, worker, (request, form), outside, up);
             });
         }
@@ -132,7 +133,7 @@ impl Core {
     /// A worker has failed a request, which may be given to another.
     pub(super) fn note_failed(
         &mut self,
-        place: usize,
+        pool: PoolId,
         id: RequestId,
         failed: Option<(WorkerId, Cause)>,
     ) {
@@ -144,11 +145,11 @@ impl Core {
         // A response counts by its status.
         let good = status != 0 && !exchange.is_bad;
         exchange.is_bad = false;
-        let served = &mut self.pools[place];
+        let served = &mut self.pools[pool];
         served.tallies.count_retry(worker, status, why, self.now);
         // That the request goes on to another worker does not speak for this one.
         if served.balance.judges {
-            self.judge_worker(place, worker, good, Duration::ZERO);
+            self.judge_worker(pool, worker, good, Duration::ZERO);
         }
     }
 
@@ -157,25 +158,25 @@ impl Core {
     fn give_back(&mut self) -> bool {
         let any = !self.returned.is_empty();
         let (mut unowned, mut homeward) = (Vec::new(), Vec::new());
-        for (place, id, body, form) in self.returned.drain(..).rev() {
+        for (pool, id, body, form) in self.returned.drain(..).rev() {
             let Some(exchange) = self.exchanges.get_mut(id) else { continue };
             let from = match exchange.state {
                 State::Working(worker) => Some(worker),
                 State::Received | State::Waiting(_) | State::Away(_) => None,
             };
             let retry = exchange.failed.returned(from);
-            if self.pools[place].branch.is_some() {
-                self.pools[place].pool.note_homeward(self.now, id.as_u64(), retry);
-                homeward.push((place, id, body, form));
+            if self.pools[pool].branch.is_some() {
+                self.pools[pool].pool.note_homeward(self.now, id.as_u64(), retry);
+                homeward.push((pool, id, body, form));
                 continue;
             }
-            if !self.pools[place].takes_back(exchange) {
+            if !self.pools[pool].takes_back(exchange) {
                 unowned.push(id);
                 continue;
             }
             let (peer, at_us) = (exchange.peer, exchange.at_us);
             let waiting = Waiting { id, peer, at_us, body, form };
-            let served = &mut self.pools[place];
+            let served = &mut self.pools[pool];
             let entry = waiting.entry(self.now, &served.balance.wishes, exchange);
             let ticket = served.pool.handle_returned_entry(self.now, waiting, entry, retry);
             exchange.step(Move::GiveBack(ticket), self.now);
@@ -183,14 +184,14 @@ impl Core {
                 trail.retries += 1;
             }
         }
-        for (place, id, body, form) in homeward.into_iter().rev() {
-            self.send_home(id, place, body, form);
+        for (pool, id, body, form) in homeward.into_iter().rev() {
+            self.send_home(id, pool, body, form);
         }
         for id in unowned {
             self.end(id, lost());
         }
         if any {
-            self.pools.iter_mut().for_each(|served| served.pool.handle_time(self.now));
+            self.pools.values_mut().for_each(|served| served.pool.handle_time(self.now));
         }
         any
     }

@@ -23,8 +23,8 @@ impl Core {
     ) -> Vec<String> {
         let now = self.now;
         let mut warnings = Vec::new();
-        for (place, PoolReload { plan, replaces, shares }) in pools.into_iter().enumerate() {
-            let served = &mut self.pools[place];
+        for PoolReload { id, plan, replaces, shares } in pools {
+            let Some(served) = self.pools.get_mut(id) else { continue };
             let PoolPlan { name: _, pool, then, mut balance, takes, own: _, is_tagged: _, workers } =
                 plan;
             served.then = then;
@@ -56,7 +56,7 @@ impl Core {
             }
             served.workers.handle_plan(workers, &names, room);
             served.reload_cookies(cookie, &names);
-            let seed = seed.wrapping_add(place as u64);
+            let seed = seed.wrapping_add(id.index() as u64);
             served.reload_checks(calls, (check, seed), &names, outside);
             if replaces {
                 served.pool.handle_recycle(now);
@@ -73,9 +73,10 @@ impl Core {
 impl Core {
     /// A server that has a name has another address. Nobody who is with it is cut off.
     pub(crate) fn server_moved(&mut self, calls: &mut Calls<'_>, name: &str, to: SocketAddr) {
-        for place in 0..self.pools.len() {
-            self.with_workers(place, |workers, up| workers.handle_moved(calls, name, to, up));
-            if let Some(checks) = &mut self.pools[place].checks {
+        let mut next = 0;
+        while let Some(pool) = self.pools.next_id(&mut next) {
+            self.with_workers(pool, |workers, up| workers.handle_moved(calls, name, to, up));
+            if let Some(checks) = &mut self.pools[pool].checks {
                 checks.handle_moved(name, to);
             }
         }

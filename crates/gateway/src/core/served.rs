@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use exchange::WorkerId;
+use exchange::{PoolId, WorkerId};
 use pool::Pool;
 
 use super::branch::Branch;
@@ -22,7 +22,7 @@ use crate::workers::Workers;
 impl ServedPool {
     pub(super) fn new(
         plan: PoolPlan,
-        place: usize,
+        id: PoolId,
         now: Instant,
         seed: u64,
         others: &Others,
@@ -31,8 +31,8 @@ impl ServedPool {
         let checks = balance.check.take().map(|plan| Box::new(Checks::new(&name, plan, seed)));
         let mut pool = Pool::new(pool, now, seed);
         let (mut branch, mut branches) = (None, 0);
-        if let Some((shards, tokens)) = others.shares(place) {
-            let is_home = others.elsewhere(place).is_none();
+        if let Some((shards, tokens)) = others.shares(id) {
+            let is_home = others.elsewhere(id).is_none();
             pool.share(tokens, is_home);
             branch = (!is_home).then(Box::<Branch>::default);
             branches = if is_home { shards } else { 0 };
@@ -40,7 +40,7 @@ impl ServedPool {
         let berth = |name: &str| pool.berth_named(name);
         let cookies = balance.cookie.take().map(|plan| Box::new(Cookies::new(plan, berth)));
         Self {
-            workers: Workers::new(&name, workers, others.room(place)),
+            workers: Workers::new((id, &name), workers, others.room(id)),
             pool,
             cookies,
             counts: PoolCounts::default(),
@@ -92,14 +92,15 @@ impl Core {
         if !self.others.all_serve() {
             return false;
         }
-        for place in 0..self.pools.len() {
+        let mut next = 0;
+        while let Some(pool) = self.pools.next_id(&mut next) {
             let feeders_stopped =
-                self.pools.iter().all(|feeder| feeder.then != Some(place) || feeder.stopping);
-            let served = &mut self.pools[place];
+                self.pools.values().all(|feeder| feeder.then != Some(pool) || feeder.stopping);
+            let served = &mut self.pools[pool];
             let idle = served.pool.is_idle() && served.branches == 0;
             if feeders_stopped && !served.stopping && idle {
-                if let (Some(_), Some(home)) = (&served.branch, self.others.elsewhere(place)) {
-                    self.others.tell(home, Crossing::Ended(place));
+                if let (Some(_), Some(home)) = (&served.branch, self.others.elsewhere(pool)) {
+                    self.others.tell(home, Crossing::Ended(pool));
                 }
                 served.stopping = true;
                 served.dirty = true;
@@ -107,6 +108,6 @@ impl Core {
                 served.pool.handle_stop(self.now);
             }
         }
-        self.pools.iter().all(|served| served.stopping && served.workers.is_empty())
+        self.pools.values().all(|served| served.stopping && served.workers.is_empty())
     }
 }

@@ -62,7 +62,7 @@ fn exchange() -> Exchange {
         trail: None,
         parts: Vec::new(),
         window: Window::default(),
-        pool: 0,
+        pool: PoolId::new(0, 1),
         named: None,
         knows: None,
         failed: Failed::default(),

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use event::{Address, Calls, StreamId, StreamLimits, TimerId};
-use exchange::WorkerId;
+use exchange::{PoolId, WorkerId};
 use spawn::PortOwner;
 
 use crate::outside::Outside;
@@ -66,23 +66,23 @@ impl Birth {
     }
 
     /// Its process is there.
-    pub(super) fn begin(&mut self, calls: &mut Calls<'_>, place: usize, outside: &mut Outside) {
+    pub(super) fn begin(&mut self, calls: &mut Calls<'_>, pool: PoolId, outside: &mut Outside) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.connect(calls, place, outside);
+            self.connect(calls, pool, outside);
         }
     }
 
-    fn connect(&mut self, calls: &mut Calls<'_>, place: usize, outside: &mut Outside) {
+    fn connect(&mut self, calls: &mut Calls<'_>, pool: PoolId, outside: &mut Outside) {
         let stream = calls.connect(&self.address, StreamLimits::default());
         self.trying = Some(stream);
-        outside.opened.push((stream, place, Purpose::Trial(self.worker)));
+        outside.opened.push((stream, pool, Purpose::Trial(self.worker)));
     }
 
     pub(super) fn handle_connected(
         &mut self,
         calls: &mut Calls<'_>,
         stream: StreamId,
-        place: usize,
+        pool: PoolId,
         owner: PortOwner,
         outside: &mut Outside,
     ) -> Step {
@@ -97,7 +97,7 @@ impl Birth {
         self.trying = None;
         self.made.push(stream);
         if self.made.len() < self.needed() {
-            self.connect(calls, place, outside);
+            self.connect(calls, pool, outside);
             return Step::Waits;
         }
         if let Some(socket) = self.socket.take() {
@@ -124,14 +124,14 @@ impl Birth {
     pub(super) fn handle_timer(
         &mut self,
         calls: &mut Calls<'_>,
-        place: usize,
+        pool: PoolId,
         outside: &mut Outside,
     ) {
         if let Some(timer) = self.timer.take() {
             calls.cancel_timer(timer);
         }
         if self.trying.is_none() {
-            self.connect(calls, place, outside);
+            self.connect(calls, pool, outside);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The settings of balancing, for the pool and for whoever looks for keys and answers when it is
 //! sorry.
 
+use exchange::PoolId;
 use std::collections::BTreeMap;
 
 use super::page::SorryPlan;
@@ -25,7 +26,7 @@ pub(crate) struct BalancePlan {
 /// What balancing has to know of its pool and of others.
 pub(super) struct Whole<'a> {
     pub(super) name: &'a str,
-    pub(super) places: &'a BTreeMap<String, usize>,
+    pub(super) places: &'a BTreeMap<String, PoolId>,
     pub(super) servers: &'a [(event::Address, String)],
     /// What clients of HTTP ask comes to its workers as an object.
     pub(super) takes_objects: bool,

@@ -1,5 +1,6 @@
 //! Listeners made ready.
 
+use exchange::PoolId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const HOLD_SLACK: usize = 512 << 10;
 pub(crate) fn listener(
     listener: settings::Listener,
     (listener_place, bodies): (usize, &Arc<Bodies>),
-    places: &BTreeMap<String, usize>,
+    places: &BTreeMap<String, PoolId>,
 ) -> Result<ListenerPlan, PlanError> {
     let settings::Listener {
         name,
@@ -58,7 +59,7 @@ pub(crate) fn listener(
         |pool: &str| places.get(pool).copied().ok_or_else(|| PlanError::NoPool(pool.to_owned()));
     let rest = pool.as_deref().map(place).transpose()?;
     let first = http.routes.iter().find_map(settings::Route::pool).map(place).transpose()?;
-    let pool = rest.or(first).unwrap_or_default();
+    let pool = rest.or(first).or_else(|| places.values().copied().min()).unwrap_or(PoolId::NONE);
     let frames = |framing| FramesPlan {
         framing,
         over: match frame_over {
@@ -125,8 +126,8 @@ fn http_plan(
     http: settings::HttpListener,
     name: &str,
     read: Option<Duration>,
-    pool: Option<usize>,
-    places: &BTreeMap<String, usize>,
+    pool: Option<PoolId>,
+    places: &BTreeMap<String, PoolId>,
 ) -> Result<HttpPlan, PlanError> {
     let settings::HttpListener {
         head_max,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use exchange::{Cause, RequestId, Slice};
+use exchange::{Cause, PoolId, RequestId, Slice};
 use wire::http1::Answer;
 
 use super::PlanError;
@@ -16,7 +16,7 @@ pub(crate) enum SorryPlan {
     /// The body alone to clients that read no head.
     Page(Arc<Page>),
     /// The place of another pool.
-    Pool(usize),
+    Pool(PoolId),
 }
 
 /// An answer of HTTP.
@@ -124,7 +124,7 @@ pub(super) fn answer(
     pool: &str,
     answer: settings::SorryAnswer,
     http: settings::SorryHttp,
-    places: &BTreeMap<String, usize>,
+    places: &BTreeMap<String, PoolId>,
 ) -> Result<SorryPlan, PlanError> {
     let page = |body, ending: &str, location: Option<&str>| {
         SorryPlan::Page(Arc::new(page(&http, body, ending, location)))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use exchange::Slice;
+use exchange::{PoolId, Slice};
 use route::{Edits, Guard, PathRule, Rewrite, Table, Template};
 use settings::{FixedBody, RouteAccess, RouteAction, Secret};
 
@@ -54,7 +54,7 @@ impl RoutePlan {
 /// What becomes of a request.
 #[derive(Debug)]
 pub(crate) enum Action {
-    Pool { place: usize, rewrite: Option<Rewrite> },
+    Pool { pool: PoolId, rewrite: Option<Rewrite> },
     Redirect { status: u16, to: Template },
     Fixed { status: u16, body: Slice, content_type: String },
 }
@@ -83,8 +83,8 @@ impl Ways {
     pub(super) fn routing(
         self,
         listener: &str,
-        pool: Option<usize>,
-        places: &BTreeMap<String, usize>,
+        pool: Option<PoolId>,
+        places: &BTreeMap<String, PoolId>,
     ) -> Result<Option<Routing>, PlanError> {
         let Self { routes, authenticate, request, reply, allow_upgrade } = self;
         if routes.is_empty() && authenticate.is_none() && request.is_empty() && reply.is_empty() {
@@ -98,8 +98,8 @@ impl Ways {
             .enumerate()
             .map(|(place, route)| (route.rule.clone(), common.plan(listener, place, route)))
             .unzip();
-        let rest = pool.map(|place| RoutePlan {
-            action: Action::Pool { place, rewrite: None },
+        let rest = pool.map(|pool| RoutePlan {
+            action: Action::Pool { pool, rewrite: None },
             guard: guard.clone(),
             request: common.request.clone(),
             reply: common.reply.clone(),
@@ -124,7 +124,7 @@ struct Common<'a> {
     request: Edits,
     reply: Edits,
     allow_upgrade: bool,
-    places: &'a BTreeMap<String, usize>,
+    places: &'a BTreeMap<String, PoolId>,
 }
 
 impl Common<'_> {
@@ -144,8 +144,8 @@ impl Common<'_> {
         let reply = joined(&self.reply, &reply);
         let action = match action {
             RouteAction::Pool { pool, rewrite } => {
-                let place = *self.places.get(&pool).ok_or(PlanError::NoPool(pool))?;
-                Action::Pool { place, rewrite }
+                let pool = *self.places.get(&pool).ok_or(PlanError::NoPool(pool))?;
+                Action::Pool { pool, rewrite }
             }
             RouteAction::Redirect { status, to } => Action::Redirect { status, to },
             RouteAction::Fixed { status, body, content_type } => {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use event::{Calls, Direction, Fd, StreamId, StreamLimits, TimerId};
-use exchange::{Request, WorkerId};
+use exchange::{PoolId, Request, WorkerId};
 use settings::LastWords;
 use spawn::{Exit, Pipes};
 
@@ -39,8 +39,7 @@ pub(super) enum Phase {
 
 pub(super) struct Program {
     pub(super) worker: WorkerId,
-    /// The place of its pool.
-    pub(super) place: usize,
+    pub(super) pool: PoolId,
     /// A slot for processes of one request each.
     pub(super) is_slot: bool,
     /// What the process is started for.
@@ -91,7 +90,7 @@ impl Program {
 
     /// A stream is one of its pipes.
     pub(super) fn claim(&self, stream: StreamId, pipe: Pipe, outside: &mut Outside) {
-        outside.opened.push((stream, self.place, Purpose::Pipe(self.worker, pipe)));
+        outside.opened.push((stream, self.pool, Purpose::Pipe(self.worker, pipe)));
     }
 
     /// Its start is over.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use event::Calls;
-use exchange::{Cause, Outcome, Phase, RequestId, Slice};
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::{Asked, Framing, Marks, write_reply};
 
 use crate::core::Core;
@@ -16,8 +16,7 @@ use crate::transport::Transport;
 
 #[derive(Debug)]
 pub(super) struct Connect {
-    /// The place of its pool.
-    pool: usize,
+    pool: PoolId,
     /// While more of its reply comes.
     request: Option<RequestId>,
     /// What came and is not sent.
@@ -42,7 +41,7 @@ impl Connect {
     /// Submits the request: its body is who connected.
     pub(super) fn open(
         id: SessionId,
-        pool: usize,
+        pool: PoolId,
         source: Source,
         entry: Option<Entry>,
         core: &mut Core,

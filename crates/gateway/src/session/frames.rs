@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, Data};
-use exchange::{Cause, Outcome, Phase, RequestId, Slice};
+use exchange::{Cause, Outcome, Phase, PoolId, RequestId, Slice};
 use wire::jsonrpc::{self, Kind, Message};
 use wire::{Decoder, Last, Marks, Piece, Unframable, encode, write_reply};
 
@@ -61,8 +61,7 @@ enum Ending {
 #[derive(Debug)]
 pub(super) struct Frames {
     id: SessionId,
-    /// The place of its pool.
-    pool: usize,
+    pool: PoolId,
     plan: Arc<FramesPlan>,
     decoder: Decoder,
     input: Input,
@@ -83,7 +82,7 @@ pub(super) struct Frames {
     /// The request whose worker was asked to wait.
     holding: Option<RequestId>,
     /// The pool of its own program, which was asked to wait.
-    hushing: Option<usize>,
+    hushing: Option<PoolId>,
 }
 
 impl FramesPlan {
@@ -104,7 +103,7 @@ impl Frames {
         &mut self,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
-        pool: usize,
+        pool: PoolId,
         core: &mut Core,
     ) {
         if pool != self.pool && core.replies_lines(pool) == core.replies_lines(self.pool) {
@@ -114,7 +113,7 @@ impl Frames {
         }
     }
 
-    pub(super) fn new(id: SessionId, pool: usize, plan: Arc<FramesPlan>, core: &Core) -> Self {
+    pub(super) fn new(id: SessionId, pool: PoolId, plan: Arc<FramesPlan>, core: &Core) -> Self {
         let in_order = !plan.framing.is_json();
         let rows = in_order && core.replies_lines(pool);
         Self {
@@ -379,7 +378,7 @@ impl Frames {
     pub(super) fn announce(
         &mut self,
         transport: &Transport,
-        pool: usize,
+        pool: PoolId,
         frame: &Slice,
         core: &mut Core,
     ) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use event::{Calls, Direction, Fd, StreamLimits};
-use exchange::{Cause, Outcome, Phase, Slice};
+use exchange::{Cause, Outcome, Phase, PoolId, Slice};
 use spawn::Report;
 
 use super::shortage::MANY;
@@ -79,9 +79,9 @@ impl Shard {
         if self.outside.checks.contains_key(&token) {
             return self.check_report(calls, token, report);
         }
-        let Some(&(place, worker)) = self.outside.tokens.get(&token) else { return };
+        let Some(&(pool, worker)) = self.outside.tokens.get(&token) else { return };
         let outside = &mut self.outside;
-        self.core.with_workers(place, |workers, up| {
+        self.core.with_workers(pool, |workers, up| {
             workers.handle_process(calls, worker, report, outside, up);
         });
         self.note_opened();
@@ -112,16 +112,16 @@ impl Shard {
         });
     }
 
-    fn ask(&mut self, place: usize, line: Slice, reply: Box<dyn FnOnce(Outcome) + Send>) {
+    fn ask(&mut self, pool: PoolId, line: Slice, reply: Box<dyn FnOnce(Outcome) + Send>) {
         if self.drain.stage != Stage::Running {
             let text = "the daemon is about to end";
             return reply(Outcome::ended(Cause::Draining, Phase::Receive, text));
         }
-        if place >= self.core.pools.len() {
+        if self.core.pools.get(pool).is_none() {
             let text = "there is no such pool";
             return reply(Outcome::ended(Cause::NoPool, Phase::Receive, text));
         }
-        self.core.submit(Client::Inside(reply), Source::INSIDE, line, place);
+        self.core.submit(Client::Inside(reply), Source::INSIDE, line, pool);
     }
 
     fn status(&self) -> Status {
@@ -130,7 +130,7 @@ impl Shard {
             connections: listener.open,
             accepted: listener.accepted,
         });
-        let pools = self.core.pools.iter().enumerate().map(|(place, served)| {
+        let pools = self.core.pools.entries().map(|(id, served)| {
             let status = served.pool.status();
             let checks = served.checks.as_deref();
             let now = self.core.now;
@@ -139,7 +139,7 @@ impl Shard {
                 name: served.name.clone(),
                 queued: status.queued,
                 queued_bytes: status.queued_bytes,
-                oldest: self.core.oldest(place),
+                oldest: self.core.oldest(id),
                 down: status.open,
                 down_kind: trouble
                     .map(|trouble| trouble.kind.clone())

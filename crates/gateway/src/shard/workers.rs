@@ -1,22 +1,23 @@
 //! What a shard has for its workers: what is heard on their streams, and timers.
 
 use event::{Calls, StreamId, TimerId};
+use exchange::PoolId;
 
 use super::{Role, Shard};
 use crate::workers::{Heard, Purpose};
 
 impl Shard {
-    /// Something is heard on a stream to a worker of the pool at this place.
+    /// Something is heard on a stream to a worker of this pool.
     #[inline]
     pub(super) fn hear(
         &mut self,
         calls: &mut Calls<'_>,
         stream: StreamId,
-        (place, purpose): (usize, Purpose),
+        (pool, purpose): (PoolId, Purpose),
         heard: Heard<'_, '_>,
     ) {
         let outside = &mut self.outside;
-        self.core.with_workers(place, |workers, up| {
+        self.core.with_workers(pool, |workers, up| {
             workers.hear(calls, (stream, purpose), heard, outside, up);
         });
     }
@@ -25,8 +26,8 @@ impl Shard {
     pub(super) fn note_opened(&mut self) {
         // In their order: one that was closed again may have left its place to another.
         let mut opened = std::mem::take(&mut self.outside.opened);
-        for (stream, place, purpose) in opened.drain(..) {
-            self.set_role(stream, Role::Worker { place, purpose });
+        for (stream, pool, purpose) in opened.drain(..) {
+            self.set_role(stream, Role::Worker { pool, purpose });
         }
         self.outside.opened = opened;
     }
@@ -39,11 +40,12 @@ impl Shard {
         if self.drain.is_timer(timer) {
             return self.drain_timer(calls);
         }
-        for place in 0..self.core.pools.len() {
+        let mut next = 0;
+        while let Some(pool) = self.core.pools.next_id(&mut next) {
             let outside = &mut self.outside;
             let found = self
                 .core
-                .with_workers(place, |workers, up| workers.handle_timer(calls, timer, outside, up));
+                .with_workers(pool, |workers, up| workers.handle_timer(calls, timer, outside, up));
             if found {
                 return;
             }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use event::Calls;
-use exchange::{Cause, Outcome, Phase, Slice};
+use exchange::{Cause, Outcome, Phase, PoolId, Slice};
 use wire::http1::{Answer, Body, Kind, Limits, Method, RequestHead, chunk_head, write_open_answer};
 
 use super::refusing::Why;
@@ -23,7 +23,7 @@ use crate::transport::Transport;
 /// A question on its way to its pool.
 pub(super) struct Asking<'a> {
     pub(super) question: Arc<Question>,
-    pub(super) pool: usize,
+    pub(super) pool: PoolId,
     pub(super) route: RouteId,
     /// What its route made of the target.
     pub(super) target: Option<&'a [u8]>,

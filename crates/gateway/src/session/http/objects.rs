@@ -2,7 +2,7 @@
 //! each, and to what stores records.
 
 use event::{Calls, Data};
-use exchange::{Cause, Outcome, Peer, Phase, Slice};
+use exchange::{Cause, Outcome, Peer, Phase, PoolId, Slice};
 use wire::http1::{Body, Kind, Method, Refusal, RequestHead, Version, object};
 
 use super::refusing::Why;
@@ -23,7 +23,7 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// A request whose body comes. It holds at most what the listener takes as a body.
 #[derive(Debug)]
 pub(super) struct Gathering {
-    pool: usize,
+    pool: PoolId,
     route: RouteId,
     method: Method,
     version: Version,
@@ -55,7 +55,7 @@ enum Taken {
 
 /// Which way an object goes, and what its route makes of it.
 pub(super) struct Course<'a> {
-    pub(super) pool: usize,
+    pub(super) pool: PoolId,
     pub(super) route: RouteId,
     pub(super) changes: Option<&'a crate::plan::RoutePlan>,
     /// What its route made of the target.
@@ -88,7 +88,7 @@ impl Gathering {
 
     /// One whose body is all that its pool gets.
     pub(super) fn of_record(
-        (pool, route): (usize, RouteId),
+        (pool, route): (PoolId, RouteId),
         plan: &HttpPlan,
         peer: Peer,
         head: &RequestHead,

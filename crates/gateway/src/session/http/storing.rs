@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use event::Calls;
-use exchange::{Cause, Outcome, Phase};
+use exchange::{Cause, Outcome, Phase, PoolId};
 use fields::known;
 use wire::http1::{Answer, Method, RequestHead};
 
@@ -55,7 +55,7 @@ impl Dialogue {
     /// Takes the record that is to be stored.
     pub(super) fn ask_to_store(
         &mut self,
-        (pool, route): (usize, RouteId),
+        (pool, route): (PoolId, RouteId),
         plan: &Arc<HttpPlan>,
         transport: &mut Transport,
         calls: &mut Calls<'_>,
