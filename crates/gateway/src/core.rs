@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use event::StreamId;
-use exchange::{Cause, End, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId};
+use exchange::{
+    Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId, Slice, Stamps, WorkerId,
+};
 use pool::{Failed, Pool};
 use wire::http1::RequestHead;
 
@@ -114,7 +116,7 @@ pub(crate) struct Core {
     /// Messages that broke a rule.
     pub(crate) rejects: Rejects,
     /// Requests of each listener by the way they ended.
-    pub(crate) listener_ends: Vec<ListenerEnds>,
+    pub(crate) listener_ends: Table<ListenerId, ListenerEnds>,
     /// What clients may do by their addresses.
     pub(crate) doors: Doors,
     pub(crate) others: Others,
@@ -192,7 +194,7 @@ impl Core {
             pools,
             logbook: Logbook::default(),
             rejects: Rejects::default(),
-            listener_ends: Vec::new(),
+            listener_ends: Table::default(),
             doors: Doors::default(),
             finished: Vec::new(),
             announced: Vec::new(),
@@ -617,8 +619,8 @@ impl Core {
         self.logbook.flush();
         metrics.shard().access_log_lost.set(self.logbook.lost());
         self.rejects.publish(metrics);
-        for (place, ends) in self.listener_ends.iter_mut().enumerate() {
-            ends.publish(metrics.listener(place));
+        for (listener, ends) in self.listener_ends.entries_mut() {
+            ends.publish(metrics.listener(listener));
         }
         metrics.shard().exchanges.set(self.exchanges_here() as u64);
     }

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use exchange::{Cause, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
+use exchange::{Cause, ListenerId, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 use pool::Failed;
 
 use crate::backlog::Backlog;
@@ -38,7 +38,7 @@ pub(crate) struct Passed {
     pub(crate) peer: Peer,
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
-    pub(crate) listener: Option<u32>,
+    pub(crate) listener: Option<ListenerId>,
     pub(crate) session: Option<SessionId>,
     /// Its line is written where it is counted.
     pub(crate) trail: Option<Box<Trail>>,

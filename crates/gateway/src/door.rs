@@ -7,15 +7,16 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use exchange::{Cause, Outcome, Peer, Phase};
+use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 use pool::{Guard, Over, Place};
 use settings::Addresses;
+
+use crate::table::Table;
 
 /// Where the address of a connection stands in the door that let it in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The listener's place.
-    pub(crate) listener: usize,
+    pub(crate) listener: ListenerId,
     pub(crate) place: Place,
 }
 
@@ -58,7 +59,7 @@ impl Door {
     pub(crate) fn enter(
         &mut self,
         now: Instant,
-        listener: usize,
+        listener: ListenerId,
         peer: Peer,
     ) -> Result<Option<Entry>, Cause> {
         let Some(address) = address(peer) else { return Ok(None) };
@@ -98,16 +99,16 @@ impl Door {
     }
 }
 
-/// All doors, by the places of their listeners.
+/// All doors, by their listeners.
 #[derive(Debug, Default)]
-pub(crate) struct Doors(Vec<Door>);
+pub(crate) struct Doors(Table<ListenerId, Door>);
 
 impl Doors {
-    pub(crate) fn push(&mut self, door: Door) {
-        self.0.push(door);
+    pub(crate) fn insert(&mut self, listener: ListenerId, door: Door) {
+        self.0.insert_as(listener, door);
     }
 
-    pub(crate) fn at(&mut self, listener: usize) -> &mut Door {
+    pub(crate) fn at(&mut self, listener: ListenerId) -> &mut Door {
         &mut self.0[listener]
     }
 
@@ -208,14 +209,14 @@ mod tests {
             Instant::now(),
             1,
         );
-        let mut enter = |text| door.enter(Instant::now(), 0, peer(text));
+        let mut enter = |text| door.enter(Instant::now(), ListenerId::new(0, 1), peer(text));
         assert_eq!(enter("10.0.0.1:5"), Ok(None));
         assert_eq!(enter("[::ffff:10.0.0.1]:5"), Ok(None));
         assert_eq!(enter("10.1.0.1:5"), Err(Cause::Denied));
         assert_eq!(enter("11.0.0.1:5"), Err(Cause::Denied));
         assert_eq!(enter("[2001:db8::1]:5"), Ok(None));
         assert_eq!(enter("[2001:db9::1]:5"), Err(Cause::Denied));
-        assert_eq!(door.enter(Instant::now(), 0, Peer::Local), Ok(None));
+        assert_eq!(door.enter(Instant::now(), ListenerId::new(0, 1), Peer::Local), Ok(None));
         assert_eq!(door.datagram(Instant::now(), peer("10.1.0.1:5")), Err(Cause::Denied));
     }
 

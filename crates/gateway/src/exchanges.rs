@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use event::StreamId;
-use exchange::{Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
+use exchange::{ListenerId, Outcome, Peer, PoolId, RequestId, Slice, Stamps, WorkerId};
 use pool::{Failed, Ticket};
 
 use crate::crossing::Window;
@@ -54,17 +54,17 @@ impl TableId for SessionId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) peer: Peer,
-    /// The place of its listener; none: it comes from this process.
-    pub(crate) listener: Option<u32>,
+    /// Its listener; none: it comes from this process.
+    pub(crate) listener: Option<ListenerId>,
 }
 
 impl Source {
     /// This process.
     pub(crate) const INSIDE: Self = Self { peer: Peer::Inside, listener: None };
 
-    /// A client of the listener at this place.
-    pub(crate) fn of_listener(peer: Peer, place: usize) -> Self {
-        Self { peer, listener: u32::try_from(place).ok() }
+    /// A client of this listener.
+    pub(crate) const fn of_listener(peer: Peer, listener: ListenerId) -> Self {
+        Self { peer, listener: Some(listener) }
     }
 }
 
@@ -72,9 +72,9 @@ impl Source {
 pub(crate) enum Client {
     /// To a session, as its reply number `sequence`.
     Session { session: SessionId, sequence: u64 },
-    /// To the sender of a datagram, by the place of its listener.
+    /// To the sender of a datagram.
     /// `hears_errors`: it is told when its request is refused or fails.
-    Datagram { listener: usize, to: Box<event::Origin>, hears_errors: bool },
+    Datagram { listener: ListenerId, to: Box<event::Origin>, hears_errors: bool },
     /// To a caller in this process.
     Inside(Box<dyn FnOnce(Outcome) + Send>),
     /// To another shard, which knows it by this id; `session`: whose it is there.
@@ -262,8 +262,8 @@ pub(crate) struct Exchange {
     /// Microseconds since the Unix epoch at its receipt.
     pub(crate) at_us: i64,
     pub(crate) stamps: Stamps,
-    /// The place of the listener by which it came; none: it came from this process.
-    pub(crate) listener: Option<u32>,
+    /// The listener by which it came; none: it came from this process.
+    pub(crate) listener: Option<ListenerId>,
     /// When the last byte of its body came, if that was after its head.
     pub(crate) body_end: Option<Instant>,
     /// What its line in the access log is made of, if it is to have one.
@@ -404,7 +404,7 @@ impl Exchanges {
         &mut self,
         id: RequestId,
         may: impl FnOnce(&Exchange) -> bool,
-    ) -> Option<(Client, Instant, Option<u32>)> {
+    ) -> Option<(Client, Instant, Option<ListenerId>)> {
         if id.shard() != self.shard {
             return None;
         }

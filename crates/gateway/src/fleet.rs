@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use event::Mailbox;
-use exchange::{PoolId, SHARDS_MAX};
+use exchange::{ListenerId, PoolId, SHARDS_MAX};
 use pool::Room;
 use settings::{Configuration, Protocol, SorryAnswer};
 
@@ -36,7 +36,7 @@ pub struct Fleet {
     mailboxes: Vec<Mailbox<Mail>>,
     /// In the order of the configuration. Their ids are given here, so all shards know the same.
     pools: Table<PoolId, FleetPool>,
-    listeners: Vec<Listens>,
+    listeners: Table<ListenerId, FleetListener>,
     window: usize,
     /// What was drawn for the cookies of all pools.
     secret: Mutex<Option<[u8; 32]>>,
@@ -63,7 +63,8 @@ struct FleetPool {
     shared: Option<Mutex<Shares>>,
 }
 
-struct Listens {
+/// What all shards know of a listener.
+struct FleetListener {
     name: String,
     /// The only shard that listens, where not all do.
     only: Option<u32>,
@@ -110,12 +111,15 @@ impl Fleet {
             let place = configuration.pools.iter().position(|it| it.name == pool);
             place.map_or(0, |place| homes[place])
         };
-        let listeners = configuration.listeners.iter().map(|listener| Listens {
-            name: listener.name.clone(),
-            only: is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, home)),
-            open: AtomicU32::new(0),
-            bodies: Arc::default(),
-        });
+        let mut listeners = Table::default();
+        for listener in &configuration.listeners {
+            listeners.insert(FleetListener {
+                name: listener.name.clone(),
+                only: is_at_home(listener).then(|| listener.pool.as_deref().map_or(0, home)),
+                open: AtomicU32::new(0),
+                bodies: Arc::default(),
+            });
+        }
         let mut pools = Table::default();
         for (pool, &home) in configuration.pools.iter().zip(&homes) {
             let servers = shared_servers(pool).filter(|_| count > 1);
@@ -136,7 +140,7 @@ impl Fleet {
             mailboxes,
             pools,
             secret: Mutex::new(None),
-            listeners: listeners.collect(),
+            listeners,
             window: (smallest.unwrap_or(WINDOW_MAX) / 4).clamp(WINDOW_MIN, WINDOW_MAX),
         })
     }
@@ -150,8 +154,14 @@ impl Fleet {
     /// Whether a shard listens for the clients of this listener.
     #[must_use]
     pub fn listens(&self, shard: u32, listener: &str) -> bool {
-        let found = self.listeners.iter().find(|it| it.name == listener);
+        let found = self.listeners.values().find(|it| it.name == listener);
         found.is_some_and(|it| it.only.is_none_or(|only| only == shard))
+    }
+
+    /// The id of the listener of this name.
+    pub(crate) fn listener(&self, name: &str) -> Option<ListenerId> {
+        let found = self.listeners.entries().find(|(_, listener)| listener.name == name);
+        found.map(|(id, _)| id)
     }
 
     /// The mailbox of a shard.
@@ -257,7 +267,7 @@ impl Fleet {
     }
 
     /// Bytes of the bodies that all shards together are taking whole for a listener.
-    pub(crate) fn bodies(&self, listener: usize) -> &Arc<Bodies> {
+    pub(crate) fn bodies(&self, listener: ListenerId) -> &Arc<Bodies> {
         &self.listeners[listener].bodies
     }
 
@@ -282,7 +292,7 @@ impl Fleet {
 
     /// Bytes that are held, as far as was published.
     pub(crate) fn held(&self) -> usize {
-        let bodies = self.listeners.iter().map(|it| it.bodies.held());
+        let bodies = self.listeners.values().map(|it| it.bodies.held());
         self.memory.account().held().saturating_add(bodies.sum())
     }
 
@@ -303,7 +313,7 @@ impl Fleet {
     }
 
     /// Counts one more open connection of a listener, unless all shards together have `max`.
-    pub(crate) fn open(&self, listener: usize, max: u32) -> bool {
+    pub(crate) fn open(&self, listener: ListenerId, max: u32) -> bool {
         let more = |open: u32| (open < max).then(|| open + 1);
         // Only a count: nothing else is made visible by it.
         let open = &self.listeners[listener].open;
@@ -311,7 +321,7 @@ impl Fleet {
     }
 
     /// One connection of a listener has gone.
-    pub(crate) fn close(&self, listener: usize) {
+    pub(crate) fn close(&self, listener: ListenerId) {
         self.listeners[listener].open.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use exchange::{Cause, End, Phase, PoolId};
+use exchange::{Cause, End, ListenerId, Phase, PoolId};
 use route::PathFault;
 use settings::{Configuration, Protocol};
 use wire::http1::Refusal;
@@ -404,8 +404,8 @@ impl Metrics {
         sum
     }
 
-    pub(crate) fn listener(&self, place: usize) -> &ListenerMetrics {
-        &self.listeners[place].1
+    pub(crate) fn listener(&self, id: ListenerId) -> &ListenerMetrics {
+        &self.listeners[id.index()].1
     }
 
     pub(crate) fn pool(&self, id: PoolId) -> &PoolMetrics {

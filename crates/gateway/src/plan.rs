@@ -3,7 +3,7 @@
 //! Each mapping takes its settings apart completely, so that a new option does not compile until
 //! somebody has decided where it goes.
 
-use exchange::PoolId;
+use exchange::{ListenerId, PoolId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl std::error::Error for PlanError {}
 #[derive(Debug)]
 pub(crate) struct ListenerPlan {
     pub(crate) name: String,
-    pub(crate) place: usize,
+    pub(crate) id: ListenerId,
     /// Its pool; where routes alone say who answers, the first that one names, or the first there is.
     pub(crate) pool: PoolId,
     pub(crate) keeps_half_closed: bool,

@@ -58,10 +58,12 @@ impl Reload {
         let drawn = fleet.secret().map_err(|why| PlanError::NoSecret(why.to_string()))?;
         fleet.look_up(new)?;
         let site = Site { places: &places, workshop, drawn: &drawn, names: fleet.names() };
-        let listeners = new.listeners.iter().cloned().enumerate();
+        let listeners = new.listeners.iter().cloned();
         let listeners: Vec<_> = listeners
-            .map(|(place, listener)| {
-                let listener = plan::listener(listener, (place, fleet.bodies(place)), &places)?;
+            .map(|listener| {
+                let found = fleet.listener(&listener.name);
+                let id = found.ok_or_else(|| PlanError::NoSocket(listener.name.clone()))?;
+                let listener = plan::listener(listener, (id, fleet.bodies(id)), &places)?;
                 Ok(Arc::new(listener))
             })
             .collect::<Result<_, _>>()?;

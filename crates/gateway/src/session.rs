@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, StreamId};
-use exchange::{Cause, Outcome, Peer, PoolId, RequestId, Slice};
+use exchange::{Cause, ListenerId, Outcome, Peer, PoolId, RequestId, Slice};
 
 use crate::closings::Closing;
 use crate::core::Core;
@@ -64,7 +64,7 @@ impl Session {
             // Of datagrams there are no sessions.
             FrontPlan::Connect | FrontPlan::Datagrams => {
                 core.logbook.begin(&listener);
-                let source = Source::of_listener(peer, listener.place);
+                let source = Source::of_listener(peer, listener.id);
                 Front::Connect(Box::new(Connect::open(id, listener.pool, source, entry, core)))
             }
             FrontPlan::Http(plan) => Front::Http(Arc::clone(plan), Http::new(id)),
@@ -73,9 +73,8 @@ impl Session {
         Self { transport, front }
     }
 
-    /// The place of its listener.
-    pub(crate) fn listener_place(&self) -> usize {
-        self.transport.listener().place
+    pub(crate) fn listener_id(&self) -> ListenerId {
+        self.transport.listener().id
     }
 
     /// Says whether it is in the shard's list of sessions to flush, and tells whether it was.

@@ -8,10 +8,8 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use event::{
-    Calls, Data, DeadlineName, Event, Fd, ListenerId, Owner, Reason, SocketId, StreamId, TimerId,
-};
-use exchange::{Cause, Outcome, Peer};
+use event::{Calls, Data, DeadlineName, Event, Fd, Owner, Reason, SocketId, StreamId, TimerId};
+use exchange::{Cause, ListenerId, Outcome, Peer};
 use settings::Configuration;
 use spawn::Spawn;
 
@@ -88,7 +86,7 @@ impl std::fmt::Debug for Parts {
 }
 
 struct Listener {
-    id: Option<ListenerId>,
+    id: Option<event::ListenerId>,
     /// Of datagrams, in place of the one above.
     datagrams: Option<SocketId>,
     /// Requests of datagrams on their way.
@@ -109,7 +107,7 @@ pub struct Shard {
     core: Core,
     outside: Outside,
     fleet: Arc<Fleet>,
-    listeners: Vec<Listener>,
+    listeners: Table<ListenerId, Listener>,
     sessions: Table<SessionId, Session>,
     roles: Roles,
     dirty: Vec<SessionId>,
@@ -169,8 +167,10 @@ impl Shard {
             };
             Ok((id, plan?))
         });
-        let listeners = listeners.into_iter().enumerate().map(|(place, listener)| {
-            let plan = plan::listener(listener, (place, fleet.bodies(place)), &places)?;
+        let listeners = listeners.into_iter().map(|listener| {
+            let found = fleet.listener(&listener.name);
+            let id = found.ok_or_else(|| PlanError::NoSocket(listener.name.clone()))?;
+            let plan = plan::listener(listener, (id, fleet.bodies(id)), &places)?;
             let found = sockets.iter().position(|(name, _)| *name == plan.name);
             let socket = found.map(|found| sockets.swap_remove(found).1);
             if socket.is_none() && fleet.listens(shard, &plan.name) {
@@ -180,13 +180,16 @@ impl Shard {
         });
         let unix = calendar.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let epoch = Epoch { instant, unix_us: i64::try_from(unix).unwrap_or(i64::MAX) };
-        let listeners: Vec<Listener> = listeners.collect::<Result<_, PlanError>>()?;
+        let planned: Vec<Listener> = listeners.collect::<Result<_, PlanError>>()?;
         let mut core =
             Core::new(pools.collect::<Result<_, _>>()?, epoch, seed, Arc::clone(&fleet), shard);
         core.logbook = Logbook::new(access_log, sink);
-        for listener in &listeners {
-            core.doors.push(Door::new(listener.plan.addresses.clone(), instant, seed));
-            core.listener_ends.push(ListenerEnds::default());
+        let mut listeners = Table::default();
+        for listener in planned {
+            let id = listener.plan.id;
+            core.doors.insert(id, Door::new(listener.plan.addresses.clone(), instant, seed));
+            core.listener_ends.insert_as(id, ListenerEnds::default());
+            listeners.insert_as(id, listener);
         }
         Ok(Self {
             listeners,
@@ -221,7 +224,7 @@ impl Shard {
 
     /// Opens the listeners and starts the first workers.
     pub fn start(&mut self, calls: &mut Calls<'_>) {
-        for listener in &mut self.listeners {
+        for listener in self.listeners.values_mut() {
             let Some(socket) = listener.socket.take() else { continue };
             match &listener.plan.front {
                 FrontPlan::Datagrams => listener.datagrams = Some(calls.datagram(socket)),
@@ -248,7 +251,7 @@ impl Shard {
     /// When one of them does not hold.
     pub fn check(&self) {
         self.core.check();
-        let open: usize = self.listeners.iter().map(|listener| listener.open as usize).sum();
+        let open: usize = self.listeners.values().map(|listener| listener.open as usize).sum();
         assert_eq!(open, self.sessions.len(), "sessions are counted");
         self.sessions.values().for_each(Session::check);
     }
@@ -281,7 +284,7 @@ impl Shard {
             Role::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 if let Some(session) = found {
-                    let listener = &self.listeners[session.listener_place()].plan;
+                    let listener = &self.listeners[session.listener_id()].plan;
                     if session.is_behind(listener) {
                         session.take_over(calls, listener);
                     }
@@ -411,10 +414,10 @@ impl Shard {
                     self.core.others.tell(session.shard, Crossing::Finished(session));
                 }
                 // In its place among the replies that go there.
-                (Client::Session { session, .. }, Delivery::Aside(place, frame))
+                (Client::Session { session, .. }, Delivery::Aside(pool, frame))
                     if session.shard != self.core.others.me() =>
                 {
-                    let said = Crossing::Said(session, place, frame);
+                    let said = Crossing::Said(session, pool, frame);
                     self.core.others.tell(session.shard, said);
                 }
                 (Client::Session { session: id, sequence }, delivery) => {
@@ -459,12 +462,12 @@ impl Shard {
     fn publish(&mut self) {
         self.turns += 1;
         self.core.publish(&self.metrics);
-        for (place, listener) in self.listeners.iter().enumerate() {
-            let to = self.metrics.listener(place);
+        for (id, listener) in self.listeners.entries() {
+            let to = self.metrics.listener(id);
             to.open.set(u64::from(listener.open));
             to.accepted.set(listener.accepted);
             to.set_turned(&listener.turned);
-            let (known, forgotten) = self.core.doors.at(place).counts();
+            let (known, forgotten) = self.core.doors.at(id).counts();
             to.addresses.set(known);
             to.addresses_forgotten.set(forgotten);
             to.accept_failed.set(listener.accept_failed);
@@ -532,7 +535,7 @@ impl Owner for Shard {
             Event::Datagram { socket, from, bytes } => self.datagram(calls, socket, from, bytes),
             Event::DatagramsFailed { socket, error } => {
                 tracing::error!("a socket of datagrams cannot be used: {error}");
-                let found = self.listeners.iter_mut().find(|it| it.datagrams == Some(socket));
+                let found = self.listeners.values_mut().find(|it| it.datagrams == Some(socket));
                 if let Some(listener) = found {
                     listener.datagrams = None;
                     listener.accept_failed += 1;

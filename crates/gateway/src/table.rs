@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 use exchange::plant::{Plant, active};
-use exchange::{PoolId, RequestId};
+use exchange::{ListenerId, PoolId, RequestId};
 
 /// A place of a table, and which of its values: what an id is made of. Nothing is found by it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +42,18 @@ impl TableId for RequestId {
 impl TableId for PoolId {
     fn place(self) -> Place {
         Place::at(self.index(), self.generation())
+    }
+}
+
+impl TableId for ListenerId {
+    fn place(self) -> Place {
+        Place::at(self.index(), self.generation())
+    }
+}
+
+impl From<Place> for ListenerId {
+    fn from(Place { index, generation }: Place) -> Self {
+        Self::new(index, generation)
     }
 }
 

@@ -120,11 +120,11 @@ impl Transport {
 
     /// Where its requests come from.
     pub(crate) fn source(&self) -> Source {
-        Source::of_listener(self.peer(), self.listener.place)
+        Source::of_listener(self.peer(), self.listener.id)
     }
 
     pub(crate) fn entry(&self) -> Option<Entry> {
-        self.place.map(|place| Entry { listener: self.listener.place, place })
+        self.place.map(|place| Entry { listener: self.listener.id, place })
     }
 
     pub(crate) const fn listener(&self) -> &Arc<ListenerPlan> {

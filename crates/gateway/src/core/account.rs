@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use exchange::{End, Outcome, Peer, PoolId, RequestId, Stamps};
+use exchange::{End, ListenerId, Outcome, Peer, PoolId, RequestId, Stamps};
 
 use super::{Core, ServedPool};
 use crate::exchanges::{Exchange, Source, State};
@@ -14,7 +14,7 @@ use crate::table::Table;
 /// What a request is counted and logged in.
 pub(super) struct Books<'a> {
     pub(super) pools: &'a mut Table<PoolId, ServedPool>,
-    pub(super) listener_ends: &'a mut [ListenerEnds],
+    pub(super) listener_ends: &'a mut Table<ListenerId, ListenerEnds>,
     pub(super) logbook: &'a mut Logbook,
     pub(super) now: Instant,
 }
@@ -60,12 +60,12 @@ impl Books<'_> {
 
 /// Requests of one listener that ended alike.
 pub(super) fn count_at_listener(
-    listeners: &mut [ListenerEnds],
-    listener: Option<u32>,
+    listeners: &mut Table<ListenerId, ListenerEnds>,
+    listener: Option<ListenerId>,
     end: End,
     count: u64,
 ) {
-    let found = listener.and_then(|place| listeners.get_mut(place as usize));
+    let found = listener.and_then(|id| listeners.get_mut(id));
     if let Some(ends) = found {
         ends.count(end, count);
     }

@@ -3,23 +3,29 @@
 
 use std::time::Instant;
 
-use exchange::{Cause, End, Outcome, Phase, PoolId, RequestId};
+use exchange::{Cause, End, ListenerId, Outcome, Phase, PoolId, RequestId};
 
 use super::account::count_at_listener;
 use super::{Core, ServedPool};
 use crate::exchanges::{Client, Delivery, Exchange, State};
 use crate::metrics::ListenerEnds;
 use crate::plan::Takes;
+use crate::table::Table;
 
 /// Replies that are not counted yet, to requests that one listener received at the same moment.
 struct Tally {
     received: Instant,
-    listener: Option<u32>,
+    listener: Option<ListenerId>,
     replies: u64,
 }
 
 impl Tally {
-    fn count(self, served: &mut ServedPool, listeners: &mut [ListenerEnds], now: Instant) {
+    fn count(
+        self,
+        served: &mut ServedPool,
+        listeners: &mut Table<ListenerId, ListenerEnds>,
+        now: Instant,
+    ) {
         let took = now.saturating_duration_since(self.received);
         let end = End::new(Cause::Answered, Phase::Reply);
         served.counts.count_all(end, took, self.replies);

@@ -1,6 +1,6 @@
 //! Listeners made ready.
 
-use exchange::PoolId;
+use exchange::{ListenerId, PoolId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const HOLD_SLACK: usize = 512 << 10;
 
 pub(crate) fn listener(
     listener: settings::Listener,
-    (listener_place, bodies): (usize, &Arc<Bodies>),
+    (id, bodies): (ListenerId, &Arc<Bodies>),
     places: &BTreeMap<String, PoolId>,
 ) -> Result<ListenerPlan, PlanError> {
     let settings::Listener {
@@ -95,7 +95,7 @@ pub(crate) fn listener(
     let is_http = protocol == Protocol::Http;
     Ok(ListenerPlan {
         name,
-        place: listener_place,
+        id,
         pool,
         keeps_half_closed: half_close == HalfClose::Keep,
         connections_max,

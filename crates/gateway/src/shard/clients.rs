@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use event::{Calls, ListenerId, StreamId};
-use exchange::{Cause, Outcome, Peer, Phase};
+use event::{Calls, StreamId};
+use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::{Role, Shard};
 use crate::closings::Closing;
@@ -16,15 +16,15 @@ impl Shard {
     pub(super) fn accepted(
         &mut self,
         calls: &mut Calls<'_>,
-        listener: ListenerId,
+        listener: event::ListenerId,
         stream: StreamId,
         peer: event::Peer,
     ) {
         self.set_role(stream, Role::Nobody);
-        let Some(place) = self.listeners.iter().position(|it| it.id == Some(listener)) else {
+        let Some(id) = self.listener_of(listener) else {
             return calls.close(stream);
         };
-        let listener = &mut self.listeners[place];
+        let listener = &mut self.listeners[id];
         let plan = Arc::clone(&listener.plan);
         let peer = match peer {
             event::Peer::Internet(address) => Peer::Internet(address),
@@ -35,26 +35,26 @@ impl Shard {
             return calls.close(stream);
         }
         // First, so that a client that is refused anyway displaces nobody.
-        let entry = match self.core.doors.at(place).enter(self.core.now, place, peer) {
+        let entry = match self.core.doors.at(id).enter(self.core.now, id, peer) {
             Ok(entry) => entry,
             Err(cause) => {
-                return self.refuse_connection(calls, stream, peer, place, door::refusal(cause));
+                return self.refuse_connection(calls, stream, peer, id, door::refusal(cause));
             }
         };
-        if !self.affords(calls, stream, peer, place) {
+        if !self.affords(calls, stream, peer, id) {
             return self.core.doors.leave(entry);
         }
-        while !self.fleet.open(place, plan.connections_max) {
-            if !self.displace(calls, place) {
+        while !self.fleet.open(id, plan.connections_max) {
+            if !self.displace(calls, id) {
                 self.core.doors.leave(entry);
                 let most = plan.connections_max;
                 let text =
                     format!("listener {} has {most} connections, none of them idle", plan.name);
                 let outcome = Outcome::ended(Cause::Connections, Phase::Receive, &text);
-                return self.refuse_connection(calls, stream, peer, place, outcome);
+                return self.refuse_connection(calls, stream, peer, id, outcome);
             }
         }
-        let listener = &mut self.listeners[place];
+        let listener = &mut self.listeners[id];
         listener.open += 1;
         listener.accepted += 1;
         let shard = self.core.others.me();
@@ -62,25 +62,31 @@ impl Shard {
             let id = SessionId::new(shard, place);
             Session::open(calls, id, stream, (peer, entry), plan, &mut self.core)
         });
-        let id = SessionId::new(shard, place);
-        self.set_role(stream, Role::Session(id));
+        let session = SessionId::new(shard, place);
+        self.set_role(stream, Role::Session(session));
         // One that was refused what it came for is told so in this turn.
-        if self.session(id).is_some_and(|session| session.is_owed()) {
-            self.touch(id);
+        if self.session(session).is_some_and(|session| session.is_owed()) {
+            self.touch(session);
         }
+    }
+
+    /// Whose socket it is.
+    fn listener_of(&self, socket: event::ListenerId) -> Option<ListenerId> {
+        let found = self.listeners.entries().find(|(_, listener)| listener.id == Some(socket));
+        found.map(|(id, _)| id)
     }
 
     /// A listener could not accept, and is set aside for a moment.
     pub(super) fn accept_failed(
         &mut self,
         calls: &mut Calls<'_>,
-        listener: ListenerId,
+        listener: event::ListenerId,
         error: ErrorKind,
     ) {
-        let Some(place) = self.listeners.iter().position(|it| it.id == Some(listener)) else {
+        let Some(id) = self.listener_of(listener) else {
             return;
         };
-        let listener = &mut self.listeners[place];
+        let listener = &mut self.listeners[id];
         listener.accept_failed += 1;
         if error == ErrorKind::QuotaExceeded {
             return self.lacks_descriptor_to_accept(calls);
@@ -110,8 +116,8 @@ impl Shard {
     }
 
     pub(super) fn count_closing(&mut self, id: SessionId, closing: Closing) {
-        if let Some(place) = self.session(id).map(|session| session.listener_place()) {
-            self.listeners[place].closings.count(closing);
+        if let Some(listener) = self.session(id).map(|session| session.listener_id()) {
+            self.listeners[listener].closings.count(closing);
         }
     }
 
@@ -121,9 +127,9 @@ impl Shard {
         };
         session.end(cause, &mut self.core);
         session.stop_waiting(&mut self.core);
-        let listener = &mut self.listeners[session.listener_place()];
+        let listener = &mut self.listeners[session.listener_id()];
         listener.open -= 1;
-        self.fleet.close(session.listener_place());
+        self.fleet.close(session.listener_id());
         for request in session.abandoned() {
             self.core.abandon(request, cause);
         }

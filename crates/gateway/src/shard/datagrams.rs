@@ -7,7 +7,7 @@
 //! told no error, and over the limits of an address nothing is told.
 
 use event::{Calls, Origin, SocketId};
-use exchange::{Cause, Outcome, Peer, Phase, Slice};
+use exchange::{Cause, ListenerId, Outcome, Peer, Phase, Slice};
 
 use super::Shard;
 use crate::closings::Closing;
@@ -29,17 +29,17 @@ impl Shard {
         from: &Origin,
         bytes: &[u8],
     ) {
-        let found = self.listeners.iter().position(|it| it.datagrams == Some(socket));
-        let Some(place) = found else { return };
+        let found = self.listeners.entries().find(|(_, it)| it.datagrams == Some(socket));
+        let Some((id, _)) = found else { return };
         let peer = from.internet().map_or(Peer::Local, Peer::Internet);
-        let source = Source::of_listener(peer, place);
-        let listener = &mut self.listeners[place];
+        let source = Source::of_listener(peer, id);
+        let listener = &mut self.listeners[id];
         let plan = std::sync::Arc::clone(&listener.plan);
         if self.admission.as_mut().is_some_and(|admits| !admits(&plan.name, &peer)) {
             listener.turned.count_admission();
             return;
         }
-        let door = self.core.doors.at(place).datagram(self.core.now, peer);
+        let door = self.core.doors.at(id).datagram(self.core.now, peer);
         if door == Err(Cause::Denied) {
             // Whoever wrote that address on it would have the answer.
             listener.turned.count(Cause::Denied);
@@ -63,13 +63,13 @@ impl Shard {
             self.begin_trail(&plan, bytes);
             self.core.refused_at_receipt(plan.pool, source, &outcome);
             if hears_errors && cause != Cause::Rate {
-                self.answer(calls, place, from, outcome);
+                self.answer(calls, id, from, outcome);
             }
             return;
         }
         listener.accepted += 1;
         listener.asking += 1;
-        let client = Client::Datagram { listener: place, to: Box::new(from.clone()), hears_errors };
+        let client = Client::Datagram { listener: id, to: Box::new(from.clone()), hears_errors };
         self.begin_trail(&plan, bytes);
         self.core.submit(client, source, Slice::copy_of(bytes), plan.pool);
     }
@@ -84,19 +84,19 @@ impl Shard {
     pub(super) fn deliver_datagram(
         &mut self,
         calls: &mut Calls<'_>,
-        place: usize,
+        id: ListenerId,
         (to, hears_errors): (&Origin, bool),
         delivery: Delivery,
     ) {
         if let Delivery::End(outcome) = delivery {
-            self.listeners[place].asking -= 1;
+            self.listeners[id].asking -= 1;
             if hears_errors || !matches!(outcome, Outcome::Ended(..)) {
-                self.answer(calls, place, to, outcome);
+                self.answer(calls, id, to, outcome);
             }
         }
     }
 
-    fn answer(&mut self, calls: &mut Calls<'_>, place: usize, to: &Origin, outcome: Outcome) {
+    fn answer(&mut self, calls: &mut Calls<'_>, id: ListenerId, to: &Origin, outcome: Outcome) {
         let outcome = match outcome {
             Outcome::Reply(body) if body.len() > DATAGRAM_MAX => {
                 let text = format!("a datagram carries at most {DATAGRAM_MAX} bytes");
@@ -109,23 +109,23 @@ impl Shard {
             }
             outcome => outcome,
         };
-        let Some(socket) = self.listeners[place].datagrams else { return };
+        let Some(socket) = self.listeners[id].datagrams else { return };
         let taken = match &outcome {
             Outcome::Reply(body) | Outcome::Sorry(_, body) => calls.send_datagram(socket, to, body),
             Outcome::Ended(..) => {
                 self.scratch.clear();
-                Session::refusal(&self.listeners[place].plan, &outcome, &mut self.scratch);
+                Session::refusal(&self.listeners[id].plan, &outcome, &mut self.scratch);
                 calls.send_datagram(socket, to, &self.scratch)
             }
         };
         // Too many wait to be sent, or the sender has no name.
         if !taken {
-            self.listeners[place].closings.count(Closing::Stalled);
+            self.listeners[id].closings.count(Closing::Stalled);
         }
     }
 
     /// Requests of datagrams that are on their way.
     pub(super) fn datagrams_asking(&self) -> bool {
-        self.listeners.iter().any(|listener| listener.asking > 0)
+        self.listeners.values().any(|listener| listener.asking > 0)
     }
 }

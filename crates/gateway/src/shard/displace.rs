@@ -5,7 +5,7 @@
 use std::collections::{BinaryHeap, VecDeque};
 
 use event::Calls;
-use exchange::Cause;
+use exchange::{Cause, ListenerId};
 
 use super::Shard;
 use crate::exchanges::SessionId;
@@ -19,8 +19,8 @@ pub(super) const SEARCH_INTERVAL_MS: u64 = 10;
 /// Whose idle connections are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Among {
-    /// Those of the listener at this place.
-    Listener(usize),
+    /// Those of this listener.
+    Listener(ListenerId),
     All,
 }
 
@@ -33,13 +33,13 @@ pub(super) struct IdleFound {
 }
 
 impl Shard {
-    /// Closes the connection of the listener at this place that has been silent longest. False when none
+    /// Closes the connection of this listener that has been silent longest. False when none
     /// of this shard is idle.
-    pub(super) fn displace(&mut self, calls: &mut Calls<'_>, place: usize) -> bool {
-        let found = self.longest_idle(calls, Among::Listener(place));
+    pub(super) fn displace(&mut self, calls: &mut Calls<'_>, listener: ListenerId) -> bool {
+        let found = self.longest_idle(calls, Among::Listener(listener));
         if let Some(id) = found {
             self.leave(calls, id, Cause::Left);
-            self.note_displaced(place);
+            self.note_displaced(listener);
         }
         found.is_some()
     }
@@ -64,7 +64,7 @@ impl Shard {
 
     fn idle_found(&mut self, among: Among) -> &mut IdleFound {
         match among {
-            Among::Listener(place) => &mut self.listeners[place].idle_found,
+            Among::Listener(listener) => &mut self.listeners[listener].idle_found,
             Among::All => &mut self.shortage.idle_found,
         }
     }
@@ -78,7 +78,7 @@ impl Shard {
         let mut oldest = BinaryHeap::with_capacity(FOUND_MAX + 1);
         let shard = self.core.others.me();
         for (place, session) in self.sessions.iter() {
-            let belongs = among == Among::All || among == Among::Listener(session.listener_place());
+            let belongs = among == Among::All || among == Among::Listener(session.listener_id());
             if belongs && session.is_idle(calls, &self.core) {
                 oldest.push((session.silent_since(), SessionId::new(shard, place)));
                 if oldest.len() > FOUND_MAX {
@@ -94,8 +94,8 @@ impl Shard {
         !idle.found.is_empty()
     }
 
-    fn note_displaced(&mut self, place: usize) {
-        let listener = &mut self.listeners[place];
+    fn note_displaced(&mut self, listener: ListenerId) {
+        let listener = &mut self.listeners[listener];
         if let Some(closed) = listener.closings.count_displaced(self.core.now) {
             let (listener, most) = (&listener.plan.name, listener.plan.connections_max);
             tracing::warn!(

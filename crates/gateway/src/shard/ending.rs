@@ -11,7 +11,7 @@ impl Shard {
     }
 
     fn close_listeners(&mut self, calls: &mut Calls<'_>) {
-        for listener in &mut self.listeners {
+        for listener in self.listeners.values_mut() {
             if let Some(id) = listener.id.take() {
                 calls.close_listener(id);
             }

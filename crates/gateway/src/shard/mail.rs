@@ -125,7 +125,7 @@ impl Shard {
     }
 
     fn status(&self) -> Status {
-        let listeners = self.listeners.iter().map(|listener| ListenerStatus {
+        let listeners = self.listeners.values().map(|listener| ListenerStatus {
             name: listener.plan.name.clone(),
             connections: listener.open,
             accepted: listener.accepted,

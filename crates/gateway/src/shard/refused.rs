@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use event::{Calls, Data, DeadlineName, StreamId};
-use exchange::{Outcome, Peer};
+use exchange::{ListenerId, Outcome, Peer};
 
 use super::{Role, Shard};
 use crate::exchanges::Source;
@@ -52,10 +52,10 @@ impl Shard {
         calls: &mut Calls<'_>,
         stream: StreamId,
         peer: Peer,
-        place: usize,
+        id: ListenerId,
         outcome: Outcome,
     ) {
-        let listener = &mut self.listeners[place];
+        let listener = &mut self.listeners[id];
         listener.turned.count(outcome.end().cause);
         if self.refused.open >= ANSWERED_MAX {
             return calls.close(stream);
@@ -71,7 +71,7 @@ impl Shard {
         self.scratch.clear();
         Session::refusal(&listener, &outcome, &mut self.scratch);
         self.core.logbook.begin(&listener);
-        let source = Source::of_listener(peer, place);
+        let source = Source::of_listener(peer, id);
         self.core.refused_at_receipt(listener.pool, source, &outcome);
         if self.scratch.is_empty() {
             // On a connection of raw bytes nothing else can be told from data.
@@ -99,7 +99,7 @@ impl Shard {
         if !Session::refuse_request(listener, bytes, rest, outcome, core, &mut self.scratch) {
             return;
         }
-        let source = Source::of_listener(*peer, listener.place);
+        let source = Source::of_listener(*peer, listener.id);
         self.core.refused_at_receipt(listener.pool, source, outcome);
         self.refused.waiting.remove(&stream.index());
         data.consume(bytes.len());

@@ -18,13 +18,14 @@ impl Shard {
         let Reload { listeners, pools, drain } = reload;
         self.drain.handle_limits(drain);
         let now = self.core.now;
-        for (place, (listener, plan)) in self.listeners.iter_mut().zip(listeners).enumerate() {
+        for plan in listeners {
+            let Some(listener) = self.listeners.get_mut(plan.id) else { continue };
             let addresses = plan.addresses.clone();
-            self.core.doors.at(place).handle_addresses(addresses, now, self.seed);
+            self.core.doors.at(plan.id).handle_addresses(addresses, now, self.seed);
             listener.plan = plan;
         }
         for session in self.sessions.values_mut() {
-            let plan = Arc::clone(&self.listeners[session.listener_place()].plan);
+            let plan = Arc::clone(&self.listeners[session.listener_id()].plan);
             session.handle_listener(calls, &plan, &mut self.core);
         }
         Some(self.core.reload(calls, (pools, self.seed), &mut self.outside))

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use event::{Calls, StreamId};
-use exchange::{Cause, Outcome, Peer, Phase};
+use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
 use super::Shard;
 use super::displace::{Among, IdleFound, SEARCH_INTERVAL_MS};
@@ -40,7 +40,7 @@ impl Shard {
         calls: &mut Calls<'_>,
         stream: StreamId,
         peer: Peer,
-        place: usize,
+        id: ListenerId,
     ) -> bool {
         let number = calls.descriptor(stream).unwrap_or(0);
         let supply = self.fleet.descriptors().supply(number);
@@ -51,13 +51,13 @@ impl Shard {
         self.note_shortage();
         if supply == Supply::Last {
             // An answer would hold the descriptor for as long as its client takes.
-            self.listeners[place].turned.count(Cause::Connections);
+            self.listeners[id].turned.count(Cause::Connections);
             calls.close(stream);
             return false;
         }
         let text = "the daemon has hardly any open file left, and no connection is idle";
         let outcome = Outcome::ended(Cause::Connections, Phase::Receive, text);
-        self.refuse_connection(calls, stream, peer, place, outcome);
+        self.refuse_connection(calls, stream, peer, id, outcome);
         false
     }
 
