@@ -250,6 +250,7 @@ impl<D: Driver> Work<'_, D> {
                 }
                 Stored::Unknown(fault) => {
                     self.rows.doubt(range.clone());
+                    self.settle(range.clone());
                     let mut again = self.repeatable(range.clone());
                     self.connection.failed(self.setup, &fault);
                     self.connection.discard();
@@ -259,9 +260,12 @@ impl<D: Driver> Work<'_, D> {
                         again.clear();
                         self.write_details(&fault);
                     }
-                    let is_ended = |row: &usize| !again.iter().any(|it| it.contains(row));
+                    let is_ended = |row: &usize| {
+                        let is_open = self.rows.is_unsure(*row) || self.rows.is_settled(*row);
+                        is_open && !again.iter().any(|it| it.contains(row))
+                    };
                     let ended: Vec<usize> = range.clone().filter(is_ended).collect();
-                    ended.into_iter().for_each(|row| self.end(row..row + 1, &unknown(&fault)));
+                    self.end(ended, &unknown(&fault));
                     if self.unsure.as_ref().is_none_or(|(end, _)| *end < range.end) {
                         self.unsure = Some((range.end, fault));
                     }
@@ -545,10 +549,18 @@ impl<D: Driver> Work<'_, D> {
         self.details.write(&name, &fault.code, &fault.text, &fault.detail);
     }
 
-    fn end(&mut self, range: Range<usize>, outcome: &Outcome) {
-        for row in range {
-            self.outbox.answer(self.rows.request(row), outcome.clone());
+    /// Ends `rows`, except that those which stay refused are refused.
+    fn end(&mut self, rows: impl IntoIterator<Item = usize>, outcome: &Outcome) {
+        let mut settled = 0;
+        for row in rows {
+            if self.rows.is_settled(row) {
+                self.answer(row..row + 1);
+                settled += 1;
+            } else {
+                self.outbox.answer(self.rows.request(row), outcome.clone());
+            }
         }
+        self.log_unsettled(settled);
     }
 }
 

@@ -53,8 +53,8 @@ impl KeyType {
     }
 }
 
-/// The rows of `range` that may be sent again, in ranges in their order. Rows that were refused are
-/// among them: nothing of them is stored. `key`: None where rows are never sent again.
+/// The rows of `range` that may be sent again, in ranges in their order. Rows that stay refused are
+/// among them, for their letters. `key`: None where no row is sent again that may be stored.
 pub(crate) fn repeatable(
     key: Option<&[KeyColumn]>,
     shape: &Shape,
@@ -62,13 +62,16 @@ pub(crate) fn repeatable(
     range: Range<usize>,
     batch: &Batch,
 ) -> Vec<Range<usize>> {
-    let Some(key) = key else { return Vec::new() };
     let keeps = |row: usize, column: &KeyColumn| {
         column.of.keeps(rows.given(row, shape.parameters[column.parameter], batch))
     };
     let mut found: Vec<Range<usize>> = Vec::new();
     for row in range {
-        if rows.is_unsure(row) && !key.iter().all(|column| keeps(row, column)) {
+        let may_be_sent = match rows.is_unsure(row) {
+            true => key.is_some_and(|key| key.iter().all(|column| keeps(row, column))),
+            false => rows.is_settled(row),
+        };
+        if !may_be_sent {
             continue;
         }
         match found.last_mut() {

@@ -139,12 +139,22 @@ struct Row {
     refusal: Option<Refusal>,
     /// Nobody knows whether it is stored: it is sent again.
     is_unsure: bool,
-    /// Its request is no row, and never becomes one.
-    is_none: bool,
+    verdict: Verdict,
     /// How many rows its statement stored or changed, where the acknowledgement says that.
     count: u64,
     /// It was new when it was sent first, and is there now: by us, or by somebody else.
     is_disputed: bool,
+}
+
+/// Whether a row that is refused may be tried anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Open,
+    /// Its request is no row, and never becomes one.
+    NoRow,
+    /// Its letter may be in the table: the COMMIT that wrote both was lost. It is not stored, and must not be
+    /// stored beside its letter.
+    Settled,
 }
 
 /// Why the database does not accept a row.
@@ -226,7 +236,7 @@ impl Rows {
             is_late: false,
             refusal: None,
             is_unsure: false,
-            is_none: false,
+            verdict: Verdict::Open,
             count: 0,
             is_disputed: false,
         });
@@ -247,7 +257,7 @@ impl Rows {
             is_late: false,
             refusal: Some(refusal),
             is_unsure: false,
-            is_none: true,
+            verdict: Verdict::NoRow,
             count: 0,
             is_disputed: false,
         });
@@ -473,9 +483,19 @@ impl Rows {
         self.rows[row].refusal = Some(Refusal { cause, code, text: text.into(), detail });
     }
 
+    /// Notes that a row that is refused is never tried anew.
+    pub(crate) fn settle(&mut self, row: usize) {
+        self.rows[row].verdict = Verdict::Settled;
+    }
+
+    /// Whether that row stays refused, and its letter may be in the table.
+    pub(crate) fn is_settled(&self, row: usize) -> bool {
+        self.rows[row].verdict == Verdict::Settled
+    }
+
     /// Forgets why rows were not accepted: they are tried anew.
     pub(crate) fn forgive(&mut self, rows: Range<usize>) {
-        let rows = self.rows[rows].iter_mut().filter(|row| !row.is_none);
+        let rows = self.rows[rows].iter_mut().filter(|row| row.verdict == Verdict::Open);
         rows.for_each(|row| row.refusal = None);
     }
 

@@ -5,6 +5,11 @@
 //! or for want of room, its row ends as failed and not as refused, and the rows beside it are stored.
 //! Where the table does not take the letter, because it is gone or has a constraint of its own, the letter
 //! is lost and the log says so.
+//!
+//! When the answer to COMMIT is lost, nobody knows whether its letters are there. Their rows are refused in
+//! either case, and stay so: only the letters are sent again, and written where they are missing. A row that
+//! was tried again could be stored beside its letter, and one that ended as unknown would be sent again by
+//! its client.
 
 use std::ops::Range;
 
@@ -63,6 +68,31 @@ impl<D: Driver> Work<'_, D> {
         Ok(())
     }
 
+    /// The answer to the COMMIT of `rows` is lost. Those of them that were refused are not stored: where
+    /// their letters may be in the table they stay refused, and without a letter they are answered.
+    pub(super) fn settle(&mut self, rows: Range<usize>) {
+        for row in rows {
+            if self.rows.refusal(row).is_none() || self.rows.is_unsure(row) {
+                continue;
+            }
+            match self.has_letters(row..row + 1) {
+                true => self.rows.settle(row),
+                false => self.answer(row..row + 1),
+            }
+        }
+    }
+
+    /// Logs that so many rows are refused whose letters could not be sent again.
+    pub(super) fn log_unsettled(&self, count: usize) {
+        if let (Some(table), 1..) = (&self.setup.job.dead, count) {
+            tracing::error!(
+                table,
+                count,
+                "the connection was lost while dead letters were committed: they may be missing"
+            );
+        }
+    }
+
     /// Writes the letter of a row that was refused by its own COMMIT.
     ///
     /// # Errors
@@ -82,6 +112,7 @@ impl<D: Driver> Work<'_, D> {
             Ok(Commit::RolledBack(fault)) => fault,
             Ok(Commit::Unknown(fault)) => {
                 self.lettered = row + 1;
+                self.rows.settle(row);
                 fault.again()
             }
             Err(fault) => fault,

@@ -6,7 +6,7 @@ use database::{
     Action, DatabaseError, Job, OnConflict, Query, Record, Retried, StoredLetter, UnknownFields,
 };
 
-use crate::place::{Place, hit, insert, serve};
+use crate::place::{Place, hit, insert, serve, statement};
 use crate::proxy::{Cut, Proxy};
 use crate::server::eventually;
 
@@ -239,4 +239,74 @@ fn a_letter_that_is_lost_behind_a_refused_commit_is_written_again() {
     let answers = serve(&mut handler, [twice()]);
     assert!(answers[0].starts_with("!database "), "{answers:?}");
     assert_eq!(place.run("select count(*) from dead"), ["1"]);
+}
+
+mod on_servers {
+    crate::suite_of_servers!(a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter);
+    use super::a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter;
+}
+
+fn a_refused_row_whose_commit_is_lost_is_refused_and_has_one_letter(place: &Place) {
+    place.run("create table hits (id bigint, path varchar(20) not null, status integer)");
+    let sql = "insert into hits (id, path, status) values (:id, :path, :status)";
+    let null = || r#"{"id":2,"path":null,"status":0}"#.to_owned();
+    let unsent = Job { resend: false, ..insert() };
+    for (job, kept) in [insert(), unsent, statement(sql)].into_iter().flat_map(|job| {
+        let keeping = Job { dead: Some("dead".to_owned()), ..job.clone() };
+        [(keeping, "3"), (job, "0")]
+    }) {
+        let proxy = Proxy::to(place.port());
+        let mut handler = place.handler_by(&proxy, job.clone());
+        for cut in [Cut::BeforeCommit, Cut::AfterCommit] {
+            place.run("delete from hits; delete from dead");
+            proxy.cut(cut);
+            let rows = [hit(1), null(), "no json".to_owned(), hit(3), null()];
+            let answers = serve(&mut handler, rows);
+            let expected = ["!commit ", "!row ", "!record ", "!commit ", "!row "];
+            for (answer, expected) in answers.iter().zip(expected) {
+                assert!(answer.starts_with(expected), "{cut:?} {job:?}: {answers:?}");
+            }
+            assert_eq!(place.run("select count(*) from dead"), [kept], "{cut:?} {job:?}");
+            let stored = if cut == Cut::AfterCommit { "2" } else { "0" };
+            assert_eq!(place.run("select count(*) from hits"), [stored], "{cut:?} {job:?}");
+            assert_eq!(serve(&mut handler, [hit(4)]), ["ok 4"]);
+        }
+        // Without time for another attempt it is refused as well: its client must not send it again.
+        let mut handler = place.handler_by(&proxy, Job { retry: Duration::ZERO, ..job });
+        proxy.cut(Cut::AfterCommit);
+        let answers = serve(&mut handler, [null(), hit(1)]);
+        assert!(
+            answers[0].starts_with("!row ") && answers[1].starts_with("!commit "),
+            "{answers:?}"
+        );
+    }
+}
+
+/// A row that is accepted by any connection but the first.
+#[test]
+fn a_row_that_has_a_letter_is_not_stored_when_it_would_be_accepted_by_now() {
+    let place = Place::postgres();
+    place.run(
+        "create sequence first; \
+         create function accepts(id bigint) returns boolean language plpgsql as $$ begin \
+         if not (select is_called from first) then perform setval('first', pg_backend_pid()); end if; \
+         return id <> 2 or pg_backend_pid() <> (select last_value from first); end $$; \
+         create table hits (id bigint primary key, path varchar(20), status integer, \
+         check (accepts(id)))",
+    );
+    let mut job = keeping();
+    if let Action::Insert { on_conflict, .. } = &mut job.action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    for cut in [Cut::BeforeCommit, Cut::AfterCommit] {
+        place.run("delete from hits; drop table if exists dead; alter sequence first restart");
+        let proxy = Proxy::to(place.port());
+        let mut handler = place.handler_by(&proxy, job.clone());
+        proxy.cut(cut);
+        let answers = serve(&mut handler, [hit(1), hit(2), hit(3)]);
+        assert_eq!([&answers[0], &answers[2]], ["ok 1", "ok 3"], "{cut:?}: {answers:?}");
+        assert!(answers[1].starts_with("!row "), "{cut:?}: {answers:?}");
+        assert_eq!(place.run("select id from hits order by id"), ["1", "3"], "{cut:?}");
+        assert_eq!(place.run("select count(*) from dead"), ["1"], "{cut:?}");
+    }
 }
