@@ -23,6 +23,7 @@ use crate::plain_write::PlainWrite;
 const CODE: &str = "type";
 
 const NOT_ARRAY: &str = "takes a JSON array";
+const NOT_DECIMAL: &str = "takes a decimal number, such as `1.5` or `15e-1`";
 const NOT_BASE64: &str = "takes a string of bytes in base64";
 
 /// Dimensions of an array of PostgreSQL at most (`MAXDIM`).
@@ -38,6 +39,8 @@ pub(crate) enum Takes {
     Text,
     /// Text of so many letters, beyond which databases cut blanks.
     Limited(usize),
+    /// Text of so many bytes, beyond which databases cut blanks.
+    LimitedBytes(usize),
     /// One of a list of words, which numbers would count.
     Word,
     /// `true` and `false`.
@@ -132,7 +135,12 @@ impl Takes {
             Self::Limited(letters) if cuts_blanks(bytes, *letters) => {
                 return Err(format!("keeps {letters} letters, also of blanks").into());
             }
-            Self::Text | Self::Limited(_) | Self::Word | Self::Bool => return Ok(plain(value)),
+            Self::LimitedBytes(most) if bytes.len() > *most && ends_with_blank(bytes) => {
+                return Err(format!("keeps {most} bytes, also of blanks").into());
+            }
+            Self::Text | Self::Limited(_) | Self::LimitedBytes(_) | Self::Word | Self::Bool => {
+                return Ok(plain(value));
+            }
             _ => {}
         }
         if let Value::Json(text) = value {
@@ -164,9 +172,17 @@ impl Takes {
         Ok(plain(value))
     }
 
-    /// Refuses a number that is not kept. What is none is left to the database.
+    /// Refuses a number that is not kept, or not decimal where it may not be kept. What is none is left to
+    /// the database.
     fn check_number(&self, text: &[u8]) -> Result<(), Misfit> {
-        let Some(number) = decimal::Decimal::of(text) else { return Ok(()) };
+        let Some(number) = decimal::Decimal::of(text) else {
+            let is_checked = !matches!(self, Self::Integer | Self::Number | Self::Decimal(None));
+            return if is_checked && is_other_notation(text) {
+                Err(NOT_DECIMAL.into())
+            } else {
+                Ok(())
+            };
+        };
         match self {
             Self::Integer if number.places() > 0 => Err("takes whole numbers".into()),
             Self::Number if !number.is_i64() && !number.is_kept_by_double() => {
@@ -189,7 +205,7 @@ impl Takes {
         let mut out = Vec::with_capacity(text.len());
         let is_mark = |byte: &u8| b"[](){},\"".contains(byte);
         for part in text.chunk_by(|one, other| is_mark(one) == is_mark(other)) {
-            let bound = part.trim_ascii();
+            let bound = trimmed(part);
             if bound.is_empty() || is_mark(&part[0]) || bound.eq_ignore_ascii_case(b"empty") {
                 out.extend_from_slice(part);
                 continue;
@@ -235,6 +251,25 @@ impl Takes {
     }
 }
 
+/// Whether databases skip this letter beside a number or a time (`isspace`).
+const fn is_blank(letter: char) -> bool {
+    matches!(letter, ' ' | '\t'..='\r')
+}
+
+/// A text without the blanks beside it.
+fn trimmed(text: &[u8]) -> &[u8] {
+    let is_letter = |byte: &u8| !is_blank(char::from(*byte));
+    let Some(start) = text.iter().position(is_letter) else { return b"" };
+    let end = text.iter().rposition(is_letter).unwrap_or(start);
+    &text[start..=end]
+}
+
+/// Whether some databases read the text as a number, though it is not decimal: `0x1F`, `1_000`.
+fn is_other_notation(text: &[u8]) -> bool {
+    text.iter().any(|byte| matches!(byte, b'x' | b'X' | b'_'))
+        && text.iter().any(u8::is_ascii_digit)
+}
+
 /// Refuses a year that a database would take for another one.
 fn check_year(value: Value<'_>) -> Result<(), Misfit> {
     let digits = value.bytes_or_empty();
@@ -243,14 +278,19 @@ fn check_year(value: Value<'_>) -> Result<(), Misfit> {
     if is_kept { Ok(()) } else { Err("takes a year of four digits".into()) }
 }
 
-/// Whether a text has more than so many letters, all blanks.
+/// Whether a text has more than so many letters, all blanks. Some databases cut spaces only and refuse
+/// others.
 fn cuts_blanks(text: &[u8], letters: usize) -> bool {
     let count = |text: &[u8]| String::from_utf8_lossy(text).chars().count();
-    let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
+    let blanks = text.iter().rev().take_while(|byte| is_blank(char::from(**byte))).count();
     text.len() > letters && blanks > 0 && {
         let rest = count(&text[..text.len() - blanks]);
         rest <= letters && rest + blanks > letters
     }
+}
+
+fn ends_with_blank(text: &[u8]) -> bool {
+    text.last().is_some_and(|byte| is_blank(char::from(*byte)))
 }
 
 /// A value whose column takes it as it is.
@@ -417,6 +457,66 @@ mod tests {
         for short in [Value::Number(b"24"), Value::Bytes(b"0"), Value::Bytes(b"5")] {
             assert_eq!(fit(&Takes::Year, short), "!takes a year of four digits");
         }
+    }
+
+    #[test]
+    fn blanks_that_databases_skip_hide_no_value_that_a_column_changes() {
+        let cents = Takes::Decimal(Some(2));
+        for takes in [cents.clone(), Takes::Rounded(Box::new(Takes::Double), 2), Takes::Integer] {
+            for blank in ["\t", "\n", "\u{b}", "\u{c}", "\r", " "] {
+                for text in [format!("{blank}1.234"), format!("1.234{blank}")] {
+                    assert!(
+                        fit(&takes, Value::Bytes(text.as_bytes())).starts_with('!'),
+                        "{text:?}"
+                    );
+                }
+            }
+        }
+        assert_eq!(fit(&cents, Value::Bytes(b"\t1.23\n")), r"'\t1.23\n'");
+        for takes in [Takes::Double, Takes::Single, Takes::Number] {
+            for text in ["\t9007199254740993", "\u{b}12345678901234567891\r"] {
+                let is_kept = takes == Takes::Number && text.ends_with("993");
+                let given = fit(&takes, Value::Bytes(text.as_bytes()));
+                assert_eq!(given.starts_with('!'), !is_kept, "{takes:?}: {text:?}");
+            }
+        }
+        let array = Takes::Array(Box::new(cents));
+        assert!(fit(&array, Value::Json(br#"["\t1.234"]"#)).starts_with('!'));
+        assert_eq!(fit(&Takes::Limited(3), Value::Bytes(b"ab\t")), r"'ab\t'");
+        for cut in ["ab\t\n", "abc\r", "abc "] {
+            assert!(fit(&Takes::Limited(3), Value::Bytes(cut.as_bytes())).starts_with('!'));
+            assert!(fit(&Takes::LimitedBytes(3), Value::Bytes(cut.as_bytes())).starts_with('!'));
+        }
+        for (takes, text) in [
+            (Takes::Date, "2024-01-01\t10"),
+            (Takes::Time(0), "10:00:00.6\t"),
+            (Takes::Time(0), "10:00:00\t+05"),
+            (Takes::Instant(0), "\t20240101T101112.6\n"),
+            (Takes::Instant(6), "20240101T101112.1234567 CET"),
+            (Takes::Instant(0), "Jan 1 2024 101112.6"),
+            (Takes::Year, "2024\t"),
+        ] {
+            assert!(fit(&takes, Value::Bytes(text.as_bytes())).starts_with('!'), "{text:?}");
+        }
+        let utc = fit(&Takes::Utc(0), Value::Bytes(b"\t2024-01-01 10:00:00+02\r\n"));
+        assert_eq!(utc, "'2024-01-01 08:00:00'");
+        let range = Takes::Range(Box::new(Takes::Utc(0)));
+        let range = fit(&range, Value::Bytes(b"[\x0b2024-01-01 10:00:00+02\t,)"));
+        assert_eq!(range, "'[2024-01-01 08:00:00,)'");
+    }
+
+    #[test]
+    fn numbers_in_other_notations_are_refused_where_they_may_be_rounded() {
+        for (takes, text) in [
+            (Takes::Double, "0x20000000000001"),
+            (Takes::Single, "0X1000001"),
+            (Takes::Decimal(Some(2)), "1_0.2_345"),
+        ] {
+            let refused = format!("!{NOT_DECIMAL}");
+            assert_eq!(fit(&takes, Value::Bytes(text.as_bytes())), refused, "{text}");
+        }
+        assert_eq!(fit(&Takes::Integer, Value::Bytes(b"0x10")), "'0x10'");
+        assert_eq!(fit(&Takes::Double, Value::Bytes(b"-Infinity")), "'-Infinity'");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Decimal numbers, and which of them a binary one keeps.
 
+use super::is_blank;
+
 /// Digits of a decimal number that a double keeps, whatever they are (IEEE 754, `DBL_DIG`).
 const DOUBLE_DIGITS: usize = 15;
 /// The same of a single (`FLT_DIG`).
@@ -21,7 +23,7 @@ pub(super) struct Decimal<'t> {
 impl<'t> Decimal<'t> {
     /// Reads a number: a sign, digits with a point among them, an exponent. None where it is not one.
     pub(super) fn of(text: &'t [u8]) -> Option<Self> {
-        let text = std::str::from_utf8(text).ok()?.trim_matches(' ');
+        let text = std::str::from_utf8(text).ok()?.trim_matches(is_blank);
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
         let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, saturating(exponent)?),
@@ -161,6 +163,17 @@ mod tests {
             let kept = (number.is_kept_by_double(), number.is_kept_by_single());
             assert_eq!(kept, (double, single), "{text}");
         }
+    }
+
+    #[test]
+    fn blanks_beside_a_number_are_skipped_as_databases_do() {
+        for blank in [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'] {
+            let text = format!("{blank}{blank}-1.5{blank}");
+            assert_eq!(Decimal::of(text.as_bytes()).unwrap().places(), 1, "{blank:?}");
+            let number = Decimal::of(b"\t9007199254740993\n").unwrap();
+            assert!(number.is_i64() && !number.is_kept_by_double());
+        }
+        assert!(Decimal::of("\u{a0}1".as_bytes()).is_none());
     }
 
     #[test]

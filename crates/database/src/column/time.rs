@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::Misfit;
+use super::{Misfit, is_blank};
 
 /// Years that every database keeps.
 const YEARS: RangeInclusive<i64> = 1..=9999;
@@ -126,14 +126,14 @@ fn time_of(text: &str) -> Option<(Time<'_>, &str)> {
 
 impl Zone {
     fn of(text: &str) -> Option<Self> {
-        let text = text.trim_matches(' ');
+        let text = text.trim_matches(is_blank);
         let is_word =
             |it: &str| ["am", "pm", "ad", "bc"].iter().any(|word| it.eq_ignore_ascii_case(word));
         match text {
             "" => Some(Self::None),
             "Z" | "z" => Some(Self::Ahead(0)),
             _ if text.starts_with(['+', '-']) => ahead_of(text).map(Self::Ahead),
-            _ => text.split(' ').all(is_word).then_some(Self::Words),
+            _ => text.split(is_blank).all(is_word).then_some(Self::Words),
         }
     }
 }
@@ -159,7 +159,8 @@ impl<'t> Instant<'t> {
         if let Some(zone @ (Zone::None | Zone::Words)) = Zone::of(rest) {
             return Some(Self { day, time: midnight, zone });
         }
-        let time = rest.strip_prefix(['T', 't']).unwrap_or_else(|| rest.trim_start_matches(' '));
+        let time =
+            rest.strip_prefix(['T', 't']).unwrap_or_else(|| rest.trim_start_matches(is_blank));
         // Digits alone are a day and a time as well.
         let is_apart = time.len() < rest.len() || leading_digits(text).0.len() == 14;
         let (time, zone) = time_of(time).filter(|_| is_apart)?;
@@ -168,7 +169,7 @@ impl<'t> Instant<'t> {
 }
 
 fn trimmed(text: &[u8]) -> Option<&str> {
-    Some(std::str::from_utf8(text).ok()?.trim_matches(' '))
+    Some(std::str::from_utf8(text).ok()?.trim_matches(is_blank))
 }
 
 fn is_word(text: &str) -> bool {
@@ -197,10 +198,12 @@ fn fits(seconds: &str, digits: u32) -> bool {
 /// Refuses a time in any notation with a finer fraction of a second than that.
 pub(super) fn check_fraction(text: &[u8], digits: u32) -> Result<(), Misfit> {
     let Some(text) = trimmed(text) else { return Ok(()) };
-    // Of what is not understood: a point behind a colon and digits, as in `10:00:00.5`.
+    // Of what is not understood: a point behind a colon and digits, as in `10:00:00.5`, or behind as many
+    // digits as hours, minutes and seconds have.
     let are_seconds = |at: usize| {
         let before = text[..at].trim_end_matches(|it: char| it.is_ascii_digit());
-        before.len() < at && before.ends_with(':')
+        let digits = at - before.len();
+        digits >= 6 || digits > 0 && before.ends_with(':')
     };
     let is_kept = match Instant::of(text) {
         Some(instant) => fits(instant.time.seconds, digits),

@@ -12,7 +12,7 @@ use crate::digits::Digits;
 pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
     match fit {
         Fit::Null => Value::NULL,
-        Fit::Number(digits) if !matches!(takes, Takes::Text | Takes::Limited(_) | Takes::Json) => {
+        Fit::Number(digits) if !is_text(takes) => {
             let number = std::str::from_utf8(&digits).ok().and_then(|text| text.parse().ok());
             number.map_or_else(|| Value::Bytes(digits.into_owned()), Value::Int)
         }
@@ -20,6 +20,10 @@ pub(super) fn bound(fit: Fit<'_>, takes: &Takes) -> Value {
             Value::Bytes(bytes.into_owned())
         }
     }
+}
+
+const fn is_text(takes: &Takes) -> bool {
+    matches!(takes, Takes::Text | Takes::Limited(_) | Takes::LimitedBytes(_) | Takes::Json)
 }
 
 /// Bytes that a value takes in a request at most, with its type and its length.

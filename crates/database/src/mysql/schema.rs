@@ -132,7 +132,8 @@ pub(super) async fn takes(
     };
     let (schema, table) = apart(table);
     let sql = "select column_name, data_type, \
-               cast(case data_type when 'varchar' then character_maximum_length \
+               cast(case when data_type in ('char', 'varchar') then character_maximum_length \
+               when data_type in ('tinytext', 'text') then character_octet_length \
                else coalesce(numeric_scale, datetime_precision) end as signed) from information_schema.columns \
                where table_schema = coalesce(?, database()) and table_name = ?";
     let rows: Vec<(String, String, Option<u32>)> = connection.exec(sql, (schema, table)).await?;
@@ -190,7 +191,7 @@ pub(super) async fn json_columns(connection: &mut Conn, query: &Statement) -> Ve
     found
 }
 
-/// `size`: how many letters, decimal places, or digits of a fraction of a second it has.
+/// `size`: how many letters or bytes, decimal places, or digits of a fraction of a second it has.
 fn takes_of(of: &str, size: Option<u32>) -> Takes {
     // `float(7,2)` and `double(10,2)` round, without a length they do not.
     let rounded = |of: Takes| match size {
@@ -206,7 +207,8 @@ fn takes_of(of: &str, size: Option<u32>) -> Takes {
         "decimal" => Takes::Decimal(Some(size)),
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Takes::Bytes,
         "json" => Takes::Json,
-        "varchar" => Takes::Limited(size as usize),
+        "char" | "varchar" => Takes::Limited(size as usize),
+        "tinytext" | "text" => Takes::LimitedBytes(size as usize),
         "enum" | "set" => Takes::Word,
         "date" => Takes::Date,
         "time" => Takes::Time(size),

@@ -54,8 +54,11 @@ const COLUMNS: &[Column] = &[
             ("\"ab  \"", "!row column `v`"),
             ("\"äöü\"", SAME),
             ("\"abcd\"", "!row "),
+            ("\"abc\\t\"", "!row "),
+            ("\"ab\\t\\n\"", "!row "),
         ],
     ),
+    Column(["", "", "char(3)"], &[("\"abc\\t\"", "!row column `v`"), ("\"ab\\t\"", SAME)]),
     // Integers.
     Column(
         ["bigint", "bigint", "bigint"],
@@ -82,6 +85,7 @@ const COLUMNS: &[Column] = &[
             ("9007199254740992", "9007199254740992.0"),
             ("9007199254740993", "!row column `v`"),
             ("\"9007199254740993\"", "!row column `v`"),
+            ("\"\\t9007199254740993\\n\"", "!row column `v`"),
             ("18446744073709551615", "!row column `v`"),
             ("0.10000000000000000001", "!row column `v`"),
             ("0.10000000000000001", "0.1"),
@@ -91,7 +95,10 @@ const COLUMNS: &[Column] = &[
             ("1e-400", "!row column `v`"),
         ],
     ),
-    Column(["", "double precision", ""], &[("\"-Infinity\"", SAME), ("\"NaN\"", SAME)]),
+    Column(
+        ["", "double precision", ""],
+        &[("\"0x20000000000001\"", "!row column `v`"), ("\"-Infinity\"", SAME), ("\"NaN\"", SAME)],
+    ),
     Column(["", "real", ""], &[("\"Infinity\"", SAME)]),
     Column(["", "real", "float"], &[("0.1", SAME), ("16777217", "!row column `v`")]),
     Column(
@@ -105,7 +112,14 @@ const COLUMNS: &[Column] = &[
     ),
     // Domains of domains, and arrays of them.
     Column(["", "n2", ""], &[("1.23", SAME), ("1.234", "!row column `v`")]),
-    Column(["", "n2[]", ""], &[("[1.23,null]", SAME), ("[1.234]", "!row column `v`")]),
+    Column(
+        ["", "n2[]", ""],
+        &[
+            ("[1.23,null]", SAME),
+            ("[\"\\t1.234\"]", "!row column `v`"),
+            ("[1.234]", "!row column `v`"),
+        ],
+    ),
     Column(["", "n3", ""], &[("[1.23]", SAME), ("[1.23,1.234]", "!row column `v`")]),
     Column(["", "b2", ""], &[("\"AP8=\"", SAME), ("\"x\"", "!row column `v`")]),
     Column(["", "b2[]", ""], &[("[\"x\"]", "!row column `v`")]),
@@ -124,12 +138,20 @@ const COLUMNS: &[Column] = &[
             ("1.100", "1.10"),
             ("1.105", "!row column `v`"),
             ("\"1.105\"", "!row column `v`"),
+            ("\"\\t1.105\"", "!row column `v`"),
+            ("\"1.105\\r\\n\"", "!row column `v`"),
+            ("\"\\t1.10\"", "1.10"),
             ("123456789.5", "!row "),
         ],
     ),
     Column(
         ["numeric", "", ""],
-        &[("1.5", SAME), ("9007199254740993", SAME), ("9223372036854775808", "!row column `v`")],
+        &[
+            ("1.5", SAME),
+            ("9007199254740993", SAME),
+            ("9223372036854775808", "!row column `v`"),
+            ("\"\\t12345678901234567891\"", "!row column `v`"),
+        ],
     ),
     // JSON.
     Column(
