@@ -66,6 +66,9 @@ pub(crate) struct Fault {
     pub(crate) answered: bool,
     /// Its cause may be that the statement was prepared for columns that have changed since.
     pub(crate) of_types: bool,
+    /// The text is what the database, or a trigger in it, answered to rows. It may cite values of one of
+    /// them, so it is for a row that was tried alone; all others get [`Fault::for_others`].
+    pub(crate) cites: bool,
     /// What was written cannot be rolled back, as a table has no transactions. Nobody knows which rows
     /// are stored, and none is sent again.
     pub(crate) kept: bool,
@@ -83,6 +86,7 @@ impl Fault {
             rows: Vec::new(),
             answered: false,
             of_types: false,
+            cites: false,
             kept: false,
         }
     }
@@ -112,6 +116,38 @@ impl Fault {
     /// What a client gets: the text, and the code of the database where there is one.
     pub(crate) fn for_clients(&self) -> String {
         for_clients(&self.text, &self.code)
+    }
+
+    /// The fault for rows that were not tried alone: its class and code in our words. What the database
+    /// said goes to the details.
+    pub(crate) fn for_others(&self) -> Self {
+        if !self.cites {
+            return self.clone();
+        }
+        let text = format!("the batch failed: {}", self.class());
+        let detail = match &*self.detail {
+            "" => self.text.clone(),
+            detail => format!("{}; {detail}", self.text),
+        };
+        Self { text, cites: false, ..self.clone() }.detailed(&detail)
+    }
+
+    /// What kind of error it is.
+    fn class(&self) -> &'static str {
+        match (self.blame, &*self.code) {
+            // Of PostgreSQL; of MySQL and MariaDB.
+            (_, "25006" | "1290" | "1836") => "the database is read-only",
+            (Blame::Row, _) => "a row was rejected",
+            (Blame::Busy, _) => "another connection holds a lock",
+            (Blame::Conflict, _) => "a conflict with another transaction",
+            (Blame::Foreign, _) => "another server or a trigger reported an error",
+            (Blame::Stopped, _) => "the statement was cancelled or took too long",
+            (Blame::Statement, _) => "the statement cannot be run",
+            (Blame::Full, _) => "the database has no space, memory or other resource left",
+            (Blame::Access, _) => "the database cannot be opened or written",
+            (Blame::Broken, _) => "the database reported an error of its own",
+            (Blame::Lost, _) => "the connection to the database failed",
+        }
     }
 
     /// What an operator gets: all that the database said.
@@ -154,6 +190,12 @@ impl Fault {
         self
     }
 
+    /// The database said it in answer to rows.
+    pub(crate) fn citing(mut self) -> Self {
+        self.cites = true;
+        self
+    }
+
     /// Stopped between two steps of ours.
     pub(crate) fn stopped() -> Self {
         Self::new(Blame::Stopped, "stopped before the commit")
@@ -179,7 +221,12 @@ mod tests {
         let fault = Fault::new(Blame::Row, "twice").coded("23505").detailed("Key (a)=(secret)\nx");
         assert_eq!(fault.for_clients(), "twice (23505)");
         assert_eq!(fault.for_operators(), "twice (Key (a)=(secret) x)");
+        let other = fault.clone().citing().for_others();
+        assert_eq!(other.for_clients(), "the batch failed: a row was rejected (23505)");
+        assert_eq!(&*other.detail, "twice; Key (a)=(secret) x");
+        assert_eq!(other.for_others(), other);
         let own = Fault::stopped();
+        assert_eq!(own.for_others(), own);
         assert_eq!(own.for_clients(), own.text);
         assert_eq!(own.for_operators(), own.text);
     }

@@ -216,7 +216,12 @@ impl<D: Driver> Work<'_, D> {
         ranges.push(whole);
         // Ranges are stored in their order, so the rest of the batch is what follows.
         while let Some(range) = ranges.pop().filter(|range| !range.is_empty()) {
-            match self.store(range.clone()) {
+            let stored = match self.store(range.clone()) {
+                // It may be about one of them, and nobody knows about which.
+                Stored::Unknown(fault) if range.len() > 1 => Stored::Unknown(fault.for_others()),
+                stored => stored,
+            };
+            match stored {
                 Stored::Committed => {
                     self.worked();
                     self.answer(range);
@@ -237,7 +242,7 @@ impl<D: Driver> Work<'_, D> {
                 Stored::Stale => ranges.push(range),
                 Stored::Failed(fault) => {
                     if self.is_sent && fault.blame == Blame::Lost && !fault.answered {
-                        self.undone = Some((range.end, fault.clone()));
+                        self.undone = Some((range.end, fault.for_others()));
                     }
                     if !self.after_failure(range, &fault, &mut ranges) {
                         return;
@@ -299,8 +304,20 @@ impl<D: Driver> Work<'_, D> {
         self.connection.wait(self.setup, left.min(limit), self.stop)
     }
 
-    /// Ends rows that are not stored, as far as that is known.
-    fn end_failed(&mut self, rows: Range<usize>, fault: &Fault) {
+    /// Ends rows that are not stored, as far as that is known, because the transaction with the rows
+    /// `tried` failed. Only a row that was alone in it gets the words of the database.
+    fn end_failed(&mut self, rows: Range<usize>, tried: &Range<usize>, fault: &Fault) {
+        if tried.len() == 1 && rows.start == tried.start && !rows.is_empty() {
+            self.end_with(tried.clone(), fault);
+            if rows.len() > 1 {
+                self.end_with(rows.start + 1..rows.end, &fault.for_others());
+            }
+        } else {
+            self.end_with(rows, &fault.for_others());
+        }
+    }
+
+    fn end_with(&mut self, rows: Range<usize>, fault: &Fault) {
         self.write_details(fault);
         let mut known = rows.start;
         if let Some((end, fault)) = &self.unsure {

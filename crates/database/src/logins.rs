@@ -107,7 +107,8 @@ impl Logins {
 
     /// Notes that a connection failed, so that the next login has to wait.
     pub(crate) fn failed(&self, database: &str, fault: &Fault) {
-        if self.note(Fault::new(Blame::Lost, &fault.for_clients()).again(), false).1 {
+        let text = fault.for_others().for_clients();
+        if self.note(Fault::new(Blame::Lost, &text).again(), false).1 {
             let error = fault.for_operators();
             tracing::warn!(database, error, "the connection to the database failed");
         }
@@ -279,6 +280,15 @@ mod tests {
         assert_eq!((&*fault.text, fault.again), (denied().for_clients(), false));
         elapse(&logins);
         assert!(logins.attempt("db", || Err::<(), _>(unreachable())).unwrap_err().again);
+    }
+
+    #[test]
+    fn what_the_database_said_of_a_row_is_not_repeated_to_other_rows() {
+        let logins = Logins::new(true);
+        logins.failed("db", &Fault::new(Blame::Lost, "card 7").coded("25006").citing());
+        let other = logins.attempt("db", || -> Result<(), _> { unreachable!("not yet") });
+        let text = other.unwrap_err().for_clients();
+        assert_eq!(text, "the batch failed: the database is read-only (25006)");
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl<D: Driver> Work<'_, D> {
         }
         let error = fault.for_operators();
         tracing::warn!(table, count, error, "dead letters cannot be written now: their rows fail");
+        let fault = if refused.len() == 1 { fault } else { fault.for_others() };
         let failed = Fault { cause: Cause::Database, ..fault };
         refused.into_iter().for_each(|row| self.rows.refuse(row, failed.clone()));
         Ok(())

@@ -73,6 +73,7 @@ impl<D: Driver> Work<'_, D> {
         fault: &Fault,
         ranges: &mut Vec<Range<usize>>,
     ) -> bool {
+        let tried = range.clone();
         let in_time = range.clone().any(|row| !self.time_left(row).is_zero());
         if self.is_loss(fault) && in_time {
             self.losses += 1;
@@ -95,7 +96,7 @@ impl<D: Driver> Work<'_, D> {
             if !fault.answered {
                 let in_time = |row: &usize| !self.time_left(*row).is_zero();
                 let first = range.clone().find(in_time).unwrap_or(range.end);
-                self.end_failed(range.start..first, fault);
+                self.end_failed(range.start..first, &tried, fault);
                 range.start = first;
             }
             if self.wait(range.clone(), limit) {
@@ -104,7 +105,7 @@ impl<D: Driver> Work<'_, D> {
             }
             // Where the server answers, the end of their time is not that of the rows behind them.
             if !fault.answered || self.stop.requested() {
-                self.end_failed(range.start..self.rows.len(), fault);
+                self.end_failed(range.start..self.rows.len(), &tried, fault);
                 return false;
             }
         }
@@ -129,7 +130,7 @@ impl<D: Driver> Work<'_, D> {
             }
             Ok(false) => {
                 self.connection.failed(self.setup, fault);
-                self.end_failed(range.start..self.rows.len(), fault);
+                self.end_failed(range.start..self.rows.len(), &tried, fault);
                 false
             }
             Err(kept) => self.end_kept(range.start..self.rows.len(), &kept),
@@ -140,7 +141,7 @@ impl<D: Driver> Work<'_, D> {
     fn end_kept(&mut self, rest: Range<usize>, kept: &Fault) -> bool {
         self.connection.discard();
         self.kept.error(&self.setup.driver.name(), rest.len(), kept);
-        self.end(rest, &unknown(kept));
+        self.end(rest, &unknown(&kept.for_others()));
         false
     }
 
@@ -198,7 +199,7 @@ impl<D: Driver> Work<'_, D> {
     fn split(&mut self, range: Range<usize>, fault: &Fault, ranges: &mut Vec<Range<usize>>) {
         if range.len() == 1 {
             self.alone += 1;
-            self.end_failed(range, fault);
+            self.end_failed(range.clone(), &range, fault);
             return;
         }
         let known = fault.rows.first().copied().filter(|row| range.contains(row));
@@ -221,7 +222,7 @@ impl<D: Driver> Work<'_, D> {
         ranges: &mut Vec<Range<usize>>,
     ) -> bool {
         self.connection.failed(self.setup, fault);
-        let rest = range.start..self.rows.len();
+        let (tried, rest) = (range.clone(), range.start..self.rows.len());
         let is_known = fault.rows.first().is_some_and(|row| range.contains(row));
         let is_alone = range.len() == 1;
         if is_alone && self.losses > LOSSES_MAX || !is_alone && is_known {
@@ -232,7 +233,7 @@ impl<D: Driver> Work<'_, D> {
         self.one_by_one = true;
         let Some(next) = ranges.last() else { return true };
         if !self.wait(next.clone(), Duration::MAX) {
-            self.end_failed(next.start.max(rest.start)..rest.end, fault);
+            self.end_failed(next.start.max(rest.start)..rest.end, &tried, fault);
             return false;
         }
         true

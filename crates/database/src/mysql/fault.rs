@@ -13,7 +13,9 @@ pub(super) const TOO_LARGE: &str = "larger than the max_allowed_packet of the se
 pub(super) fn of(error: &Error) -> Fault {
     match error {
         // A connection that ends with it is noticed by what comes next.
-        Error::Server(said) => of_code(said.code, &said.state, &said.message).answered(true),
+        Error::Server(said) => {
+            of_code(said.code, &said.state, &said.message).answered(true).citing()
+        }
         // A row alone may still fit.
         Error::Driver(DriverError::PacketTooLarge) => Fault::new(Blame::Row, TOO_LARGE),
         Error::Driver(DriverError::ConnectionClosed) | Error::Io(_) => {

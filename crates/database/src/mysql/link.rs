@@ -152,7 +152,7 @@ impl MysqlLink {
         let done = until(&self.runtime, stop, self.connection.query_drop(sql), async {});
         match done {
             Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(match fault::of(&error) {
+            Some(Err(error)) => Err(match (Fault { cites: false, ..fault::of(&error) }) {
                 fault if fault.again => fault.answered(false),
                 fault => Fault { blame: Blame::Broken, answered: false, ..fault },
             }),

@@ -32,12 +32,12 @@ fn of_values(error: &Error, own: bool) -> Fault {
     match error.as_db_error() {
         Some(said) if is_of_the_plan(said) => {
             let fault = Fault::new(Blame::Lost, said.message()).coded(said.code().code());
-            fault.again().of_types(true)
+            fault.again().of_types(true).citing()
         }
         Some(said) if is_of_a_policy(said) => {
             let text = primary(said, false);
             let fault = Fault::new(Blame::Row, &text).coded(said.code().code());
-            fault.detailed(&detail(said, &text)).answered(true)
+            fault.detailed(&detail(said, &text)).answered(true).citing()
         }
         Some(said) => {
             // Whatever ends more than the statement is no row's.
@@ -50,7 +50,8 @@ fn of_values(error: &Error, own: bool) -> Fault {
                 }
                 fault => fault,
             };
-            fault.detailed(&detail(said, &text)).answered(living).of_types(may_be_of_types(state))
+            let fault = fault.detailed(&detail(said, &text)).answered(living).citing();
+            fault.of_types(may_be_of_types(state))
         }
         None => of_connection(error),
     }

@@ -186,7 +186,7 @@ const IN_FAILED_TRANSACTION: &str = "25P02";
 
 /// The fault of a statement of ours. No row has to do with it, whatever the server says.
 fn of_ahead(error: &Error) -> Fault {
-    match fault::of(error) {
+    match (Fault { cites: false, ..fault::of(error) }) {
         fault if fault.again => fault.answered(false),
         fault => Fault { blame: Blame::Broken, answered: false, ..fault },
     }

@@ -29,7 +29,8 @@ impl From<Error> for Fault {
                 let text = text_of(&error);
                 match plain_text(&error) {
                     Some(plain) if plain != text => Self::new(blame, plain).detailed(&text),
-                    _ => Self::new(blame, &text),
+                    Some(plain) => Self::new(blame, plain),
+                    None => Self::new(blame, &text).citing(),
                 }
             }
         };
@@ -48,7 +49,7 @@ pub(super) fn of_preparing(error: Error) -> Fault {
     if fault.blame == Blame::Stopped {
         return fault;
     }
-    Fault { detail: Box::default(), text: one_line(&text), ..fault }
+    Fault { detail: Box::default(), text: one_line(&text), cites: false, ..fault }
 }
 
 /// The text of a code alone, where the text of the error may quote values that are stored or those of

@@ -16,6 +16,7 @@ crate::suite_of_servers!(
     a_row_that_ends_its_connection_fails_alone,
     rows_beside_one_whose_time_runs_out_are_stored,
     a_row_that_fails_for_long_does_not_hold_up_the_others,
+    a_client_reads_no_message_about_the_row_of_another,
 );
 
 mod on_postgres {
@@ -343,4 +344,75 @@ fn rows_of_a_partition_whose_server_is_down_do_not_hold_up_the_others() {
         server.restart();
         assert_eq!(serve_soon(&mut handler, &rows), ["ok"; 20]);
     }
+}
+
+/// A batch of which no row is accepted, and each is rejected with a message that cites it.
+fn a_client_reads_no_message_about_the_row_of_another(place: &Place) {
+    place.run("create table kinds (id bigint primary key, v integer)");
+    let codes: &[&str] = if place.is_postgres() {
+        &[
+            "55P03", "57014", "53400", "53100", "25006", "57P01", "08006", "40001", "XX000",
+            "42501", "26000",
+        ]
+    } else {
+        &["1205", "1317", "1021", "1290", "1053", "1927", "1213", "1105", "1146"]
+    };
+    for code in codes {
+        if place.is_postgres() {
+            place.run(&format!(
+                "create or replace function f() returns trigger language plpgsql as $$ begin \
+                 raise exception 'card <%>', new.id using errcode = '{code}'; end $$; \
+                 create or replace trigger t before insert on kinds \
+                 for each row execute function f()"
+            ));
+        } else {
+            place.run(&format!(
+                "create or replace trigger t before insert on kinds for each row begin \
+                 declare said varchar(50) default concat('card <', new.id, '>'); \
+                 signal sqlstate '45000' set mysql_errno = {code}, message_text = said; end"
+            ));
+        }
+        // As many rows as are tried alone, and more.
+        for job in jobs(Duration::ZERO) {
+            let mut handler = place.handler(job);
+            let answers = serve(&mut handler, (0..40).map(|id| row(id, false)));
+            for (id, answer) in answers.iter().enumerate() {
+                assert!(answer.starts_with("!database "), "{code}, {id}: {answer}");
+                assert!(answer.ends_with(&format!("({code})")), "{code}, {id}: {answer}");
+                let own = answer.replace(&format!("<{id}>"), "");
+                assert!(!own.contains('<'), "{code}, {id}: {answer}");
+            }
+            let alone = serve(&mut handler, [row(99, false)]);
+            assert!(!alone[0].replace("<99>", "").contains('<'), "{code}: {alone:?}");
+        }
+    }
+}
+
+/// A deferred trigger behind a foreign table rejects a row when its own server commits.
+#[test]
+fn an_unknown_commit_cites_no_row_of_another() {
+    let place = Place::postgres();
+    let Place::Server(server, name) = &place else { unreachable!("it is a server") };
+    place.run(&format!(
+        "create table near (id bigint, v integer); \
+         create function f() returns trigger language plpgsql as $$ begin \
+         if new.v = 13 then raise exception 'card <%>', new.id; end if; return new; end $$; \
+         create constraint trigger t after insert on near deferrable initially deferred \
+         for each row execute function f(); \
+         create extension postgres_fdw; \
+         create server own foreign data wrapper postgres_fdw \
+         options (host '127.0.0.1', port '{}', dbname '{name}'); \
+         create user mapping for current_user server own options (user 'roadstead'); \
+         create foreign table kinds (id bigint, v integer) server own \
+         options (table_name 'near')",
+        server.port
+    ));
+    let [insert, _] = jobs(Duration::ZERO);
+    let mut handler = place.handler(insert.clone());
+    let answers = serve(&mut handler, (0..4).map(|id| row(id, id == 2)));
+    for answer in &answers {
+        assert!(answer.starts_with("!commit ") && !answer.contains('<'), "{answers:?}");
+    }
+    let alone = serve(&mut place.handler(insert), [row(7, true)]);
+    assert!(alone[0].starts_with("!commit ") && alone[0].contains("<7>"), "{alone:?}");
 }
