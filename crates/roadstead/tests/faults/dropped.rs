@@ -15,9 +15,6 @@ use crate::under_load::Load;
 
 const TABLE: &str = "create table hits (id integer, at integer, path text, status integer)";
 
-/// What each fault takes.
-const EACH: Duration = Duration::from_millis(500);
-
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -60,8 +57,7 @@ fn an_sqlite_file_that_is_moved_away_or_replaced_loses_nothing() {
     let daemon = on_sqlite(folder.path());
     let file = folder.path().join("hits.db");
     let count = times(50);
-    let time = Duration::from_secs(2) + EACH * count;
-    let load = Load::start(folder.path(), daemon.address(), time);
+    let load = Load::start(folder.path(), daemon.address());
     let mut files = vec![file.clone()];
     for round in 0..count {
         until_more(&daemon, 100);
@@ -102,8 +98,7 @@ fn an_sqlite_trigger_that_drops_rows_is_told() {
     let other = Connection::open(folder.path().join("hits.db")).unwrap();
     other.busy_timeout(Duration::from_secs(60)).unwrap();
     let count = times(50);
-    let time = Duration::from_secs(2) + EACH * count;
-    let load = Load::start(folder.path(), daemon.address(), time);
+    let load = Load::start(folder.path(), daemon.address());
     for _ in 0..count {
         until_more(&daemon, 100);
         let before = ignored(&daemon);
@@ -133,8 +128,7 @@ fn a_postgres_trigger_that_drops_rows_is_told() {
         "create function drops() returns trigger language plpgsql as $$ begin \
          if new.id % 10 = 3 then return null; end if; return new; end $$",
     );
-    let time = Duration::from_secs(3) + EACH * count;
-    ground.under("a trigger that drops rows", count, time, |ground, _| {
+    ground.under("a trigger that drops rows", count, |ground, _| {
         let before = ignored(&ground.daemon);
         let trigger =
             "create trigger drops before insert on hits for each row execute function drops()";

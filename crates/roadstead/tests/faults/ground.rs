@@ -67,15 +67,14 @@ impl Ground {
         self.daemon = Daemon::serve(self.folder.path(), &self.configuration);
     }
 
-    /// Makes a fault again and again under a load of `time`, and holds the rows against the ledger.
+    /// Makes a fault again and again under load, and holds the rows against the ledger.
     pub(crate) fn under(
         mut self,
         what: &str,
         count: u32,
-        time: Duration,
         mut fault: impl FnMut(&mut Self, u32),
     ) -> Verdict {
-        let load = Load::start(self.folder.path(), self.daemon.address(), time);
+        let load = Load::start(self.folder.path(), self.daemon.address());
         for round in 0..count {
             self.until_more(100);
             fault(&mut self, round);

@@ -56,13 +56,8 @@ fn programs_killed_under_load_lose_nothing() {
     let mark = mark("programs");
     let daemon = Daemon::serve(folder.path(), &job(folder.path(), &mark, &[]));
     let count = times(100);
-    let mut load = Load::start(
-        folder.path(),
-        daemon.address(),
-        Duration::from_millis(1000 + 100 * u64::from(count)),
-    );
+    let load = Load::start(folder.path(), daemon.address());
     until("the load has begun", || daemon.metric("roadstead_ends_total", &["answered"]) > 100);
-    let mut under_load = 0;
     for round in 0..count {
         let programs = daemon.programs();
         let victim = programs[round as usize % programs.len()];
@@ -70,17 +65,12 @@ fn programs_killed_under_load_lose_nothing() {
         kill(victim);
         until("it is gone", || !is_alive(victim));
         until("another stands in", || daemon.programs().len() >= 4);
-        if load.is_running() {
-            under_load += 1;
-            until("the load goes on", || {
-                daemon.metric("roadstead_ends_total", &["answered"]) > before || !load.is_running()
-            });
-        }
+        until("the load goes on", || daemon.metric("roadstead_ends_total", &["answered"]) > before);
     }
     let (said, verdict) = load.finish();
-    eprintln!("{count} kills, {under_load} of them under load\n{said}\n{verdict}");
+    eprintln!("{count} kills\n{said}\n{verdict}");
     assert!(verdict.is_clean(), "{verdict}");
-    assert!(verdict.acknowledged > 0 && under_load > 0);
+    assert!(verdict.acknowledged > 0);
     assert!(daemon.metric("roadstead_worker_deaths_total", &["parse"]) >= u64::from(count));
     assert!(daemon.stop().success());
     assert_eq!(processes_with(&mark), [0; 0]);
@@ -100,11 +90,7 @@ fn the_daemon_killed_under_load_loses_nothing_and_leaves_nobody() {
         1,
     );
     let count = times(50);
-    let load = Load::start(
-        folder.path(),
-        daemon.address(),
-        Duration::from_millis(2000 + 1500 * u64::from(count)),
-    );
+    let load = Load::start(folder.path(), daemon.address());
     for _ in 0..count {
         until("rows are acknowledged", || {
             daemon.metric("roadstead_ends_total", &["store", "answered"]) > 200
@@ -133,11 +119,7 @@ fn the_keeper_killed_under_load_loses_nothing_and_leaves_nobody() {
     let configuration = job(folder.path(), &mark, &["--misbehave", "grandchild"]);
     let daemon = Daemon::serve(folder.path(), &configuration);
     let count = times(20);
-    let load = Load::start(
-        folder.path(),
-        daemon.address(),
-        Duration::from_millis(2000 + 1000 * u64::from(count)),
-    );
+    let load = Load::start(folder.path(), daemon.address());
     for round in 0..count {
         let served = daemon.metric("roadstead_ends_total", &["store", "answered"]);
         until("rows are acknowledged", || {

@@ -58,8 +58,8 @@ fn finish(what: &str, load: Load, daemon: Daemon) {
     assert!(daemon.stop().success());
 }
 
-fn load(folder: &Path, daemon: &Daemon, seconds: u32) -> Load {
-    let load = Load::start(folder, daemon.address(), Duration::from_secs(u64::from(seconds)));
+fn load(folder: &Path, daemon: &Daemon) -> Load {
+    let load = Load::start(folder, daemon.address());
     until("the load has begun", || answered(daemon) > 100);
     load
 }
@@ -69,7 +69,7 @@ fn silent_connections_keep_nobody_out() {
     let (folder, count) = (folder(), times(50));
     let text = job(folder.path(), "connections_max = 150\n", "");
     let daemon = Daemon::serve(folder.path(), &text);
-    let load = load(folder.path(), &daemon, 2 + count / 2);
+    let load = load(folder.path(), &daemon);
     let displaced = || daemon.metric(CLOSED, &["\"displaced\""]);
     let mut silent = Vec::new();
     for _ in 0..count {
@@ -140,7 +140,7 @@ fn slow_readers_are_closed_beside_the_load() {
     let (folder, count) = (folder(), times(20));
     let text = job(folder.path(), "", &echo("write_stall = \"1s\"\nsend_max = \"1MiB\""));
     let daemon = Daemon::serve(folder.path(), &text);
-    let load = load(folder.path(), &daemon, 4 + 4 * count);
+    let load = load(folder.path(), &daemon);
     for round in 0..count {
         let clients = [0, 16, 64].map(|reads| Greedy::start(&daemon.listeners["echo"], reads));
         clients.into_iter().for_each(Greedy::join);
@@ -254,7 +254,7 @@ fn memory_is_limited_and_returned_beside_the_load() {
             &echo("write_stall = \"0s\"\nsend_max = \"4MiB\"\nframe_max = \"64KiB\""),
         );
     let daemon = Daemon::serve(folder.path(), &text);
-    let load = load(folder.path(), &daemon, 5 + 5 * count);
+    let load = load(folder.path(), &daemon);
     let before = resident(daemon.pid());
     let mut most = before;
     for _ in 0..count {

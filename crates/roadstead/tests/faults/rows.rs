@@ -35,10 +35,9 @@ fn poisoned(kind: Kind) {
     let server = Server::start(kind, &[]);
     let way = server.port;
     let count = times(60);
-    let time = Duration::from_secs(3) + Duration::from_secs(2) * count;
     let ground = Ground::start(server, "retry = \"20ms\"\n", way);
     ground.server.run("hits", &poison(kind, codes[0]));
-    let verdict = ground.under("rows poisoned", count, time, |ground, round| {
+    let verdict = ground.under("rows poisoned", count, |ground, round| {
         ground.server.run("hits", &poison(kind, codes[round as usize % codes.len()]));
         let before = ground.failed();
         crate::daemon::until("a bad row fails", || ground.failed() > before);
@@ -79,9 +78,8 @@ fn migrated(kind: Kind) {
     let server = Server::start(kind, &[]);
     let way = server.port;
     let count = times(80);
-    let time = Duration::from_secs(3) + Duration::from_secs(2) * count;
     let ground = Ground::start(server, "", way);
-    let verdict = ground.under("migrated", count, time, |ground, round| {
+    let verdict = ground.under("migrated", count, |ground, round| {
         ground.server.run("hits", alter[round as usize % alter.len()]);
     });
     assert_eq!((verdict.failed, verdict.refused, verdict.unknown), (0, 0, 0), "{verdict}");

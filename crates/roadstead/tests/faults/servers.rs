@@ -12,16 +12,12 @@ use crate::times;
 use crate::tmpfs::Tmpfs;
 use crate::untested::untested_without_root;
 
-/// A fault that is made `count` times on a server of this kind; each takes up to `each`.
-fn under(kind: Kind, what: &str, count: u32, each: Duration, mut fault: impl FnMut(&mut Ground)) {
+/// A fault that is made `count` times on a server of this kind.
+fn under(kind: Kind, what: &str, count: u32, mut fault: impl FnMut(&mut Ground)) {
     let server = Server::start(kind, &[]);
     let way = server.port;
-    let time = Duration::from_secs(3) + each * count;
-    Ground::start(server, "", way).under(what, count, time, |ground, _| fault(ground));
+    Ground::start(server, "", way).under(what, count, |ground, _| fault(ground));
 }
-
-/// What a server needs to come back.
-const RESTART: Duration = Duration::from_secs(5);
 
 fn killed(ground: &mut Ground) {
     ground.server.kill();
@@ -30,12 +26,12 @@ fn killed(ground: &mut Ground) {
 
 #[test]
 fn a_postgres_that_is_killed_loses_nothing() {
-    under(Kind::Postgres, "killed", times(20), RESTART, killed);
+    under(Kind::Postgres, "killed", times(20), killed);
 }
 
 #[test]
 fn a_mariadb_that_is_killed_loses_nothing() {
-    under(Kind::Mariadb, "killed", times(20), RESTART, killed);
+    under(Kind::Mariadb, "killed", times(20), killed);
 }
 
 fn stopped_at_once(ground: &mut Ground) {
@@ -45,17 +41,17 @@ fn stopped_at_once(ground: &mut Ground) {
 
 #[test]
 fn a_postgres_that_is_stopped_at_once_loses_nothing() {
-    under(Kind::Postgres, "stopped at once", times(20), RESTART, stopped_at_once);
+    under(Kind::Postgres, "stopped at once", times(20), stopped_at_once);
 }
 
 #[test]
 fn a_mariadb_that_is_stopped_at_once_loses_nothing() {
-    under(Kind::Mariadb, "stopped at once", times(20), RESTART, stopped_at_once);
+    under(Kind::Mariadb, "stopped at once", times(20), stopped_at_once);
 }
 
 /// Switches a server to read-only until batches have run into it, and back.
 fn read_only(kind: Kind) {
-    under(kind, "switched to read-only", times(10), RESTART, |ground| {
+    under(kind, "switched to read-only", times(10), |ground| {
         let switch = |on: bool| match kind {
             Kind::Postgres => {
                 let set = format!("alter system set default_transaction_read_only = {on}");
@@ -101,9 +97,8 @@ fn locked(kind: Kind) {
     let server = Server::start(kind, &[]);
     let way = server.port;
     let count = times(20);
-    let time = Duration::from_secs(3) + RESTART * count;
     let ground = Ground::start(server, "lock_wait = \"1s\"\n", way);
-    ground.under("locked", count, time, |ground, _| {
+    ground.under("locked", count, |ground, _| {
         let before = ground.failed();
         let mut holder = ground.server.session("hits", lock);
         until("batches fail for the lock", || ground.failed() > before);
@@ -132,9 +127,8 @@ fn cut(kind: Kind) {
     let server = Server::start(kind, &[]);
     let proxy = Proxy::to(server.port);
     let count = times(20) * u32::try_from(Cut::ALL.len()).unwrap();
-    let time = Duration::from_secs(3) + Duration::from_millis(500) * count;
     let ground = Ground::start(server, "workers = 2\norder = \"any\"\n", proxy.port());
-    ground.under("cut", count, time, |_, round| {
+    ground.under("cut", count, |_, round| {
         let before = proxy.cuts();
         proxy.cut(Cut::ALL[round as usize % Cut::ALL.len()]);
         until("it is cut", || proxy.cuts() > before);
@@ -167,12 +161,11 @@ fn full(kind: Kind) {
     };
     let server = Server::start_on(kind, settings, disk.folder());
     let way = server.port;
-    let time = Duration::from_secs(3) + Duration::from_secs(10) * count;
     let ground = Ground::start(server, "retry = \"500ms\"\n", way);
     // Rows that take room, so that what is still free in its files is soon used up.
     let filler = "alter table hits add filler varchar(500) not null default (repeat('x', 400))";
     ground.server.run("hits", filler);
-    ground.under("disk full", count, time, |ground, _| {
+    ground.under("disk full", count, |ground, _| {
         let before = ground.failed();
         disk.fill();
         until("rows fail", || ground.failed() > before);
@@ -196,7 +189,7 @@ fn a_mariadb_on_a_full_disk_loses_nothing() {
 /// Kills the daemon while it stores rows.
 fn daemon_killed(kind: Kind) {
     let count = times(50);
-    under(kind, "the daemon killed", count, Duration::from_secs(2), |ground| {
+    under(kind, "the daemon killed", count, |ground| {
         ground.kill_daemon();
     });
 }
