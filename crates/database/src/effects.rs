@@ -10,12 +10,19 @@ use crate::fault::Fault;
 pub(crate) struct Effects {
     /// The acknowledgements need it.
     wanted: bool,
+    /// Whoever asks needs the counts, whatever acknowledgements need.
+    counts_always: bool,
     counts: Vec<u64>,
     /// The first row that each statement returned.
     returned: Rows,
 }
 
 impl Effects {
+    /// Effects that count in any case.
+    pub(crate) fn counting() -> Self {
+        Self { counts_always: true, ..Self::default() }
+    }
+
     /// Forgets everything. `columns` are those that statements return and acknowledgements name;
     /// none are kept unless `wanted`.
     pub(crate) fn begin<N: fields::AsName>(
@@ -23,7 +30,7 @@ impl Effects {
         wanted: bool,
         columns: impl IntoIterator<Item = N>,
     ) {
-        self.wanted = wanted;
+        self.wanted = wanted || self.counts_always;
         self.counts.clear();
         self.returned.reshape(Schema::new(columns, Case::Exact));
     }

@@ -22,8 +22,9 @@ use exchange::{Batch, Outcome, Peer, Request, RequestId, Slice, Stop};
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
 use crate::link::{Commit, Driver, Link, Setup};
-use crate::rows::Rows;
-use crate::{Action, DatabaseError};
+use crate::rows::{Rows, Shape};
+use crate::source::{Source, reserved};
+use crate::{Action, DatabaseError, OnConflict};
 
 /// Letters that are read at once.
 const PAGE: usize = 1000;
@@ -80,6 +81,8 @@ impl StoredLetter {
 pub enum Retried {
     /// Its row is stored and the letter is gone, in one transaction.
     Stored,
+    /// A row with the same key was there already, which stays as it is; the letter is gone.
+    Present,
     /// The row is still not accepted, for this reason; the letter stays.
     Refused(String),
     /// It cannot be stored now, for this reason; the letter stays. Others may be stored.
@@ -108,7 +111,9 @@ impl Letters {
             return Err(DatabaseError::NoDead);
         }
         let link = setup.driver.connect()?;
-        Ok(Self(Box::new(Open { link, table, rows: Rows::default(), name: setup.driver.name() })))
+        let (name, rows) = (setup.driver.name(), Rows::default());
+        let action = setup.job.action.clone();
+        Ok(Self(Box::new(Open { link, action, table, rows, name })))
     }
 
     /// All letters in their order, a page at a time.
@@ -159,6 +164,7 @@ fn told(fault: Fault) -> DatabaseError {
 
 struct Open<L> {
     link: L,
+    action: Action,
     table: String,
     rows: Rows,
     name: String,
@@ -176,6 +182,9 @@ impl<L: Link> Letterbox for Open<L> {
     }
 
     fn retry(&mut self, letter: &StoredLetter) -> Result<Retried, Fault> {
+        if is_told_apart_by_request(&self.action, self.link.shape()) {
+            return Err(Fault::new(Blame::Statement, NOT_TOLD_APART));
+        }
         let batch = Batch {
             requests: vec![Request {
                 id: RequestId::NONE,
@@ -191,11 +200,9 @@ impl<L: Link> Letterbox for Open<L> {
         }
         let stop = Stop::default();
         self.link.begin(&stop)?;
+        let mut effects = Effects::counting();
         let moved = match self.link.unbury(&self.table, letter.number) {
-            Ok(true) => {
-                let mut effects = Effects::default();
-                self.link.insert(&self.rows, 0..1, &batch, &mut effects, &stop)
-            }
+            Ok(true) => self.link.insert(&self.rows, 0..1, &batch, &mut effects, &stop),
             Ok(false) => {
                 self.link.rollback(&stop)?;
                 return Ok(Retried::Absent);
@@ -212,6 +219,9 @@ impl<L: Link> Letterbox for Open<L> {
         });
         let fault = match moved {
             Ok(()) => match self.link.commit(&stop) {
+                Commit::Done if effects.count(0) == 0 && has_key(&self.action) => {
+                    return Ok(Retried::Present);
+                }
                 Commit::Done => return Ok(Retried::Stored),
                 Commit::RolledBack(fault) => fault,
                 Commit::Unknown(fault) => return Ok(Retried::Unknown(fault.for_operators())),
@@ -235,6 +245,33 @@ impl<L: Link> Letterbox for Open<L> {
             Commit::Done => Ok(was_there),
             Commit::RolledBack(fault) | Commit::Unknown(fault) => Err(fault),
         }
+    }
+}
+
+const NOT_TOLD_APART: &str = "`_id` and `_client` tell rows apart here, and letters have neither: one row would be \
+     taken for another. Insert the rows by hand, and drop their letters";
+
+/// Whether a row that is there already may stay as it is.
+const fn has_key(action: &Action) -> bool {
+    matches!(action, Action::Insert { on_conflict: OnConflict::Nothing(_), .. })
+}
+
+/// Whether rows may be taken for each other whose requests have the same id and client: these are in the
+/// key, or in a statement that does without a row or replaces one.
+fn is_told_apart_by_request(action: &Action, shape: &Shape) -> bool {
+    let of_request = [Source::Id, Source::Client];
+    match action {
+        Action::Insert { on_conflict: OnConflict::Nothing(key), .. } => {
+            let source = |name: &String| reserved(&name.to_ascii_lowercase());
+            key.iter().filter_map(source).any(|source| of_request.contains(&source))
+        }
+        Action::Statement(sql) => {
+            let sql = sql.to_ascii_lowercase();
+            let words = ["conflict", "duplicate", "replace", "ignore", "merge"];
+            shape.parameters.iter().any(|source| of_request.contains(source))
+                && words.iter().any(|word| sql.contains(word))
+        }
+        Action::Insert { .. } | Action::Query(_) => false,
     }
 }
 

@@ -20,8 +20,8 @@ pub enum DeadCommand {
     /// Show them, a line of JSON each: its number, when it came (microseconds since 1970), why it was
     /// refused, and the request, as `row` or, where it is no text, as `row_base64`
     List(Which),
-    /// Try to store them again; those that are stored are gone from the list. The last line says how many
-    /// are stored, refused and left
+    /// Try to store them again; those that are stored, or whose key is in the table already, are gone from the
+    /// list. The last line says how many are stored, already there, refused and left
     Retry(Which),
     /// Forget them
     Drop(Which),
@@ -88,6 +88,8 @@ pub fn main(command: &DeadCommand) -> ExitCode {
 struct Counts {
     all: u64,
     stored: u64,
+    /// A row with the same key was there already.
+    present: u64,
     refused: u64,
     /// Others were faster.
     absent: u64,
@@ -96,7 +98,7 @@ struct Counts {
 impl Counts {
     /// Those that were not tried, could not be stored, or that nobody knows of.
     const fn left(&self) -> u64 {
-        self.all.saturating_sub(self.stored + self.refused + self.absent)
+        self.all.saturating_sub(self.stored + self.present + self.refused + self.absent)
     }
 }
 
@@ -118,6 +120,7 @@ fn retry(letters: &mut Letters, is_meant: impl Fn(&StoredLetter) -> bool) -> Res
             letters.retry(&letter).map_err(|error| Failed(format!("{number}: {error}")))?;
         let (what, why) = match &retried {
             Retried::Stored => ("stored", None),
+            Retried::Present => ("already there", None),
             Retried::Refused(why) => ("refused", Some(why)),
             Retried::Failed(why) => ("failed", Some(why)),
             Retried::Unknown(why) => ("unknown", Some(why)),
@@ -130,6 +133,7 @@ fn retry(letters: &mut Letters, is_meant: impl Fn(&StoredLetter) -> bool) -> Res
         let why = exchange::visible(why.map_or("", String::as_str));
         writeln!(io::stdout().lock(), "{number} {what}{colon}{why}")?;
         counts.stored += u64::from(retried == Retried::Stored);
+        counts.present += u64::from(retried == Retried::Present);
         counts.refused += u64::from(matches!(retried, Retried::Refused(_)));
         failed = if matches!(retried, Retried::Failed(_)) { failed + 1 } else { 0 };
         if failed == FAILED_MAX {
@@ -140,9 +144,10 @@ fn retry(letters: &mut Letters, is_meant: impl Fn(&StoredLetter) -> bool) -> Res
     if let Err(Failed(text)) = &done {
         eprintln!("roadstead: stopped at {text}");
     }
-    let Counts { stored, refused, .. } = counts;
+    let Counts { stored, present, refused, .. } = counts;
     let left = counts.left();
-    eprintln!("roadstead: {stored} stored, {refused} refused, {left} left");
+    let present = if present > 0 { format!("{present} already there, ") } else { String::new() };
+    eprintln!("roadstead: {stored} stored, {present}{refused} refused, {left} left");
     Ok(done.is_ok() && refused == 0 && left == 0)
 }
 

@@ -14,6 +14,8 @@ crate::suite!(
     a_refused_row_is_kept_with_its_reason,
     a_letter_is_tried_again_and_is_then_gone_or_still_there,
     letters_are_only_of_the_rows_that_were_refused,
+    a_letter_whose_key_is_there_by_now_is_not_counted_as_stored,
+    letters_are_not_stored_where_requests_tell_rows_apart,
     a_record_that_is_no_row_is_kept_too,
     a_record_with_a_name_that_is_not_used_is_refused_or_its_value_left_out,
     without_its_table_a_letter_is_lost_and_the_rows_are_not,
@@ -309,4 +311,76 @@ fn a_row_that_has_a_letter_is_not_stored_when_it_would_be_accepted_by_now() {
         assert_eq!(place.run("select id from hits order by id"), ["1", "3"], "{cut:?}");
         assert_eq!(place.run("select count(*) from dead"), ["1"], "{cut:?}");
     }
+}
+
+fn a_letter_whose_key_is_there_by_now_is_not_counted_as_stored(place: &Place) {
+    place.with_hits();
+    let mut job = keeping();
+    if let Action::Insert { on_conflict, .. } = &mut job.action {
+        *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+    }
+    let null = |id: usize| format!(r#"{{"id":{id},"path":null,"status":0}}"#);
+    serve(&mut place.handler(job.clone()), [null(1), null(2), null(3)]);
+    place.run("insert into hits values (1, '/first', 1)");
+    let bytes = match place {
+        it if it.is_postgres() => {
+            "convert_to(replace(convert_from(\"row\", 'utf8'), 'null', '\"/\"'), 'utf8')"
+        }
+        it if it.is_sqlite() => "cast(replace(cast(\"row\" as text), 'null', '\"/\"') as blob)",
+        _ => "replace(`row`, 'null', '\"/\"')",
+    };
+    let column = if place.is_mariadb() { "`row`" } else { "\"row\"" };
+    place.run(&format!("update dead set {column} = {bytes} where id < 3"));
+    let mut letters = place.options(job).unwrap().letters().unwrap();
+    let kept = all(&mut letters);
+    assert_eq!(letters.retry(&kept[0]), Ok(Retried::Present));
+    assert_eq!(letters.retry(&kept[1]), Ok(Retried::Stored));
+    assert!(matches!(letters.retry(&kept[2]), Ok(Retried::Refused(_))));
+    assert_eq!(place.hits(), ["1|/first|1", "2|/|0"]);
+    assert_eq!(place.run("select count(*) from dead"), ["1"]);
+}
+
+/// They have no id and no client, so that all but the first would be taken for rows that are there.
+fn letters_are_not_stored_where_requests_tell_rows_apart(place: &Place) {
+    place.run(
+        "create table asked (_id bigint not null, _client varchar(40) not null, \
+         _at bigint not null, v integer not null, unique (_at, _id), unique (_client))",
+    );
+    let insert = |key: &[&str]| Action::Insert {
+        table: "asked".to_owned(),
+        columns: ["_id", "_client", "_at", "v"].map(str::to_owned).to_vec(),
+        on_conflict: match key {
+            [] => OnConflict::Refuse,
+            key => OnConflict::Nothing(key.iter().map(|&it| it.to_owned()).collect()),
+        },
+    };
+    let job = |action: Action| Job { action, ack: "ok".to_owned(), ..keeping() };
+    serve(&mut place.handler(job(insert(&[]))), [r#"{"v":null}"#; 3]);
+    let sql = "insert into asked (_id, _client, _at, v) values (:_id, :_client, :_at, :v)";
+    let replacing = match place.is_mariadb() {
+        true => " on duplicate key update v = :v",
+        false => " on conflict (_client) do update set v = excluded.v",
+    };
+    let column = if place.is_mariadb() { "`row`" } else { "\"row\"" };
+    let bytes = match place {
+        it if it.is_postgres() => "convert_to('{\"v\":1}', 'utf8')",
+        it if it.is_sqlite() => "cast('{\"v\":1}' as blob)",
+        _ => "'{\"v\":1}'",
+    };
+    place.run(&format!("update dead set {column} = {bytes}"));
+    let statement = Action::Statement(format!("{sql}{replacing}"));
+    for action in [insert(&["_at", "_id"]), insert(&["_client"]), statement] {
+        let mut letters = place.options(job(action.clone())).unwrap().letters().unwrap();
+        let kept = all(&mut letters);
+        let error = letters.retry(&kept[0]).unwrap_err().to_string();
+        assert!(error.contains("`_id` and `_client` tell rows apart"), "{action:?}: {error}");
+        assert_eq!(place.run("select count(*) from asked"), ["0"], "{action:?}");
+        assert_eq!(place.run("select count(*) from dead"), ["3"], "{action:?}");
+    }
+    // Without such a key the database refuses the second.
+    let mut letters = place.options(job(insert(&[]))).unwrap().letters().unwrap();
+    let kept = all(&mut letters);
+    assert_eq!(letters.retry(&kept[0]), Ok(Retried::Stored));
+    assert!(matches!(letters.retry(&kept[1]), Ok(Retried::Refused(_))));
+    assert_eq!(place.run("select count(*) from dead"), ["2"]);
 }
