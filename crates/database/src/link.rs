@@ -128,7 +128,8 @@ pub(crate) trait Link: Send {
     }
 
     /// Whether the columns that the open transaction has written to are others than those that its values
-    /// were judged by. A database that refuses such values by itself has nothing to check.
+    /// were judged by, or those that it has returned others than the acknowledgements were made for. A
+    /// database that refuses such values by itself has nothing to check.
     fn has_changed(&mut self, _: &Stop) -> Result<bool, Fault> {
         Ok(false)
     }

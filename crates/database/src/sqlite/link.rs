@@ -49,7 +49,12 @@ pub(super) struct SqliteLink {
     shape: Arc<Shape>,
     /// For each parameter.
     takes: Vec<Takes>,
-    /// Which version of the schema these are of.
+    /// The names of the columns that the statement returns, where the acknowledgements need them. Their
+    /// places are in the shape.
+    returned: Vec<String>,
+    /// It returns others by now.
+    returns_others: bool,
+    /// Which version of the schema all these are of.
     schema: i64,
     lock_wait: Duration,
 }
@@ -120,6 +125,7 @@ impl SqliteLink {
         let (shape, log_bytes) = (Arc::new(shape), 0);
         let schema = schema_of(&connection)?;
         let takes = types::takes(&connection, &statement.job.action, &statement.names)?;
+        let returned = returned_by(&connection, &statement.sql, shape.is_late)?;
         Ok(Self {
             connection,
             files,
@@ -129,6 +135,8 @@ impl SqliteLink {
             statement,
             shape,
             takes,
+            returned,
+            returns_others: false,
             schema,
             lock_wait,
         })
@@ -294,6 +302,18 @@ fn schema_of(connection: &Connection) -> Result<i64, Error> {
     connection.prepare_cached("pragma schema_version")?.query_row([], |row| row.get(0))
 }
 
+/// The names of the columns that a statement returns, if they are wanted. A prepared statement has them as they
+/// were until it runs.
+fn returned_by(connection: &Connection, sql: &str, wanted: bool) -> Result<Vec<String>, Error> {
+    if !wanted {
+        return Ok(Vec::new());
+    }
+    // Preparing uses the schema as the connection knows it; running compares it with the file.
+    connection.execute_batch("select 1 from sqlite_schema limit 0")?;
+    let statement = connection.prepare(sql)?;
+    Ok(statement.column_names().map(str::to_owned).collect())
+}
+
 /// How the values of a column of a query leave, besides their own type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
@@ -377,8 +397,16 @@ impl Link for SqliteLink {
         if std::mem::replace(&mut self.schema, schema) != schema {
             let Prepared { job, names, .. } = &self.statement;
             self.takes = types::takes(&self.connection, &job.action, names)?;
+            // An error is met again by the rows.
+            let returned = returned_by(&self.connection, &self.statement.sql, self.shape.is_late);
+            self.returns_others = returned.is_ok_and(|returned| returned != self.returned);
         }
         Ok(())
+    }
+
+    /// The types of columns are read anew with each transaction.
+    fn has_changed(&mut self, _: &Stop) -> Result<bool, Fault> {
+        Ok(self.returns_others)
     }
 
     fn insert(

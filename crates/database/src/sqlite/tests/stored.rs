@@ -101,3 +101,28 @@ fn an_empty_batch_and_one_of_refusals_touch_nothing() {
     let answers = serve(&mut handler, ["x", "{}"]);
     assert_eq!(answers[1], "!row the record has no `id`", "although the file is locked");
 }
+
+#[test]
+fn an_acknowledgement_never_names_one_column_with_the_value_of_another() {
+    let named =
+        "insert into hits (id, path, status) values (:id, '/' || :id, 'secret') returning *";
+    let placed = "insert into hits values (:id, '/' || :id, 'secret') returning *";
+    let moved = "create table n (id integer, status text, path text); drop table hits; \
+                 alter table n rename to hits";
+    let renamed = "alter table hits rename path to other; alter table hits rename status to path";
+    for (sql, change, expected) in [(named, moved, "ok 4 /4"), (placed, renamed, "ok 4 secret")] {
+        let mut place = Place::statement(sql);
+        place.options.job.create =
+            Some("create table if not exists hits (id integer, path text, status text)".to_owned());
+        place.options.job.ack = "ok {id} {path}".to_owned();
+        place.options.job.unknown_fields = UnknownFields::Ignore;
+        let mut handler = place.handler();
+        assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1 /1"]);
+        Connection::open(place.path()).unwrap().execute_batch(change).unwrap();
+        let answers = serve(&mut handler, [hit(2), hit(3)]);
+        let text = "!database the columns that the statement returns have changed";
+        assert_eq!(answers, [text; 2], "{change}");
+        // From the next batch on, acknowledgements are made for the columns that there are now.
+        assert_eq!(serve(&mut handler, [hit(4)]), [expected]);
+    }
+}
