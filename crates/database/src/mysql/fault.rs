@@ -29,8 +29,9 @@ pub(super) fn of(error: &Error) -> Fault {
 
 /// Whether the answer to a COMMIT that was an error proves that nothing took effect.
 pub(super) fn proves_rollback(error: &Error) -> bool {
-    // A conflict of a cluster, a deadlock, and what is refused before it is tried.
-    matches!(error, Error::Server(said) if matches!(said.code, 1213 | 1290 | 1792 | 1836))
+    // A conflict of a cluster, a deadlock, and what is refused before it is tried: also a lock that a backup
+    // holds against all commits, which the server waits for before it begins (`ha_commit_trans`).
+    matches!(error, Error::Server(said) if matches!(said.code, 1205 | 1213 | 1290 | 1792 | 1836))
 }
 
 fn of_code(code: u16, state: &str, text: &str) -> Fault {

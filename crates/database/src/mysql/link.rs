@@ -416,7 +416,12 @@ impl Link for MysqlLink {
         let Self { runtime, connection, .. } = self;
         // Whether it took effect is worth waiting for, also when nobody wants more.
         let said = until(runtime, stop, connection.query_drop("commit"), async {});
-        let told = |error: Error| (fault::of(&error), fault::proves_rollback(&error));
+        let told = |error: Error| {
+            let fault = fault::of(&error);
+            // A backup holds up all commits, whatever their rows are.
+            let is_rows = fault.answered && fault.blame != Blame::Busy;
+            (fault.answered(is_rows), fault::proves_rollback(&error))
+        };
         Commit::of_server(said.map(|said| said.map_err(told)), || {
             self.open = true;
             self.rollback(stop)

@@ -3,10 +3,11 @@
 use std::thread;
 use std::time::Duration;
 
-use database::{Action, Job, OnConflict};
+use database::{Action, Host, Job, OnConflict, Server, Tls};
 use exchange::{Factory, Stop};
 
 use crate::place::{Place, Session, batch, hit, insert, options_of, serve, serve_until, statement};
+use crate::server::{self, Kind, eventually};
 
 crate::suite!(
     whoever_waits_for_a_lock_can_be_stopped,
@@ -34,7 +35,7 @@ fn asleep(place: &Place, session: Session) -> Session {
              where db = database() and id <> connection_id() and info like 'select sleep(%'"
         }
     };
-    crate::server::eventually("the other session holds its lock", || place.run(asleep) == ["1"]);
+    eventually("the other session holds its lock", || place.run(asleep) == ["1"]);
     session
 }
 
@@ -199,4 +200,41 @@ fn a_table_that_is_locked_while_a_connection_is_opened_is_waited_for(place: &Pla
     let error = place.options(job).unwrap().check().unwrap_err();
     assert!(error.is_for_now(), "{error}");
     drop(session);
+}
+
+#[test]
+fn rows_whose_commit_waits_too_long_for_a_backup_are_not_stored() {
+    // Of its own: the backup holds up everybody.
+    let server = server::Server::start(Kind::Mariadb, &[]);
+    server.database("d");
+    server.run("d", "create table hits (id bigint, path text, status integer)");
+    let way_in = Server {
+        host: Host::Internet("127.0.0.1".to_owned(), server.port),
+        user: "root".to_owned(),
+        password: None,
+        database: "d".to_owned(),
+        tls: Tls::Off,
+        connect_wait: Duration::from_secs(10),
+    };
+    let job = Job { lock_wait: Duration::ZERO, ..insert() };
+    let mut handler = options_of(Kind::Mariadb, way_in, job).unwrap().open().unwrap();
+    assert_eq!(serve(&mut handler, [hit(1)]), ["ok 1"]);
+    let stages =
+        ["start", "flush", "block_ddl", "block_commit"].map(|it| format!("backup stage {it}; "));
+    let mut backup = server.session("d", &format!("{}select sleep(3600)", stages.concat()));
+    let waiting = "select id from information_schema.processlist where info = 'select sleep(3600)'";
+    eventually("the backup holds its lock", || server.run("d", waiting).len() == 1);
+    let commits = || server.run("d", "show global status like 'Com_commit'");
+    let before = commits();
+    let answers = serve(&mut handler, (2..9).map(hit));
+    for answer in &answers {
+        assert!(answer.starts_with("!database ") && answer.ends_with("(1205)"), "{answers:?}");
+    }
+    // Their number does not matter: none is tried alone.
+    let number = |lines: &[String]| lines[0].rsplit('|').next().unwrap().parse::<u64>().unwrap();
+    assert_eq!(number(&commits()) - number(&before), 1);
+    server.run("d", &format!("kill {}", server.run("d", waiting)[0]));
+    backup.wait().unwrap();
+    assert_eq!(serve(&mut handler, [hit(2)]), ["ok 2"]);
+    assert_eq!(server.run("d", "select id from hits order by id"), ["1", "2"]);
 }
