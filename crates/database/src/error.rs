@@ -71,7 +71,7 @@ pub enum DatabaseError {
         /// What it would be given.
         given: String,
     },
-    /// The table's engine has no transactions.
+    /// The table's engine has no transactions, or not those of this server.
     Engine {
         /// Which table.
         table: String,
@@ -124,6 +124,19 @@ pub enum About<'a> {
     Ack,
     /// `dead`.
     Dead,
+}
+
+/// Whether tables of this engine are on another server.
+pub(crate) fn is_elsewhere(engine: &str) -> bool {
+    ["federated", "spider"].iter().any(|it| engine.eq_ignore_ascii_case(it))
+}
+
+/// What an engine lacks, for people.
+pub(crate) fn lack(engine: &str) -> &'static str {
+    match is_elsewhere(engine) {
+        true => "stores rows on another server and may not roll them back",
+        false => "has no transactions",
+    }
 }
 
 impl DatabaseError {
@@ -245,8 +258,9 @@ impl fmt::Display for DatabaseError {
             }
             Self::Engine { table, engine, is_statement } => write!(
                 f,
-                "{}table `{table}` has the engine {engine}, which has no transactions; use InnoDB",
-                if *is_statement { "`statement`: " } else { "" }
+                "{}table `{table}` has the engine {engine}, which {}; use InnoDB",
+                if *is_statement { "`statement`: " } else { "" },
+                lack(engine)
             ),
             Self::Dead(table, text) => {
                 write!(f, "the table `{table}` of dead letters cannot be used: {text}")

@@ -9,10 +9,16 @@ use mysql_async::{Conn, Error};
 
 use super::connect::refused;
 use super::schema::apart;
+use crate::error::{is_elsewhere, lack};
 use crate::plain_write::PlainWrite;
 use crate::{Action, DatabaseError, Job};
 
-/// A table that has no transactions.
+/// The engines whose transactions we rely on. Others say that they have some and do not keep to that:
+/// FEDERATED and SPIDER store rows on another server, which may commit them by itself, as when it is
+/// reached anew.
+const KNOWN: &str = "'innodb', 'rocksdb', 'tokudb'";
+
+/// A table that has no transactions, or not our server's.
 struct Table {
     schema: String,
     name: String,
@@ -44,12 +50,13 @@ pub(super) async fn check(
         Action::Statement(sql) => (&**sql, PlainWrite::of(sql).map(|write| write.table)),
     };
     let told = |error: Error| refused(server, &error);
-    let known = "select t.table_schema, t.table_name, t.engine, \
-                 coalesce(t.table_schema = database(), 0) \
-                 from information_schema.tables t \
-                 join information_schema.engines e on e.engine = t.engine \
-                 where e.transactions <> 'YES' and t.table_schema not in \
-                 ('information_schema', 'mysql', 'performance_schema', 'sys')";
+    let known = format!(
+        "select t.table_schema, t.table_name, t.engine, coalesce(t.table_schema = database(), 0) \
+         from information_schema.tables t \
+         join information_schema.engines e on e.engine = t.engine \
+         where (e.transactions <> 'YES' or lower(t.engine) not in ({KNOWN})) and t.table_schema not in \
+         ('information_schema', 'mysql', 'performance_schema', 'sys')"
+    );
     let tables: Vec<(String, String, String, bool)> =
         connection.query(known).await.map_err(told)?;
     let tables = tables.into_iter();
@@ -72,7 +79,8 @@ pub(super) async fn check(
     }
     // A letter that is tried again is removed before its row is stored.
     if let Some((table, engine)) = dead.and_then(|it| Some((it, engine_of(it)?))) {
-        let text = format!("it has the engine {engine}, which has no transactions: use InnoDB");
+        let lack = lack(&engine);
+        let text = format!("it has the engine {engine}, which {lack}: use InnoDB");
         return Err(DatabaseError::Dead(table.to_owned(), text.into()));
     }
     let mut texts = vec![sql.to_owned()];
@@ -104,10 +112,14 @@ pub(super) async fn check(
 }
 
 fn doubt(table: &Table) -> String {
+    let (name, engine, lack) = (&table.name, &table.engine, lack(&table.engine));
+    let end = match is_elsewhere(engine) {
+        true => "rows may be stored twice",
+        false => "the batch ends without a known outcome",
+    };
     format!(
-        "the table `{}` has the engine {}, which has no transactions: where rows are written there by \
-         this pool and one of a batch is rejected, the batch ends without a known outcome; use InnoDB",
-        table.name, table.engine
+        "the table `{name}` has the engine {engine}, which {lack}: where rows are written there by this pool \
+         and one of a batch is rejected, {end}; use InnoDB"
     )
 }
 

@@ -211,3 +211,37 @@ fn rows_on_their_way_when_their_table_lost_its_transactions_have_no_known_outcom
         }
     }
 }
+
+/// FEDERATED says that it has transactions, and undoes nothing where its other table has none or its
+/// connection was opened anew.
+#[test]
+fn a_table_on_another_server_is_rejected_or_named_at_start() {
+    let place = Place::mariadb();
+    place.run("install plugin if not exists federated soname 'ha_federatedx'");
+    let (port, name) = (place.port(), place.way_in().database);
+    let columns = "(id bigint, path varchar(20), status integer)";
+    place.with_hits().run(&format!(
+        "create table remote {columns}; create table other {columns} engine = FEDERATED \
+         connection = 'mysql://root@127.0.0.1:{port}/{name}/remote'; \
+         create view seen as select * from other; create table letters (id bigint not null \
+         auto_increment primary key, at bigint not null, `row` longblob not null, \
+         code varchar(20) not null, message text not null); \
+         create table dead (id bigint not null auto_increment primary key, at bigint not null, \
+         `row` longblob not null, code varchar(20) not null, message text not null) \
+         engine = FEDERATED connection = 'mysql://root@127.0.0.1:{port}/{name}/letters'"
+    ));
+    let said = |job: Job| place.options(job).and_then(|it| it.doubts());
+    let names = ["id", "path", "status"];
+    for job in
+        [Job::new(Action::insert("other", names)), statement(&INSERT.replace("hits", "other"))]
+    {
+        let error = said(job).unwrap_err();
+        assert!(matches!(error, DatabaseError::Engine { .. }), "{error}");
+        assert!(error.to_string().contains("FEDERATED, which stores rows on another"), "{error}");
+    }
+    let doubts = said(Job::new(Action::insert("seen", names))).unwrap();
+    assert!(doubts.iter().any(|it| it.contains("`other`")), "{doubts:?}");
+    let error = said(Job { dead: Some("dead".to_owned()), ..insert() }).unwrap_err();
+    assert!(matches!(error, DatabaseError::Dead(..)), "{error}");
+    assert_eq!(said(insert()), Ok(Vec::new()));
+}
