@@ -484,7 +484,13 @@ impl<D: Driver> Work<'_, D> {
         let stop = self.stop;
         match self.link().has_changed(stop) {
             Ok(false) => {}
-            Ok(true) => return self.begin_anew(),
+            Ok(true) => {
+                log_changed(&self.setup.driver.name());
+                let text = "the columns of the table change again and again";
+                return self.begin_anew(Fault::new(Blame::Statement, text));
+            }
+            // We may not look any more. The next connection finds out whether that is necessary.
+            Err(fault) if fault.blame == Blame::Statement => return self.begin_anew(fault),
             Err(fault) => return self.give_up(fault),
         }
         if let Err(fault) = self.bury(range.clone()) {
@@ -502,13 +508,12 @@ impl<D: Driver> Work<'_, D> {
         }
     }
 
-    /// Undoes rows that were judged by columns that have changed since. The next connection judges them by
-    /// those that there are now.
-    fn begin_anew(&mut self) -> Stored {
+    /// Undoes rows that were judged by columns that have changed since, or that cannot be looked at. The next
+    /// connection judges them by those that there are now. Too often in a batch is a `fault`.
+    fn begin_anew(&mut self, fault: Fault) -> Stored {
         self.changes += 1;
         if self.changes > CHANGES_MAX {
-            let text = "the columns of the table change again and again";
-            return self.give_up(Fault::new(Blame::Statement, text));
+            return self.give_up(fault);
         }
         let stop = self.stop;
         match self.link().rollback(stop) {
@@ -516,7 +521,6 @@ impl<D: Driver> Work<'_, D> {
             // Without its connection the transaction ends as well.
             Ok(()) | Err(_) => {}
         }
-        log_changed(&self.setup.driver.name());
         self.connection.discard();
         Stored::Stale
     }

@@ -214,3 +214,31 @@ fn a_letter_is_not_stored_in_a_column_that_was_narrowed() {
     assert_eq!(place.run("select count(*) from kinds"), ["0"]);
     assert_eq!(place.run("select count(*) from dead"), ["1"]);
 }
+
+#[test]
+fn rows_are_stored_when_the_right_to_read_their_columns_is_revoked() {
+    let place = Place::mariadb();
+    place.run("create table kinds (id bigint, v integer)");
+    let user = place.way_in().database;
+    for host in ["localhost", "127.0.0.1"] {
+        place.run(&format!("create user {user}@'{host}'"));
+        place.run(&format!("grant select, insert on kinds to {user}@'{host}'"));
+    }
+    let row = |id: usize| format!(r#"{{"id":{id},"v":1}}"#);
+    let mut number = 0;
+    for job in jobs() {
+        let way_in = Server { user: user.clone(), ..place.way_in() };
+        let mut handler = options_of(Kind::Mariadb, way_in, job).unwrap().open().unwrap();
+        assert_eq!(serve(&mut handler, [row(1)]), ["ok"]);
+        for host in ["localhost", "127.0.0.1"] {
+            place.run(&format!("revoke select on kinds from {user}@'{host}'"));
+        }
+        assert_eq!(serve(&mut handler, [row(2), row(3)]), ["ok"; 2]);
+        assert_eq!(serve(&mut handler, [row(4)]), ["ok"]);
+        number += 4;
+        assert_eq!(place.run("select count(*) from kinds"), [number.to_string()]);
+        for host in ["localhost", "127.0.0.1"] {
+            place.run(&format!("grant select on kinds to {user}@'{host}'"));
+        }
+    }
+}
