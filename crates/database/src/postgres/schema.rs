@@ -69,7 +69,8 @@ impl Column {
     }
 }
 
-/// The columns of a table. The last value is the type that a domain is made of in the end, also of a domain
+/// The columns of a table. Of arrays there are no arrays, and those of composite types `unnest` would spread over
+/// several columns. The last value is the type that a domain is made of in the end, also of a domain
 /// of domains and of an array of them.
 const COLUMNS: &str = "\
     with recursive base(number, oid, modifier, dimensions, depth) as ( \
@@ -83,7 +84,10 @@ const COLUMNS: &str = "\
         left join pg_type e on e.oid = t.typelem and e.typarray = t.oid \
         where t.typtype = 'd' or e.oid is not null) \
     select a.attname::text, format_type(a.atttypid, -1), \
-           case when t.typarray <> 0 then format_type(t.typarray, -1) end, \
+           case when t.typarray <> 0 and not exists (select from base b \
+               join pg_type p on p.oid = b.oid \
+               where b.number = a.attnum and b.dimensions = 0 and p.typtype = 'c') \
+             then format_type(t.typarray, -1) end, \
            a.attnotnull and not a.atthasdef and a.attidentity = '', \
            a.attidentity = 'a' or a.attgenerated <> '', \
            format_type(a.atttypid, a.atttypmod), \
@@ -302,7 +306,6 @@ fn arrays(columns: &[&Column]) -> (String, String) {
                 select.push(format!("c{number}"));
                 arrays.push(format!("${number}::{array}"));
             }
-            // There are no arrays of arrays.
             None => {
                 select.push(format!("c{number}::{}", column.of));
                 arrays.push(format!("${number}::text[]"));

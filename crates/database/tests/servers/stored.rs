@@ -182,3 +182,31 @@ fn tsv_and_logfmt_are_read_too(place: &Place) {
     assert_eq!(place.run("select id, status from hits where status is not null"), ["1|200"]);
     assert_eq!(place.run("select count(*) from hits"), ["3"]);
 }
+
+#[test]
+fn a_column_of_a_composite_type_takes_its_notation() {
+    let place = Place::postgres();
+    place.run(
+        "create type part as (s text, n integer); create domain piece as part; \
+         create table made (id bigint primary key, a part, b piece, c part[])",
+    );
+    let columns = ["id", "a", "b", "c"];
+    let mut job = Job { ack: "ok".to_owned(), ..Job::new(Action::insert("made", columns)) };
+    for key in [false, true] {
+        if let (true, Action::Insert { on_conflict, .. }) = (key, &mut job.action) {
+            *on_conflict = OnConflict::Nothing(vec!["id".to_owned()]);
+        }
+        place.run("delete from made");
+        let rows = [
+            r#"{"id":1,"a":"(x,5)","b":"(\"y z\",)","c":"{\"(x,1)\",\"(y,2)\"}"}"#,
+            r#"{"id":2,"a":null,"b":null,"c":null}"#,
+            r#"{"id":3,"a":"(x,y)","b":null,"c":null}"#,
+        ];
+        let answers = serve(&mut place.handler(job.clone()), rows);
+        assert_eq!([&*answers[0], &*answers[1]], ["ok"; 2], "{answers:?}");
+        assert!(answers[2].starts_with("!row "), "{answers:?}");
+        let stored =
+            place.run("select (a).s, (a).n, (b).s, (c[2]).n, a is null from made order by id");
+        assert_eq!(stored, ["x|5|y z|2|f", "||||t"]);
+    }
+}
