@@ -23,6 +23,7 @@ mod decode;
 mod durability;
 mod fault;
 mod foreign;
+mod form;
 mod letters;
 mod link;
 mod run;

@@ -11,6 +11,7 @@ use tokio_postgres::error::{DbError, ErrorPosition};
 use tokio_postgres::{Client, Config, Error, NoTls, Statement};
 
 use super::decode::Decode;
+use super::form::Form;
 use super::link::{PostgresLink, Run};
 use super::stale::{Columns, Prepared};
 use super::tls::Rustls;
@@ -55,13 +56,14 @@ struct Ready {
     affected: Affected,
     doubts: Vec<String>,
     has_foreign: bool,
+    form: Option<Form>,
 }
 
 impl Ready {
     fn link(self, runtime: Runtime) -> PostgresLink {
         let Self { client, tls, run, prepared, shape, takes, key, affected, .. } = self;
         let (shape, job) = ((shape, takes), (key, affected));
-        let known = (self.doubts, self.has_foreign);
+        let known = (self.doubts, self.has_foreign, self.form);
         PostgresLink::new(runtime, (client, tls), (run, prepared), shape, job, known)
     }
 }
@@ -90,6 +92,8 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
     let mut members = Members::default();
     let names = driver.text.names.iter();
     let sources: Vec<Source> = names.map(|name| members.source(name)).collect::<Result<_, _>>()?;
+    // Before all that depends on the columns: what changes in between is noticed.
+    let form = Form::of(&client, &job.action).await.map_err(told)?;
     let mut key = None;
     let mut returned = Vec::new();
     let takes;
@@ -163,8 +167,19 @@ async fn prepare(driver: &PostgresDriver, name: &str) -> Result<Ready, DatabaseE
         columns,
     };
     let affected = job.affected;
-    let ready =
-        Ready { client, tls, run, prepared, shape, takes, key, affected, doubts, has_foreign };
+    let ready = Ready {
+        client,
+        tls,
+        run,
+        prepared,
+        shape,
+        takes,
+        key,
+        affected,
+        doubts,
+        has_foreign,
+        form,
+    };
     Ok(ready)
 }
 

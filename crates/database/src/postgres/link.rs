@@ -16,6 +16,7 @@ use tokio_postgres::{Client, Column, Error, NoTls, Statement};
 use super::array::Array;
 use super::decode::{self, Decode};
 use super::fault::RolledBack;
+use super::form::Form;
 use super::run::{
     Refuse, fill, insert_one, parameters, run_arrays, run_rows, run_statement, texts,
 };
@@ -79,6 +80,10 @@ pub(super) struct PostgresLink {
     doubts: Vec<String>,
     /// The database knew a server of foreign tables when the connection was opened.
     has_foreign: bool,
+    /// Of the columns that the values are judged by.
+    form: Option<Form>,
+    /// They were others when the open transaction wrote to them.
+    changed: bool,
     /// What the server has to do before the next statement; sent in one go with it.
     ahead: String,
     /// A transaction is open, or will be by what is ahead.
@@ -96,7 +101,7 @@ impl PostgresLink {
         (run, prepared): (Run, Prepared),
         (shape, takes): (Shape, Vec<Takes>),
         (key, affected): (Option<Vec<KeyColumn>>, Affected),
-        (doubts, has_foreign): (Vec<String>, bool),
+        (doubts, has_foreign, form): (Vec<String>, bool, Option<Form>),
     ) -> Self {
         let shape = Arc::new(shape);
         let (ahead, arrays) = (String::new(), Vec::new());
@@ -112,6 +117,8 @@ impl PostgresLink {
             affected,
             doubts,
             has_foreign,
+            form,
+            changed: false,
             ahead,
             open: false,
             lock_limit: None,
@@ -167,6 +174,21 @@ fn with_ahead<T>(
         Some(done) => done,
         None => Err(Fault::new(Blame::Lost, "the server did not end a statement that was stopped")),
     }
+}
+
+/// Does `work` and notes whether its columns have changed, in the same round trip.
+async fn described(
+    client: &Client,
+    form: Option<&mut Form>,
+    changed: &mut bool,
+    work: impl Future<Output = Result<(), Fault>>,
+) -> Result<(), Fault> {
+    let Some(form) = form else { return work.await };
+    // In this order, so that the rows have locked their table.
+    let (work, now) = join(work, form.has_changed(client)).await;
+    work?;
+    *changed |= now?;
+    Ok(())
 }
 
 /// Begins a transaction. Without it, the session can only read: a connection that is lost before BEGIN
@@ -237,6 +259,10 @@ impl Link for PostgresLink {
         with_ahead(runtime, client, tls.as_ref(), "", stop, prepared.is_stale(client))
     }
 
+    fn has_changed(&mut self, _: &Stop) -> Result<bool, Fault> {
+        Ok(self.changed)
+    }
+
     fn limit_locks(&mut self, limit: Option<Duration>, _: &Stop) -> Result<(), Fault> {
         self.lock_limit = limit;
         Ok(())
@@ -249,7 +275,7 @@ impl Link for PostgresLink {
             let limit = limit.as_millis().max(1);
             self.ahead.push_str(&format!("set local lock_timeout = {limit};"));
         }
-        self.open = true;
+        (self.open, self.changed) = (true, false);
         Ok(())
     }
 
@@ -262,6 +288,7 @@ impl Link for PostgresLink {
         stop: &Stop,
     ) -> Result<(), Fault> {
         let Self { runtime, client, tls, run, shape, takes, arrays, affected, ahead, .. } = self;
+        let (form, changed) = (&mut self.form, &mut self.changed);
         match run {
             Run::Arrays { insert, absent, by_row: true } => {
                 effects.begin(shape.is_late, [""; 0]);
@@ -281,6 +308,7 @@ impl Link for PostgresLink {
                 let run = |arrays| insert_one(client, statements, arrays);
                 let ahead = std::mem::take(ahead);
                 let work = run_rows(given, run, &[], (*affected, refuse), part, effects, stop);
+                let work = described(client, form.as_mut(), changed, work);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
             Run::Arrays { insert, absent, .. } => {
@@ -292,6 +320,7 @@ impl Link for PostgresLink {
                     arrays.iter_mut().map(|array| Text(Some(array.end()))).collect();
                 let statements = (&*insert, absent.as_ref());
                 let work = run_arrays(client, statements, *affected, part, &values, effects);
+                let work = described(client, form.as_mut(), changed, work);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
             Run::Rows { statement, plan } => {
@@ -303,6 +332,7 @@ impl Link for PostgresLink {
                 let given = |row| parameters(rows, row, (&**shape, &takes[..]), batch);
                 let run = |values| run_statement(client, statement, values);
                 let work = run_rows(given, run, plan, (*affected, refuse), part, effects, stop);
+                let work = described(client, form.as_mut(), changed, work);
                 with_ahead(runtime, client, tls.as_ref(), &ahead, stop, work)
             }
             Run::Query { .. } => Err(Fault::new(Blame::Statement, "a query stores nothing")),

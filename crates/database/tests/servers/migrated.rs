@@ -176,6 +176,41 @@ fn values_are_not_changed_by_a_column_that_was_narrowed() {
     }
 }
 
+/// PostgreSQL plans its statements again by itself, and rounds or cuts what no longer fits.
+#[test]
+fn values_are_not_changed_by_a_column_of_postgresql_that_was_narrowed() {
+    let place = Place::postgres();
+    for (before, after, given, expected) in [
+        ("numeric(8,3)", "numeric(5,2)", "1.234", "!row column `v`"),
+        ("numeric", "integer", "1.5", "!row "),
+        ("double precision", "real", "0.123456789012", "!row column `v`"),
+        ("timestamp", "timestamp(0)", "\"2024-01-01 10:00:00.6\"", "!row column `v`"),
+        ("time", "time(0)", "\"10:00:00.6\"", "!row column `v`"),
+        ("varchar(20)", "varchar(3)", "\"ab    \"", "!row column `v`"),
+        ("text", "varchar(3)", "\"ab    \"", "!row column `v`"),
+        ("numeric(8,3)[]", "numeric(5,2)[]", "[1.234]", "!row column `v`"),
+        ("numeric(8,3)", "numeric(9,3)", "1.234", "ok"),
+    ] {
+        let returning = "insert into kinds (id, v) values (:id, :v) returning id as kept";
+        let returning =
+            Job { action: Action::Statement(returning.to_owned()), ..jobs()[0].clone() };
+        for job in jobs().into_iter().chain([returning]) {
+            place.run(&format!("create table kinds (id bigint primary key, v {before})"));
+            let mut handler = place.handler(job);
+            let row = |id: usize| format!(r#"{{"id":{id},"v":{given}}}"#);
+            assert_eq!(serve(&mut handler, [row(1)]), ["ok"], "{before}");
+            place.run(&format!(
+                "delete from kinds; alter table kinds alter column v type {after} using null"
+            ));
+            let answers = serve(&mut handler, [row(2), r#"{"id":3,"v":null}"#.to_owned()]);
+            assert!(answers[0].starts_with(expected), "{before}, {after}: {answers:?}");
+            assert_eq!(answers[1], "ok", "{before}, {after}");
+            drop(handler);
+            place.run("drop table kinds");
+        }
+    }
+}
+
 /// It needs no more rights than before; without that to read the columns, it is not noticed.
 #[test]
 fn whoever_may_not_read_a_table_may_insert() {
