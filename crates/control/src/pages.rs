@@ -159,7 +159,10 @@ fn pool_as_json(pool: &gateway::PoolStatus, role: Role) -> Value {
                 "health_cause": it.health_since.map(|(cause, _)| cause),
                 "health_since_ms": it.health_since.map(|(_, since)| since.as_millis()),
                 "ejected_for_ms": it.ejected_for.map(|time| time.as_millis()),
-                "check": it.check,
+                "check": match role {
+                    Role::Admin => &it.check,
+                    Role::Viewer => &it.check_kind,
+                },
                 "in_use": it.in_use,
                 "slots": it.slots,
                 "waiting": it.waiting,
@@ -196,7 +199,7 @@ fn pool_as_json(pool: &gateway::PoolStatus, role: Role) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use gateway::{MemoryStatus, PoolStatus};
+    use gateway::{MemoryStatus, PlaceStatus, PoolStatus, WorkerTally};
 
     use super::*;
 
@@ -221,6 +224,23 @@ mod tests {
 
     #[test]
     fn only_full_access_shows_what_a_program_said() {
+        let place = PlaceStatus {
+            name: "0".to_owned(),
+            weight: 1,
+            weight_configured: 1,
+            weight_set: None,
+            hand: "enabled",
+            health: "down",
+            health_since: None,
+            ejected_for: None,
+            check_kind: Some("it does not answer as expected".to_owned()),
+            check: Some("it answers `HUSH` and not `pong`".to_owned()),
+            in_use: 0,
+            slots: 1,
+            waiting: 0,
+            out: None,
+            tally: WorkerTally::default(),
+        };
         let pool = PoolStatus {
             name: "main".to_owned(),
             queued: 0,
@@ -232,12 +252,15 @@ mod tests {
             sorry: None,
             bound: 0,
             on_backup: false,
-            places: vec![],
+            places: vec![place],
             workers: vec![],
         };
         let status = status(vec![pool], false);
         let shown = |role| as_json(&status, role)["pools"][0]["down_reason"].clone();
         assert_eq!(shown(Role::Viewer), "the program ended (exit code 3)");
         assert_eq!(shown(Role::Admin), "the program ended (exit code 3); it said last: HUSH");
+        let check = |role| as_json(&status, role)["pools"][0]["places"][0]["check"].clone();
+        assert_eq!(check(Role::Viewer), "it does not answer as expected");
+        assert_eq!(check(Role::Admin), "it answers `HUSH` and not `pong`");
     }
 }

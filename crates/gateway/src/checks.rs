@@ -26,6 +26,7 @@ use crate::outside::Outside;
 use crate::plan::{CheckPlan, ProbePlan, check_address};
 use crate::upward::Upward;
 
+pub(crate) use probe::Remark;
 use probe::{Seen, Verdict};
 
 /// The deadline of a check's stream.
@@ -51,7 +52,7 @@ struct Target {
     /// Bad checks in a row.
     bad: u32,
     /// What the last one came to, and when.
-    last: Option<(Instant, String)>,
+    last: Option<(Instant, Remark)>,
 }
 
 /// A check on its way.
@@ -161,10 +162,11 @@ impl Checks {
     }
 
     /// What the last check of the worker at a place came to, and how long ago.
-    pub(crate) fn last(&self, place: usize, now: Instant) -> Option<String> {
-        let (at, said) = self.targets.get(place)?.last.as_ref()?;
-        let ago = now.saturating_duration_since(*at);
-        Some(format!("{said}, {:.1}s ago", ago.as_secs_f64()))
+    pub(crate) fn last(&self, place: usize, now: Instant) -> Option<Remark> {
+        let (at, Remark { text, kind }) = self.targets.get(place)?.last.as_ref()?;
+        let ago = now.saturating_duration_since(*at).as_secs_f64();
+        let dated = |said: &str| format!("{said}, {ago:.1}s ago");
+        Some(Remark { text: dated(text), kind: dated(kind) })
     }
 
     /// A worker runs.
@@ -239,7 +241,7 @@ impl Checks {
                 if let Some(Running::Program { token, .. }) = &target.running {
                     outside.spawner.stop(*token, Stop::Kill);
                 }
-                self.end(now, place, Err("it did not end in time".to_owned()), up);
+                self.end(now, place, Err("it did not end in time".into()), up);
             }
             let target = &mut self.targets[place];
             if target.running.is_none() && target.due.is_some_and(|due| due <= now) {
@@ -272,7 +274,7 @@ impl Checks {
                 Running::Program { token, until }
             }
             (ProbePlan::Line { .. }, None) if self.targets[place].owed.is_some() => {
-                let said = Err("it owes an answer to the last check".to_owned());
+                let said = Err("it owes an answer to the last check".into());
                 self.targets[place].of = Some(worker);
                 return self.end(calls.now(), place, said, up);
             }
@@ -361,7 +363,7 @@ impl Checks {
         up: &mut Vec<Upward>,
     ) {
         if self.seen(place, stream).is_some_and(|seen| seen.is_connection_alone()) {
-            self.end_stream(calls, place, Ok("it takes connections".to_owned()), up);
+            self.end_stream(calls, place, Ok("it takes connections".into()), up);
         }
     }
 
@@ -380,7 +382,7 @@ impl Checks {
     ) {
         if self.seen(place, stream).is_some() {
             let said = "it does not listen on its port any more".to_owned();
-            self.end_stream(calls, place, Err(said), up);
+            self.end_stream(calls, place, Err(said.into()), up);
         }
     }
 
@@ -433,7 +435,7 @@ impl Checks {
                 Reason::ConnectFailed(why) => format!("no connection: {why}"),
                 _ => "it ended the connection before its answer was whole".to_owned(),
             };
-            self.end(now, place, Err(said), up);
+            self.end(now, place, Err(said.into()), up);
         }
     }
 
@@ -445,7 +447,7 @@ impl Checks {
         up: &mut Vec<Upward>,
     ) {
         if self.seen(place, stream).is_some() {
-            self.end_stream(calls, place, Err("no answer in time".to_owned()), up);
+            self.end_stream(calls, place, Err("no answer in time".into()), up);
         }
     }
 
@@ -455,9 +457,10 @@ impl Checks {
         now: Instant,
         place: usize,
         of: u64,
-        said: Verdict,
+        said: Result<String, String>,
         up: &mut Vec<Upward>,
     ) {
+        let said = said.map(Remark::from).map_err(Remark::from);
         let running = self.targets.get(place).and_then(|target| target.running.as_ref());
         if matches!(running, Some(Running::Program { token, .. }) if *token == of) {
             self.end(now, place, said, up);
@@ -489,7 +492,7 @@ impl Checks {
             (Outcome::Reply(line), ProbePlan::Line { expect, .. }) => probe::line(line, expect),
             (outcome, _) => match outcome.end().cause.verdict() {
                 Verdicts::Failed | Verdicts::Unknown => {
-                    Err(format!("no answer: {}", outcome.end().cause.word()))
+                    Err(format!("no answer: {}", outcome.end().cause.word()).into())
                 }
                 Verdicts::Answered | Verdicts::Refused | Verdicts::Left => {
                     return self.handle_unasked(now, of);

@@ -131,7 +131,9 @@ pub struct PlaceStatus {
     pub health_since: Option<(&'static str, Duration)>,
     /// How much longer it stays ejected.
     pub ejected_for: Option<Duration>,
-    /// What its last check came to.
+    /// What its last check came to, for everybody: of what kind it is.
+    pub check_kind: Option<String>,
+    /// What its last check came to, for operators: with what the worker answered.
     pub check: Option<String>,
     /// Slots in use.
     pub in_use: u32,
@@ -229,6 +231,7 @@ mod tests {
             health: "up",
             health_since: None,
             ejected_for: None,
+            check_kind: None,
             check: home.then(|| "200".to_owned()),
             in_use: 2,
             slots: 9,

@@ -5,8 +5,29 @@ use wire::http1::{Asked, Body, HeadScan, Kind, Limits, Method, ReplyHead};
 
 use crate::plan::{HttpProbePlan, ProbePlan};
 
-/// What a check came to, in words; an error is a bad one.
-pub(super) type Verdict = Result<String, String>;
+/// What a check came to; an error is a bad one.
+pub(super) type Verdict = Result<Remark, Remark>;
+
+/// What a check came to, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remark {
+    /// For operators: with what the worker answered.
+    pub(crate) text: String,
+    /// For everybody: of what kind it is. An answer may be an error message with a password in it.
+    pub(crate) kind: String,
+}
+
+impl From<String> for Remark {
+    fn from(text: String) -> Self {
+        Self { kind: text.clone(), text }
+    }
+}
+
+impl From<&str> for Remark {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
 
 /// Bytes of an answer that are looked at.
 const ANSWER_MAX: usize = 64 << 10;
@@ -81,8 +102,8 @@ impl Seen {
     /// Nothing more will come.
     pub(super) fn ended(&mut self) -> Verdict {
         match self {
-            Self::Connection => Err("it ended the connection".to_owned()),
-            Self::Line { line: text, .. } if text.is_empty() => Err("it did not answer".to_owned()),
+            Self::Connection => Err("it ended the connection".into()),
+            Self::Line { line: text, .. } if text.is_empty() => Err("it did not answer".into()),
             Self::Line { expect, line: text } => line(text, expect),
             Self::Http(reply) => reply.ended(),
         }
@@ -95,9 +116,11 @@ pub(super) fn line(text: &[u8], expect: &str) -> Verdict {
     let shown = String::from_utf8_lossy(&text[..text.len().min(60)]);
     let shown = shown.escape_debug();
     if text.starts_with(expect.as_bytes()) {
-        Ok(format!("it answers `{shown}`"))
+        let text = format!("it answers `{shown}`");
+        Ok(Remark { text, kind: "it answers as expected".to_owned() })
     } else {
-        Err(format!("it answers `{shown}` and not `{expect}`"))
+        let text = format!("it answers `{shown}` and not `{expect}`");
+        Err(Remark { text, kind: "it does not answer as expected".to_owned() })
     }
 }
 
@@ -118,21 +141,23 @@ impl Reply {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(refusal) => {
-                    return Some(Err(format!("it answers against the rules: {refusal}")));
+                    return Some(Err(format!("it answers against the rules: {refusal}").into()));
                 }
             }
         }
         let (from, to) = self.plan.status;
         if !(from..=to).contains(&self.status) {
-            return Some(Err(format!("it answers {}", self.status)));
+            return Some(Err(format!("it answers {}", self.status).into()));
         }
         let wanted = self.plan.body.clone();
-        let Some(wanted) = wanted else { return Some(Ok(format!("it answers {}", self.status))) };
+        let Some(wanted) = wanted else {
+            return Some(Ok(format!("it answers {}", self.status).into()));
+        };
         let body = self.body.as_mut()?;
         while !body.is_done() && self.text.len() < ANSWER_MAX {
             match body.next(data.bytes(), &Limits::REPLY) {
                 Err(refusal) => {
-                    return Some(Err(format!("it answers against the rules: {refusal}")));
+                    return Some(Err(format!("it answers against the rules: {refusal}").into()));
                 }
                 Ok(None) => break,
                 Ok(Some(span)) if span.length == 0 => break,
@@ -146,7 +171,7 @@ impl Reply {
         }
         let whole = self.body.as_ref().is_some_and(Body::is_done) || self.text.len() >= ANSWER_MAX;
         if self.has_come(wanted.as_bytes()) {
-            return Some(Ok(format!("it answers {} and what is expected", self.status)));
+            return Some(Ok(format!("it answers {} and what is expected", self.status).into()));
         }
         whole.then(|| Err(self.without(&wanted)))
     }
@@ -159,8 +184,9 @@ impl Reply {
         holds(&self.text[from..], wanted)
     }
 
-    fn without(&self, wanted: &str) -> String {
-        format!("it answers {} without `{}`", self.status, wanted.escape_debug())
+    fn without(&self, wanted: &str) -> Remark {
+        let text = format!("it answers {} without `{}`", self.status, wanted.escape_debug());
+        Remark { text, kind: format!("it answers {} without what is expected", self.status) }
     }
 
     /// Reads the next head; true when there was one.
@@ -185,16 +211,26 @@ impl Reply {
 
     fn ended(&mut self) -> Verdict {
         match (&self.plan.body, self.status) {
-            (_, 0) => Err("it ended the connection before its answer was whole".to_owned()),
+            (_, 0) => Err("it ended the connection before its answer was whole".into()),
             (Some(wanted), _) => Err(self.without(wanted)),
-            (None, status) => Ok(format!("it answers {status}")),
+            (None, status) => Ok(format!("it answers {status}").into()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HttpProbePlan, Reply, holds};
+    use super::{HttpProbePlan, Reply, holds, line};
+
+    #[test]
+    fn what_a_worker_answers_is_for_operators_alone() {
+        for (answer, is_good) in [(&b"error: password HUSH"[..], false), (b"pong HUSH\r", true)] {
+            let said = line(answer, "pong");
+            assert_eq!(said.is_ok(), is_good);
+            let (Ok(said) | Err(said)) = said;
+            assert!(said.text.contains("HUSH") && !said.kind.contains("HUSH"), "{said:?}");
+        }
+    }
 
     #[test]
     fn what_is_expected_is_found_wherever_the_parts_that_come_are_cut() {

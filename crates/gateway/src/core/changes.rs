@@ -93,7 +93,7 @@ impl Core {
                     let last = checks.and_then(|checks| checks.last(worker.index(), self.now));
                     last.map_or_else(
                         || "no check has passed since".to_owned(),
-                        |last| printable(last.as_bytes()),
+                        |last| printable(last.text.as_bytes()),
                     )
                 }
                 cause => cause.word().to_owned(),

@@ -183,6 +183,7 @@ fn place_status(
     tally: WorkerTally,
     now: Instant,
 ) -> PlaceStatus {
+    let check = checks.and_then(|checks| checks.last(view.place as usize, now));
     PlaceStatus {
         name: view.name.map_or_else(|| view.place.to_string(), str::to_owned),
         weight: view.weight_set.unwrap_or(view.weight),
@@ -194,7 +195,8 @@ fn place_status(
             .health_since
             .map(|since| (view.health_cause.word(), now.saturating_duration_since(since))),
         ejected_for: view.ejected_until.map(|until| until.saturating_duration_since(now)),
-        check: checks.and_then(|checks| checks.last(view.place as usize, now)),
+        check_kind: check.as_ref().map(|check| check.kind.clone()),
+        check: check.map(|check| check.text),
         in_use: view.in_use,
         slots: view.slots,
         waiting: view.waiting,
