@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use settings::Secret;
@@ -14,6 +14,9 @@ use crate::admin::read_secret_of;
 
 /// How long the daemon may take, a little longer than it allows itself.
 const WAIT_MAX: Duration = Duration::from_secs(130);
+
+/// Bytes of an answer: the status and the metrics of the largest installations have a few of these MiB.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub enum AskError {
     Token(String),
     /// What answers there does not speak HTTP as the admin address does.
     NotAdmin(String),
+    /// It answers with more than an admin address has to say.
+    TooLong(String),
     /// Another user listens there, or nobody who is known, and would get the token.
     Stranger(String, Option<u32>),
 }
@@ -38,6 +43,11 @@ impl fmt::Display for AskError {
             ),
             Self::Token(why) => write!(f, "the token of the admin address cannot be read: {why}"),
             Self::NotAdmin(admin) => write!(f, "{admin} is not the admin address of a roadstead"),
+            Self::TooLong(admin) => write!(
+                f,
+                "{admin} is not the admin address of a roadstead: its answer has more than {} MiB",
+                ANSWER_BYTES_MAX >> 20
+            ),
             Self::Stranger(admin, Some(user)) => write!(
                 f,
                 "the token is not sent: user {user} listens on the admin address {admin}\nhelp: if \
@@ -182,7 +192,7 @@ pub fn request(admin: &str, method: &str, path: &str, body: &[u8]) -> Result<Sai
     exchange_within(WAIT_MAX, admin, None, (method, path), body)
 }
 
-/// One exchange with the admin address, which may take so long.
+/// One exchange with the admin address, all of which may take so long.
 pub(crate) fn exchange_within(
     wait: Duration,
     admin: &str,
@@ -190,6 +200,7 @@ pub(crate) fn exchange_within(
     (method, path): (&str, &str),
     body: &[u8],
 ) -> Result<Said, AskError> {
+    let until = Instant::now() + wait;
     let failed = |error| AskError::Connection(admin.to_owned(), error);
     let message = |host: &str, token: Option<String>| {
         let authorization =
@@ -204,25 +215,29 @@ pub(crate) fn exchange_within(
     };
     let answer = match admin.strip_prefix("unix:") {
         Some(path) => {
-            let stream = UnixStream::connect(path).map_err(failed)?;
-            stream.set_read_timeout(Some(wait)).map_err(failed)?;
-            talk(stream, &message("localhost", token.map(|token| token.text)))
+            let stream = connect_unix(path, until).map_err(failed)?;
+            talk(stream, &message("localhost", token.map(|token| token.text)), until)
         }
         None => {
-            let stream = connect(admin, wait, token.as_ref())?;
-            stream.set_read_timeout(Some(wait)).map_err(failed)?;
+            let stream = connect(admin, until, token.as_ref())?;
             let peer = stream.peer_addr().map_err(failed)?;
             let token = token.map(|token| token.text).or_else(|| control::local_token(peer));
-            talk(stream, &message(&peer.to_string(), token))
+            talk(stream, &message(&peer.to_string(), token), until)
         }
     };
-    understand(&answer.map_err(failed)?).ok_or_else(|| AskError::NotAdmin(admin.to_owned()))
+    match answer {
+        Ok(answer) => understand(&answer).ok_or_else(|| AskError::NotAdmin(admin.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(AskError::TooLong(admin.to_owned()))
+        }
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// Connects to the first of the addresses of `HOST:PORT` that takes the connection. Any user can listen
 /// on a loopback port: there a token needs somebody known who listens before the connection is made and
 /// after it, so that nobody else can have taken it.
-fn connect(admin: &str, wait: Duration, token: Option<&Token>) -> Result<TcpStream, AskError> {
+fn connect(admin: &str, until: Instant, token: Option<&Token>) -> Result<TcpStream, AskError> {
     let failed = |error| AskError::Connection(admin.to_owned(), error);
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in admin.to_socket_addrs().map_err(failed)? {
@@ -240,7 +255,7 @@ fn connect(admin: &str, wait: Duration, token: Option<&Token>) -> Result<TcpStre
             None => Ok(()),
         };
         let before = known();
-        match TcpStream::connect_timeout(&address, wait) {
+        match left(until).and_then(|wait| TcpStream::connect_timeout(&address, wait)) {
             Ok(stream) => return before.and_then(|()| known()).map(|()| stream),
             Err(error) => last = error,
         }
@@ -259,11 +274,81 @@ fn reached(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-fn talk(mut stream: impl Read + Write, message: &[u8]) -> io::Result<Vec<u8>> {
-    stream.write_all(message)?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    Ok(answer)
+/// Connects to a Unix socket. Where nobody accepts connections that wait for a place as well.
+fn connect_unix(path: &str, until: Instant) -> io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+    let (family, flags) = (AddressFamily::UNIX, SocketFlags::CLOEXEC);
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(left(until)?))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?).map_err(|error| match error {
+        rustix::io::Errno::AGAIN => too_late(),
+        error => error.into(),
+    })?;
+    Ok(socket.into())
+}
+
+/// What is left of the time of an exchange.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    // A socket takes zero for no limit at all.
+    if left < Duration::from_micros(1) { Err(too_late()) } else { Ok(left) }
+}
+
+fn too_late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "it took too long")
+}
+
+/// A connection with a limit for how long it is waited for.
+trait Timed: Read + Write {
+    /// From now on each read and each write takes so long at most.
+    fn limit(&self, time: Duration) -> io::Result<()>;
+}
+
+impl Timed for TcpStream {
+    fn limit(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time)).and_then(|()| self.set_write_timeout(Some(time)))
+    }
+}
+
+impl Timed for UnixStream {
+    fn limit(&self, time: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(time)).and_then(|()| self.set_write_timeout(Some(time)))
+    }
+}
+
+/// Sends `message` and reads what comes until the end of the connection, all of it before `until`. An
+/// answer that is too long is an error of the kind `FileTooLarge`.
+fn talk(mut stream: impl Timed, message: &[u8], until: Instant) -> io::Result<Vec<u8>> {
+    let mut rest = message;
+    while !rest.is_empty() {
+        stream.limit(left(until)?)?;
+        match stream.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => rest = &rest[count..],
+            Err(error) => passing(error)?,
+        }
+    }
+    let (mut answer, mut block) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        stream.limit(left(until)?)?;
+        match stream.read(&mut block) {
+            Ok(0) => return Ok(answer),
+            Ok(count) if answer.len() + count > ANSWER_BYTES_MAX => {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            Ok(count) => answer.extend_from_slice(&block[..count]),
+            Err(error) => passing(error)?,
+        }
+    }
+}
+
+/// Lets an error pass after which the same is tried again.
+fn passing(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::Interrupted => Ok(()),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(too_late()),
+        _ => Err(error),
+    }
 }
 
 /// Status and body of an answer that ends with its connection and has no transfer coding.
@@ -284,6 +369,59 @@ mod tests {
         assert_eq!(said, Some(Said { status: 503, body: b"!full\n".to_vec() }));
         assert_eq!(understand(b"220 mail.example ESMTP\r\n\r\n"), None);
         assert_eq!(understand(b""), None);
+    }
+
+    /// Who sends bytes as long as they are taken, with a pause behind each block.
+    fn endless(block: usize, pause: Duration) -> (UnixStream, std::thread::JoinHandle<()>) {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let send = move || {
+            let block = vec![b'x'; block];
+            while far.write_all(&block).is_ok() {
+                std::thread::sleep(pause);
+            }
+        };
+        (near, std::thread::spawn(send))
+    }
+
+    #[test]
+    fn an_answer_without_end_is_given_up() {
+        let (stream, sender) = endless(1 << 20, Duration::ZERO);
+        let said = talk(stream, b"", Instant::now() + Duration::from_secs(600));
+        assert_eq!(said.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        sender.join().unwrap();
+        // A byte now and then is no reason to wait longer.
+        let (stream, sender) = endless(1, Duration::from_millis(1));
+        let said = talk(stream, b"", Instant::now() + Duration::from_millis(20));
+        assert_eq!(said.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        sender.join().unwrap();
+    }
+
+    #[test]
+    fn a_message_that_is_not_read_is_given_up() {
+        let (near, _far) = UnixStream::pair().unwrap();
+        let until = Instant::now() + Duration::from_millis(20);
+        let said = talk(near, &vec![0; 16 << 20], until);
+        assert_eq!(said.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_unix_socket_that_nobody_accepts_at_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("full.sock");
+        let (listener, path) = (bound(&path), path.to_str().unwrap());
+        rustix::net::listen(&listener, 0).unwrap();
+        let soon = || Instant::now() + Duration::from_millis(20);
+        let waiting: Vec<_> = (0..9).map(|_| connect_unix(path, soon())).collect();
+        let error = waiting.into_iter().find_map(Result::err).expect("its queue is full");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    /// A Unix socket that does not listen yet.
+    fn bound(path: &std::path::Path) -> std::os::fd::OwnedFd {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+        let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+        socket
     }
 
     #[test]
