@@ -1,9 +1,10 @@
 //! The thread that writes the access log, so that no disk and no pipe stops a loop.
 
-use std::fs::{File, OpenOptions};
+mod open;
+
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 use gateway::{LogBatch, LogSink, LogSource};
 use settings::LogTarget;
+
+use open::open_log;
 
 /// Bytes of lines that wait to be written.
 const BYTES_MAX: usize = 4 << 20;
@@ -27,7 +30,7 @@ enum Target {
 impl Target {
     fn open(to: &LogTarget) -> io::Result<Self> {
         Ok(match to {
-            LogTarget::File(path) => Self::File(path.clone(), open_file(path)?),
+            LogTarget::File(path) => Self::File(path.clone(), open_log(path)?),
             LogTarget::Stdout => Self::Stdout(io::stdout()),
             LogTarget::Stderr => Self::Stderr(io::stderr()),
         })
@@ -44,43 +47,16 @@ impl Target {
     /// Opens the file anew; the old one serves on where that fails.
     fn reopen(&mut self) {
         let Self::File(path, file) = self else { return };
-        match open_file(path) {
+        match open_log(path) {
             Ok(opened) => *file = opened,
             Err(error) => {
-                tracing::error!("the access log {} cannot be opened: {error}", path.display());
+                let path = path.display();
+                tracing::error!(
+                    "the access log {path} cannot be opened, the old file is kept: {error}"
+                );
             }
         }
     }
-}
-
-/// What it holds is nobody else's business: others may not read it. A symbolic link is followed only where
-/// nobody else can have made it: a daemon that runs as root could be led to any file.
-fn open_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).append(true).mode(0o640);
-    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    match options.clone().custom_flags(no_follow).open(path) {
-        Err(error) if rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::LOOP) => {
-            if !is_link_of_ours(path)? {
-                let text = "it is a symbolic link that another user can change";
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
-            }
-            options.open(path)
-        }
-        opened => opened,
-    }
-}
-
-/// Whether nobody but root and this user can have put a link there: by the owner and the mode of its
-/// directory, and by its own owner where the directory has the sticky bit.
-fn is_link_of_ours(path: &Path) -> io::Result<bool> {
-    let ours = [0, rustix::process::geteuid().as_raw()];
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory = std::fs::metadata(parent.unwrap_or_else(|| Path::new(".")))?;
-    let is_private = directory.mode() & 0o022 == 0;
-    let is_sticky = directory.mode() & 0o1000 != 0;
-    let is_own = ours.contains(&std::fs::symlink_metadata(path)?.uid());
-    Ok(ours.contains(&directory.uid()) && (is_private || is_sticky && is_own))
 }
 
 /// The log's thread as the rest of the daemon sees it.
@@ -161,27 +137,22 @@ fn write_all(target: &mut Target, source: &mut LogSource, reopen: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
-    fn a_link_that_another_user_can_change_is_not_followed() {
-        use std::os::unix::fs::PermissionsExt;
+    fn a_reload_that_cannot_open_the_file_keeps_the_old_one() {
         let folder = tempfile::tempdir().unwrap();
-        let inner = folder.path().join("log");
-        std::fs::create_dir(&inner).unwrap();
-        let (precious, path) = (folder.path().join("precious"), inner.join("access.log"));
-        std::os::unix::fs::symlink(&precious, &path).unwrap();
-        for (mode, follows) in [(0o777, false), (0o770, false), (0o755, true), (0o1777, true)] {
-            std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(open_file(&path).is_ok(), follows, "{mode:o}");
-            assert_eq!(std::fs::remove_file(&precious).is_ok(), follows, "{mode:o}");
-        }
-        if rustix::process::geteuid().is_root() {
-            // The link of another user in a directory such as /tmp.
-            std::os::unix::fs::lchown(&path, Some(65534), None).unwrap();
-            assert!(open_file(&path).is_err());
-            assert!(!precious.exists());
-        }
+        let (path, old) = (folder.path().join("log"), folder.path().join("log.1"));
+        let mut target = Target::open(&LogTarget::File(path.clone())).unwrap();
+        std::fs::rename(&path, &old).unwrap();
+        let kind = rustix::fs::FileType::Fifo;
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+        target.reopen();
+        target.write(b"a\n").unwrap();
+        assert_eq!(std::fs::read(&old).unwrap(), b"a\n");
     }
 
     #[test]
