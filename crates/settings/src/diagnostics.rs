@@ -134,7 +134,7 @@ impl Diagnostics {
             title.element(annotate_snippets::Origin::path(name))
         } else {
             let (line, span) = shown_line(&self.source.text, &diagnostic.span);
-            let line = mask::line(line, mask::is_env(&self.source.text[..diagnostic.span.start]));
+            let line = mask::line(&self.source.text, diagnostic.span.start, line);
             if line.len() < LINE_SHOWN_MAX {
                 let mut marker = AnnotationKind::Primary.span(span);
                 if let Some(expected) = &diagnostic.expected {
@@ -252,7 +252,7 @@ impl<'a> Lines<'a> {
         let line = self.line(start);
         let column = self.text[self.starts[line - 1]..start].chars().count() + 1;
         let (whole, span) = shown_line(self.text, &(start..end));
-        let masked = mask::line(whole, mask::is_env(&self.text[..start]));
+        let masked = mask::line(self.text, start, whole);
         let is_quote = |c: char| matches!(c, '"' | '\'');
         let (word, hidden) = (whole[span.clone()].trim_matches(is_quote), &masked[span]);
         let shown = |text: &str| match !word.is_empty() && !hidden.contains(word) {
