@@ -75,16 +75,17 @@ impl Drop for TokenFile {
     }
 }
 
-/// The token of the daemon that listens on a loopback address, if this user may read it.
+/// The token of the daemon that listens on a loopback address and the user who owns its file, if this user may
+/// read it.
 #[must_use]
-pub fn local_token(address: SocketAddr) -> Option<String> {
+pub fn local_token(address: SocketAddr) -> Option<(String, u32)> {
     let system = PathBuf::from(SYSTEM);
     [own_directory(), system].into_iter().find_map(|directory| read_in(&directory, address))
 }
 
 /// The token in a directory that nobody but its owner can change, in a private file of the same owner.
 /// Nothing but a token is returned: whoever listens on the address gets it.
-fn read_in(directory: &Path, address: SocketAddr) -> Option<String> {
+fn read_in(directory: &Path, address: SocketAddr) -> Option<(String, u32)> {
     let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let folder = rustix::fs::open(directory, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let found = rustix::fs::fstat(&folder).ok()?;
@@ -104,7 +105,7 @@ fn read_in(directory: &Path, address: SocketAddr) -> Option<String> {
     file.take(2 * DIGITS as u64).read_to_string(&mut text).ok()?;
     let token = text.trim_end();
     let is_token = token.len() == DIGITS && token.bytes().all(|it| it.is_ascii_hexdigit());
-    is_token.then(|| token.to_owned())
+    is_token.then(|| (token.to_owned(), owner))
 }
 
 /// Whether a directory is this user's, and nobody else can change it.
@@ -180,7 +181,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let directory = folder.path().join("roadstead");
         let file = TokenFile::create_in(&directory, address()).expect("a file");
-        let own = Some(file.token().to_owned());
+        let own = Some((file.token().to_owned(), rustix::process::geteuid().as_raw()));
         assert_eq!(read_in(&directory, address()), own);
         for (path, wrong, right) in [(&directory, 0o777, 0o700), (&file.path, 0o644, 0o600)] {
             fs::set_permissions(path, fs::Permissions::from_mode(wrong)).expect("a mode");

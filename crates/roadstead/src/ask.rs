@@ -29,7 +29,7 @@ pub enum AskError {
     NotAdmin(String),
     /// It answers with more than an admin address has to say.
     TooLong(String),
-    /// Another user listens there, or nobody who is known, and would get the token.
+    /// Another user listens there, or nobody who is known, and would get the token or the request.
     Stranger(String, Option<u32>),
 }
 
@@ -50,12 +50,12 @@ impl fmt::Display for AskError {
             ),
             Self::Stranger(admin, Some(user)) => write!(
                 f,
-                "the token is not sent: user {user} listens on the admin address {admin}\nhelp: if \
+                "nothing is sent: user {user} listens on the admin address {admin}\nhelp: if \
                  the daemon runs as that user, tell `ctl` or `ask` so with --admin-user {user}, or \
                  name a token in a file of that user"
             ),
             Self::Stranger(admin, None) => {
-                write!(f, "the token is not sent: it is unknown who listens on {admin}")
+                write!(f, "nothing is sent: it is unknown who listens on {admin}")
             }
         }
     }
@@ -89,8 +89,8 @@ pub struct AdminArgs {
     /// configured token it is not needed: the daemon keeps one in a file of its user.
     #[arg(long, value_name = "env:NAME|file:PATH", global = true)]
     pub admin_token: Option<String>,
-    /// The user, as a number, that the daemon runs as. On a loopback port the token is sent only if that
-    /// user, root, the user of this command or the owner of the token's file listens there.
+    /// The user, as a number, that the daemon runs as. On a loopback port a token or a request is sent only
+    /// if that user, root, the user of this command or the owner of the token's file listens there.
     #[arg(long, value_name = "UID", global = true)]
     pub admin_user: Option<u32>,
 }
@@ -109,15 +109,21 @@ impl Token {
         Ok(Self { text, users: owner.into_iter().collect() })
     }
 
-    /// Whether it may be sent to those who listen on a loopback address.
-    fn admit(&self, admin: &str, listeners: &[u32]) -> Result<(), AskError> {
-        let own = rustix::process::geteuid().as_raw();
-        let is_known = |user: &&u32| **user == 0 || **user == own || self.users.contains(user);
-        match listeners.iter().find(|user| !is_known(user)) {
-            Some(&user) => Err(AskError::Stranger(admin.to_owned(), Some(user))),
-            None if listeners.is_empty() => Err(AskError::Stranger(admin.to_owned(), None)),
-            None => Ok(()),
-        }
+    /// The token of the daemon at an address, as it keeps it in a file of its user.
+    fn drawn(address: SocketAddr) -> Option<Self> {
+        let (text, owner) = control::local_token(address)?;
+        Some(Self { text, users: vec![owner] })
+    }
+}
+
+/// Whether those who listen on a loopback address are root, the user of this process or among `users`.
+fn admit(admin: &str, users: &[u32], listeners: &[u32]) -> Result<(), AskError> {
+    let own = rustix::process::geteuid().as_raw();
+    let is_known = |user: &&u32| **user == 0 || **user == own || users.contains(user);
+    match listeners.iter().find(|user| !is_known(user)) {
+        Some(&user) => Err(AskError::Stranger(admin.to_owned(), Some(user))),
+        None if listeners.is_empty() => Err(AskError::Stranger(admin.to_owned(), None)),
+        None => Ok(()),
     }
 }
 
@@ -127,11 +133,8 @@ impl AdminArgs {
     /// # Errors
     /// When the token cannot be read, or as for [`request`].
     pub fn request(&self, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
-        let mut token = self.admin_token.as_deref().map(token).transpose()?;
-        if let Some(token) = &mut token {
-            token.users.extend(self.admin_user);
-        }
-        exchange_within(WAIT_MAX, &self.admin, token, (method, path), body)
+        let token = self.admin_token.as_deref().map(token).transpose()?;
+        exchange_within(WAIT_MAX, &self.admin, (token, self.admin_user), (method, path), body)
     }
 }
 
@@ -189,14 +192,15 @@ pub(crate) fn escaped(name: &str) -> String {
 /// # Errors
 /// When it cannot be reached or does not answer as an admin address does.
 pub fn request(admin: &str, method: &str, path: &str, body: &[u8]) -> Result<Said, AskError> {
-    exchange_within(WAIT_MAX, admin, None, (method, path), body)
+    exchange_within(WAIT_MAX, admin, (None, None), (method, path), body)
 }
 
-/// One exchange with the admin address, all of which may take so long.
+/// One exchange with the admin address, all of which may take so long. A `user` of the daemon is trusted as
+/// root and the user of this process are.
 pub(crate) fn exchange_within(
     wait: Duration,
     admin: &str,
-    token: Option<Token>,
+    (token, user): (Option<Token>, Option<u32>),
     (method, path): (&str, &str),
     body: &[u8],
 ) -> Result<Said, AskError> {
@@ -219,9 +223,9 @@ pub(crate) fn exchange_within(
             talk(stream, &message("localhost", token.map(|token| token.text)), until)
         }
         None => {
-            let stream = connect(admin, until, token.as_ref())?;
+            let is_private = token.is_some() || method != "GET";
+            let (stream, token) = connect(admin, until, (token, user), is_private)?;
             let peer = stream.peer_addr().map_err(failed)?;
-            let token = token.map(|token| token.text).or_else(|| control::local_token(peer));
             talk(stream, &message(&peer.to_string(), token), until)
         }
     };
@@ -234,29 +238,39 @@ pub(crate) fn exchange_within(
     }
 }
 
-/// Connects to the first of the addresses of `HOST:PORT` that takes the connection. Any user can listen
-/// on a loopback port: there a token needs somebody known who listens before the connection is made and
-/// after it, so that nobody else can have taken it.
-fn connect(admin: &str, until: Instant, token: Option<&Token>) -> Result<TcpStream, AskError> {
+/// Connects to the first of the addresses of `HOST:PORT` that takes the connection, and gives the token for
+/// it. Any user can listen on a loopback port: there a token, and a request that `is_private`, needs somebody
+/// known who listens before the connection is made and after it, so that nobody else can have taken it.
+fn connect(
+    admin: &str,
+    until: Instant,
+    (token, user): (Option<Token>, Option<u32>),
+    is_private: bool,
+) -> Result<(TcpStream, Option<String>), AskError> {
     let failed = |error| AskError::Connection(admin.to_owned(), error);
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in admin.to_socket_addrs().map_err(failed)? {
         let address = reached(address);
-        let known = || match token.filter(|_| address.ip().to_canonical().is_loopback()) {
-            Some(token) => match listeners::at(address) {
-                Ok(listeners) => token.admit(admin, &listeners),
-                Err(error) => {
-                    eprintln!(
-                        "roadstead: the kernel does not say who listens on {address}: {error}"
-                    );
-                    Ok(())
-                }
-            },
+        let drawn = if token.is_some() { None } else { Token::drawn(address) };
+        let token = token.as_ref().or(drawn.as_ref());
+        let mut users: Vec<u32> = token.map(|token| token.users.clone()).unwrap_or_default();
+        users.extend(user);
+        let is_local = address.ip().to_canonical().is_loopback();
+        let is_checked = is_local && (is_private || token.is_some());
+        let known = || match is_checked.then(|| listeners::at(address)) {
+            Some(Ok(listeners)) => admit(admin, &users, &listeners),
+            Some(Err(error)) => {
+                eprintln!("roadstead: the kernel does not say who listens on {address}: {error}");
+                Ok(())
+            }
             None => Ok(()),
         };
         let before = known();
         match left(until).and_then(|wait| TcpStream::connect_timeout(&address, wait)) {
-            Ok(stream) => return before.and_then(|()| known()).map(|()| stream),
+            Ok(stream) => {
+                before.and_then(|()| known())?;
+                return Ok((stream, token.map(|token| token.text.clone())));
+            }
             Err(error) => last = error,
         }
     }
@@ -434,11 +448,10 @@ mod tests {
     #[test]
     fn a_token_is_for_root_the_caller_and_whoever_owns_its_file() {
         let own = rustix::process::geteuid().as_raw();
-        let token = Token { text: "secret".to_owned(), users: vec![7] };
         for listeners in [&[0][..], &[own], &[7], &[0, own, 7]] {
-            assert!(token.admit("here", listeners).is_ok(), "{listeners:?}");
+            assert!(admit("here", &[7], listeners).is_ok(), "{listeners:?}");
         }
-        let told = |listeners: &[u32]| token.admit("here", listeners).unwrap_err().to_string();
+        let told = |listeners: &[u32]| admit("here", &[7], listeners).unwrap_err().to_string();
         assert!(told(&[0, 60_003]).contains("user 60003 listens"), "{}", told(&[0, 60_003]));
         assert!(told(&[]).contains("unknown who listens"));
     }

@@ -41,7 +41,7 @@ pub fn compare(
             return if admin.is_some() { Err(text) } else { Ok(Some(text)) };
         }
     };
-    let said = match ask::exchange_within(WAIT, &address, token, ("GET", "/reload"), b"") {
+    let said = match ask::exchange_within(WAIT, &address, (token, None), ("GET", "/reload"), b"") {
         Ok(said) => said,
         Err(error) if admin.is_some() => return Err(error.to_string()),
         Err(error @ AskError::Stranger(..)) => return Ok(Some(error.to_string())),

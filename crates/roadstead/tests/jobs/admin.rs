@@ -296,6 +296,10 @@ fn a_token_is_not_sent_to_another_user_who_listens_on_the_admin_port() {
         assert!(success == right && told.contains(&named), "{arguments:?}: {told}");
         assert_eq!(heard.next().unwrap(), "b''", "{arguments:?}");
     }
+    // Nor does a stranger get the line of `ask` without a token.
+    let (success, told) = run(&["ask", "main", "hi", "--admin", &admin]);
+    assert!(!success && told.contains(&named), "{told}");
+    assert_eq!(heard.next().unwrap(), "b''");
     // Whom the operator names gets it.
     run(&[&ask[..], &["--admin-user", &NOBODY.to_string()]].concat());
     assert!(heard.next().unwrap().contains(TOKEN));
