@@ -221,7 +221,7 @@ mod tests {
         let fault = Fault::new(Blame::Row, "twice").coded("23505").detailed("Key (a)=(secret)\nx");
         assert_eq!(fault.for_clients(), "twice (23505)");
         assert_eq!(fault.for_operators(), "twice (Key (a)=(secret) x)");
-        let other = fault.clone().citing().for_others();
+        let other = fault.citing().for_others();
         assert_eq!(other.for_clients(), "the batch failed: a row was rejected (23505)");
         assert_eq!(&*other.detail, "twice; Key (a)=(secret) x");
         assert_eq!(other.for_others(), other);
