@@ -231,6 +231,14 @@ impl Calls<'_> {
         }
     }
 
+    /// Whether nothing can be sent any more because the peer is gone: what was queued is lost, and what is
+    /// sent is dropped.
+    #[must_use]
+    pub fn is_broken(&self, stream: StreamId) -> bool {
+        let stream = self.state.streams.get(stream.index, stream.generation);
+        stream.is_some_and(Stream::is_broken)
+    }
+
     /// The number of a stream's descriptor: at least as many are open in this process.
     #[must_use]
     pub fn descriptor(&self, stream: StreamId) -> Option<u32> {
@@ -289,12 +297,15 @@ impl Calls<'_> {
         }
     }
 
-    /// No `Data` and no `Eof` until `resume`. A hang-up is still told.
-    pub fn pause(&mut self, stream: StreamId) {
-        if let Some(stream) = self.state.stream(stream)
+    /// No `Data` and no `Eof` until `resume`. A hang-up is still told, and that nothing can be sent any more.
+    pub fn pause(&mut self, id: StreamId) {
+        if let Some(stream) = self.state.stream(id)
             && !matches!(stream.phase, Phase::Flushing | Phase::Lingering)
         {
             stream.marks.set(Marks::PAUSED);
+            if stream.is_broken() {
+                self.state.wake(id);
+            }
         }
     }
 

@@ -81,6 +81,12 @@ pub enum Event<'a, M> {
         /// Which stream.
         stream: StreamId,
     },
+    /// Nothing can be sent any more to the peer of a stream that is paused. What was received waits for
+    /// `resume`, and so does `Closed`, which follows behind it. At most once.
+    Broken {
+        /// Which stream.
+        stream: StreamId,
+    },
     /// The stream has ended and its id is not used again.
     Closed {
         /// Which stream.

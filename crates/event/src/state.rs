@@ -366,6 +366,7 @@ impl State {
     fn feed_relay(&mut self, to: StreamId, gone: bool) {
         let Some(&from) = self.relays.get(&to) else { return };
         let other = self.streams.get(to.index, to.generation);
+        let gone = gone || other.is_some_and(Stream::is_broken);
         let (queued, room) = other.map_or((0, false), |other| {
             let queued = other.queued();
             (queued, other.marks.has(Marks::WRITABLE) && queued <= other.limits.send_low)

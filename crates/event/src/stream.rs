@@ -108,6 +108,8 @@ impl Marks {
     pub(crate) const RESETS: Self = Self(1 << 17);
     /// What is sent next is only sent if nothing has come before.
     pub(crate) const SILENT: Self = Self(1 << 18);
+    /// `Broken` was told.
+    pub(crate) const BROKEN_TOLD: Self = Self(1 << 19);
 
     pub(crate) const fn has(self, mark: Self) -> bool {
         self.0 & mark.0 != 0
@@ -161,6 +163,8 @@ pub(crate) enum Step {
     TellDrained,
     /// Tell `Hangup`.
     TellHangup,
+    /// Tell `Broken`.
+    TellBroken,
     /// Offer what is held.
     Offer {
         /// For the last time.
@@ -204,6 +208,12 @@ impl Stream {
     #[inline]
     pub(crate) fn queued(&self) -> usize {
         self.output.as_ref().map_or(0, |output| output.bytes())
+    }
+
+    /// Whether nothing can be sent any more, though what was received is still to be offered.
+    #[inline]
+    pub(crate) const fn is_broken(&self) -> bool {
+        matches!(self.phase, Phase::Broken(_))
     }
 
     /// Whether the owner may still send.
@@ -350,11 +360,16 @@ impl Stream {
             _ if self.direction == Direction::Out => Step::Rest,
             Phase::Flushing | Phase::Lingering => self.step_of_finish(),
             Phase::Broken(reason) => match self.step_of_input() {
+                // Its end waits for `resume`, and nothing else that happens may lead to that.
+                Step::Rest if self.marks.has(Marks::PAUSED) && !self.marks.has(Marks::EOF_TOLD) => {
+                    if self.marks.has(Marks::BROKEN_TOLD) {
+                        Step::Rest
+                    } else {
+                        Step::TellBroken
+                    }
+                }
                 // What was received is still on its way to the other stream.
                 Step::Rest if self.relay.is_some() => Step::Rest,
-                Step::Rest if self.marks.has(Marks::PAUSED) && !self.marks.has(Marks::EOF_TOLD) => {
-                    Step::Rest
-                }
                 Step::Rest => Step::Close(reason),
                 step => step,
             },

@@ -358,6 +358,16 @@ impl Session {
         !self.transport.listener().keeps_half_closed || unread
     }
 
+    /// Nothing can be sent any more to a client that is not read. True when it is to be let go at once. Else
+    /// what it sent before is read, as far as it may have requests in flight, and its end behind that.
+    pub(crate) fn handle_broken(&mut self, calls: &mut Calls<'_>) -> bool {
+        if self.handle_hangup(calls) {
+            return true;
+        }
+        self.transport.resume(calls);
+        false
+    }
+
     /// The client is gone, or is cut. What had come of a request is told to the access log.
     pub(crate) fn end(&mut self, cause: Cause, core: &mut Core) {
         match &mut self.front {

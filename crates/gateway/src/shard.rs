@@ -569,6 +569,14 @@ impl Owner for Shard {
                     self.leave(calls, id, Cause::Left);
                 }
             }
+            // Those of workers are paused for clients, and resumed when those have read or left.
+            Event::Broken { stream } => {
+                if let Role::Session(id) = self.role(stream)
+                    && self.session(id).is_some_and(|session| session.handle_broken(calls))
+                {
+                    self.leave(calls, id, Cause::Left);
+                }
+            }
             Event::Closed { stream, reason } => self.closed(calls, stream, reason),
             Event::Deadline { stream, name } => self.deadline(calls, stream, name),
             Event::Timer { timer } => self.timer(calls, timer),

@@ -160,8 +160,9 @@ impl Transport {
         }
     }
 
+    /// Bytes that wait to be sent: none once the client is gone, though its input may not be read yet.
     pub(crate) fn queued(&self, calls: &Calls<'_>) -> usize {
-        calls.queued(self.stream)
+        if calls.is_broken(self.stream) { 0 } else { calls.queued(self.stream) }
     }
 
     /// Whether more output waits than should. The stream tells when it has fallen again only once

@@ -171,6 +171,9 @@ impl World {
         let window = self.chance.pick(&[1, 1, 2, 5, 100]);
         let pace = self.chance.time(Duration::from_micros(50), Duration::from_millis(600));
         let chunk = self.chance.pick(&[total / 20 + 1, total / 5 + 1, total.max(1)]);
+        let leaves_unread = self.scenario.leave_unread && !tame && number.is_multiple_of(2);
+        let (window, leaving) =
+            if leaves_unread { (100, Leaving::Resets(away / 50)) } else { (window, leaving) };
         self.clients.push(Client {
             lines,
             bytes,

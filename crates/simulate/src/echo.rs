@@ -34,6 +34,7 @@ const LIMITS: StreamLimits =
 struct Told {
     eof: bool,
     hangup: bool,
+    broken: bool,
     /// Its output is above the high mark.
     clogged: bool,
     resting: bool,
@@ -136,6 +137,14 @@ impl Owner for Echo {
                     calls.close(stream);
                     self.streams.remove(&stream);
                 }
+            }
+            Event::Broken { stream } => {
+                let told = self.told(stream, "Broken");
+                told.clogged = false;
+                if std::mem::replace(&mut told.broken, true) {
+                    self.violations.push(format!("Broken of {stream:?} twice"));
+                }
+                self.go_on(calls, stream);
             }
             Event::Closed { stream, .. } => {
                 self.told(stream, "Closed");

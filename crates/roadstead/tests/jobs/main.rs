@@ -29,6 +29,7 @@ mod framings;
 mod histories;
 mod http;
 mod kernels;
+mod leaving;
 mod lines;
 mod links;
 mod lives;

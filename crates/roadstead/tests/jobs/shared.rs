@@ -455,12 +455,6 @@ fn answered_client(daemon: &Daemon) -> Client {
     client
 }
 
-/// Ends its connection by a reset, whether it has read all replies or not.
-fn reset(client: Client) {
-    rustix::net::sockopt::set_socket_linger(client.stream(), Some(Duration::ZERO)).unwrap();
-    drop(client);
-}
-
 #[test]
 fn the_slots_of_a_paused_client_that_resets_its_connection_are_free_at_once() {
     let folder = folder();
@@ -473,7 +467,7 @@ fn the_slots_of_a_paused_client_that_resets_its_connection_are_free_at_once() {
         }
         client.send(behind);
         until("it may ask no more", || in_flight() == 4);
-        reset(client);
+        client.reset();
         until("its slots are free", || in_flight() == 0);
     }
     assert_eq!(deaths(&daemon), 0);
@@ -489,7 +483,7 @@ fn a_client_whose_reset_is_noticed_before_its_requests_are_read_keeps_no_slots()
         for id in 2..7 {
             ask(&mut client, id, "stall");
         }
-        reset(client);
+        client.reset();
     });
     until("its requests have ended", || left() == 4);
     assert_eq!(daemon.status()["pools"][0]["workers"][0]["in_flight"], 0);

@@ -56,6 +56,12 @@ impl Client {
         self.stream.get_mut().shutdown(Shutdown::Write).unwrap();
     }
 
+    /// Ends its connection by a reset, whether it has read all replies or not.
+    pub(crate) fn reset(self) {
+        let at_once = Some(std::time::Duration::ZERO);
+        rustix::net::sockopt::set_socket_linger(self.stream(), at_once).unwrap();
+    }
+
     /// Everything up to the end.
     pub(crate) fn rest(&mut self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -59,11 +59,15 @@ impl Frames {
         self.has_left(transport)
     }
 
-    /// Whether it is gone and not read, so that no read shows its end, and waits for replies to messages, which
-    /// then keep slots for nobody. Frames without ids may be wanted without their replies.
+    /// Whether it is gone and not read, so that no read shows its end, and waits for replies that are all it
+    /// wants: to messages, or rows, or one of which a part has come. They keep slots for nobody. Other frames may
+    /// be wanted without their replies.
     fn has_left(&self, transport: &Transport) -> bool {
-        let waits = self.plan.framing.is_json() && self.owed.waits_for_named();
-        self.is_gone && transport.is_paused() && waits
+        if !self.is_gone || !transport.is_paused() {
+            return false;
+        }
+        let is_named = self.plan.framing.is_json() && self.owed.waits_for_named();
+        is_named || self.owed.streaming().is_some() || self.rows && !self.owed.is_empty()
     }
 
     /// Reads a paused client again, if nothing stands in the way. One that has left is let go.
