@@ -34,7 +34,7 @@ impl Owner for Once {
 
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Fd>) {
         match event {
-            Event::Data { stream, mut data } => {
+            Event::Data { stream, mut data, .. } => {
                 let keeps = data.bytes() == b"keep";
                 if data.bytes() == b"busy" {
                     let begun = Instant::now();
@@ -51,7 +51,7 @@ impl Owner for Once {
             Event::Mail(fd) => {
                 calls.adopt(fd, Direction::Both, StreamLimits::default());
             }
-            Event::Eof { stream } => calls.close(stream),
+            Event::Eof { stream, .. } => calls.close(stream),
             _ => {}
         }
     }

@@ -27,7 +27,7 @@ impl Owner for Chat {
                 calls.send_bytes(stream, b"welcome\n");
                 calls.deadline(stream, IDLE.0, Some(calls.now() + IDLE.1));
             }
-            Event::Data { stream, mut data } => {
+            Event::Data { stream, mut data, .. } => {
                 calls.deadline(stream, IDLE.0, Some(calls.now() + IDLE.1));
                 while let Some(end) = data.bytes().iter().position(|&byte| byte == b'\n') {
                     let line = data.take(end + 1);
@@ -36,7 +36,9 @@ impl Owner for Chat {
                     }
                 }
             }
-            Event::Eof { stream } | Event::Deadline { stream, .. } => calls.finish(stream, None),
+            Event::Eof { stream, .. } | Event::Deadline { stream, .. } => {
+                calls.finish(stream, None);
+            }
             Event::Closed { stream, .. } => {
                 self.clients.remove(&stream);
             }

@@ -65,7 +65,7 @@ impl Owner for Again {
     type Mail = ();
 
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
-        if let Event::Timer { timer } = event {
+        if let Event::Timer { timer, .. } = event {
             self.rang += 1;
             calls.set_timer(timer, calls.now());
         }

@@ -14,13 +14,13 @@ impl Owner for Echo {
 
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
         match event {
-            Event::Data { stream, mut data } => {
+            Event::Data { stream, mut data, .. } => {
                 if self.answers {
                     calls.send_bytes(stream, data.bytes());
                 }
                 data.consume(data.bytes().len());
             }
-            Event::Eof { stream } => calls.finish(stream, None),
+            Event::Eof { stream, .. } => calls.finish(stream, None),
             _ => {}
         }
     }

@@ -9,13 +9,13 @@ use block::{Block, Slice};
 use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
 use crate::output::Wait;
-use crate::state::{Counts, Doomed, Key, Opening, State};
+use crate::state::{Counts, Doomed, Key, Opening, State, Timer};
 use crate::stream::{LINGER, Marks, Phase, Stream};
 use crate::turn::relay::Relay;
 use crate::wheel::Alarm;
 use crate::{
-    Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, OutputWait, Reason, SocketId,
-    StreamId, StreamLimits, TimerId,
+    Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, OutputWait, OwnerKey, Reason,
+    SocketId, StreamId, StreamLimits, TimerId,
 };
 
 /// The calls that an owner can make, within its callbacks or before the loop runs.
@@ -144,6 +144,13 @@ impl Calls<'_> {
         let id = self.state.add_stream(stream);
         self.state.work.opening.push((id, Opening::Adopt));
         id
+    }
+
+    /// Says whose a stream is: the events about it carry this key from now on. It has [`OwnerKey::NONE`] before.
+    pub fn set_key(&mut self, stream: StreamId, key: OwnerKey) {
+        if let Some(stream) = self.state.stream(stream) {
+            stream.key = key;
+        }
     }
 
     /// Gives a stream other limits. They count from its next bytes on.
@@ -443,11 +450,16 @@ impl Calls<'_> {
 
     /// A timer that belongs to no stream. It fires at `at`, once, unless it is set again.
     pub fn timer(&mut self, at: Instant) -> TimerId {
-        let (index, generation) = self.state.timers.insert(Alarm::NONE);
+        self.timer_of(OwnerKey::NONE, at)
+    }
+
+    /// As [`Self::timer`], with a key that says whose it is.
+    pub fn timer_of(&mut self, key: OwnerKey, at: Instant) -> TimerId {
+        let (index, generation) = self.state.timers.insert(Timer { alarm: Alarm::NONE, key });
         let id = TimerId { index, generation };
         let alarm = self.state.wheel.create(Key::Timer(id));
-        if let Some(place) = self.state.timers.get_mut(index, generation) {
-            *place = alarm;
+        if let Some(timer) = self.state.timers.get_mut(index, generation) {
+            timer.alarm = alarm;
         }
         self.state.wheel.set(alarm, self.state.clock.tick_after(at));
         id
@@ -476,7 +488,7 @@ impl Calls<'_> {
     }
 
     fn alarm_of(&mut self, timer: TimerId) -> Option<Alarm> {
-        let alarm = self.state.timers.get(timer.index, timer.generation).copied();
+        let alarm = self.state.timers.get(timer.index, timer.generation).map(|timer| timer.alarm);
         if alarm.is_none() {
             self.state.counts.stale += 1;
         }

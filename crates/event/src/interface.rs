@@ -55,12 +55,16 @@ pub enum Event<'a, M> {
     Connected {
         /// Which stream.
         stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
     },
     /// Bytes came in. What is neither consumed nor taken is offered again when bytes were added,
     /// after `resume`, and once more, marked last, before `Eof`.
     Data {
         /// Which stream.
         stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
         /// The bytes on loan.
         data: crate::Data<'a>,
     },
@@ -68,11 +72,15 @@ pub enum Event<'a, M> {
     Eof {
         /// Which stream.
         stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
     },
     /// The output that was above the high mark is below the low mark.
     Drained {
         /// Which stream.
         stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
     },
     /// The peer is gone for both directions. At most once, not final, may overtake `Data`; a
     /// paused stream reports it too, a paused pipe as well, for which it means that its writer is
@@ -80,17 +88,23 @@ pub enum Event<'a, M> {
     Hangup {
         /// Which stream.
         stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
     },
     /// Nothing can be sent any more to the peer of a stream that is paused. What was received waits for
     /// `resume`, and so does `Closed`, which follows behind it. At most once.
     Broken {
         /// Which stream.
         stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
     },
     /// The stream has ended and its id is not used again.
     Closed {
         /// Which stream.
         stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
         /// Why.
         reason: Reason,
     },
@@ -98,6 +112,8 @@ pub enum Event<'a, M> {
     Deadline {
         /// Which stream.
         stream: StreamId,
+        /// Whose it is.
+        key: OwnerKey,
         /// Which of its deadlines.
         name: DeadlineName,
     },
@@ -105,11 +121,15 @@ pub enum Event<'a, M> {
     Timer {
         /// Which timer.
         timer: TimerId,
+        /// Whose it is.
+        key: OwnerKey,
     },
     /// Bytes of a `relay` were accepted by the kernel for the other stream. At most once a turn.
     Relayed {
         /// The stream that they came from.
         stream: StreamId,
+        /// Whose that is.
+        key: OwnerKey,
         /// How many since this was told last.
         count: u64,
         /// No more come: the limit is reached, this stream's end has come (`Eof` or `Closed`
@@ -134,6 +154,18 @@ pub enum Event<'a, M> {
     },
     /// A message from another thread.
     Mail(M),
+}
+
+/// Whose a stream or a timer is: four words that the [`Owner`] gives it
+/// ([`set_key`](crate::Calls::set_key), [`timer_of`](crate::Calls::timer_of)) and that every event about it
+/// carries, so that the owner need not look for the part of it that is concerned. The loop does not read them.
+/// One that was given none has [`Self::NONE`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct OwnerKey(pub [u32; 4]);
+
+impl OwnerKey {
+    /// The key of a stream or timer that was given none.
+    pub const NONE: Self = Self([0; 4]);
 }
 
 /// Why a stream ended.

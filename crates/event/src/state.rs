@@ -14,7 +14,8 @@ use crate::slab::Slab;
 use crate::stream::{Marks, Step, Stream};
 use crate::wheel::{Alarm, TICK_MAX, Wheel};
 use crate::{
-    Address, Fd, ListenerId, LoopSettings, Reason, SocketId, StreamId, StreamLimits, TimerId,
+    Address, Fd, ListenerId, LoopSettings, OwnerKey, Reason, SocketId, StreamId, StreamLimits,
+    TimerId,
 };
 
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(crate) struct State {
     pub(crate) sockets: Slab<Datagrams>,
     /// For each stream that is relayed to, the one that its bytes come from.
     pub(crate) relays: BTreeMap<StreamId, StreamId>,
-    pub(crate) timers: Slab<Alarm>,
+    pub(crate) timers: Slab<Timer>,
     pub(crate) wheel: Wheel<Key>,
     pub(crate) clock: Clock,
     pub(crate) work: Work,
@@ -36,6 +37,14 @@ pub(crate) struct State {
     pub(crate) stopped: bool,
     /// The stream whose `Closed` is being told, and the bytes of its output that were not sent.
     pub(crate) unsent: Option<(StreamId, usize)>,
+}
+
+/// A timer of the owner.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    pub(crate) alarm: Alarm,
+    /// Whose it is, for the events about it.
+    pub(crate) key: OwnerKey,
 }
 
 /// Whose alarm it is.
@@ -452,6 +461,7 @@ mod tests {
 
     #[test]
     fn an_idle_stream_owns_no_more_than_its_place() {
-        assert!(size_of::<Stream>() <= 104, "{} bytes", size_of::<Stream>());
+        assert_eq!(size_of::<OwnerKey>(), 16);
+        assert!(size_of::<Stream>() <= 120, "{} bytes", size_of::<Stream>());
     }
 }

@@ -21,7 +21,7 @@ use crate::kernel::{Medium, Readiness};
 use crate::output::Output;
 use crate::turn::relay::Relay;
 use crate::wheel::Alarm;
-use crate::{DEADLINES_MAX, Direction, Fd, Reason, StreamLimits};
+use crate::{DEADLINES_MAX, Direction, Fd, OwnerKey, Reason, StreamLimits};
 
 /// Alarms of a stream: its deadlines, and one for `finish`.
 pub(crate) const ALARMS: usize = DEADLINES_MAX + 1;
@@ -47,6 +47,8 @@ pub(crate) struct Stream {
     pub(crate) alarms: [Alarm; ALARMS],
     /// How long `finish` waits, in milliseconds.
     pub(crate) linger_ms: u32,
+    /// Whose it is, for the events about it.
+    pub(crate) key: OwnerKey,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,6 +203,7 @@ impl Stream {
             limits,
             alarms: [Alarm::NONE; ALARMS],
             linger_ms: 0,
+            key: OwnerKey::NONE,
         }
     }
 

@@ -26,8 +26,8 @@ use crate::state::{Counts, Key, State};
 use crate::stream::{LINGER, Marks, Phase, Step, Stream};
 use crate::wheel::Alarm;
 use crate::{
-    DeadlineName, Direction, Event, Interest, ListenerId, LoopSettings, Owner, Peer, Reason,
-    SocketId, StreamId, StreamLimits, Token,
+    DeadlineName, Direction, Event, Interest, ListenerId, LoopSettings, Owner, OwnerKey, Peer,
+    Reason, SocketId, StreamId, StreamLimits, Token,
 };
 
 /// The hot block begins with room for as much as most messages need, and is as large as blocks are
@@ -238,8 +238,9 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if receives && !stream.sends() && relays.is_empty() {
             let (kernel, hot) = (&mut self.kernel, &mut self.hot);
             let received = receive::receive(kernel, stream, hot, &mut self.hot_capacity, counts);
+            let key = stream.key;
             if received > 0 {
-                self.offer_hot(owner, id);
+                self.offer_hot(owner, id, key);
             }
             if self.state.wants_step(id) {
                 self.step(owner, id, received);
@@ -346,9 +347,15 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
                     self.linger_is_over(stream);
                 }
                 Some(Key::Deadline { stream, slot }) => {
-                    self.tell(owner, Event::Deadline { stream, name: DeadlineName(slot) });
+                    let found = self.state.streams.get(stream.index, stream.generation);
+                    let key = found.map_or(OwnerKey::NONE, |stream| stream.key);
+                    self.tell(owner, Event::Deadline { stream, key, name: DeadlineName(slot) });
                 }
-                Some(Key::Timer(timer)) => self.tell(owner, Event::Timer { timer }),
+                Some(Key::Timer(timer)) => {
+                    let found = self.state.timers.get(timer.index, timer.generation);
+                    let key = found.map_or(OwnerKey::NONE, |timer| timer.key);
+                    self.tell(owner, Event::Timer { timer, key });
+                }
                 Some(Key::Listener(id)) => {
                     if let Some(listener) = self.state.listeners.get_mut(id.index, id.generation) {
                         listener.resting = false;

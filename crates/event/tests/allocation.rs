@@ -49,7 +49,7 @@ impl Owner for Echo {
     type Mail = ();
 
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, ()>) {
-        if let Event::Data { stream, mut data } = event {
+        if let Event::Data { stream, mut data, .. } = event {
             let length = data.bytes().len();
             if self.takes {
                 calls.send(stream, data.take(length));

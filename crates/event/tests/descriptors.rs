@@ -31,7 +31,7 @@ impl Owner for Counter {
                 data.consume(data.bytes().len());
             }
             Event::AcceptFailed { error, .. } => self.failed.push(error),
-            Event::Closed { stream, reason } => self.closed.push((stream, reason)),
+            Event::Closed { stream, reason, .. } => self.closed.push((stream, reason)),
             _ => {}
         }
     }

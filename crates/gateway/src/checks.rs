@@ -23,6 +23,7 @@ use exchange::{Outcome, PoolId, Verdict as Verdicts, WorkerId};
 use spawn::Stop;
 
 use crate::outside::Outside;
+use crate::owners::StreamOwner;
 use crate::plan::{CheckPlan, ProbePlan, check_address};
 use crate::upward::Upward;
 
@@ -288,7 +289,7 @@ impl Checks {
                 let limits = StreamLimits { hold_max: HOLD_MAX, ..StreamLimits::default() };
                 let stream = calls.connect(address, limits);
                 calls.deadline(stream, CHECK, Some(until));
-                outside.opened_checks.push((stream, pool, place));
+                calls.set_key(stream, StreamOwner::Check { pool, target: place }.key());
                 let shown = self.plan.names.get(place).map_or("localhost", String::as_str);
                 let (seen, bytes) = Seen::new(probe, shown);
                 calls.send_bytes(stream, &bytes);

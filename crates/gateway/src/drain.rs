@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 use event::{Calls, TimerId};
 
+use crate::owners::TimerOwner;
+
 /// How a shard came to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DrainResult {
@@ -84,13 +86,9 @@ impl Drain {
         self.stage = Stage::Asked;
         let at = calls.now() + self.limits.within;
         self.until = Some(at);
-        self.timer = Some(calls.timer(at));
+        self.timer = Some(calls.timer_of(TimerOwner::Drain.key(), at));
         // Another turn must come, in which all that clients have sent is read.
         calls.timer(calls.now());
-    }
-
-    pub(crate) fn is_timer(&self, timer: TimerId) -> bool {
-        self.timer == Some(timer)
     }
 
     /// From now on only the clients' reading is waited for, up to the deadline, and a moment longer

@@ -25,30 +25,11 @@ use exchange::{ListenerId, Outcome, Peer, PoolId, RequestId, Slice, Stamps, Work
 use pool::{Failed, Ticket};
 
 use crate::crossing::Window;
+pub(crate) use crate::ids::SessionId;
 use crate::logbook::Trail;
 use crate::plan::Page;
-use crate::table::{Place, Table, TableId};
+use crate::table::{Place, Table};
 use crate::translation::Translation;
-
-/// One session from accept to close.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SessionId {
-    pub(crate) shard: u32,
-    /// In the table of this shard.
-    pub(crate) place: Place,
-}
-
-impl SessionId {
-    pub(crate) const fn new(shard: u32, place: Place) -> Self {
-        Self { shard, place }
-    }
-}
-
-impl TableId for SessionId {
-    fn place(self) -> Place {
-        self.place
-    }
-}
 
 /// Where a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,6 +19,7 @@ use crate::core::Word;
 use crate::form::Form;
 use crate::mail::{HandlerReport, Mail};
 use crate::outside::Outside;
+use crate::owners::WorkerTimer;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
 
@@ -157,11 +158,12 @@ impl Handlers {
             return;
         }
         let (deadline, reads) = (self.deadline, self.reads);
+        let key = WorkerTimer::Batch(worker).key(self.pool_id);
         let Some(serving) = self.find(worker) else { return };
         let at = calls.now() + deadline;
         match serving.timer {
             Some(timer) => calls.set_timer(timer, at),
-            None => serving.timer = Some(calls.timer(at)),
+            None => serving.timer = Some(calls.timer_of(key, at)),
         }
         let batch = std::mem::take(&mut serving.filling);
         serving.stop = Stop::default();
@@ -206,18 +208,16 @@ impl Handlers {
         }
     }
 
-    /// Which of its workers a timer belongs to.
-    pub(crate) fn handle_timer(&mut self, timer: TimerId, up: &mut Vec<Upward>) -> bool {
-        let mut live = self.live.iter_mut().flatten();
-        let Some(serving) = live.find(|serving| serving.timer == Some(timer)) else {
-            return false;
-        };
+    /// The timer of a worker fired.
+    pub(crate) fn handle_timer(&mut self, timer: TimerId, worker: WorkerId, up: &mut Vec<Upward>) {
+        let deadline = self.deadline;
+        let found = self.find(worker).filter(|serving| serving.timer == Some(timer));
+        let Some(serving) = found else { return };
         if serving.flights.iter().any(Option::is_some) {
             serving.interrupt();
-            let text = format!("no answer within {:?}", self.deadline);
+            let text = format!("no answer within {deadline:?}");
             fail(serving, Cause::Deadline, &text, up);
         }
-        true
     }
 
     pub(crate) fn handle_report(

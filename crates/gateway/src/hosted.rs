@@ -22,12 +22,13 @@ use spawn::PortOwner;
 use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
+use crate::owners::{Purpose, WorkerTimer};
 use crate::plan::HostedPlan;
 use crate::programs::{Epitaph, Programs, Trouble};
 use crate::servers::Servers;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
-use crate::workers::{Heard, Purpose};
+use crate::workers::Heard;
 
 mod birth;
 mod home;
@@ -132,7 +133,11 @@ impl Hosted {
                 return up.push(Upward::StartFailed { worker });
             }
         };
-        self.births.push(Birth::new(worker, address.clone(), outfit.socket.clone()));
+        self.births.push(Birth::new(
+            (self.pool_id, worker),
+            address.clone(),
+            outfit.socket.clone(),
+        ));
         self.servers.settle_at(worker, address, &self.programs.name(worker));
         self.with_programs(calls, outside, up, |programs, calls, outside, up| {
             programs.start(calls, worker, outfit, outside, up);
@@ -176,10 +181,9 @@ impl Hosted {
         worker: WorkerId,
         request: Request,
         form: Form,
-        outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
-        self.servers.dispatch(calls, worker, request, form, outside, up);
+        self.servers.dispatch(calls, worker, request, form, up);
     }
 
     pub(crate) fn tell(
@@ -286,7 +290,7 @@ impl Hosted {
         self.heard_of_programs(calls, inner, outside, up);
         for birth in &mut self.births {
             if self.programs.runs(birth.worker) {
-                birth.begin(calls, self.pool_id, outside);
+                birth.begin(calls);
             }
         }
         result
@@ -303,7 +307,8 @@ impl Hosted {
         let mut inner = Vec::new();
         act(&mut self.servers, calls, &mut inner);
         if self.servers.is_crowded() {
-            self.crowded_timer.get_or_insert_with(|| calls.timer(calls.now() + CROWDED));
+            let key = WorkerTimer::Crowded.key(self.pool_id);
+            self.crowded_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + CROWDED));
         }
         self.heard_of_server(calls, worker, inner, outside, up);
     }
@@ -358,7 +363,8 @@ impl Hosted {
         }
         self.departed.push(departed);
         let grace = self.grace;
-        self.departed_timer.get_or_insert_with(|| calls.timer(calls.now() + grace));
+        let key = WorkerTimer::Departed.key(self.pool_id);
+        self.departed_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + grace));
     }
 
     /// Nothing more comes of it.
@@ -386,7 +392,8 @@ impl Hosted {
         self.departed = held;
         silent.into_iter().for_each(|departed| self.bury(calls, departed, up));
         if !self.departed.is_empty() {
-            self.departed_timer = Some(calls.timer(calls.now() + self.grace));
+            let key = WorkerTimer::Departed.key(self.pool_id);
+            self.departed_timer = Some(calls.timer_of(key, calls.now() + self.grace));
         }
     }
 
@@ -433,7 +440,8 @@ impl Hosted {
 
     fn lose(&mut self, calls: &mut Calls<'_>, worker: WorkerId, report: Upward) {
         self.lost.push(Lost { worker, report });
-        self.lost_timer.get_or_insert_with(|| calls.timer(calls.now() + EXIT_WAIT));
+        let key = WorkerTimer::Lost.key(self.pool_id);
+        self.lost_timer.get_or_insert_with(|| calls.timer_of(key, calls.now() + EXIT_WAIT));
     }
 
     /// Its start is over, one way or the other.
@@ -456,7 +464,7 @@ impl Hosted {
         let Some(birth) = self.births.iter_mut().find(|birth| birth.worker == worker) else {
             return calls.close(stream);
         };
-        if birth.handle_connected(calls, stream, self.pool_id, owner, outside) == Step::Accepts {
+        if birth.handle_connected(calls, stream, owner) == Step::Accepts {
             self.born(calls, worker);
             self.with_server(calls, worker, outside, up, |servers, _, up| {
                 servers.start(worker, up);
@@ -486,43 +494,49 @@ impl Hosted {
         }
     }
 
-    /// Whether a timer is of one of them.
+    /// A timer of one of them, or of all, fired.
     pub(crate) fn handle_timer(
         &mut self,
         calls: &mut Calls<'_>,
-        timer: TimerId,
+        (timer, of): (TimerId, WorkerTimer),
         outside: &mut Outside,
         up: &mut Vec<Upward>,
-    ) -> bool {
-        if self.crowded_timer == Some(timer) {
-            calls.cancel_timer(timer);
-            self.crowded_timer = None;
-            while let Some(worker) = self.servers.next_crowded() {
-                self.with_server(calls, worker, outside, up, |servers, _, up| {
-                    servers.try_crowded(worker, up);
+    ) {
+        match of {
+            WorkerTimer::Crowded if self.crowded_timer == Some(timer) => {
+                calls.cancel_timer(timer);
+                self.crowded_timer = None;
+                while let Some(worker) = self.servers.next_crowded() {
+                    self.with_server(calls, worker, outside, up, |servers, _, up| {
+                        servers.try_crowded(worker, up);
+                    });
+                }
+            }
+            WorkerTimer::Departed if self.departed_timer == Some(timer) => {
+                calls.cancel_timer(timer);
+                self.departed_timer = None;
+                self.bury_all(calls, up);
+            }
+            WorkerTimer::Lost if self.lost_timer == Some(timer) => {
+                calls.cancel_timer(timer);
+                self.lost_timer = None;
+                up.extend(self.lost.drain(..).map(|lost| lost.report));
+            }
+            WorkerTimer::Trial(worker) => {
+                let mut births = self.births.iter_mut();
+                let birth = births.find(|birth| birth.worker == worker && birth.is_timer(timer));
+                if let Some(birth) = birth {
+                    birth.handle_timer(calls);
+                }
+            }
+            WorkerTimer::Program(worker) => {
+                self.with_programs(calls, outside, up, |programs, calls, outside, up| {
+                    programs.handle_timer(calls, (timer, worker), outside, up);
                 });
             }
-            return true;
+            // It has no such timer, or has another by now.
+            _ => {}
         }
-        if self.departed_timer == Some(timer) {
-            calls.cancel_timer(timer);
-            self.departed_timer = None;
-            self.bury_all(calls, up);
-            return true;
-        }
-        if self.lost_timer == Some(timer) {
-            calls.cancel_timer(timer);
-            self.lost_timer = None;
-            up.extend(self.lost.drain(..).map(|lost| lost.report));
-            return true;
-        }
-        if let Some(birth) = self.births.iter_mut().find(|birth| birth.is_timer(timer)) {
-            birth.handle_timer(calls, self.pool_id, outside);
-            return true;
-        }
-        self.with_programs(calls, outside, up, |programs, calls, outside, up| {
-            programs.handle_timer(calls, timer, outside, up)
-        })
     }
 }
 

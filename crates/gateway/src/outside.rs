@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use event::{Mailbox, StreamId};
+use event::Mailbox;
 use exchange::{PoolId, WorkerId};
 use spawn::Spawn;
 
 use crate::mail::Mail;
-use crate::workers::Purpose;
 
 /// Starts the threads of handlers. A simulation replaces it.
 pub trait Runner: Send {
@@ -44,10 +43,6 @@ pub(crate) struct Outside {
     /// Which worker a report of the spawner is about.
     pub(crate) tokens: BTreeMap<u64, (PoolId, WorkerId)>,
     pub(crate) token_next: u64,
-    /// Streams to workers that were opened, by pool: the shard is to know whose they are.
-    pub(crate) opened: Vec<(StreamId, PoolId, Purpose)>,
-    /// Streams of checks that were opened, by pool and the place of the worker.
-    pub(crate) opened_checks: Vec<(StreamId, PoolId, usize)>,
     /// Which check a report of the spawner is about: its pool and the place of the worker.
     pub(crate) checks: BTreeMap<u64, (PoolId, usize)>,
 }

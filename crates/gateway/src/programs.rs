@@ -28,6 +28,7 @@ use spawn::{Pipes, StartError};
 use crate::core::Word;
 use crate::form::Form;
 use crate::outside::Outside;
+use crate::owners::{Pipe, WorkerTimer};
 use crate::plan::ProgramPlan;
 use crate::status::WorkerStatus;
 use crate::upward::Upward;
@@ -64,14 +65,6 @@ const SLOW: DeadlineName = DeadlineName(3);
 
 /// The deadline of a program's input: it must have read something by then.
 const STALL: DeadlineName = DeadlineName(0);
-
-/// Which pipe of a program a stream is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pipe {
-    Input,
-    Output,
-    Error,
-}
 
 /// The programs of one pool.
 pub(crate) struct Programs {
@@ -181,7 +174,8 @@ impl Programs {
         let Some(program) = self.find(worker) else { return };
         program.token = outside.token(program.pool, worker);
         program.phase = Phase::Starting;
-        program.timer = Some(calls.timer(calls.now() + plan.times.start));
+        let key = WorkerTimer::Program(worker).key(program.pool);
+        program.timer = Some(calls.timer_of(key, calls.now() + plan.times.start));
         let Outfit { arguments, env, socket } = outfit;
         outside.spawner.start(
             program.token,
@@ -206,7 +200,6 @@ impl Programs {
         worker: WorkerId,
         pid: u32,
         pipes: Pipes,
-        outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         let (plan, known) = (Arc::clone(&self.plan), self.known);
@@ -218,7 +211,7 @@ impl Programs {
             return;
         }
         if plan.is_hosted {
-            return program.listen_to(calls, pipes, outside);
+            return program.listen_to(calls, pipes);
         }
         let hold_max = plan.framing.hold_max(plan.reply_max).saturating_add(HOLD_SLACK);
         let limits = StreamLimits { hold_max, ..StreamLimits::default() };
@@ -233,9 +226,9 @@ impl Programs {
         let input = calls.adopt(Fd::from(pipes.stdin), Direction::Out, by_slots);
         let output = calls.adopt(Fd::from(pipes.stdout), Direction::In, limits);
         let error = calls.adopt(Fd::from(pipes.stderr), Direction::In, StreamLimits::default());
-        program.claim(input, Pipe::Input, outside);
-        program.claim(output, Pipe::Output, outside);
-        program.claim(error, Pipe::Error, outside);
+        program.claim(calls, input, Pipe::Input);
+        program.claim(calls, output, Pipe::Output);
+        program.claim(calls, error, Pipe::Error);
         let link = program.link.insert(Link::new(input, output, &plan, known));
         program.stderr.open(error);
         if let Some(request) = program.pending.take() {

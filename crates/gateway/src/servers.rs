@@ -19,12 +19,13 @@ use wire::http1::Refusal;
 
 use crate::core::Word;
 use crate::form::Form;
-use crate::outside::Outside;
+use crate::ids::LinkId;
+use crate::owners::{Purpose, StreamOwner};
 use crate::plan::ServersPlan;
 use crate::status::WorkerStatus;
-use crate::table::{Place, Table, TableId};
+use crate::table::Table;
 use crate::upward::Upward;
-use crate::workers::{Heard, Purpose};
+use crate::workers::Heard;
 
 mod hosted;
 mod link;
@@ -46,16 +47,6 @@ use trust::Trust;
 const LINK: DeadlineName = DeadlineName(0);
 /// The deadline of a whole exchange.
 const TOTAL: DeadlineName = DeadlineName(1);
-
-/// One link from its connection to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LinkId(pub(crate) Place);
-
-impl TableId for LinkId {
-    fn place(self) -> Place {
-        self.0
-    }
-}
 
 struct Server {
     worker: WorkerId,
@@ -150,7 +141,6 @@ impl Servers {
         worker: WorkerId,
         request: Request,
         form: Form,
-        outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) {
         self.budget.earn(self.plan.retries);
@@ -171,7 +161,7 @@ impl Servers {
         let idle = self.find(worker).and_then(|server| server.idle.pop());
         let id = match idle {
             Some(id) => id,
-            None => self.connect(calls, worker, place, outside, up),
+            None => self.connect(calls, worker, place, up),
         };
         if self.of_request.len() <= request.id.index() {
             self.of_request.resize(request.id.index() + 1, id);
@@ -198,7 +188,6 @@ impl Servers {
         calls: &mut Calls<'_>,
         worker: WorkerId,
         place: usize,
-        outside: &mut Outside,
         up: &mut Vec<Upward>,
     ) -> LinkId {
         if self.room.as_ref().is_some_and(|room| room.open(place)) {
@@ -210,7 +199,8 @@ impl Servers {
             calls.keep_alive(stream, after);
         }
         let id = LinkId(self.links.insert(Link::new(stream, worker)));
-        outside.opened.push((stream, self.pool_id, Purpose::Link(id)));
+        let owner = StreamOwner::Worker { pool: self.pool_id, purpose: Purpose::Link(id) };
+        calls.set_key(stream, owner.key());
         id
     }
 

@@ -8,7 +8,9 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use event::{Calls, Data, DeadlineName, Event, Fd, Owner, Reason, SocketId, StreamId, TimerId};
+use event::{
+    Calls, Data, DeadlineName, Event, Fd, Owner, OwnerKey, Reason, SocketId, StreamId, TimerId,
+};
 use exchange::{Cause, ListenerId, Outcome, Peer};
 use settings::Configuration;
 use spawn::Spawn;
@@ -24,6 +26,7 @@ use crate::logbook::{LogSink, Logbook};
 use crate::mail::Mail;
 use crate::metrics::{ListenerEnds, Metrics};
 use crate::outside::{Outside, Runner};
+use crate::owners::{StreamOwner, TimerOwner};
 use crate::plan::{self, FrontPlan, ListenerPlan, PlanError, Site, Workshop};
 use crate::session::Session;
 use crate::table::Table;
@@ -37,13 +40,11 @@ mod mail;
 mod memory;
 mod refused;
 mod reload;
-mod roles;
 mod shortage;
 mod workers;
 
 use displace::IdleFound;
 use refused::RefusedConnections;
-use roles::{Role, Roles};
 use shortage::Shortage;
 
 /// What a shard is made of.
@@ -109,7 +110,6 @@ pub struct Shard {
     fleet: Arc<Fleet>,
     listeners: Table<ListenerId, Listener>,
     sessions: Table<SessionId, Session>,
-    roles: Roles,
     dirty: Vec<SessionId>,
     /// Paused clients that may send again, and how many requests each.
     woken: Vec<(SessionId, u32)>,
@@ -200,13 +200,10 @@ impl Shard {
                 mailbox: fleet.mailbox(shard).clone(),
                 tokens: std::collections::BTreeMap::new(),
                 token_next: 1,
-                opened: Vec::new(),
-                opened_checks: Vec::new(),
                 checks: std::collections::BTreeMap::new(),
             },
             fleet,
             sessions: Table::default(),
-            roles: Roles::of_shard(shard),
             dirty: Vec::new(),
             woken: Vec::new(),
             refused: RefusedConnections::default(),
@@ -231,7 +228,7 @@ impl Shard {
                 _ => listener.id = Some(calls.accept_from(socket)),
             }
         }
-        self.pool_timer = Some((calls.timer(calls.now()), None));
+        self.pool_timer = Some((calls.timer_of(TimerOwner::Pools.key(), calls.now()), None));
         // Another shard may have clients before the first turn here: what they ask is to find the
         // same workers as later.
         self.core.now = calls.now();
@@ -256,12 +253,9 @@ impl Shard {
         self.sessions.values().for_each(Session::check);
     }
 
-    fn set_role(&mut self, stream: StreamId, role: Role) {
-        self.roles.set(stream.index(), role);
-    }
-
-    fn role(&self, stream: StreamId) -> Role {
-        self.roles.get(stream.index())
+    /// Whose a stream is.
+    fn owner(&self, key: OwnerKey) -> StreamOwner {
+        StreamOwner::of(key, self.core.others.me())
     }
 
     fn session(&mut self, id: SessionId) -> Option<&mut Session> {
@@ -277,11 +271,16 @@ impl Shard {
         }
     }
 
-    fn data(&mut self, calls: &mut Calls<'_>, stream: StreamId, mut data: Data<'_>) {
-        match self.role(stream) {
-            Role::Nobody => data.consume(data.bytes().len()),
-            Role::Refused => self.refused_data(calls, stream, &mut data),
-            Role::Session(id) => {
+    fn data(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (stream, key): (StreamId, OwnerKey),
+        mut data: Data<'_>,
+    ) {
+        match self.owner(key) {
+            StreamOwner::Nobody => data.consume(data.bytes().len()),
+            StreamOwner::Refused => self.refused_data(calls, stream, &mut data),
+            StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 if let Some(session) = found {
                     let listener = &self.listeners[session.listener_id()].plan;
@@ -294,10 +293,10 @@ impl Shard {
                     }
                 }
             }
-            Role::Worker { pool, purpose } => {
+            StreamOwner::Worker { pool, purpose } => {
                 self.hear(calls, stream, (pool, purpose), Heard::Data(&mut data));
             }
-            Role::Check { pool, target } => {
+            StreamOwner::Check { pool, target } => {
                 self.core.with_checks(pool, |checks, up| {
                     checks.handle_data(calls, target, stream, &mut data, up);
                 });
@@ -305,19 +304,19 @@ impl Shard {
         }
     }
 
-    fn eof(&mut self, stream: StreamId, calls: &mut Calls<'_>) {
-        match self.role(stream) {
-            Role::Nobody => {}
-            Role::Refused => self.refused_eof(calls, stream),
-            Role::Worker { pool, purpose } => {
+    fn eof(&mut self, calls: &mut Calls<'_>, (stream, key): (StreamId, OwnerKey)) {
+        match self.owner(key) {
+            StreamOwner::Nobody => {}
+            StreamOwner::Refused => self.refused_eof(calls, stream),
+            StreamOwner::Worker { pool, purpose } => {
                 self.hear(calls, stream, (pool, purpose), Heard::Eof);
             }
-            Role::Check { pool, target } => {
+            StreamOwner::Check { pool, target } => {
                 self.core.with_checks(pool, |checks, up| {
                     checks.handle_eof(calls, target, stream, up);
                 });
             }
-            Role::Session(id) => {
+            StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
                 if session.handle_eof(calls, &mut self.core) {
@@ -329,14 +328,19 @@ impl Shard {
         }
     }
 
-    fn closed(&mut self, calls: &mut Calls<'_>, stream: StreamId, reason: Reason) {
+    fn closed(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (stream, key): (StreamId, OwnerKey),
+        reason: Reason,
+    ) {
         if reason == Reason::ConnectFailed(ErrorKind::QuotaExceeded) {
             self.lacks_descriptor(calls, 1);
         }
-        match self.role(stream) {
-            Role::Nobody => {}
-            Role::Refused => self.refused_closed(stream),
-            Role::Session(id) => {
+        match self.owner(key) {
+            StreamOwner::Nobody => {}
+            StreamOwner::Refused => self.refused_closed(stream),
+            StreamOwner::Session(id) => {
                 if self.drain.stage == Stage::Closing && calls.queued(stream) > 0 {
                     self.drain.result.unread += 1;
                 }
@@ -348,24 +352,28 @@ impl Shard {
                 };
                 self.remove_session(id, cause);
             }
-            Role::Worker { pool, purpose } => {
+            StreamOwner::Worker { pool, purpose } => {
                 self.hear(calls, stream, (pool, purpose), Heard::Closed(reason));
             }
-            Role::Check { pool, target } => {
+            StreamOwner::Check { pool, target } => {
                 let now = calls.now();
                 self.core.with_checks(pool, |checks, up| {
                     checks.handle_closed(now, target, stream, reason, up);
                 });
             }
         }
-        self.set_role(stream, Role::Nobody);
     }
 
-    fn deadline(&mut self, calls: &mut Calls<'_>, stream: StreamId, name: DeadlineName) {
-        match self.role(stream) {
-            Role::Nobody => {}
-            Role::Refused => self.refused_deadline(calls, stream),
-            Role::Session(id) => {
+    fn deadline(
+        &mut self,
+        calls: &mut Calls<'_>,
+        (stream, key): (StreamId, OwnerKey),
+        name: DeadlineName,
+    ) {
+        match self.owner(key) {
+            StreamOwner::Nobody => {}
+            StreamOwner::Refused => self.refused_deadline(calls, stream),
+            StreamOwner::Session(id) => {
                 let found = self.sessions.get_mut(id);
                 let Some(session) = found else { return };
                 match session.handle_deadline(calls, name, &mut self.core) {
@@ -373,10 +381,10 @@ impl Shard {
                     None => self.touch(id),
                 }
             }
-            Role::Worker { pool, purpose } => {
+            StreamOwner::Worker { pool, purpose } => {
                 self.hear(calls, stream, (pool, purpose), Heard::Deadline(name));
             }
-            Role::Check { pool, target } => {
+            StreamOwner::Check { pool, target } => {
                 self.core.with_checks(pool, |checks, up| {
                     checks.handle_deadline(calls, target, stream, up);
                 });
@@ -387,10 +395,6 @@ impl Shard {
     /// Carries out what pools want, and takes note of streams that were opened for it.
     fn pump(&mut self, calls: &mut Calls<'_>) {
         self.core.pump(calls, &mut self.outside);
-        self.note_opened();
-        for (stream, pool, target) in std::mem::take(&mut self.outside.opened_checks) {
-            self.set_role(stream, Role::Check { pool, target });
-        }
     }
 
     /// Hands parts and outcomes to their clients.
@@ -524,14 +528,14 @@ impl Owner for Shard {
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, Mail>) {
         self.core.now = calls.now();
         match event {
-            Event::Data { stream, data } => self.data(calls, stream, data),
+            Event::Data { stream, key, data } => self.data(calls, (stream, key), data),
             Event::Accepted { listener, stream, peer } => {
                 self.accepted(calls, listener, stream, peer);
             }
             Event::AcceptFailed { listener, error } => {
                 self.accept_failed(calls, listener, error);
             }
-            Event::Eof { stream } => self.eof(stream, calls),
+            Event::Eof { stream, key } => self.eof(calls, (stream, key)),
             Event::Datagram { socket, from, bytes } => self.datagram(calls, socket, from, bytes),
             Event::DatagramsFailed { socket, error } => {
                 tracing::error!("a socket of datagrams cannot be used: {error}");
@@ -541,45 +545,45 @@ impl Owner for Shard {
                     listener.accept_failed += 1;
                 }
             }
-            Event::Drained { stream } => match self.role(stream) {
-                Role::Session(id) => self.touch(id),
-                Role::Worker { pool, purpose } => {
+            Event::Drained { stream, key } => match self.owner(key) {
+                StreamOwner::Session(id) => self.touch(id),
+                StreamOwner::Worker { pool, purpose } => {
                     self.hear(calls, stream, (pool, purpose), Heard::Drained);
                 }
                 _ => {}
             },
-            Event::Relayed { stream, count, done } => {
-                if let Role::Worker { pool, purpose } = self.role(stream) {
+            Event::Relayed { stream, key, count, done } => {
+                if let StreamOwner::Worker { pool, purpose } = self.owner(key) {
                     self.hear(calls, stream, (pool, purpose), Heard::Relayed(count, done));
                 }
             }
-            Event::Connected { stream } => match self.role(stream) {
-                Role::Worker { pool, purpose } => {
+            Event::Connected { stream, key } => match self.owner(key) {
+                StreamOwner::Worker { pool, purpose } => {
                     self.hear(calls, stream, (pool, purpose), Heard::Connected);
                 }
-                Role::Check { pool, target } => {
+                StreamOwner::Check { pool, target } => {
                     self.core.check_connected(calls, (pool, target), stream, &self.outside);
                 }
                 _ => {}
             },
-            Event::Hangup { stream } => {
-                if let Role::Session(id) = self.role(stream)
+            Event::Hangup { key, .. } => {
+                if let StreamOwner::Session(id) = self.owner(key)
                     && self.session(id).is_some_and(|session| session.handle_hangup(calls))
                 {
                     self.leave(calls, id, Cause::Left);
                 }
             }
             // Those of workers are paused for clients, and resumed when those have read or left.
-            Event::Broken { stream } => {
-                if let Role::Session(id) = self.role(stream)
+            Event::Broken { key, .. } => {
+                if let StreamOwner::Session(id) = self.owner(key)
                     && self.session(id).is_some_and(|session| session.handle_broken(calls))
                 {
                     self.leave(calls, id, Cause::Left);
                 }
             }
-            Event::Closed { stream, reason } => self.closed(calls, stream, reason),
-            Event::Deadline { stream, name } => self.deadline(calls, stream, name),
-            Event::Timer { timer } => self.timer(calls, timer),
+            Event::Closed { stream, key, reason } => self.closed(calls, (stream, key), reason),
+            Event::Deadline { stream, key, name } => self.deadline(calls, (stream, key), name),
+            Event::Timer { timer, key } => self.timer(calls, timer, key),
             Event::Mail(mail) => self.mail(calls, mail),
         }
     }

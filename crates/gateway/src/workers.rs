@@ -12,6 +12,7 @@ use crate::handlers::Handlers;
 use crate::hosted::Hosted;
 use crate::mail::HandlerReport;
 use crate::outside::Outside;
+use crate::owners::{Purpose, WorkerTimer};
 use crate::plan::WorkersPlan;
 use crate::programs::{Outfit, Programs, Trouble};
 use crate::servers::{Room, Servers};
@@ -20,7 +21,7 @@ use crate::upward::Upward;
 
 mod streams;
 
-pub(crate) use streams::{Heard, Purpose};
+pub(crate) use streams::Heard;
 
 /// The workers of one pool.
 pub(crate) enum Workers {
@@ -104,20 +105,24 @@ impl Workers {
         }
     }
 
-    /// Whether a timer is of these; then it was seen to.
+    /// A timer of one of these fired.
     pub(crate) fn handle_timer(
         &mut self,
         calls: &mut Calls<'_>,
-        timer: TimerId,
+        (timer, of): (TimerId, WorkerTimer),
         outside: &mut Outside,
         up: &mut Vec<Upward>,
-    ) -> bool {
-        match self {
-            Self::Programs(programs) => programs.handle_timer(calls, timer, outside, up),
-            Self::Hosted(hosted) => hosted.handle_timer(calls, timer, outside, up),
-            Self::Handlers(handlers) => handlers.handle_timer(timer, up),
-            // Their times are deadlines of links.
-            Self::Servers(_) | Self::Elsewhere => false,
+    ) {
+        match (self, of) {
+            (Self::Programs(programs), WorkerTimer::Program(worker)) => {
+                programs.handle_timer(calls, (timer, worker), outside, up);
+            }
+            (Self::Hosted(hosted), of) => hosted.handle_timer(calls, (timer, of), outside, up),
+            (Self::Handlers(handlers), WorkerTimer::Batch(worker)) => {
+                handlers.handle_timer(timer, worker, up);
+            }
+            // Times of servers are deadlines of links.
+            (Self::Programs(_) | Self::Handlers(_) | Self::Servers(_) | Self::Elsewhere, _) => {}
         }
     }
 
@@ -308,8 +313,8 @@ impl Workers {
             Self::Programs(programs) => {
                 programs.dispatch(calls, worker, (request, form), outside, up);
             }
-            Self::Servers(servers) => servers.dispatch(calls, worker, request, form, outside, up),
-            Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, form, outside, up),
+            Self::Servers(servers) => servers.dispatch(calls, worker, request, form, up),
+            Self::Hosted(hosted) => hosted.dispatch(calls, worker, request, form, up),
             Self::Handlers(handlers) => {
                 handlers.dispatch(calls, worker, (request, form), outside, up);
             }

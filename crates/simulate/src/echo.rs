@@ -114,8 +114,8 @@ impl Owner for Echo {
                 calls.limits(stream, LIMITS);
                 calls.deadline(stream, IDLE, Some(calls.now() + IDLE_MAX));
             }
-            Event::Data { stream, mut data } => self.data(calls, stream, &mut data),
-            Event::Eof { stream } => {
+            Event::Data { stream, mut data, .. } => self.data(calls, stream, &mut data),
+            Event::Eof { stream, .. } => {
                 let told = self.told(stream, "Eof");
                 let (again, paused) = (told.eof, told.resting || told.clogged);
                 told.eof = true;
@@ -124,12 +124,12 @@ impl Owner for Echo {
                 }
                 calls.finish(stream, None);
             }
-            Event::Drained { stream } => {
+            Event::Drained { stream, .. } => {
                 calls.deadline(stream, IDLE, Some(calls.now() + IDLE_MAX));
                 self.told(stream, "Drained").clogged = false;
                 self.go_on(calls, stream);
             }
-            Event::Hangup { stream } => {
+            Event::Hangup { stream, .. } => {
                 if std::mem::replace(&mut self.told(stream, "Hangup").hangup, true) {
                     self.violations.push(format!("Hangup of {stream:?} twice"));
                 }
@@ -138,7 +138,7 @@ impl Owner for Echo {
                     self.streams.remove(&stream);
                 }
             }
-            Event::Broken { stream } => {
+            Event::Broken { stream, .. } => {
                 let told = self.told(stream, "Broken");
                 told.clogged = false;
                 if std::mem::replace(&mut told.broken, true) {
@@ -150,7 +150,7 @@ impl Owner for Echo {
                 self.told(stream, "Closed");
                 self.streams.remove(&stream);
             }
-            Event::Deadline { stream, name: GO_ON } => {
+            Event::Deadline { stream, name: GO_ON, .. } => {
                 self.told(stream, "Deadline").resting = false;
                 self.go_on(calls, stream);
             }

@@ -10,7 +10,7 @@ use crate::data::{Data, Lent};
 use crate::kernel::{Kernel, Medium};
 use crate::state::{Counts, State};
 use crate::stream::{Marks, Phase, Step, Stream};
-use crate::{Direction, Event, Owner, Reason, StreamId};
+use crate::{Direction, Event, Owner, OwnerKey, Reason, StreamId};
 
 /// What is held up to this length is copied before the next bytes into the hot block; what is
 /// longer grows where it is.
@@ -71,22 +71,26 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
             }
             Step::TellConnected => {
                 stream.marks.clear(Marks::CONNECTED);
-                self.tell(owner, Event::Connected { stream: id });
+                let key = stream.key;
+                self.tell(owner, Event::Connected { stream: id, key });
                 0
             }
             Step::TellDrained => {
                 stream.marks.clear(Marks::DRAINED);
-                self.tell(owner, Event::Drained { stream: id });
+                let key = stream.key;
+                self.tell(owner, Event::Drained { stream: id, key });
                 0
             }
             Step::TellHangup => {
                 stream.marks.clear(Marks::HANGUP);
-                self.tell(owner, Event::Hangup { stream: id });
+                let key = stream.key;
+                self.tell(owner, Event::Hangup { stream: id, key });
                 0
             }
             Step::TellBroken => {
                 stream.marks.set(Marks::BROKEN_TOLD);
-                self.tell(owner, Event::Broken { stream: id });
+                let key = stream.key;
+                self.tell(owner, Event::Broken { stream: id, key });
                 0
             }
             Step::TellRelayed => {
@@ -106,10 +110,11 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     }
 
     fn tell_closed<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, reason: Reason) {
-        let unsent = self.state.stream(id).map_or(0, |stream| stream.queued());
+        let found = self.state.stream(id);
+        let (unsent, key) = found.map_or_else(Default::default, |it| (it.queued(), it.key));
         self.state.remove_stream(id);
         self.state.unsent = Some((id, unsent));
-        self.tell(owner, Event::Closed { stream: id, reason });
+        self.tell(owner, Event::Closed { stream: id, key, reason });
         self.state.unsent = None;
     }
 
@@ -119,7 +124,8 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         if stream.direction == Direction::In || stream.marks.has(Marks::SEND_ENDED) {
             stream.end(Reason::Clean);
         }
-        self.tell(owner, Event::Eof { stream: id });
+        let key = stream.key;
+        self.tell(owner, Event::Eof { stream: id, key });
     }
 
     /// Receives once into the hot block, for a stream that holds nothing, and offers what came.
@@ -129,17 +135,23 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let Some(stream) = streams.get_mut(id.index, id.generation) else { return 0 };
         let Self { kernel, hot, hot_capacity, .. } = self;
         let received = receive(kernel, stream, hot, hot_capacity, counts);
+        let key = stream.key;
         if received > 0 {
-            self.offer_hot(owner, id);
+            self.offer_hot(owner, id, key);
         }
         received
     }
 
     /// Offers what is in the hot block, and keeps what is left of it.
     #[inline]
-    pub(super) fn offer_hot<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
+    pub(super) fn offer_hot<O: Owner<Mail = M>>(
+        &mut self,
+        owner: &mut O,
+        id: StreamId,
+        key: OwnerKey,
+    ) {
         let data = Data::new(&mut self.hot);
-        owner.handle(&mut Calls::new(&mut self.state), Event::Data { stream: id, data });
+        owner.handle(&mut Calls::new(&mut self.state), Event::Data { stream: id, key, data });
         if !self.hot.is_used_up() {
             let lent = std::mem::replace(&mut self.hot, Lent::nothing());
             self.keep(id, lent);
@@ -213,10 +225,12 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     /// Lends a block to the owner and keeps what is left of it.
     fn offer<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId, mut lent: Lent) {
+        let mut key = OwnerKey::NONE;
         if let Some(stream) = self.state.streams.get_mut(id.index, id.generation) {
             stream.marks.clear(Marks::OFFER);
+            key = stream.key;
         }
-        self.tell(owner, Event::Data { stream: id, data: Data::new(&mut lent) });
+        self.tell(owner, Event::Data { stream: id, key, data: Data::new(&mut lent) });
         self.keep(id, lent);
     }
 

@@ -256,13 +256,13 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
 
     pub(super) fn tell_relayed<O: Owner<Mail = M>>(&mut self, owner: &mut O, id: StreamId) {
         let Some(stream) = self.state.stream(id) else { return };
-        let done = stream.relay_is_done();
+        let (done, key) = (stream.relay_is_done(), stream.key);
         let relay = stream.relay.as_mut().expect("only a stream that relays tells of it");
         let count = std::mem::take(&mut relay.accepted);
         if done {
             self.end_relay(id);
         }
-        self.tell(owner, Event::Relayed { stream: id, count, done });
+        self.tell(owner, Event::Relayed { stream: id, key, count, done });
     }
 
     fn end_relay(&mut self, id: StreamId) {

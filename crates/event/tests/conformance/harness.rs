@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use event::{
     Calls, Data, DeadlineName, Direction, Event, Fd, Kernel, ListenerId, Loop, LoopSettings,
-    Origin, Owner, Reason, SocketId, StreamId, StreamLimits, TimerId,
+    Origin, Owner, OwnerKey, Reason, SocketId, StreamId, StreamLimits, TimerId,
 };
 
 /// After this long without what a test waits for, it fails. No test depends on how long it is.
@@ -56,6 +56,10 @@ pub(crate) struct Recorder {
     /// Streams that the test closed: nothing may be told of them.
     pub(crate) gone: HashSet<StreamId>,
     told: HashMap<StreamId, Told>,
+    /// What each stream was given last; every event gives its stream another.
+    keys: HashMap<StreamId, OwnerKey>,
+    /// Of timers that have one.
+    pub(crate) timer_keys: HashMap<TimerId, OwnerKey>,
     pub(crate) turns: usize,
 }
 
@@ -88,27 +92,57 @@ impl Recorder {
     }
 }
 
+impl Recorder {
+    /// Each event carries the key that its stream or timer was given last.
+    fn hold_keys(&mut self, calls: &mut Calls<'_>, event: &Event<'_, u32>) {
+        let (stream, key) = match event {
+            Event::Connected { stream, key }
+            | Event::Data { stream, key, .. }
+            | Event::Eof { stream, key }
+            | Event::Drained { stream, key }
+            | Event::Hangup { stream, key }
+            | Event::Broken { stream, key }
+            | Event::Closed { stream, key, .. }
+            | Event::Deadline { stream, key, .. }
+            | Event::Relayed { stream, key, .. } => (*stream, *key),
+            Event::Timer { timer, key } => {
+                let given = self.timer_keys.get(timer).copied();
+                return assert_eq!(*key, given.unwrap_or(OwnerKey::NONE), "of {timer:?}");
+            }
+            _ => return,
+        };
+        let given = self.keys.remove(&stream).unwrap_or(OwnerKey::NONE);
+        assert_eq!(key, given, "{event:?}");
+        if !matches!(event, Event::Closed { .. }) {
+            let next = OwnerKey([given.0[0] + 1, 7, u32::MAX, given.0[3] ^ 0x5555]);
+            calls.set_key(stream, next);
+            self.keys.insert(stream, next);
+        }
+    }
+}
+
 impl Owner for Recorder {
     type Mail = u32;
 
     fn handle(&mut self, calls: &mut Calls<'_>, event: Event<'_, u32>) {
+        self.hold_keys(calls, &event);
         let seen = match event {
             Event::Accepted { listener, stream, .. } => Seen::Accepted(listener, stream),
             Event::AcceptFailed { listener, .. } => Seen::AcceptFailed(listener),
-            Event::Connected { stream } => Seen::Connected(stream),
-            Event::Data { stream, mut data } => {
+            Event::Connected { stream, .. } => Seen::Connected(stream),
+            Event::Data { stream, mut data, .. } => {
                 let seen = Seen::Data(stream, data.bytes().to_vec(), data.is_last());
                 (self.eat)(stream, &mut data);
                 seen
             }
-            Event::Eof { stream } => Seen::Eof(stream),
-            Event::Drained { stream } => Seen::Drained(stream),
-            Event::Hangup { stream } => Seen::Hangup(stream),
-            Event::Broken { stream } => Seen::Broken(stream),
-            Event::Closed { stream, reason } => Seen::Closed(stream, reason),
-            Event::Deadline { stream, name } => Seen::Deadline(stream, name),
-            Event::Timer { timer } => Seen::Timer(timer),
-            Event::Relayed { stream, count, done } => Seen::Relayed(stream, count, done),
+            Event::Eof { stream, .. } => Seen::Eof(stream),
+            Event::Drained { stream, .. } => Seen::Drained(stream),
+            Event::Hangup { stream, .. } => Seen::Hangup(stream),
+            Event::Broken { stream, .. } => Seen::Broken(stream),
+            Event::Closed { stream, reason, .. } => Seen::Closed(stream, reason),
+            Event::Deadline { stream, name, .. } => Seen::Deadline(stream, name),
+            Event::Timer { timer, .. } => Seen::Timer(timer),
+            Event::Relayed { stream, count, done, .. } => Seen::Relayed(stream, count, done),
             Event::Datagram { socket, from, bytes } => {
                 Seen::Datagram(socket, from.clone(), bytes.to_vec())
             }
@@ -142,6 +176,8 @@ impl<K: Kernel> Bench<K> {
             eat: Box::new(|_, data| data.consume(data.bytes().len())),
             gone: HashSet::new(),
             told: HashMap::new(),
+            keys: HashMap::new(),
+            timer_keys: HashMap::new(),
             turns: 0,
         };
         Self { events: Loop::new(kernel, settings).unwrap(), owner }

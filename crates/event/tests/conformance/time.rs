@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use event::{DeadlineName, Direction::Both, Kernel};
+use event::{DeadlineName, Direction::Both, Kernel, OwnerKey};
 
 use crate::harness::{Bench, Random, Seen, unix};
 
@@ -16,7 +16,15 @@ pub(crate) fn nothing_fires_early_and_each_fires_once(kernel: impl Kernel) {
     let mut due = std::collections::HashMap::new();
     for _ in 0..200 {
         let at = bench.calls().now() + Duration::from_micros(random.below(30_000) as u64);
-        let timer = bench.calls().timer(at);
+        let timer = match random.below(2) {
+            0 => bench.calls().timer(at),
+            _ => {
+                let key = OwnerKey([1, 2, 3, u32::try_from(random.below(1000)).unwrap()]);
+                let timer = bench.calls().timer_of(key, at);
+                bench.owner.timer_keys.insert(timer, key);
+                timer
+            }
+        };
         due.insert(timer, at);
     }
     let count = due.len();

@@ -112,7 +112,7 @@ impl Owner for Ring {
             Event::Mail(Report::Started { token, pipes, .. }) => {
                 self.started(calls, usize::try_from(token).expect("as given"), pipes);
             }
-            Event::Data { stream, mut data } => {
+            Event::Data { stream, mut data, .. } => {
                 let bytes = data.bytes();
                 if let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
                     let (number, at) = (token(&bytes[..end]), self.outputs[stream.index()]);

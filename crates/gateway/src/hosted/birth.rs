@@ -15,8 +15,7 @@ use event::{Address, Calls, StreamId, StreamLimits, TimerId};
 use exchange::{PoolId, WorkerId};
 use spawn::PortOwner;
 
-use crate::outside::Outside;
-use crate::workers::Purpose;
+use crate::owners::{Purpose, StreamOwner, WorkerTimer};
 
 /// The pause before another try: the first, doubled up to the last.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -32,6 +31,7 @@ pub(super) enum Step {
 }
 
 pub(super) struct Birth {
+    pool: PoolId,
     pub(super) worker: WorkerId,
     address: Address,
     /// The one that it inherits; it is the program's alone once that serves.
@@ -45,11 +45,12 @@ pub(super) struct Birth {
 
 impl Birth {
     pub(super) const fn new(
-        worker: WorkerId,
+        (pool, worker): (PoolId, WorkerId),
         address: Address,
         socket: Option<spawn::Socket>,
     ) -> Self {
         Self {
+            pool,
             worker,
             address,
             socket,
@@ -66,25 +67,24 @@ impl Birth {
     }
 
     /// Its process is there.
-    pub(super) fn begin(&mut self, calls: &mut Calls<'_>, pool: PoolId, outside: &mut Outside) {
+    pub(super) fn begin(&mut self, calls: &mut Calls<'_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.connect(calls, pool, outside);
+            self.connect(calls);
         }
     }
 
-    fn connect(&mut self, calls: &mut Calls<'_>, pool: PoolId, outside: &mut Outside) {
+    fn connect(&mut self, calls: &mut Calls<'_>) {
         let stream = calls.connect(&self.address, StreamLimits::default());
         self.trying = Some(stream);
-        outside.opened.push((stream, pool, Purpose::Trial(self.worker)));
+        let purpose = Purpose::Trial(self.worker);
+        calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 
     pub(super) fn handle_connected(
         &mut self,
         calls: &mut Calls<'_>,
         stream: StreamId,
-        pool: PoolId,
         owner: PortOwner,
-        outside: &mut Outside,
     ) -> Step {
         if self.trying != Some(stream) {
             return Step::Waits;
@@ -97,7 +97,7 @@ impl Birth {
         self.trying = None;
         self.made.push(stream);
         if self.made.len() < self.needed() {
-            self.connect(calls, pool, outside);
+            self.connect(calls);
             return Step::Waits;
         }
         if let Some(socket) = self.socket.take() {
@@ -112,7 +112,8 @@ impl Birth {
         }
         self.made.retain(|made| *made != stream);
         if self.trying.is_none() && self.timer.is_none() {
-            self.timer = Some(calls.timer(calls.now() + self.pause));
+            let key = WorkerTimer::Trial(self.worker).key(self.pool);
+            self.timer = Some(calls.timer_of(key, calls.now() + self.pause));
             self.pause = (self.pause * 2).min(PAUSE_LAST);
         }
     }
@@ -121,17 +122,12 @@ impl Birth {
         self.timer == Some(timer)
     }
 
-    pub(super) fn handle_timer(
-        &mut self,
-        calls: &mut Calls<'_>,
-        pool: PoolId,
-        outside: &mut Outside,
-    ) {
+    pub(super) fn handle_timer(&mut self, calls: &mut Calls<'_>) {
         if let Some(timer) = self.timer.take() {
             calls.cancel_timer(timer);
         }
         if self.trying.is_none() {
-            self.connect(calls, pool, outside);
+            self.connect(calls);
         }
     }
 

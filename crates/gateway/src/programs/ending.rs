@@ -11,19 +11,17 @@ use crate::outside::Outside;
 use crate::upward::Upward;
 
 impl Programs {
-    /// Which of its programs a timer belongs to; its grace has passed.
+    /// The timer of a program fired: its grace has passed.
     pub(crate) fn handle_timer(
         &mut self,
         calls: &mut Calls<'_>,
-        timer: TimerId,
+        (timer, worker): (TimerId, WorkerId),
         outside: &mut Outside,
         up: &mut Vec<Upward>,
-    ) -> bool {
+    ) {
         let grace = self.plan.grace;
-        let mut live = self.live.iter_mut().flatten();
-        let Some(program) = live.find(|program| program.timer == Some(timer)) else {
-            return false;
-        };
+        let found = self.find(worker).filter(|program| program.timer == Some(timer));
+        let Some(program) = found else { return };
         match program.phase {
             Phase::Ending => {
                 program.phase = Phase::Told;
@@ -55,9 +53,7 @@ impl Programs {
             }
         }
         calls.set_timer(timer, calls.now() + grace.max(GRACE_MIN));
-        let worker = program.worker;
         self.try_finish(calls, worker, outside, up);
-        true
     }
 
     /// The keeper saw it exit.

@@ -108,7 +108,7 @@ impl Programs {
     ) {
         match report {
             Report::Started { pid, pipes, .. } => {
-                self.handle_started(calls, worker, pid, pipes, outside, up);
+                self.handle_started(calls, worker, pid, pipes, up);
             }
             Report::StartFailed { token, error } => {
                 outside.tokens.remove(&token);

@@ -7,16 +7,16 @@ use exchange::{PoolId, Request, WorkerId};
 use settings::LastWords;
 use spawn::{Exit, Pipes};
 
+use super::GRACE_MIN;
 use super::audience::Audience;
 use super::fault::{Epitaph, Fault};
 use super::link::Link;
 use super::stderr::Stderr;
 use super::trouble::Trouble;
-use super::{GRACE_MIN, Pipe};
 use crate::form::Form;
 use crate::outside::Outside;
+use crate::owners::{Pipe, Purpose, StreamOwner, WorkerTimer};
 use crate::upward::Upward;
-use crate::workers::Purpose;
 
 /// Between two looks at a program's memory.
 const LOOK: Duration = Duration::from_secs(1);
@@ -78,19 +78,20 @@ impl Program {
 
     /// Takes what one that serves HTTP says of itself; it is ready when it accepts connections.
     /// Standard input is at its end from the start.
-    pub(super) fn listen_to(&mut self, calls: &mut Calls<'_>, pipes: Pipes, outside: &mut Outside) {
+    pub(super) fn listen_to(&mut self, calls: &mut Calls<'_>, pipes: Pipes) {
         let Pipes { stdin: _, stdout, stderr } = pipes;
         let mut adopt = |pipe| calls.adopt(Fd::from(pipe), Direction::In, StreamLimits::default());
         let (output, error) = (adopt(stdout), adopt(stderr));
         self.prints.open(output);
         self.stderr.open(error);
-        self.claim(output, Pipe::Output, outside);
-        self.claim(error, Pipe::Error, outside);
+        self.claim(calls, output, Pipe::Output);
+        self.claim(calls, error, Pipe::Error);
     }
 
     /// A stream is one of its pipes.
-    pub(super) fn claim(&self, stream: StreamId, pipe: Pipe, outside: &mut Outside) {
-        outside.opened.push((stream, self.pool, Purpose::Pipe(self.worker, pipe)));
+    pub(super) fn claim(&self, calls: &mut Calls<'_>, stream: StreamId, pipe: Pipe) {
+        let purpose = Purpose::Pipe(self.worker, pipe);
+        calls.set_key(stream, StreamOwner::Worker { pool: self.pool, purpose }.key());
     }
 
     /// Its start is over.
@@ -124,7 +125,10 @@ impl Program {
         let at = calls.now() + grace.max(GRACE_MIN);
         match self.timer {
             Some(timer) => calls.set_timer(timer, at),
-            None => self.timer = Some(calls.timer(at)),
+            None => {
+                let key = WorkerTimer::Program(self.worker).key(self.pool);
+                self.timer = Some(calls.timer_of(key, at));
+            }
         }
     }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use event::{Calls, StreamId};
 use exchange::{Cause, ListenerId, Outcome, Peer, Phase};
 
-use super::{Role, Shard};
+use super::Shard;
 use crate::closings::Closing;
 use crate::door;
 use crate::exchanges::SessionId;
+use crate::owners::StreamOwner;
 use crate::session::Session;
 
 impl Shard {
@@ -20,7 +21,6 @@ impl Shard {
         stream: StreamId,
         peer: event::Peer,
     ) {
-        self.set_role(stream, Role::Nobody);
         let Some(id) = self.listener_of(listener) else {
             return calls.close(stream);
         };
@@ -63,7 +63,7 @@ impl Shard {
             Session::open(calls, id, stream, (peer, entry), plan, &mut self.core)
         });
         let session = SessionId::new(shard, place);
-        self.set_role(stream, Role::Session(session));
+        calls.set_key(stream, StreamOwner::Session(session).key());
         // One that was refused what it came for is told so in this turn.
         if self.session(session).is_some_and(|session| session.is_owed()) {
             self.touch(session);
@@ -101,8 +101,8 @@ impl Shard {
     pub(super) fn leave(&mut self, calls: &mut Calls<'_>, id: SessionId, cause: Cause) {
         if let Some(session) = self.session(id) {
             let stream = session.stream();
+            calls.set_key(stream, StreamOwner::Nobody.key());
             session.cut(calls);
-            self.set_role(stream, Role::Nobody);
             self.remove_session(id, cause);
         }
     }

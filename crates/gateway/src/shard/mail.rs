@@ -6,8 +6,8 @@ use event::{Calls, Direction, Fd, StreamLimits};
 use exchange::{Cause, Outcome, Phase, PoolId, Slice};
 use spawn::Report;
 
+use super::Shard;
 use super::shortage::MANY;
-use super::{Role, Shard};
 use crate::checks::Checks;
 use crate::drain::Stage;
 use crate::exchanges::{Client, Source};
@@ -84,7 +84,6 @@ impl Shard {
         self.core.with_workers(pool, |workers, up| {
             workers.handle_process(calls, worker, report, outside, up);
         });
-        self.note_opened();
     }
 
     /// Of a program that checks a worker. What it writes is read and thrown away.
@@ -93,8 +92,7 @@ impl Shard {
             Report::Started { pipes, .. } => {
                 for pipe in [pipes.stdout, pipes.stderr] {
                     let pipe = Fd::from(pipe);
-                    let stream = calls.adopt(pipe, Direction::In, StreamLimits::default());
-                    self.set_role(stream, Role::Nobody);
+                    calls.adopt(pipe, Direction::In, StreamLimits::default());
                 }
                 return;
             }

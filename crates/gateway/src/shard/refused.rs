@@ -13,8 +13,9 @@ use std::time::Duration;
 use event::{Calls, Data, DeadlineName, StreamId};
 use exchange::{ListenerId, Outcome, Peer};
 
-use super::{Role, Shard};
+use super::Shard;
 use crate::exchanges::Source;
+use crate::owners::StreamOwner;
 use crate::plan::{FrontPlan, ListenerPlan};
 use crate::session::Session;
 
@@ -62,7 +63,7 @@ impl Shard {
         }
         let listener = Arc::clone(&listener.plan);
         self.refused.open += 1;
-        self.set_role(stream, Role::Refused);
+        calls.set_key(stream, StreamOwner::Refused.key());
         if let FrontPlan::Http(plan) = &listener.front {
             calls.deadline_in(stream, HEAD, plan.read.unwrap_or(HEAD_TIMEOUT));
             self.refused.waiting.insert(stream.index(), Waiting { listener, peer, outcome });

@@ -420,12 +420,12 @@ impl Owner for Client<'_> {
             return;
         }
         match event {
-            Event::Connected { stream } => {
+            Event::Connected { stream, .. } => {
                 if let Some(place) = self.connections.of_stream(stream) {
                     self.connected(calls, place, stream);
                 }
             }
-            Event::Data { stream, mut data } => {
+            Event::Data { stream, mut data, .. } => {
                 if let Some(alarm) = self.alarm.as_mut().filter(|alarm| alarm.is(stream)) {
                     alarm.rang();
                     data.consume(data.bytes().len());
@@ -435,13 +435,13 @@ impl Owner for Client<'_> {
                 }
             }
             // A listener that sends no more answers no more.
-            Event::Eof { stream } => {
+            Event::Eof { stream, .. } => {
                 if let Some(place) = self.connections.of_stream(stream) {
                     calls.close(stream);
                     self.lost(calls, place, Reason::Clean);
                 }
             }
-            Event::Closed { stream, reason } => {
+            Event::Closed { stream, reason, .. } => {
                 if let Some(place) = self.connections.of_stream(stream) {
                     self.lost(calls, place, reason);
                 }
