@@ -585,11 +585,13 @@ impl Core {
     }
 
     pub(crate) fn next_time(&mut self) -> Option<Instant> {
-        let checks = |served: &ServedPool| served.checks.as_ref()?.next_time();
-        let next = |served: &mut ServedPool| {
-            [served.pool.next_time(), checks(served), served.journal.next_time()]
-        };
-        self.pools.values_mut().flat_map(next).flatten().min()
+        let mut next = None;
+        for served in self.pools.values_mut() {
+            let checks = served.checks.as_ref().and_then(|checks| checks.next_time());
+            let times = [served.pool.next_time(), checks, served.journal.next_time()];
+            next = times.into_iter().flatten().chain(next).min();
+        }
+        next
     }
 
     /// Stores the numbers of pools that changed.

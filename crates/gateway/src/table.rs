@@ -71,6 +71,7 @@ struct Entry<T> {
 
 impl<T> Entry<T> {
     /// Whether the id of this generation is of the present value.
+    #[inline]
     fn is(&self, generation: u32) -> bool {
         self.generation == generation || active(Plant::StaleId)
     }
@@ -127,12 +128,14 @@ impl<I: TableId, T> Table<I, T> {
         self.insert_with(|_| value)
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: I) -> Option<&T> {
         let Place { index, generation } = id.place();
         let entry = self.entries.get(index as usize)?;
         if entry.is(generation) { entry.value.as_ref() } else { None }
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let Place { index, generation } = id.place();
         let entry = self.entries.get_mut(index as usize)?;
@@ -213,6 +216,7 @@ impl<I: TableId + From<Place>, T> Table<I, T> {
     }
 
     /// The id of the next value, for loops that use the table; `next` is 0 before the first.
+    #[inline]
     pub(crate) fn next_id(&self, next: &mut usize) -> Option<I> {
         loop {
             let index = *next;
@@ -229,6 +233,7 @@ impl<I: TableId + From<Place>, T> Table<I, T> {
 impl<I: TableId, T> Index<I> for Table<I, T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, id: I) -> &T {
         match self.get(id) {
             Some(value) => value,
@@ -238,6 +243,7 @@ impl<I: TableId, T> Index<I> for Table<I, T> {
 }
 
 impl<I: TableId, T> IndexMut<I> for Table<I, T> {
+    #[inline]
     fn index_mut(&mut self, id: I) -> &mut T {
         match self.get_mut(id) {
             Some(value) => value,

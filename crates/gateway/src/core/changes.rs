@@ -1,12 +1,12 @@
 //! What changes by itself in a pool is logged: which workers are given requests, and whether the
 //! fallback is on.
 
-use exchange::PoolId;
+use exchange::{PoolId, WorkerId};
 use std::time::{Duration, Instant};
 
 use pool::{HealthCause, HealthState, SorryReason};
 
-use super::Core;
+use super::{Core, ServedPool};
 use crate::printable::printable;
 
 /// Changes of the fallback that are logged in a second; a pool without `steady` may change at every request.
@@ -61,8 +61,8 @@ impl FallbackLog {
 impl Core {
     /// Logs what has changed in a pool since the last call.
     pub(super) fn log_changes(&mut self, pool: PoolId) {
-        self.log_health_changes(pool);
         let served = &mut self.pools[pool];
+        served.log_health_changes(self.now, |worker| self.used_up.push_back((pool, worker)));
         let reason = served.pool.sorry_reason();
         let pool = &served.name;
         match served.fallback_log.note(reason, self.now) {
@@ -76,21 +76,23 @@ impl Core {
             Some(FallbackLine::Off(None)) => tracing::info!(pool, "fallback is off"),
         }
     }
+}
 
-    /// Logs which workers of a pool are given requests again, or no longer, and why.
-    fn log_health_changes(&mut self, pool: PoolId) {
-        let served = &mut self.pools[pool];
-        while let Some(change) = served.pool.poll_health_change() {
+impl ServedPool {
+    /// Logs which workers are given requests again, or no longer, and why. `replace` is called for each that is to
+    /// be replaced.
+    fn log_health_changes(&mut self, now: Instant, mut replace: impl FnMut(WorkerId)) {
+        while let Some(change) = self.pool.poll_health_change() {
             if change.state == HealthState::Ejected {
-                served.tallies.count_ejection(change.place as usize);
+                self.tallies.count_ejection(change.place as usize);
             }
-            let Some(worker) = served.pool.worker_at(change.place) else { continue };
+            let Some(worker) = self.pool.worker_at(change.place) else { continue };
             let mut name = String::new();
-            served.workers.write_name(&served.name, worker, &mut name);
+            self.workers.write_name(&self.name, worker, &mut name);
             let cause = match change.cause {
                 HealthCause::Checks => {
-                    let checks = served.checks.as_ref();
-                    let last = checks.and_then(|checks| checks.last(worker.index(), self.now));
+                    let checks = self.checks.as_ref();
+                    let last = checks.and_then(|checks| checks.last(worker.index(), now));
                     last.map_or_else(
                         || "no check has passed since".to_owned(),
                         |last| printable(last.text.as_bytes()),
@@ -105,8 +107,8 @@ impl Core {
                 }
                 _ => tracing::warn!(worker = name, "is down: {cause}"),
             }
-            if change.state == HealthState::Down && served.workers.replaces_who_is_down() {
-                self.used_up.push_back((pool, worker));
+            if change.state == HealthState::Down && self.workers.replaces_who_is_down() {
+                replace(worker);
             }
         }
     }

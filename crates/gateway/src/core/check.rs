@@ -38,7 +38,7 @@ impl Core {
         stream: StreamId,
         outside: &Outside,
     ) {
-        let served = &mut self.pools[pool];
+        let Some(served) = self.pools.get_mut(pool) else { return };
         let worker = served.checks.as_ref().and_then(|checks| checks.looks_at(target));
         let is_own =
             worker.is_none_or(|worker| served.workers.accepts(calls, worker, stream, outside));

@@ -72,11 +72,14 @@ impl Frames {
 
     /// Reads a paused client again, if nothing stands in the way. One that has left is let go.
     pub(super) fn read_on(&self, transport: &mut Transport, calls: &mut Calls<'_>, core: &Core) {
+        if !transport.is_paused() {
+            return;
+        }
         if self.has_left(transport) {
             return transport.reset(calls);
         }
         let room = self.owed.len() <= self.plan.in_flight_max / 2 && !self.is_full(core);
-        if transport.is_paused() && room && !transport.is_clogged(calls) {
+        if room && !transport.is_clogged(calls) {
             transport.resume(calls);
         }
     }
