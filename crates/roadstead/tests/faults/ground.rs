@@ -1,7 +1,6 @@
 //! The main job on a server of a database, under load, with the ledger afterwards.
 
 use std::path::Path;
-use std::time::Duration;
 
 use roadstead::ledger::Verdict;
 use rusqlite::Connection;
