@@ -170,6 +170,9 @@ impl<'a> Names<'a> {
         if is_foreign {
             return Found::Elsewhere;
         }
+        if scope.macro_words.contains(name) {
+            return Found::Here(vec![Target::Made(module)]);
+        }
         self.through_globs(module, name, seen)
     }
 

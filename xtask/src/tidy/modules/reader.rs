@@ -3,6 +3,7 @@
 use super::tokens;
 use super::tree::{Crate, Definition, Import, Kind, Mention, Module, SourceFile, Texts, Tree};
 use proc_macro2::Span;
+use std::collections::HashSet;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, Meta, Type, UseTree, Visibility};
@@ -50,6 +51,7 @@ fn file(tree: &mut Tree, texts: &Texts<'_>, place: &Place<'_>) -> Option<usize> 
         file,
         definitions: Vec::new(),
         imports: Vec::new(),
+        macro_words: HashSet::new(),
     });
     tree.files.push(SourceFile {
         path: place.path.to_owned(),
@@ -155,6 +157,7 @@ impl Reader<'_, '_> {
                 file: outer.file,
                 definitions: Vec::new(),
                 imports: Vec::new(),
+                macro_words: HashSet::new(),
             });
             self.define(&name, Kind::Module(module), Some(&item.vis));
             let folder = std::mem::replace(&mut self.folder, folder);
@@ -215,10 +218,17 @@ impl<'ast> Visit<'ast> for Reader<'_, '_> {
             Item::Macro(item) => {
                 if let Some(name) = &item.ident {
                     self.define(name, Kind::Macro, None);
+                } else if self.functions == 0 {
+                    let words = tokens::words(item.mac.tokens.clone());
+                    self.tree.modules[self.module].macro_words.extend(words);
                 }
             }
             Item::Impl(item) if self.functions == 0 => {
-                let named = match item.self_ty.as_ref() {
+                let mut own = item.self_ty.as_ref();
+                while let Type::Reference(reference) = own {
+                    own = &reference.elem;
+                }
+                let named = match own {
                     Type::Path(of) if of.qself.is_none() => Some(tokens::segments(&of.path)),
                     _ => None,
                 };

@@ -103,8 +103,8 @@ fn a_grandchild_that_uses_its_grandparent_ties_all_three() {
 #[test]
 fn a_part_of_an_impl_counts_as_one_module_with_its_type() {
     let parent = "mod part; pub struct S; pub fn f() {}";
-    let part =
-        "use super::{S, f}; const SIZE: usize = 1; impl S { fn g(&self) { f(); h() } } fn h() {}";
+    let part = "use super::{S, f}; const SIZE: usize = 1; impl S { fn g(&self) { f(); h() } } \
+                impl Shown for &S {} fn h() {}";
     assert_eq!(file_cycles(&[("lib.rs", "mod s;"), ("s.rs", parent), ("s/part.rs", part)]), NONE);
     // What others can name makes it a module of its own, and so does an `impl` of another type.
     for more in ["pub(super) struct T;", "impl From<S> for String { }"] {
@@ -144,6 +144,19 @@ fn siblings_are_tied_by_what_they_use_and_not_by_what_exports_it() {
         ("lib.rs", "#[macro_use] mod x; mod y;"),
         ("x.rs", "macro_rules! m { () => {}; } use crate::y::Y::*; fn f() { One; }"),
         ("y.rs", "pub enum Y { One } fn f() { m!(); }"),
+    ];
+    assert_eq!(file_cycles(&files), [["x.rs", "y.rs"]]);
+}
+
+#[test]
+fn what_a_macro_defines_belongs_to_the_file_that_calls_it() {
+    let files = [
+        ("lib.rs", "mod x; mod y; pub use x::*;"),
+        (
+            "x.rs",
+            "macro_rules! ids { ($n:ident) => { pub struct $n; } } ids! { Id } struct X(crate::y::Y);",
+        ),
+        ("y.rs", "pub struct Y(crate::Id);"),
     ];
     assert_eq!(file_cycles(&files), [["x.rs", "y.rs"]]);
 }

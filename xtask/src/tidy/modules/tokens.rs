@@ -49,6 +49,19 @@ fn collect(tokens: TokenStream, found: &mut Vec<(Vec<String>, usize)>) {
     found.push(path);
 }
 
+/// Every word, however deep.
+pub(super) fn words(tokens: TokenStream) -> Vec<String> {
+    let mut found = Vec::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => found.push(name.to_string()),
+            TokenTree::Group(group) => found.extend(words(group.stream())),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+    found
+}
+
 /// Whether the inside of a `cfg` can only hold in tests.
 pub(super) fn requires_test(tokens: TokenStream) -> bool {
     let mut tokens = tokens.into_iter().peekable();

@@ -2,7 +2,7 @@
 //!
 //! Test code is left out: items behind `cfg(test)` and `cfg(doctest)`, and the files that they declare.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Texts by path, from the root of the checkout, with `/`.
 pub(super) type Texts<'a> = BTreeMap<&'a str, &'a str>;
@@ -34,6 +34,8 @@ pub(super) struct Module {
     pub(super) file: usize,
     pub(super) definitions: Vec<Definition>,
     pub(super) imports: Vec<Import>,
+    /// Every word in calls of macros that stand as items: some of them are names that the macro defines.
+    pub(super) macro_words: HashSet<String>,
 }
 
 /// A name that a module defines.
