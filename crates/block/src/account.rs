@@ -1,14 +1,12 @@
 //! How many bytes of memory all blocks of a process occupy.
 //!
 //! Each thread counts what it makes and frees in a number of its own, and adds that to a shared sum when
-//! [`publish`] is called, when it exceeds [`STEP`], and when the thread ends. A block is often freed by
+//! [`publish`](crate::publish) is called, when it exceeds [`STEP`], and when the thread ends. A block is often freed by
 //! another thread than made it, so only the sum means anything. Blocks that a thread keeps for reuse
 //! are not counted: each keeps a few MiB at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-
-use crate::class;
 
 /// A thread adds to the sum at least as often as its own number changes by so many bytes.
 pub(crate) const STEP: i64 = 256 << 10;
@@ -24,17 +22,11 @@ impl Account {
     /// That of the process.
     pub(crate) const PROCESS: Self = Self(None);
 
-    /// One that only threads add to which [are told to](account_to): for tests that run beside others
+    /// One that only threads add to which [are told to](crate::account_to): for tests that run beside others
     /// in their process.
     #[must_use]
     pub fn separate() -> Self {
         Self(Some(Arc::default()))
-    }
-
-    /// The account that this thread adds to: that of the process, unless another was chosen.
-    #[must_use]
-    pub fn of_thread() -> Self {
-        class::with_local(|local| local.account.borrow().clone()).unwrap_or_default()
     }
 
     fn sum(&self) -> &AtomicI64 {
@@ -53,21 +45,10 @@ impl Account {
     }
 }
 
-/// From now on this thread adds to `account`.
-pub fn account_to(account: &Account) {
-    publish();
-    class::with_local(|local| *local.account.borrow_mut() = account.clone());
-}
-
-/// Adds what this thread has made and freed to its account.
-pub fn publish() {
-    class::with_local(class::Local::publish);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Block;
+    use crate::{Block, account_to, publish};
 
     #[test]
     fn blocks_are_counted_from_their_making_to_the_end_of_their_last_slice() {

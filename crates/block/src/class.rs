@@ -95,6 +95,25 @@ pub(crate) fn with_local<R>(act: impl FnOnce(&Local) -> R) -> Option<R> {
     LOCAL.try_with(act).ok()
 }
 
+impl Account {
+    /// The account that this thread adds to: that of the process, unless another was chosen.
+    #[must_use]
+    pub fn of_thread() -> Self {
+        with_local(|local| local.account.borrow().clone()).unwrap_or_default()
+    }
+}
+
+/// From now on this thread adds to `account`.
+pub fn account_to(account: &Account) {
+    publish();
+    with_local(|local| *local.account.borrow_mut() = account.clone());
+}
+
+/// Adds what this thread has made and freed to its account.
+pub fn publish() {
+    with_local(Local::publish);
+}
+
 /// Bytes as they are counted. No block is as long as that they would not fit.
 #[expect(clippy::cast_possible_wrap, reason = "no allocation is longer than isize::MAX")]
 const fn counted(bytes: usize) -> i64 {

@@ -27,8 +27,8 @@ mod account;
 mod class;
 mod slice;
 
-pub use account::{Account, account_to, publish};
-pub use class::{CAPACITY_MIN, CAPACITY_POOLED_MAX};
+pub use account::Account;
+pub use class::{CAPACITY_MIN, CAPACITY_POOLED_MAX, account_to, publish};
 pub use slice::Slice;
 
 use class::Memory;

@@ -4,8 +4,8 @@ use std::ops::{Deref, Range};
 
 use triomphe::Arc;
 
+use crate::class;
 use crate::class::Memory;
-use crate::{Block, class};
 
 /// Bytes that need no block: as many as fit where the place of longer ones would be told. Counting a
 /// block and returning it costs more than copying so few: short lines, acknowledgements, numbers.
@@ -51,7 +51,9 @@ impl Slice {
         if bytes.len() <= WITHIN_MAX {
             return Self(Bytes::within(bytes));
         }
-        Block::copy_of(bytes).freeze()
+        let mut memory = class::obtain(bytes.len());
+        memory.slice[..bytes.len()].copy_from_slice(bytes);
+        Self::of_block(memory.shareable(), bytes.len())
     }
 
     /// A part of this slice, by positions within it.
@@ -178,6 +180,7 @@ impl std::fmt::Debug for Slice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Block;
     use crate::CAPACITY_MIN;
 
     #[test]
