@@ -24,6 +24,7 @@ use tokio::time::timeout;
 
 use crate::audit::Audit;
 use crate::places::Place;
+use crate::role::Role;
 use crate::routes;
 
 /// The header that marks a request as deliberate; any value.
@@ -49,15 +50,6 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
         HeaderValue::from_static("same-origin"),
     ),
 ];
-
-/// What a client may do.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Role {
-    /// Read metrics and status.
-    Viewer,
-    /// Everything.
-    Admin,
-}
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

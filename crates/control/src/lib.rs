@@ -15,6 +15,7 @@ mod gate;
 mod pages;
 mod places;
 mod reload;
+mod role;
 mod routes;
 mod server;
 mod socket;

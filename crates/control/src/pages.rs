@@ -12,16 +12,12 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::gate::Role;
+use crate::role::Role;
 
 /// How long the shard may take to say what is going on.
 pub(crate) const STATUS_WAIT: Duration = Duration::from_secs(2);
 /// How long an asked request may take; its pool's own limits are shorter as a rule.
 const ASK_WAIT: Duration = Duration::from_secs(120);
-
-pub(crate) async fn index() -> String {
-    crate::routes::index()
-}
 
 pub(crate) async fn metrics(State(access): State<Access>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], access.render_metrics())

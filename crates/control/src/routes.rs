@@ -6,8 +6,8 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
 use gateway::Access;
 
-use crate::gate::Role;
 use crate::reload::Reload;
+use crate::role::Role;
 use crate::{balance, pages, reload};
 
 /// What handlers work with.
@@ -66,7 +66,7 @@ const fn change(
 /// Every route. What a client asked and why its request went where it went (`why`) is for
 /// administrators.
 pub(crate) const ROUTES: &[Route] = &[
-    view("/", "this page", || get(pages::index)),
+    view("/", "this page", || get(index)),
     view("/metrics", "metrics in Prometheus text format", || get(pages::metrics)),
     view("/status", "listeners, pools and workers as JSON", || get(pages::status)),
     view("/health", "ok, or 503 while draining", || get(pages::health)),
@@ -99,7 +99,7 @@ pub(crate) fn router(app: App) -> Router {
 }
 
 /// The index page.
-pub(crate) fn index() -> String {
+async fn index() -> String {
     let mut text = "roadstead\n\n".to_owned();
     for route in ROUTES {
         text.push_str(&format!("{:<5}{:<40}{}\n", route.method, route.path, route.about));

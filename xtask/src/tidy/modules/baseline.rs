@@ -16,7 +16,6 @@ pub(super) struct Baseline {
 /// The figures of this checkout.
 pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[
-        ("control", 4, 0),
         ("database", 26, 0),
         ("elastic", 4, 0),
         ("event", 20, 0),
