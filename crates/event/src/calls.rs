@@ -9,9 +9,9 @@ use block::{Block, Slice};
 use crate::datagram::{Datagrams, Origin, WAITING_MAX};
 use crate::listener::Listener;
 use crate::output::Wait;
+use crate::relay::Relay;
 use crate::state::{Counts, Doomed, Key, Opening, State, Timer};
 use crate::stream::{LINGER, Marks, Phase, Stream};
-use crate::turn::relay::Relay;
 use crate::wheel::Alarm;
 use crate::{
     Address, DEADLINES_MAX, DeadlineName, Direction, Fd, ListenerId, OutputWait, OwnerKey, Reason,

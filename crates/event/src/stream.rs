@@ -19,7 +19,7 @@ use block::Block;
 
 use crate::kernel::{Medium, Readiness};
 use crate::output::Output;
-use crate::turn::relay::Relay;
+use crate::relay::Relay;
 use crate::wheel::Alarm;
 use crate::{DEADLINES_MAX, Direction, Fd, OwnerKey, Reason, StreamLimits};
 
@@ -426,5 +426,15 @@ impl Stream {
             return Step::Offer { last: false };
         }
         if self.marks.has(Marks::READABLE) { Step::Receive } else { Step::Rest }
+    }
+}
+
+impl Stream {
+    /// Whether a relay has come to its end, as far as accepting goes.
+    pub(crate) fn relay_is_done(&self) -> bool {
+        let Some(relay) = &self.relay else { return false };
+        let nothing_more = relay.left == 0
+            || (self.hold.is_none() && !self.marks.has(Marks::READABLE) && self.input_has_ended());
+        relay.cut || (relay.flying == 0 && nothing_more)
     }
 }

@@ -10,7 +10,8 @@
 mod carry;
 mod datagrams;
 mod receive;
-pub(crate) mod relay;
+mod received;
+mod relay;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -237,7 +238,7 @@ impl<K: Kernel, M: Send + 'static> Loop<K, M> {
         let receives = !is_ready && stream.step() == Step::Receive && stream.hold.is_none();
         if receives && !stream.sends() && relays.is_empty() {
             let (kernel, hot) = (&mut self.kernel, &mut self.hot);
-            let received = receive::receive(kernel, stream, hot, &mut self.hot_capacity, counts);
+            let received = received::receive(kernel, stream, hot, &mut self.hot_capacity, counts);
             let key = stream.key;
             if received > 0 {
                 self.offer_hot(owner, id, key);

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use super::Loop;
-use super::receive::reason_of;
+use super::received::reason_of;
 use crate::kernel::{Interest, Kernel, Medium, Token};
 use crate::output::{Output, PARTS_MAX};
 use crate::state::{Counts, Doomed, Opening, State};

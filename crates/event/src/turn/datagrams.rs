@@ -5,7 +5,7 @@ use std::io;
 use block::{Block, CAPACITY_POOLED_MAX};
 
 use super::Loop;
-use super::receive::OFFER_COST_MIN;
+use super::received::OFFER_COST_MIN;
 use crate::data::Lent;
 use crate::kernel::{Kernel, Readiness, Token};
 use crate::{Direction, Event, Interest, Owner, SocketId};

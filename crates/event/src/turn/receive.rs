@@ -1,23 +1,19 @@
 //! From the kernel to the owner: receiving, offering, and the order of a stream's last events.
 
-use std::io;
-
 use block::{Block, CAPACITY_POOLED_MAX};
 
 use super::Loop;
+use super::received::{OFFER_COST_MIN, note_end, note_received, receive};
 use crate::calls::Calls;
 use crate::data::{Data, Lent};
-use crate::kernel::{Kernel, Medium};
-use crate::state::{Counts, State};
-use crate::stream::{Marks, Phase, Step, Stream};
+use crate::kernel::Kernel;
+use crate::state::State;
+use crate::stream::{Marks, Phase, Step};
 use crate::{Direction, Event, Owner, OwnerKey, Reason, StreamId};
 
 /// What is held up to this length is copied before the next bytes into the hot block; what is
 /// longer grows where it is.
 const HOLD_COPIED_MAX: usize = CAPACITY_POOLED_MAX / 4;
-/// An offer counts as much against the read budget at least, so that an owner who resumes in every
-/// callback cannot keep the loop.
-pub(super) const OFFER_COST_MIN: usize = 512;
 
 impl<K: Kernel, M: Send + 'static> Loop<K, M> {
     /// Takes the steps of a stream until it rests or has used up its budget of this turn.
@@ -286,37 +282,6 @@ fn cost_of(received: usize) -> usize {
     if received == 0 { 0 } else { received.max(OFFER_COST_MIN) }
 }
 
-/// Receives once into the hot block, for a stream that holds nothing, and returns how much came.
-#[inline(always)]
-pub(super) fn receive(
-    kernel: &mut impl Kernel,
-    stream: &mut Stream,
-    hot: &mut Lent,
-    hot_capacity: &mut usize,
-    counts: &mut Counts,
-) -> usize {
-    let room = hot.refill(*hot_capacity).spare();
-    let room_length = room.len().min(stream.limits.hold_max.max(1));
-    let fd = stream.fd.as_ref().expect("an open stream has a descriptor");
-    counts.receives += 1;
-    match kernel.receive(fd, stream.medium, &mut room[..room_length]) {
-        Ok(count) if count > 0 => {
-            note_received(stream, count, room_length);
-            stream.marks.clear(Marks::OFFER);
-            counts.received += count as u64;
-            hot.advance(count);
-            if count == room_length {
-                *hot_capacity = CAPACITY_POOLED_MAX;
-            }
-            count
-        }
-        result => {
-            note_end(stream, result);
-            0
-        }
-    }
-}
-
 /// A copy in a block of its size class, or of its very length where the class exceeds what may be held.
 fn copied(bytes: &[u8], hold_max: usize) -> Block {
     let mut block = Block::within(bytes.len(), hold_max);
@@ -334,42 +299,4 @@ fn grown(hold: Block, hold_max: usize) -> Block {
     let mut larger = Block::within(wanted, hold_max);
     larger.push(hold.filled());
     larger
-}
-
-/// A short read means that the kernel has no more, unless an end is behind what came: then one has
-/// to read until it shows, for no edge will come again.
-#[inline]
-pub(super) fn note_received(stream: &mut Stream, count: usize, room: usize) {
-    let short = count < room && stream.medium != Medium::Other;
-    if short && !stream.marks.has(Marks::TO_THE_END) {
-        stream.marks.clear(Marks::READABLE);
-    }
-}
-
-/// Nothing was received: the end, an error, or nothing yet.
-#[inline(never)]
-pub(super) fn note_end(stream: &mut Stream, result: io::Result<usize>) {
-    match result {
-        // After a reset was already noticed by a write, recv returns 0 and not the error: that is
-        // no end that the peer meant.
-        Ok(_) if !matches!(stream.phase, Phase::Broken(_)) => {
-            stream.marks.set(Marks::PEER_ENDED);
-        }
-        Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-            stream.break_off(reason_of(&error));
-        }
-        Ok(_) | Err(_) => {}
-    }
-    stream.marks.clear(Marks::READABLE);
-}
-
-/// The reason that an error of a read or a write is.
-pub(super) fn reason_of(error: &io::Error) -> Reason {
-    match error.kind() {
-        io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::NotConnected => Reason::Reset,
-        kind => Reason::Failed(kind),
-    }
 }

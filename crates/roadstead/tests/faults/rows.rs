@@ -1,6 +1,5 @@
 //! Servers whose tables are altered, and that fail single rows, under load.
 
-
 use crate::ground::Ground;
 use crate::server::{Kind, Server};
 use crate::times;

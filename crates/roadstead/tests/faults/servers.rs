@@ -2,7 +2,6 @@
 //! under load, and daemons that are killed before them: no acknowledged row is missing, none is there
 //! twice, none is there that nobody sent.
 
-
 use crate::daemon::until;
 use crate::ground::Ground;
 use crate::proxy::{Cut, Proxy};
