@@ -31,6 +31,7 @@ pub mod http1;
 pub mod json;
 mod limit;
 pub mod logfmt;
+mod lookup;
 mod name;
 pub mod netstring;
 mod reuse;
@@ -43,10 +44,11 @@ mod value;
 
 pub use codec::{DecodeError, DecodeReason, Unfit, UnfitReason};
 pub use limit::{FieldError, Limits};
+pub use lookup::Lookup;
 pub use name::{AsName, Case, Name, NameSet, Tag, known};
 pub use reuse::{POOLED_BYTES_MAX, POOLED_FIELDS_MAX, POOLED_SETS_MAX};
 pub use rows::{ROWS_BYTES_MAX, Row, RowError, Rows, Schema};
-pub use set::{Fields, Format, Iter, Lookup, Stats};
+pub use set::{Fields, Format, Iter, Stats};
 pub use value::{Field, Value};
 
 /// The examples of the README, as tests.

@@ -149,7 +149,7 @@ impl Cells {
         if word == self.kinds.len() {
             self.kinds.push(0);
         }
-        let bits = match value.kind() {
+        let bits = match Kind::of(value) {
             Kind::Bytes => 0,
             Kind::Number => 1,
             Kind::Null => 2,

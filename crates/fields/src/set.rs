@@ -10,12 +10,6 @@ mod read;
 mod show;
 mod write;
 
-pub(crate) use adopt::{Filling, Place};
-pub use combine::Iter;
-pub(crate) use lines::Run;
-pub use read::{Lookup, Stats};
-pub use show::Format;
-
 use std::borrow::Cow;
 
 use block::Slice;
@@ -46,6 +40,16 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    #[inline]
+    pub(crate) const fn of(value: Value<'_>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bytes(_) => Self::Bytes,
+            Value::Number(_) => Self::Number,
+            Value::Json(_) => Self::Json,
+        }
+    }
+
     const fn marks(self) -> u32 {
         match self {
             Self::Null => NULL,
@@ -450,4 +454,61 @@ impl Fields {
 
 fn position(place: usize) -> u32 {
     u32::try_from(place).expect("limits keep positions far below 32 bits")
+}
+
+/// The fields of a set in their order.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    set: &'a Fields,
+    next: usize,
+    end: usize,
+}
+
+/// Lines that lie behind each other.
+#[derive(Debug)]
+pub(crate) enum Run<'a> {
+    /// A part of what was adopted.
+    Adopted { head: &'a Slice, start: usize, end: usize },
+    /// A part of the buffer of the set.
+    Own(&'a [u8]),
+}
+
+/// What a line has beside name and value.
+const LINE_EXTRA: usize = ": \r\n".len();
+
+/// Fields to be shown, made by [`Fields::format`].
+#[derive(Clone, Copy, Debug)]
+pub struct Format<'a> {
+    fields: &'a Fields,
+    lead: &'a str,
+    separator: &'a str,
+}
+
+/// What a set holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Fields.
+    pub fields: usize,
+    /// Bytes that are needed.
+    pub bytes_live: usize,
+    /// Bytes that are taken, needed or not.
+    pub bytes_used: usize,
+    /// Bytes of memory, the index and an adopted block included.
+    pub bytes_held: usize,
+    /// True while bytes that were received are read where they arrived.
+    pub adopted: bool,
+}
+
+/// Where some bytes of an adopted block lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) start: usize,
+    pub(crate) length: usize,
+}
+
+/// A set that a codec fills. What the codec found is indexed where it lies if the set has adopted
+/// that, and copied else. It gives each part of what was adopted at most once.
+pub(crate) struct Filling<'a> {
+    pub(crate) set: &'a mut Fields,
+    adopted: bool,
 }

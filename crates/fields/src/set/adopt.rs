@@ -7,16 +7,9 @@
 
 use block::Slice;
 
-use super::{Entry, Fields, Form, LINE, position};
+use super::{Entry, Fields, Filling, Form, Kind, LINE, Place, position};
 use crate::name::Tag;
 use crate::{FieldError, Value};
-
-/// Where some bytes of an adopted block lie.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) start: usize,
-    pub(crate) length: usize,
-}
 
 /// Bytes of a line, roughly: how many entries are made room for when lines are adopted.
 const LINE_LENGTH: usize = 32;
@@ -141,7 +134,7 @@ impl Fields {
     }
 
     fn keep_field(&mut self, name: &[u8], value: Value<'_>) -> Result<(), FieldError> {
-        let (kind, value) = (value.kind(), value.bytes_or_empty());
+        let (kind, value) = (Kind::of(value), value.bytes_or_empty());
         self.room_for_field(name.len(), value.len(), 0)?;
         let tag = Tag::of(name);
         let mut entry =
@@ -153,20 +146,13 @@ impl Fields {
     }
 
     fn keep_value(&mut self, index: usize, value: Value<'_>) -> Result<(), FieldError> {
-        let (kind, value) = (value.kind(), value.bytes_or_empty());
+        let (kind, value) = (Kind::of(value), value.bytes_or_empty());
         let name_length = self.entries[index].name_length();
         self.room_for(name_length, value.len(), value.len())?;
         let place = self.keep(value);
         self.entries[index].set_value(place, value.len(), kind);
         Ok(())
     }
-}
-
-/// A set that a codec fills. What the codec found is indexed where it lies if the set has adopted
-/// that, and copied else. It gives each part of what was adopted at most once.
-pub(crate) struct Filling<'a> {
-    pub(crate) set: &'a mut Fields,
-    adopted: bool,
 }
 
 impl<'a> Filling<'a> {

@@ -1,6 +1,6 @@
 //! Sets with sets.
 
-use super::Fields;
+use super::{Fields, Iter};
 use crate::name::AsName;
 use crate::{Field, FieldError, Value};
 
@@ -124,14 +124,6 @@ impl<'v> FromIterator<Field<'v>> for Fields {
         set.extend(fields);
         set
     }
-}
-
-/// The fields of a set in their order.
-#[derive(Clone, Debug)]
-pub struct Iter<'a> {
-    set: &'a Fields,
-    next: usize,
-    end: usize,
 }
 
 impl<'a> Iterator for Iter<'a> {

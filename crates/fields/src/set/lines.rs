@@ -2,24 +2,10 @@
 
 use std::ops::Range;
 
-use block::Slice;
-
-use super::{Entry, Fields, Form, Kind, LINE, position};
+use super::{Entry, Fields, Form, Kind, LINE, LINE_EXTRA, Run, position};
 use crate::grammar::{is_token, is_value, trimmed};
 use crate::name::Tag;
 use crate::{FieldError, Value};
-
-/// What a line has beside name and value.
-pub(super) const LINE_EXTRA: usize = ": \r\n".len();
-
-/// Lines that lie behind each other.
-#[derive(Debug)]
-pub(crate) enum Run<'a> {
-    /// A part of what was adopted.
-    Adopted { head: &'a Slice, start: usize, end: usize },
-    /// A part of the buffer of the set.
-    Own(&'a [u8]),
-}
 
 impl<'a> Run<'a> {
     pub(crate) fn bytes(self) -> &'a [u8] {
@@ -56,7 +42,7 @@ impl Fields {
         name: &[u8],
         value: Value<'v>,
     ) -> Result<(Kind, &'v [u8]), FieldError> {
-        let (kind, bytes) = (value.kind(), value.bytes_or_empty());
+        let (kind, bytes) = (Kind::of(value), value.bytes_or_empty());
         if self.form == Form::Packed {
             return Ok((kind, bytes));
         }

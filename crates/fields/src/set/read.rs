@@ -1,40 +1,8 @@
 //! Looking fields up.
 
-use super::{Entry, Fields, LINE, READ};
+use super::{Entry, Fields, LINE, READ, Stats};
 use crate::name::{AsName, NameSet, same};
-use crate::{Case, Field, Value, glob};
-
-/// What can be read like a set of fields: [`Fields`] and the [`Row`](crate::Row) of a batch.
-pub trait Lookup {
-    /// How many fields there are.
-    fn len(&self) -> usize;
-
-    /// Field number `index`, counted from 0.
-    fn field(&self, index: usize) -> Option<Field<'_>>;
-
-    /// The number of the first field of that name at `from` or behind it.
-    fn position_from(&self, name: &(impl AsName + ?Sized), from: usize) -> Option<usize>;
-
-    /// True when there is no field.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The number of the first field of that name.
-    fn position(&self, name: &(impl AsName + ?Sized)) -> Option<usize> {
-        self.position_from(name, 0)
-    }
-
-    /// The value of the first field of that name.
-    fn get(&self, name: &(impl AsName + ?Sized)) -> Option<Value<'_>> {
-        self.position(name).and_then(|index| self.field(index)).map(|field| field.value)
-    }
-
-    /// All fields in their order.
-    fn fields(&self) -> impl Iterator<Item = Field<'_>> {
-        (0..self.len()).filter_map(|index| self.field(index))
-    }
-}
+use crate::{Case, Field, Lookup, Value, glob};
 
 impl Lookup for Fields {
     fn len(&self) -> usize {
@@ -52,21 +20,6 @@ impl Lookup for Fields {
     fn fields(&self) -> impl Iterator<Item = Field<'_>> {
         self.iter()
     }
-}
-
-/// What a set holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stats {
-    /// Fields.
-    pub fields: usize,
-    /// Bytes that are needed.
-    pub bytes_live: usize,
-    /// Bytes that are taken, needed or not.
-    pub bytes_used: usize,
-    /// Bytes of memory, the index and an adopted block included.
-    pub bytes_held: usize,
-    /// True while bytes that were received are read where they arrived.
-    pub adopted: bool,
 }
 
 impl Fields {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::Fields;
+use super::{Fields, Format};
 use crate::value::HIDDEN;
 
 impl fmt::Debug for Fields {
@@ -30,14 +30,6 @@ impl Fields {
     pub const fn format<'a>(&'a self, lead: &'a str, separator: &'a str) -> Format<'a> {
         Format { fields: self, lead, separator }
     }
-}
-
-/// Fields to be shown, made by [`Fields::format`].
-#[derive(Clone, Copy, Debug)]
-pub struct Format<'a> {
-    fields: &'a Fields,
-    lead: &'a str,
-    separator: &'a str,
 }
 
 impl fmt::Display for Format<'_> {

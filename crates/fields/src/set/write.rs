@@ -1,7 +1,6 @@
 //! Adding, changing and removing fields.
 
-use super::lines::LINE_EXTRA;
-use super::{Entry, Fields, Form, Kind, LINE, READ, SENSITIVE, position};
+use super::{Entry, Fields, Form, Kind, LINE, LINE_EXTRA, READ, SENSITIVE, position};
 use crate::name::{AsName, Tag, same};
 use crate::{FieldError, Value};
 
@@ -62,7 +61,7 @@ impl Fields {
         if self.form == Form::Lines {
             return self.add_line(name, tag, value);
         }
-        let (kind, value) = (value.kind(), value.bytes_or_empty());
+        let (kind, value) = (Kind::of(value), value.bytes_or_empty());
         self.room_for_field(name.len(), value.len(), 0)?;
         let index = self.entries.len();
         let place = self.used();
@@ -384,17 +383,5 @@ impl Fields {
     #[must_use]
     pub fn nulls(&self) -> usize {
         self.entries.iter().filter(|entry| entry.kind() == Kind::Null).count()
-    }
-}
-
-impl Value<'_> {
-    #[inline]
-    pub(crate) const fn kind(self) -> Kind {
-        match self {
-            Self::Null => Kind::Null,
-            Self::Bytes(_) => Kind::Bytes,
-            Self::Number(_) => Kind::Number,
-            Self::Json(_) => Kind::Json,
-        }
     }
 }

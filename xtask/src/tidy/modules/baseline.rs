@@ -17,7 +17,6 @@ pub(super) struct Baseline {
 pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[
         ("database", 26, 0),
-        ("fields", 8, 0),
         ("gateway", 105, 24),
         ("pool", 18, 0),
         ("roadstead", 12, 0),

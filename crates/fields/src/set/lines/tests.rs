@@ -1,5 +1,6 @@
 use super::*;
 use crate::http1;
+use block::Slice;
 
 const FIELDS: usize = 8;
 
