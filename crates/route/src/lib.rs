@@ -30,6 +30,6 @@ pub use guard::{CREDENTIALS_MAX, Guard, GuardFault, TOKEN_MIN};
 pub use host::{HOST_MAX, Host, HostFault, host_name};
 pub use path::{Path, PathFault};
 pub use pattern::{PATTERN_MAX, Pattern, PatternFault};
-pub use rule::{FieldRule, PathRule, Rule, Wanted};
-pub use table::{Asked, Table};
+pub use rule::{Asked, FieldRule, PathRule, Rule, Wanted};
+pub use table::Table;
 pub use template::{Filling, Rewrite, Template, TemplateFault};

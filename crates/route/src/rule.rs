@@ -3,8 +3,20 @@
 use fields::{AsName, Fields, Tag, Value};
 
 use crate::path::is_below;
-use crate::table::Asked;
 use crate::{Host, Pattern};
+
+/// What is asked of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The host that the request is for, with its port if it has one; empty for none.
+    pub host: &'a [u8],
+    /// Its method.
+    pub method: &'a [u8],
+    /// Its path as it is [compared](crate::Path::plain); none of `OPTIONS *`.
+    pub path: Option<&'a [u8]>,
+    /// Its fields.
+    pub fields: &'a Fields,
+}
 
 /// Which paths.
 #[derive(Clone, Debug, PartialEq, Eq)]

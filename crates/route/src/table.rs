@@ -6,26 +6,12 @@
 
 use std::hash::BuildHasherDefault;
 
-use fields::Fields;
 use hashbrown::HashMap;
 use siphasher::sip::SipHasher13;
 
 use crate::host::{HOST_MAX, address_in};
 use crate::loose::{LooseRule, Readings};
-use crate::{Host, Rule, host_name};
-
-/// What is asked of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// The host that the request is for, with its port if it has one; empty for none.
-    pub host: &'a [u8],
-    /// Its method.
-    pub method: &'a [u8],
-    /// Its path as it is [compared](crate::Path::plain); none of `OPTIONS *`.
-    pub path: Option<&'a [u8]>,
-    /// Its fields.
-    pub fields: &'a Fields,
-}
+use crate::{Asked, Host, Rule, host_name};
 
 /// Places of routes, in their order.
 type List = Box<[u32]>;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{FieldRule, PathRule, Pattern, Wanted};
+use fields::Fields;
 use proptest::prelude::*;
 
 fn rule(hosts: &[&str], path: Option<PathRule>) -> Rule {

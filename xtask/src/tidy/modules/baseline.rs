@@ -20,7 +20,6 @@ pub(super) const BASELINE: Baseline = Baseline {
         ("gateway", 105, 24),
         ("pool", 18, 0),
         ("roadstead", 12, 0),
-        ("route", 3, 0),
         ("settings", 47, 0),
         ("simulate", 25, 0),
         ("spawn", 14, 0),
