@@ -3,12 +3,9 @@
 //! What it is: data. What it knows: the kernel's limits by name. What it must never know: how they
 //! are set; that is the child's part (`keeper/child`).
 
-use std::fs;
 use std::path::PathBuf;
 
 use rustix::process::Resource;
-
-use crate::keeper::cgroup;
 
 /// What a program is held to. The default is what the daemon itself is held to.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -97,22 +94,6 @@ pub enum Cgroup {
     Under(PathBuf),
 }
 
-/// The bytes of memory that a program occupies now: all its processes together where it has a
-/// control group of its own whose memory is counted, else its first process alone; `None` when it is
-/// not there.
-///
-/// A few looks into `/proc`, some ten microseconds; it never blocks.
-#[must_use]
-pub fn resident(pid: u32) -> Option<u64> {
-    let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok();
-    let family = group.as_deref().and_then(cgroup::own_folder);
-    family.and_then(|folder| cgroup::memory_in(&folder)).or_else(|| {
-        let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-        let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
-        Some(pages * rustix::param::page_size() as u64)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,11 +109,5 @@ mod tests {
         for (place, (_, _, value)) in named.into_iter().enumerate() {
             assert_eq!(value, Some(place as u64));
         }
-    }
-
-    #[test]
-    fn a_running_process_occupies_memory_and_one_that_is_not_there_none() {
-        assert!(resident(std::process::id()).unwrap() > 64 << 10);
-        assert_eq!(resident(u32::MAX >> 1), None);
     }
 }

@@ -21,7 +21,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -36,12 +36,16 @@ use crate::system::{self, Fork, Wait, threads};
 
 pub(crate) mod cgroup;
 mod child;
+mod complain;
 mod confine;
 mod family;
+mod program;
 mod sweep;
 
 use cgroup::{Group, Groups};
-use child::{Environment, Executing};
+use child::{Environment, Executing, IGNORED};
+use complain::complain;
+use program::{Program, State};
 
 /// Packets read in one turn, so that a burst of starts does not keep exits waiting.
 const PACKETS_MAX: usize = 16;
@@ -52,32 +56,11 @@ const PACKETS_MAX: usize = 16;
 const LOOK_FIRST: Duration = Duration::from_millis(10);
 const LOOK_LAST: Duration = Duration::from_millis(640);
 
-/// What the keeper ignores, and its programs do not.
-const IGNORED: [i32; 5] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE];
-
 /// What was said in the first message.
 struct Terms {
     grace: Duration,
     term: Duration,
     descriptors: Option<u64>,
-}
-
-/// A program, from its fork until it is reaped.
-struct Program {
-    token: u64,
-    /// The value of [`family::MARK`] in its environment.
-    mark: String,
-    group: Option<Group>,
-    state: State,
-}
-
-/// `Executing → Running` or `Executing → Failed`; both end when the process is reaped.
-enum State {
-    /// It is not known yet whether the file can be executed.
-    Executing(Executing),
-    Running,
-    /// The failure was reported; the process is about to exit.
-    Failed,
 }
 
 struct Keeper {
@@ -104,11 +87,6 @@ pub(crate) fn run() -> ! {
             system::exit(1)
         }
     }
-}
-
-/// Says something on standard error, which is the daemon's, and may be closed.
-fn complain(what: &str) {
-    let _ = writeln!(io::stderr(), "roadstead keeper: {what}");
 }
 
 fn enter() -> io::Result<Keeper> {

@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Resource, Rlimit};
 
 use crate::channel::{Channel, Received};
 use crate::error::SpawnError;
+use crate::limits::KEEPER_START_MAX;
 use crate::message::{Notice, Order};
 
 /// The first word of the keeper's command line, by which it knows itself, and people know it.
@@ -21,9 +22,6 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// How long after that it may take to heed SIGTERM.
 const TERM: Duration = Duration::from_secs(1);
-
-/// How long a keeper may take to report itself, and a guard to end after its keeper.
-pub const KEEPER_START_MAX: Duration = Duration::from_secs(10);
 
 /// The soft limit of descriptors that this process was started with; set once by [`init`].
 static DESCRIPTORS: OnceLock<Option<u64>> = OnceLock::new();

@@ -36,23 +36,27 @@ mod heap;
 mod home;
 mod keeper;
 mod launch;
+mod limits;
 mod message;
 mod place;
 mod port_owner;
+mod resident;
 mod socket;
 mod spawner;
 mod system;
 mod wiring;
 mod withheld;
 
-pub use bounds::{Bounds, Cgroup, Limits, resident};
+pub use bounds::{Bounds, Cgroup, Limits};
 pub use command::{Command, Exit, Report, Spawn, Status, Stop};
 pub use error::{SpawnError, StartError, Step};
 pub use heap::return_large_blocks;
 pub use home::{At, Home, Serves};
-pub use launch::{KEEPER, KEEPER_START_MAX, init};
+pub use launch::{KEEPER, init};
+pub use limits::{COMMAND_BYTES_MAX, KEEPER_START_MAX};
 pub use place::{allowed, stay_here};
 pub use port_owner::{PortOwner, PortProgram};
+pub use resident::resident;
 pub use socket::{Port, Socket};
 pub use spawner::Spawner;
 pub use wiring::{Io, Numbers, Pipes, Unbuffer, Wiring};
@@ -63,7 +67,3 @@ pub use withheld::withhold;
 pub fn group_id(name: &str) -> Option<u32> {
     system::group_shared(name)
 }
-
-/// The longest command that can be handed to the keeper: program, arguments, directory, variables, the
-/// names of variables that are withheld, and four bytes for the length of each.
-pub const COMMAND_BYTES_MAX: usize = 128 * 1024;

@@ -17,7 +17,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal};
 
 use super::cgroup::Group;
-use super::{confine, family};
+use super::confine;
 use crate::error::{StartError, Step};
 use crate::message::{self, Start};
 use crate::system::{self, Account, Fork};
@@ -41,6 +41,13 @@ const OF_THE_SERVICE: &[&[u8]] = &[
     b"WATCHDOG_USEC",
 ];
 
+/// The variable that marks a start; its value is `keeper.number`.
+pub(super) const MARK: &str = "ROADSTEAD_START";
+
+/// What the keeper ignores, and its programs do not.
+pub(super) const IGNORED: [i32; 5] =
+    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE];
+
 /// The variables that the keeper, and so the daemon, was started with, but those that are the daemon's own.
 pub(super) struct Environment(Vec<(Vec<u8>, Vec<u8>)>);
 
@@ -54,7 +61,7 @@ impl Environment {
     /// What a start asks for: these variables less those that are withheld, and others added or
     /// replaced; with `env_clear`, the others alone. Of two alike the last counts.
     fn of(&self, start: &Start, mark: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let mark = (family::MARK.into(), mark.into());
+        let mark = (MARK.into(), mark.into());
         let inherited = if start.env_clear { &[][..] } else { &self.0[..] };
         let inherited = inherited.iter().filter(|(name, _)| !start.withheld.contains(name));
         let mut all: Vec<(Vec<u8>, Vec<u8>)> =
@@ -263,7 +270,7 @@ impl Child<'_> {
                 StartError::WorkingDirectory { directory, errno: errno.raw_os_error() }
             })?;
         }
-        system::signals_as_new_but(&super::IGNORED);
+        system::signals_as_new_but(&IGNORED);
         let mut known = Vec::new();
         if start.serves {
             // By which it knows that the socket is for it.
@@ -400,7 +407,7 @@ mod tests {
     #[test]
     fn variables_replace_those_of_the_same_name_and_the_last_counts() {
         let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
-        let base = Environment(vec![pair("A", "1"), pair(family::MARK, "outer"), pair("B", "2")]);
+        let base = Environment(vec![pair("A", "1"), pair(MARK, "outer"), pair("B", "2")]);
         let start = |env, env_clear, withheld: &[&str]| Start {
             env,
             env_clear,
@@ -409,14 +416,14 @@ mod tests {
         };
         let added = || vec![pair("B", "3"), pair("C", "4"), pair("B", "5")];
         let all = base.of(&start(added(), false, &[]), "7.1");
-        let expected = [pair("A", "1"), pair(family::MARK, "7.1"), pair("B", "5"), pair("C", "4")];
+        let expected = [pair("A", "1"), pair(MARK, "7.1"), pair("B", "5"), pair("C", "4")];
         assert_eq!(all, expected);
         let alone = base.of(&start(vec![pair("C", "4")], true, &[]), "7.2");
-        assert_eq!(alone, [pair("C", "4"), pair(family::MARK, "7.2")]);
+        assert_eq!(alone, [pair("C", "4"), pair(MARK, "7.2")]);
         let less = base.of(&start(Vec::new(), false, &["A", "AB", ""]), "7.3");
-        assert_eq!(less, [pair(family::MARK, "7.3"), pair("B", "2")]);
+        assert_eq!(less, [pair(MARK, "7.3"), pair("B", "2")]);
         let given = base.of(&start(vec![pair("A", "9")], false, &["A"]), "7.4");
-        assert_eq!(given, [pair(family::MARK, "7.4"), pair("B", "2"), pair("A", "9")]);
+        assert_eq!(given, [pair(MARK, "7.4"), pair("B", "2"), pair("A", "9")]);
     }
 
     #[test]

@@ -17,10 +17,8 @@ use std::fs;
 
 use rustix::process::{Pid, Signal};
 
-use super::Program;
-
-/// The variable that marks a start; its value is `keeper.number`.
-pub(super) const MARK: &str = "ROADSTEAD_START";
+use super::child::MARK;
+use super::program::Program;
 
 /// What `/proc/PID/stat` says of a process.
 #[derive(Debug, Eq, PartialEq)]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
+use super::complain::complain;
 use super::family;
 use crate::system::{self, Wait};
 
@@ -60,7 +61,7 @@ pub(super) fn kill_all() {
         }
         wait(&mut [], ROUND);
     }
-    super::complain("the system does not let go of some programs; leaving them");
+    complain("the system does not let go of some programs; leaving them");
 }
 
 /// Whether no child is left.

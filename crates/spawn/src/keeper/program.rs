@@ -1,0 +1,22 @@
+//! What the keeper knows of a program.
+
+use super::cgroup::Group;
+use super::child::Executing;
+
+/// A program, from its fork until it is reaped.
+pub(super) struct Program {
+    pub(super) token: u64,
+    /// The value of [`MARK`](super::child::MARK) in its environment.
+    pub(super) mark: String,
+    pub(super) group: Option<Group>,
+    pub(super) state: State,
+}
+
+/// `Executing → Running` or `Executing → Failed`; both end when the process is reaped.
+pub(super) enum State {
+    /// It is not known yet whether the file can be executed.
+    Executing(Executing),
+    Running,
+    /// The failure was reported; the process is about to exit.
+    Failed,
+}
