@@ -17,9 +17,8 @@ use std::ops::Range;
 use crate::framing::Framing;
 use crate::jsonrpc::{START_MAX, Skim, Skimmed};
 use crate::lines::{self, Lines};
-use announced::{Announced, Found, Prefix};
+use announced::{Announced, Found, Prefix, is_printable};
 pub use fault::Fault;
-pub use head::HEAD_MAX;
 
 mod announced;
 mod fault;
@@ -306,11 +305,6 @@ impl Decoder {
 /// White space of JSON only.
 fn is_blank(line: &[u8]) -> bool {
     line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
-}
-
-/// What a text in ASCII is made of.
-const fn is_printable(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use std::fmt;
 
 use memchr::memchr;
 
-use crate::decoder::HEAD_MAX;
+/// Bytes that a head of `content-length` may have, its last CRLF included.
+pub const HEAD_MAX: usize = 4096;
 
 /// Bytes of a length prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

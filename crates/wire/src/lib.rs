@@ -16,6 +16,7 @@ pub mod jsonrpc;
 pub mod lines;
 mod reply;
 
-pub use decoder::{Decoder, Fault, HEAD_MAX, Last, Over, Piece};
-pub use framing::{Envelope, Framing, Unframable, Width, encode, envelope};
-pub use reply::{Asked, Marks, write_reply};
+pub use decoder::{Decoder, Fault, Last, Over, Piece};
+pub use framing::{Envelope, Framing, HEAD_MAX, Unframable, Width, encode, envelope};
+pub use jsonrpc::Asked;
+pub use reply::{Marks, write_reply};

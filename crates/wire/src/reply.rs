@@ -3,7 +3,7 @@
 use exchange::{Cause, Outcome, Verdict};
 
 use crate::framing::{Framing, Unframable, Width, encode, envelope};
-use crate::jsonrpc;
+use crate::jsonrpc::{self, Asked};
 
 /// How replies are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,17 +13,6 @@ pub enum Marks {
     Plain,
     /// Every reply begins with `+` (answered), `!` (refused) or `-` (failed or unknown).
     Status,
-}
-
-/// What an error object must name. Only framings with JSON look at it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked<'a> {
-    /// A request with this id, as it was written.
-    Id(&'a [u8]),
-    /// Something whose id is not known: the error's id is `null`.
-    Unknown,
-    /// A notification, to which nothing may be answered.
-    Nothing,
 }
 
 /// Writes an outcome as one frame behind what `out` holds.

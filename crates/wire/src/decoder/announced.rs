@@ -13,7 +13,6 @@ use std::ops::Range;
 
 use super::fault::Fault;
 use super::head::Head;
-use super::is_printable;
 use crate::framing::{NETSTRING_DIGITS_MAX, Width};
 use crate::jsonrpc::START_MAX;
 
@@ -202,4 +201,9 @@ fn netstring(rest: &[u8]) -> Option<Result<Length, Fault>> {
         }
     }
     None
+}
+
+/// What a text in ASCII is made of.
+pub(super) const fn is_printable(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }

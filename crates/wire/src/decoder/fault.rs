@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::HEAD_MAX;
+use crate::framing::HEAD_MAX;
 
 const _: () = assert!(HEAD_MAX == 4096, "the text of `Fault::Head` says it");
 

@@ -6,9 +6,7 @@
 use memchr::memchr;
 
 use super::fault::Fault;
-
-/// Bytes that a head may have, its last CRLF included.
-pub const HEAD_MAX: usize = 4096;
+use crate::framing::HEAD_MAX;
 
 /// How far the head at the front was read.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Cases from the standards, and limits.
 
 use super::*;
+use crate::framing::HEAD_MAX;
 use crate::framing::{Width, encode};
 
 /// What comes of a whole stream.

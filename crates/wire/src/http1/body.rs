@@ -1,6 +1,6 @@
 //! Tells the bytes of a body from what follows, and says which of them may go on as they lie.
 
-use super::chunked::{Chunked, Kind, Span};
+use super::chunked::{Chunked, Kind, Span, counted};
 use super::{Limits, Refusal};
 
 /// How long a body is, as its head says.
@@ -212,11 +212,4 @@ impl Body {
             State::Length { .. } | State::Chunked(_) => Err(Refusal::Truncated),
         }
     }
-}
-
-/// Takes at most so many off what is left, and says how many that were.
-pub(super) fn counted(left: &mut u64, shown: usize) -> usize {
-    let length = usize::try_from(*left).unwrap_or(usize::MAX).min(shown);
-    *left -= length as u64;
-    length
 }

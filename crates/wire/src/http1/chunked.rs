@@ -7,7 +7,6 @@
 //!
 //! A size is forwarded in one spelling only: leading zeros, blanks behind it and extensions are dropped.
 
-use super::body::counted;
 use super::grammar::{text_length, token_length};
 use super::{Limits, Refusal};
 use memchr::memchr;
@@ -273,4 +272,11 @@ impl Chunked {
         let kind = if allowed { Kind::Frame } else { Kind::Drop };
         Ok(Some(Span { kind, length }))
     }
+}
+
+/// Takes at most so many off what is left, and says how many that were.
+pub(super) fn counted(left: &mut u64, shown: usize) -> usize {
+    let length = usize::try_from(*left).unwrap_or(usize::MAX).min(shown);
+    *left -= length as u64;
+    length
 }

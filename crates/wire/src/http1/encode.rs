@@ -3,7 +3,7 @@
 use fields::{Fields, http1};
 
 use super::status::reason;
-use super::{Method, Sending, Version};
+use super::{Method, Version};
 
 /// The digits of a number stand behind the place given.
 #[must_use]
@@ -97,6 +97,17 @@ pub struct Added<'a> {
     pub date: &'a [u8],
     /// `Via`, for a head that we forward.
     pub via: &'a [u8],
+}
+
+/// How the body of a reply goes to its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// As it comes, framing and all.
+    Verbatim,
+    /// In chunks of ours: the server ends it by its end, and this client can be told better.
+    Chunked,
+    /// Its data alone, and the connection ends behind it: the client knows no chunks.
+    Data,
 }
 
 /// Appends the head of a successful answer of ours whose length is not known yet, and says how its

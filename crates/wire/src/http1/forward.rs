@@ -10,7 +10,7 @@ use super::encode::decimal;
 use super::grammar::elements;
 use super::request::{VERSION, is_h2c};
 use super::semantics;
-use super::{Added, BodyKind, Connection, ReplyHead, RequestHead, Version};
+use super::{Added, BodyKind, Connection, ReplyHead, RequestHead, Sending, Version};
 
 /// As it is spelled where we write it.
 const CONTENT_LENGTH: Name = Name::new("Content-Length");
@@ -56,17 +56,6 @@ pub struct ForwardedFor<'a> {
     pub secure: bool,
     /// The line `Via` that is added, or nothing.
     pub via: &'a [u8],
-}
-
-/// How the body of a reply goes to its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sending {
-    /// As it comes, framing and all.
-    Verbatim,
-    /// In chunks of ours: the server ends it by its end, and this client can be told better.
-    Chunked,
-    /// Its data alone, and the connection ends behind it: the client knows no chunks.
-    Data,
 }
 
 impl RequestHead {

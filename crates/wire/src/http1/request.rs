@@ -8,7 +8,7 @@ use super::encode::decimal;
 use super::grammar::{elements, is_authority, target_length, token_length};
 use super::head::{Found, KEPT_BYTES, KEPT_FIELDS};
 use super::semantics::{self, Connection, Version};
-use super::{BodyKind, Limits, Refusal};
+use super::{BodyKind, Limits, Method, Refusal};
 
 /// What most requests of programs have none of.
 const SELDOM: NameSet = NameSet::of(&[&known::EXPECT, &known::UPGRADE, &known::COOKIE]);
@@ -19,54 +19,6 @@ const SECRETS: [Name; 3] = [known::AUTHORIZATION, known::COOKIE, known::PROXY_AU
 
 /// Characters of a method.
 const METHOD_MAX: usize = 32;
-
-/// What a request wants done, as far as a proxy has to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// GET
-    Get,
-    /// HEAD: its reply has no body, whatever the head of it says.
-    Head,
-    /// POST
-    Post,
-    /// PUT
-    Put,
-    /// DELETE
-    Delete,
-    /// OPTIONS
-    Options,
-    /// TRACE
-    Trace,
-    /// Any other token.
-    Other,
-}
-
-impl Method {
-    fn of(token: &[u8]) -> Self {
-        match token {
-            b"GET" => Self::Get,
-            b"HEAD" => Self::Head,
-            b"POST" => Self::Post,
-            b"PUT" => Self::Put,
-            b"DELETE" => Self::Delete,
-            b"OPTIONS" => Self::Options,
-            b"TRACE" => Self::Trace,
-            _ => Self::Other,
-        }
-    }
-
-    /// Whether it asks for no change (RFC 9110 §9.2.1).
-    #[must_use]
-    pub const fn is_safe(self) -> bool {
-        matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
-    }
-
-    /// Whether the request may be made again without harm (RFC 9110 §9.2.2).
-    #[must_use]
-    pub const fn is_idempotent(self) -> bool {
-        !matches!(self, Self::Post | Self::Other)
-    }
-}
 
 /// A request without its body. What was read is copied here, so that one place serves for one head
 /// after the other and allocates nothing.

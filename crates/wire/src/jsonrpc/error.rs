@@ -2,7 +2,16 @@
 
 use exchange::{Cause, End};
 
-use crate::reply::Asked;
+/// What an error object must name. Only framings with JSON look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// A request with this id, as it was written.
+    Id(&'a [u8]),
+    /// Something whose id is not known: the error's id is `null`.
+    Unknown,
+    /// A notification, to which nothing may be answered.
+    Nothing,
+}
 
 /// The code of an error object for an ending. Stable: clients match it.
 ///

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::fault::Fault;
 use super::json::{Reader, Sort, is_alike, is_string};
-use super::{Fault, ID_MAX, Message, Task, Tokens};
+use super::message::{ID_MAX, Message, Task, Tokens};
 
 type Place = Option<Range<usize>>;
 

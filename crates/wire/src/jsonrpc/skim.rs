@@ -15,7 +15,8 @@
 
 use memchr::memchr2;
 
-use super::{DEPTH_MAX, ID_MAX};
+use super::json::DEPTH_MAX;
+use super::message::ID_MAX;
 
 /// What a message is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::ID_MAX;
-use crate::reply::Asked;
+use super::error::Asked;
+use super::message::ID_MAX;
 
 /// Bytes of a message that is too long in which its id is looked for.
 pub const START_MAX: usize = 64 << 10;

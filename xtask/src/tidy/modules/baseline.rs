@@ -22,7 +22,6 @@ pub(super) const BASELINE: Baseline = Baseline {
         ("roadstead", 12, 0),
         ("settings", 47, 0),
         ("simulate", 25, 0),
-        ("wire", 19, 5),
         ("xtask", 31, 0),
     ],
     large_crates: &[("gateway", 28), ("xtask", 13)],

@@ -1,0 +1,49 @@
+//! The methods that a proxy has to know.
+
+/// What a request wants done, as far as a proxy has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// GET
+    Get,
+    /// HEAD: its reply has no body, whatever the head of it says.
+    Head,
+    /// POST
+    Post,
+    /// PUT
+    Put,
+    /// DELETE
+    Delete,
+    /// OPTIONS
+    Options,
+    /// TRACE
+    Trace,
+    /// Any other token.
+    Other,
+}
+
+impl Method {
+    pub(super) fn of(token: &[u8]) -> Self {
+        match token {
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"OPTIONS" => Self::Options,
+            b"TRACE" => Self::Trace,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether it asks for no change (RFC 9110 §9.2.1).
+    #[must_use]
+    pub const fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
+    }
+
+    /// Whether the request may be made again without harm (RFC 9110 §9.2.2).
+    #[must_use]
+    pub const fn is_idempotent(self) -> bool {
+        !matches!(self, Self::Post | Self::Other)
+    }
+}
