@@ -34,6 +34,8 @@ mod failed;
 mod guard;
 mod health;
 mod list;
+mod news;
+mod payload;
 mod pool;
 mod queue;
 mod random;
@@ -47,7 +49,7 @@ mod tokens;
 mod why;
 mod workers;
 
-pub use crate::pool::{Control, News, PlaceNews, Pool};
+pub use crate::pool::Pool;
 pub use affinity::AffinityLimits;
 pub use ask::{Ask, PRIORITIES, PRIORITY_DEFAULT};
 pub use cookie::{CookieCodec, CookieFault, CookieMode, CookieValue, prefixed, split_prefixed};
@@ -55,8 +57,10 @@ pub use effect::{Effect, Refused};
 pub use failed::{Failed, Retry};
 pub use guard::{Guard, GuardSettings, Over, Place, Rate};
 pub use health::{FailRate, HealthCause, HealthChange, HealthRecord, HealthSettings, HealthState};
+pub use news::{News, PlaceNews};
+pub use payload::Payload;
 pub use queue::{Entry, Ticket};
-pub use roster::Hand;
+pub use roster::{Control, Hand};
 pub use schedule::Choice;
 pub use settings::{
     BackoffSettings, Batching, Gone, Member, QueueLimits, RecycleSettings, Schedule, Settings,
@@ -71,17 +75,4 @@ pub use why::{Decided, Decision, Out, PLACES_SEEN};
 #[must_use]
 pub fn hash(key: &[u8]) -> u64 {
     affinity::Key::new(key).hash()
-}
-
-/// What a pool queues and dispatches.
-pub trait Payload {
-    /// Bytes of memory that it holds while it waits: what was allocated for it, not only what
-    /// is used of it. The same number at every call.
-    fn bytes(&self) -> usize;
-
-    /// What it asks for besides a free worker. Nothing, unless it is said. An [`Entry`] says it
-    /// without the payload.
-    fn ask(&self) -> Ask<'_> {
-        Ask::default()
-    }
 }

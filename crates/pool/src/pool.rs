@@ -8,8 +8,12 @@ mod again;
 mod balance;
 mod give;
 mod keep;
+mod kept;
 mod note;
+mod seats;
+mod share;
 mod shared;
+mod slots;
 mod turn;
 mod view;
 
@@ -39,10 +43,9 @@ use crate::status::Counts;
 use crate::why::Decisions;
 use crate::workers::{Move, State, Workers};
 
-pub use balance::Control;
-use give::Seats;
+use kept::Kept;
+use seats::Seats;
 use shared::Shared;
-pub use shared::{News, PlaceNews};
 
 /// How far a pool is on its way to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +72,7 @@ pub struct Pool<P> {
     workers: Workers,
     roster: Roster,
     seats: Seats,
-    kept: keep::Kept,
+    kept: Kept,
     free: Free,
     affinity: Option<Affinity>,
     sorry: Sorry,
@@ -113,7 +116,7 @@ impl<P: Payload> Pool<P> {
             workers: Workers::default(),
             roster: Roster::default(),
             seats: Seats::default(),
-            kept: keep::Kept::default(),
+            kept: Kept::default(),
             free: Free::new(settings.schedule, measure(&settings)),
             affinity: None,
             sorry: Sorry::default(),

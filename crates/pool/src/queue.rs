@@ -19,7 +19,6 @@ use crate::failed::Failed;
 use crate::list::{Links, List};
 use crate::{Ask, Payload};
 
-pub(crate) use again::Again;
 use flows::{Flows, Turns};
 
 /// Names a request while it waits. Once it has left the queue the ticket names nothing, also when
@@ -106,6 +105,17 @@ struct Place<P> {
     entry: Entry,
     /// None: it is vacant, and the rest is of whoever had it before.
     payload: Option<P>,
+}
+
+/// One of this lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Again {
+    /// Its place in the table.
+    pub(crate) place: u32,
+    pub(crate) facts: Facts,
+    pub(crate) failed: Failed,
+    /// Until when it waits for another worker.
+    pub(crate) until: Instant,
 }
 
 /// Requests that wait.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::affinity::Berth;
 use crate::health::{Health, HealthSettings};
-use crate::pool::PlaceNews;
+use crate::news::PlaceNews;
 use crate::random::mix;
 use crate::schedule::{SHARE_OF_ONE, Standing};
 use crate::settings::{Member, Settings, WEIGHT_MAX};
@@ -37,6 +37,15 @@ impl Hand {
             Self::Disabled => "disabled",
         }
     }
+}
+
+/// What an operator does to one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Another weight than the declared one; none: the declared one again.
+    Weight(Option<u32>),
+    /// It serves, keeps only who is bound to it, or serves nobody.
+    Hand(Hand),
 }
 
 /// A new worker is given this part of its weight at once.

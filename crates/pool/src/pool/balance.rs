@@ -9,7 +9,7 @@ use crate::Payload;
 use crate::affinity::Affinity;
 use crate::health::{HealthChange, HealthRecord, HealthState};
 use crate::queue::{Entry, Facts, Ticket};
-use crate::roster::Hand;
+use crate::roster::{Control, Hand};
 use crate::schedule::Choice;
 use crate::settings::Schedule;
 use crate::sorry::Load;
@@ -17,15 +17,6 @@ use crate::workers::{Move, State};
 
 /// Changes of health that are kept for an owner that does not drain them.
 const HEALTH_CHANGES_MAX: usize = 256;
-
-/// What an operator does to one worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// Another weight than the declared one; none: the declared one again.
-    Weight(Option<u32>),
-    /// It serves, keeps only who is bound to it, or serves nobody.
-    Hand(Hand),
-}
 
 impl<P: Payload> Pool<P> {
     /// Takes over what the settings declare, and builds anew what follows from them.

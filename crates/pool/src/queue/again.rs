@@ -3,23 +3,11 @@
 
 use std::time::Instant;
 
-use super::{Entry, Facts, Lane, Queue, Ticket};
+use super::{Again, Entry, Facts, Lane, Queue, Ticket};
 use crate::Payload;
-use crate::failed::Failed;
 
 /// Requests of this lane that are looked at, from its head: what follows from an event has an end.
 const LOOKED_AT: usize = 16;
-
-/// One of this lane.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Again {
-    /// Its place in the table.
-    pub(crate) place: u32,
-    pub(crate) facts: Facts,
-    pub(crate) failed: Failed,
-    /// Until when it waits for another worker.
-    pub(crate) until: Instant,
-}
 
 impl<P: Payload> Queue<P> {
     /// How many wait for another worker.

@@ -17,10 +17,10 @@ use crate::list::{Links, List};
 use crate::random::Random;
 use crate::settings::Schedule;
 
+use super::choice::{Choice, Standing};
 use super::heap::Heap;
 use super::points::{Measure, Points};
 use super::shares::Shares;
-use super::{Choice, Standing};
 
 /// One turn of a worker of share 1, in virtual time.
 const STEP: u64 = 1 << 56;

@@ -18,7 +18,6 @@ pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[
         ("database", 26, 0),
         ("gateway", 105, 24),
-        ("pool", 18, 0),
         ("roadstead", 12, 0),
         ("settings", 47, 0),
         ("simulate", 25, 0),

@@ -2,6 +2,7 @@
 
 use super::balance::{Port, servers, sticky};
 use super::*;
+use crate::Control;
 use crate::roster::Hand;
 use crate::settings::{Gone, RecycleSettings};
 

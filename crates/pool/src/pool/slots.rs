@@ -8,62 +8,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Hand, Pool, Shared};
+use super::Pool;
 use crate::Payload;
-use crate::pool::PlaceNews;
+use crate::news::PlaceNews;
 use crate::tokens::Tokens;
 
 /// What a branch knows of a server of which its home has told nothing.
 const UNTOLD: PlaceNews =
     PlaceNews { worker: None, serves: false, open: false, weight: 0, out: None };
-
-impl Shared {
-    /// The words of further places, each with so many tokens.
-    fn lengthen(&mut self, words: &[Arc<Tokens>], slots: &[u32]) {
-        let before = self.words.len();
-        self.words.extend(words.iter().skip(before).cloned());
-        self.hands.resize(self.words.len(), Hand::default());
-        let new = slots.iter().take(self.words.len()).skip(before);
-        self.slots += new.clone().map(|&slots| u64::from(slots)).sum::<u64>();
-        self.allotted.extend(new);
-    }
-
-    /// A place has so many slots. Gives how many tokens are to be put in.
-    fn allot(&mut self, place: u32, slots: u32) -> u32 {
-        let Some(allotted) = self.allotted.get_mut(place as usize) else { return 0 };
-        let before = std::mem::replace(allotted, slots);
-        let Some((hand, _)) = self.hand(place) else { return 0 };
-        hand.owed += before.saturating_sub(slots);
-        let kept = hand.owed.min(slots.saturating_sub(before));
-        hand.owed -= kept;
-        let more = slots.saturating_sub(before + kept);
-        self.slots += u64::from(more);
-        self.collect(place);
-        more
-    }
-
-    /// Keeps back what is too many and can be had. Where more is to come the word is closed.
-    fn collect(&mut self, place: u32) {
-        let (mut kept, mut is_new) = (0, false);
-        if let Some((hand, word)) = self.hand(place) {
-            while hand.owed > 0 {
-                if hand.tokens > 0 {
-                    hand.tokens -= 1;
-                } else if hand.out || !word.take_or_close() {
-                    hand.out = true;
-                    break;
-                }
-                hand.owed -= 1;
-                kept += 1;
-            }
-            is_new = hand.out && !std::mem::replace(&mut hand.touched, true);
-        }
-        self.slots -= kept;
-        if is_new {
-            self.touched.push(place);
-        }
-    }
-}
 
 impl<P: Payload> Pool<P> {
     /// The workers of a pool that several shards serve have so many slots from now on, by place; none:
@@ -83,7 +35,7 @@ impl<P: Payload> Pool<P> {
     }
 
     /// What its home said of places before this branch knew them is known of them now.
-    pub(in crate::pool) fn tell_new_places(&mut self) {
+    pub(super) fn tell_new_places(&mut self) {
         let Some(shared) = self.shared.as_ref().filter(|shared| !shared.is_home) else { return };
         for place in self.roster.places() {
             let profile = self.roster.at_mut(place);

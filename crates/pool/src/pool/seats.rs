@@ -1,0 +1,82 @@
+//! Places as those see them who are bound to them.
+
+use std::time::Instant;
+
+use crate::why::PLACES_SEEN;
+
+/// A place as those see it who are bound to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seat {
+    /// Slots of its worker; 0: it serves nobody.
+    pub(super) slots: u32,
+    /// Since when it serves nobody.
+    pub(super) out_since: Option<Instant>,
+    /// It is in `callers`.
+    pub(super) calls: bool,
+}
+
+/// All places.
+#[derive(Debug, Default)]
+pub(super) struct Seats {
+    pub(super) seats: Vec<Seat>,
+    /// Slots of all that serve.
+    pub(super) slots: u64,
+    pub(super) serving: u32,
+    /// Places with a free slot whose own lane has somebody; some may no longer.
+    pub(super) callers: Vec<u32>,
+    /// Places that do not serve and whose lane had somebody.
+    pub(super) held: Vec<u32>,
+    /// Free slots of the first places, a bit each.
+    pub(super) free: u64,
+}
+
+impl Seats {
+    pub(super) fn at(&self, place: u32) -> Seat {
+        self.seats.get(place as usize).copied().unwrap_or_default()
+    }
+
+    /// Slots of the worker at `place` if it serves those that are bound to it.
+    pub(super) fn slots(&self, place: u32) -> u32 {
+        self.at(place).slots
+    }
+
+    pub(super) fn out_since(&self, place: u32) -> Option<Instant> {
+        self.at(place).out_since
+    }
+
+    pub(super) const fn slots_all(&self) -> u64 {
+        self.slots
+    }
+
+    pub(super) const fn serving(&self) -> u32 {
+        self.serving
+    }
+
+    pub(super) fn set(&mut self, place: u32, slots: u32, free: bool, now: Instant) {
+        if self.seats.len() <= place as usize {
+            let new = Seat { out_since: Some(now), ..Seat::default() };
+            self.seats.resize(place as usize + 1, new);
+        }
+        let seat = &mut self.seats[place as usize];
+        if (seat.slots > 0) != (slots > 0) {
+            seat.out_since = (slots == 0).then_some(now);
+            self.serving = if slots > 0 { self.serving + 1 } else { self.serving - 1 };
+        }
+        self.slots = self.slots - u64::from(seat.slots) + u64::from(slots);
+        seat.slots = slots;
+        self.note_free(place, free);
+    }
+
+    pub(super) fn note_free(&mut self, place: u32, free: bool) {
+        if place < PLACES_SEEN {
+            self.free = self.free & !(1 << place) | u64::from(free) << place;
+        }
+    }
+
+    pub(super) fn call(&mut self, place: u32) {
+        let seat = &mut self.seats[place as usize];
+        if !std::mem::replace(&mut seat.calls, true) {
+            self.callers.push(place);
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! How a pool serves workers that it shares with the same pool on other shards.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exchange::{Cause, WorkerId};
+
+use super::shared::{Hand, Shared};
+use super::{Phase, Pool};
+use crate::Payload;
+use crate::affinity::Berth;
+use crate::effect::{Effect, Refused};
+use crate::news::{News, PlaceNews};
+use crate::queue::{Entry, Ticket};
+use crate::schedule::Choice;
+use crate::tokens::Tokens;
+use crate::workers::State;
+
+/// What is taken elsewhere is looked at so often while a pool is sorry.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl<P: Payload> Pool<P> {
+    /// From now on its workers are shared with other shards: the tokens of each, by place, as many
+    /// as it has slots. To be called before any worker has started.
+    pub fn share(&mut self, words: Vec<Arc<Tokens>>, is_home: bool) {
+        let allotted: Vec<u32> = words.iter().map(|word| word.look().1).collect();
+        let slots = allotted.iter().map(|&slots| u64::from(slots)).sum();
+        let hands = vec![Hand::default(); words.len()];
+        let news = News { gives: false, places: Vec::new() };
+        self.shared = Some(Box::new(Shared {
+            words,
+            allotted,
+            slots,
+            is_home,
+            hands,
+            touched: Vec::new(),
+            news,
+            changed: is_home,
+        }));
+    }
+
+    /// Whether this is a part of a pool whose home is another shard.
+    #[must_use]
+    pub fn is_branch(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| !shared.is_home)
+    }
+
+    /// A request arrives at a branch. It is dispatched at once.
+    ///
+    /// # Errors
+    /// Gives the payload back when that is not for a branch to decide, or no token can be had: then
+    /// its home is asked. The cause is [`Cause::Full`].
+    pub fn handle_entry_at_branch(
+        &mut self,
+        now: Instant,
+        payload: P,
+        mut entry: Entry,
+    ) -> Result<Ticket, Refused<P>> {
+        self.begin(now);
+        entry.facts.since = self.now;
+        self.look_again();
+        let Some(next) = self.next_at_branch(&entry) else {
+            self.rest_hands();
+            return Err(Refused { payload, cause: Cause::Full });
+        };
+        self.counts.admitted += 1;
+        self.give_at_once(next, payload, &entry.facts);
+        self.turn();
+        Ok(Ticket::SPENT)
+    }
+
+    /// Whom a branch can give a request to, with a token in hand.
+    fn next_at_branch(&mut self, asked: &Entry) -> Option<(u32, Choice)> {
+        let shared = self.shared.as_ref()?;
+        if !shared.news.gives || self.phase > Phase::Serving {
+            return None;
+        }
+        let Some(named) = asked.facts.named else { return self.secure_next(asked) };
+        // One that is not there, or does not serve, is not for a branch to give up on.
+        let place = self.place_of(Berth(named))?;
+        let there = self.is_free(place) && self.secure(place);
+        there.then_some((place, Choice::Bound))
+    }
+
+    /// Whose turn it is for this request, with a token in hand; none when nobody has a free slot.
+    pub(super) fn secure_next(&mut self, asked: &Entry) -> Option<(u32, Choice)> {
+        while self.any_free() {
+            let next = self.next_for(&asked.facts, &asked.failed);
+            if self.secure(next.0) {
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// Sees to it that a token of this worker is in hand. Without one it has no free slot.
+    pub(super) fn secure(&mut self, place: u32) -> bool {
+        let Some(shared) = &mut self.shared else { return true };
+        let secured = shared.secure(place);
+        if !secured {
+            self.refresh(place);
+        }
+        secured
+    }
+
+    /// Whether somebody has a free slot for sure, with its token in hand.
+    pub(super) fn secure_any(&mut self) -> bool {
+        while self.any_free() {
+            if self.shared.is_none() {
+                return true;
+            }
+            let Some((place, _)) = self.free.next(&mut self.random, None) else { return false };
+            if self.secure(place) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether no token of this worker can be had at the moment.
+    pub(super) fn is_out(&self, place: u32) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.is_out(place))
+    }
+
+    /// A request has the token in hand.
+    pub(super) fn spend(&mut self, place: u32) {
+        if let Some(shared) = &mut self.shared {
+            shared.spend(place);
+        }
+    }
+
+    /// Slots of a worker are not in use any more.
+    pub(super) fn give_back(&mut self, place: u32, slots: u32) {
+        let Some(shared) = &mut self.shared else { return };
+        let mailed = (0..slots).map(|_| u32::from(shared.give_back(place))).sum();
+        self.mail_home(place, mailed);
+    }
+
+    /// A branch mails home a token that its word did not take ([`Effect::Home`]).
+    pub fn handle_token(&mut self, now: Instant, place: u32) {
+        self.begin(now);
+        if self.shared.as_ref().is_some_and(|shared| shared.is_home) {
+            self.give_back(place, 1);
+            if !self.workers.is_vacant(place) {
+                self.refresh(place);
+            }
+        }
+        self.turn();
+    }
+
+    /// Places where a branch found no token may have one now.
+    fn look_again(&mut self) {
+        let Some(shared) = &self.shared else { return };
+        let may = |place: &u32| {
+            let (closed, free) = shared.words[*place as usize].look();
+            shared.is_out(*place) && !closed && free > 0
+        };
+        let places: Vec<u32> = shared.touched.iter().copied().filter(may).collect();
+        for place in places {
+            if let Some((hand, _)) = self.shared.as_mut().and_then(|shared| shared.hand(place)) {
+                hand.out = false;
+            }
+            self.refresh(place);
+        }
+    }
+
+    /// Hands that nobody waits for are emptied, and words for which nobody waits are opened.
+    pub(super) fn rest_hands(&mut self) {
+        let Some(shared) = self.shared.as_mut().filter(|shared| !shared.touched.is_empty()) else {
+            return;
+        };
+        let mut touched = std::mem::take(&mut shared.touched);
+        touched.retain(|place| self.rest_hand(*place));
+        if let Some(shared) = &mut self.shared {
+            shared.touched = touched;
+        }
+    }
+
+    /// Whether somebody waits who may be given to this worker.
+    fn is_waited_for(&self, place: u32) -> bool {
+        self.queue.common().0 > 0 || self.queue.bound(place) > 0 || self.is_wanted_again(place)
+    }
+
+    /// One of them. True when there is something left.
+    fn rest_hand(&mut self, place: u32) -> bool {
+        let waited_for = self.is_waited_for(place);
+        let Some(shared) = &mut self.shared else { return false };
+        let was_out = shared.is_out(place);
+        let mailed = if waited_for { 0 } else { shared.let_go(place) };
+        let Some((hand, _)) = shared.hand(place) else { return false };
+        hand.touched = hand.out || hand.tokens > 0;
+        let (left, is_out) = (hand.touched, hand.out && hand.tokens == 0);
+        self.mail_home(place, mailed);
+        if was_out != is_out && !self.workers.is_vacant(place) {
+            self.refresh(place);
+        }
+        left
+    }
+
+    fn mail_home(&mut self, place: u32, tokens: u32) {
+        self.effects.extend((0..tokens).map(|_| Effect::Home { place }));
+    }
+
+    /// Slots in use, on whatever shard.
+    pub(super) fn taken(&self) -> u64 {
+        let elsewhere = self.shared.as_ref().filter(|shared| shared.is_home);
+        let here = || u64::from(self.workers.slots_in_use());
+        elsewhere.map_or_else(here, |shared| shared.taken())
+    }
+
+    /// When to look at what is taken elsewhere, of which nobody tells.
+    pub(super) fn looks_at(&self) -> Option<Instant> {
+        let looks = self.sorry.is_on() && self.shared.as_ref().is_some_and(|it| it.is_home);
+        looks.then(|| self.now + LOOK)
+    }
+
+    /// The worker at a place changed: branches may have to know.
+    pub(super) fn note_news(&mut self, place: u32) {
+        let Some(shared) = self.shared.as_ref().filter(|shared| shared.is_home) else { return };
+        if shared.changed || shared.news.places.get(place as usize) == Some(&self.news_of(place)) {
+            return;
+        }
+        if let Some(shared) = &mut self.shared {
+            shared.changed = true;
+        }
+    }
+
+    fn news_of(&self, place: u32) -> PlaceNews {
+        let profile = self.roster.at(place);
+        let runs = !self.workers.is_vacant(place);
+        let ready = runs && self.workers.at(place).state == State::Ready;
+        let (serves, open) = (ready && profile.serves(), ready && profile.is_open());
+        PlaceNews {
+            worker: runs.then(|| self.workers.id(place)),
+            serves,
+            open,
+            weight: profile.weight(),
+            out: if open { None } else { self.out_reason(place) },
+        }
+    }
+
+    /// What branches are to be told, when that has changed.
+    pub fn poll_news(&mut self) -> Option<News> {
+        let gives = !self.sorry.is_by_hand();
+        let shared = self.shared.as_ref().filter(|shared| shared.is_home)?;
+        if !shared.changed && shared.news.gives == gives {
+            return None;
+        }
+        let places = self.roster.places().map(|place| self.news_of(place)).collect();
+        let news = News { gives, places };
+        if let Some(shared) = &mut self.shared {
+            shared.changed = false;
+            shared.news.clone_from(&news);
+        }
+        Some(news)
+    }
+
+    /// A branch is told by its home who serves. Gives its workers whose server has begun anew
+    /// since: what is kept of connections to it may be dead.
+    pub fn handle_news(&mut self, now: Instant, news: &News) -> Vec<WorkerId> {
+        self.begin(now);
+        let mut anew = Vec::new();
+        if self.is_branch() {
+            for (place, told) in (0..).zip(&news.places) {
+                anew.extend(self.handle_place_news(place, *told));
+            }
+            self.follow_weights();
+            if let Some(shared) = &mut self.shared {
+                shared.news.clone_from(news);
+            }
+        }
+        self.turn();
+        anew
+    }
+
+    fn handle_place_news(&mut self, place: u32, told: PlaceNews) -> Option<WorkerId> {
+        let before = self.told(place).and_then(|before| before.worker);
+        // It may have other settings already than we have.
+        if !self.roster.places().any(|there| there == place) {
+            return None;
+        }
+        let did_serve = self.roster.at(place).serves();
+        let profile = self.roster.at_mut(place);
+        profile.told = Some(told);
+        profile.set_weight(Some(told.weight));
+        if told.serves && !did_serve {
+            self.roster.warm_up(place, self.now, self.settings.slow_start);
+        }
+        self.decisions.out = None;
+        if self.workers.is_vacant(place) {
+            return None;
+        }
+        self.refresh(place);
+        (before.is_some() && before != told.worker).then(|| self.workers.id(place))
+    }
+
+    fn told(&self, place: u32) -> Option<&PlaceNews> {
+        self.shared.as_ref()?.news.places.get(place as usize)
+    }
+
+    /// What the home of this branch calls one of its workers.
+    #[must_use]
+    pub fn worker_at_home(&self, worker: WorkerId) -> Option<WorkerId> {
+        self.told(self.workers.find(worker)?)?.worker
+    }
+
+    /// Sweeps what this file keeps.
+    pub(super) fn check_shared(&self) {
+        let Some(shared) = &self.shared else { return };
+        for (place, hand) in (0..).zip(&shared.hands) {
+            let waited_for = self.is_waited_for(place);
+            assert!(waited_for || hand.tokens == 0, "a token in hand is for somebody who waits");
+            let touched = shared.touched.contains(&place);
+            assert!(touched || (hand.tokens == 0 && !hand.out), "what is in hand is remembered");
+            if shared.is_home {
+                let (closed, _) = shared.words[place as usize].look();
+                assert_eq!(closed, hand.out, "home knows what it has closed");
+                assert!(waited_for || hand.owed > 0 || !hand.out, "a closed word is waited for");
+                assert!(hand.owed == 0 || hand.out && hand.tokens == 0, "what is owed is to come");
+            }
+        }
+        assert!(shared.is_home || self.queue.is_empty(), "nobody waits at a branch");
+    }
+}
