@@ -7,8 +7,9 @@
 use std::ops::Range;
 
 use crate::diagnostics::Fault;
+use crate::parse::configuration;
 use crate::tree::{Entry, Node, Raw, Table};
-use crate::{Configuration, Diagnostics, Source, configuration};
+use crate::{Configuration, Diagnostics, Source};
 
 /// How the command line is called in an error.
 const NAME: &str = "command line";

@@ -28,12 +28,14 @@ mod model;
 mod named;
 mod nearest;
 mod options;
+mod parse;
 mod reference;
 mod reload;
 mod remarks;
 mod retry_on;
 mod routes;
 mod secrets;
+mod source;
 mod tree;
 mod values;
 mod walk;
@@ -45,47 +47,10 @@ pub use flags::{Flag, FlagValue, from_flags};
 pub use load::{FILE_BYTES_MAX, load, source, source_again};
 pub use model::*;
 pub use named::{NAMED_BYTES_MAX, read_named, read_named_of, read_named_text};
+pub use parse::parse;
 pub use reference::reference;
 pub use reload::{fixed, in_order_of, replaces};
 pub use remarks::{Remark, placed};
 pub use retry_on::{RetryFault, RetryOn};
 pub use secrets::passed_variable;
-
-use diagnostics::Fault;
-use tree::Table;
-
-/// The text of a configuration and what it is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// The file's name as it is shown to people.
-    pub name: String,
-    /// What is in it.
-    pub text: String,
-}
-
-/// Makes a configuration of a text, or says everything that is wrong with it.
-///
-/// Nothing is read but the arguments. `_environment` looks up a variable of the daemon; it is the
-/// only way in for secrets written `env:NAME`, and no option is a secret yet.
-///
-/// # Errors
-///
-/// All errors of the text at once, in its order.
-pub fn parse(
-    source: &Source,
-    _environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Configuration, Diagnostics> {
-    let (table, faults) = tree::read(&source.text);
-    configuration(source, &table, faults)
-}
-
-/// What files and command lines have in common: a tree, and the faults found while it was read.
-fn configuration(
-    source: &Source,
-    table: &Table,
-    mut faults: Vec<Fault>,
-) -> Result<Configuration, Diagnostics> {
-    let sections = walk::walk(table, &source.text, &mut faults);
-    checks::check(&sections, &mut faults);
-    if faults.is_empty() { Ok(fill::fill(&sections)) } else { Err(Diagnostics::of(source, faults)) }
-}
+pub use source::Source;

@@ -19,7 +19,7 @@ pub(super) const BASELINE: Baseline = Baseline {
         ("database", 26, 0),
         ("gateway", 105, 24),
         ("roadstead", 12, 0),
-        ("settings", 47, 0),
+        ("settings", 44, 0),
         ("simulate", 25, 0),
         ("xtask", 31, 0),
     ],

@@ -1,0 +1,10 @@
+//! A configuration file as it was read.
+
+/// The text of a configuration and what it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The file's name as it is shown to people.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
