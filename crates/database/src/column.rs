@@ -5,7 +5,9 @@
 //! that. A value that the column would change is refused before it is sent; what a database refuses by
 //! itself is left to it.
 
+mod blank;
 mod decimal;
+mod misfit;
 mod time;
 
 use std::borrow::Cow;
@@ -18,6 +20,9 @@ use serde_json::value::RawValue;
 use crate::Record;
 use crate::fault::{Blame, Fault};
 use crate::plain_write::PlainWrite;
+
+use blank::is_blank;
+pub(crate) use misfit::Misfit;
 
 /// The code of our own refusals.
 const CODE: &str = "type";
@@ -92,9 +97,6 @@ pub(crate) enum Fit<'v> {
     /// No text.
     Bytes(Cow<'v, [u8]>),
 }
-
-/// Why a column does not take a value, for people.
-pub(crate) type Misfit = Cow<'static, str>;
 
 impl Takes {
     /// Whether there is no value that [`fit`](Self::fit) refuses.
@@ -249,11 +251,6 @@ impl Takes {
         out.push(b'}');
         Ok(out)
     }
-}
-
-/// Whether databases skip this letter beside a number or a time (`isspace`).
-const fn is_blank(letter: char) -> bool {
-    matches!(letter, ' ' | '\t'..='\r')
 }
 
 /// A text without the blanks beside it.

@@ -49,7 +49,9 @@ use crate::resend::repeatable;
 use crate::rows::{Rows, Shape};
 use crate::text::one_line;
 pub(crate) use patience::Patience;
-use smaller::LOSSES_MAX;
+
+/// Connections that the same rows lose before they are sent one by one.
+const LOSSES_MAX: u32 = 2;
 
 /// How often a batch begins again because its columns have changed.
 const CHANGES_MAX: u32 = 3;

@@ -11,16 +11,13 @@
 //! have no key that would say so, and need none: a letter is written where the table has fewer of the
 //! same bytes and time than the batch has.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use base64::display::Base64Display;
-use base64::engine::general_purpose::STANDARD;
 use exchange::{Batch, Outcome, Peer, Request, RequestId, Slice, Stop};
 
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
+use crate::letter::StoredLetter;
 use crate::link::{Commit, Driver, Link, Setup};
 use crate::rows::{Rows, Shape};
 use crate::source::{Source, reserved};
@@ -28,53 +25,6 @@ use crate::{Action, DatabaseError, OnConflict};
 
 /// Letters that are read at once.
 const PAGE: usize = 1000;
-
-/// A refused row on its way into the table.
-#[derive(Clone, Debug)]
-pub(crate) struct Letter<'a> {
-    pub(crate) at_us: i64,
-    pub(crate) row: &'a [u8],
-    pub(crate) code: &'a str,
-    pub(crate) text: Cow<'a, str>,
-    /// The batch is sent again, and its letters may be in the table: so many of this request there
-    /// must be in the end. None where it is new.
-    pub(crate) count: Option<i64>,
-}
-
-/// Says of letters that may be in the table how many of each there must be: one for each that has
-/// the same bytes and came at the same time. All those of their batch must be among them.
-pub(crate) fn count(letters: &mut [Letter<'_>]) {
-    let mut counts: HashMap<(i64, &[u8]), i64> = HashMap::new();
-    for letter in letters {
-        let count = counts.entry((letter.at_us, letter.row)).or_default();
-        *count += 1;
-        letter.count = Some(*count);
-    }
-}
-
-/// A letter as it lies in the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredLetter {
-    /// Its number in the table.
-    pub number: i64,
-    /// When the request was received, in microseconds since the Unix epoch.
-    pub at_us: i64,
-    /// The request as it came.
-    pub row: Vec<u8>,
-    /// The database's code for what was wrong.
-    pub code: String,
-    /// What was wrong, in the words of the database.
-    pub message: String,
-}
-
-impl StoredLetter {
-    /// The request in base64 (RFC 4648, section 4), where it is no text.
-    #[must_use]
-    pub fn in_base64(&self) -> Option<String> {
-        let is_text = std::str::from_utf8(&self.row).is_ok();
-        (!is_text).then(|| Base64Display::new(&self.row, &STANDARD).to_string())
-    }
-}
 
 /// What became of a letter that was tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,6 +31,7 @@ mod effects;
 mod error;
 mod fault;
 mod handler;
+mod letter;
 mod letters;
 mod link;
 mod logins;
@@ -61,7 +62,8 @@ pub mod sqlite;
 pub use action::{Action, Affected, Format, Job, OnConflict, Query, Record, Sync, UnknownFields};
 pub use database::Database;
 pub use error::{About, DatabaseError};
-pub use letters::{Letters, Retried, StoredLetter};
+pub use letter::StoredLetter;
+pub use letters::{Letters, Retried};
 pub use reading::Reader;
 #[cfg(feature = "server")]
 pub use server::{Host, Secret, Server, Tls};

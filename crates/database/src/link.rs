@@ -12,7 +12,7 @@ use crate::DatabaseError;
 use crate::column::Takes;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
-use crate::letters::{Letter, StoredLetter};
+use crate::letter::{Letter, StoredLetter};
 use crate::logins::Logins;
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};

@@ -1,6 +1,6 @@
 //! Decimal numbers, and which of them a binary one keeps.
 
-use super::is_blank;
+use super::blank::is_blank;
 
 /// Digits of a decimal number that a double keeps, whatever they are (IEEE 754, `DBL_DIG`).
 const DOUBLE_DIGITS: usize = 15;

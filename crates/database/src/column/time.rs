@@ -5,7 +5,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Misfit, is_blank};
+use super::blank::is_blank;
+use super::misfit::Misfit;
 
 /// Years that every database keeps.
 const YEARS: RangeInclusive<i64> = 1..=9999;

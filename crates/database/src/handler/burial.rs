@@ -17,7 +17,7 @@ use exchange::{Batch, Cause};
 
 use super::{Stored, Work};
 use crate::fault::{Blame, Fault, for_operators};
-use crate::letters::{self, Letter};
+use crate::letter::{self, Letter};
 use crate::link::{Commit, Driver, Link};
 use crate::rows::{Refusal, Rows};
 
@@ -161,6 +161,6 @@ fn letters<'a>(rows: &'a Rows, batch: &'a Batch, of: Range<usize>, again: bool) 
     // Those before `of` are in the table, and count.
     let before = (0..of.start).filter_map(letter).count();
     let mut all: Vec<Letter<'a>> = (0..of.end).filter_map(letter).collect();
-    letters::count(&mut all);
+    letter::count(&mut all);
     all.split_off(before)
 }

@@ -21,7 +21,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::{Work, unknown};
+use super::{LOSSES_MAX, Work, unknown};
 use crate::fault::{Blame, Fault};
 use crate::link::{Driver, Link};
 use crate::logins::{PAUSE_FIRST, PAUSE_MAX};
@@ -42,9 +42,6 @@ const WAITED_ALONE_MAX: u32 = 1;
 /// How often the rows of a transaction are stored again after a conflict before they are divided, and a
 /// single row at least.
 const CONFLICTS_MAX: u32 = 3;
-
-/// Connections that the same rows lose before they are sent one by one.
-pub(super) const LOSSES_MAX: u32 = 2;
 
 /// How long rows are tried in smaller transactions at least before rows of the rest are tried, where the
 /// time for locks is shorter.

@@ -8,7 +8,8 @@ use super::schema::table_sql;
 use super::{bind, fault};
 use crate::DatabaseError;
 use crate::fault::Fault;
-use crate::letters::{Letter, StoredLetter, log_made};
+use crate::letter::{Letter, StoredLetter};
+use crate::letters::log_made;
 
 /// Makes the table where it is missing, and proves that it is one of letters.
 pub(super) async fn prepare(

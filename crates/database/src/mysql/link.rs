@@ -21,7 +21,7 @@ use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::{Effects, Idle};
 use crate::fault::{Blame, Fault};
-use crate::letters::{Letter, StoredLetter};
+use crate::letter::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
 use crate::loopback;
 use crate::resend::KeyColumn;

@@ -29,7 +29,7 @@ use crate::column::Takes;
 use crate::digits::Digits;
 use crate::effects::Effects;
 use crate::fault::{Blame, Fault};
-use crate::letters::{Letter, StoredLetter};
+use crate::letter::{Letter, StoredLetter};
 use crate::link::{Commit, Link, Sink};
 use crate::resend::KeyColumn;
 use crate::rows::{Rows, Shape};

@@ -6,7 +6,8 @@ use super::fault::text_of;
 use super::statement::quoted;
 use crate::DatabaseError;
 use crate::fault::Fault;
-use crate::letters::{Letter, StoredLetter, log_made};
+use crate::letter::{Letter, StoredLetter};
+use crate::letters::log_made;
 
 /// Makes the table where it is missing, and proves that it is one of letters.
 pub(super) fn prepare(connection: &Connection, table: &str) -> Result<(), DatabaseError> {

@@ -1,0 +1,6 @@
+//! Why a value does not fit a column.
+
+use std::borrow::Cow;
+
+/// Why a column does not take a value, for people.
+pub(crate) type Misfit = Cow<'static, str>;
