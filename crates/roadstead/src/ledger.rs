@@ -22,6 +22,7 @@
 mod check;
 #[cfg(feature = "databases")]
 mod cli;
+mod format;
 mod read;
 
 use std::fs::File;
@@ -32,44 +33,10 @@ use std::path::Path;
 pub use check::{CheckError, Finding, Verdict, check};
 #[cfg(feature = "databases")]
 pub use cli::{CheckArgs, LedgerCommand, main};
+pub use format::Fate;
 pub use read::{FormatError, Ledger, ReadError};
 
-const MAGIC: &[u8; 19] = b"roadstead ledger 1\n";
-const RECORD_SIZE: usize = 9;
-const BUFFER_SIZE: usize = 256 * 1024;
-const SENT: u8 = b's';
-const UNASKED: u8 = b'x';
-const END: u8 = b'.';
-
-/// What a client knows of a line that it sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fate {
-    /// It took effect.
-    Acknowledged,
-    /// It was decided before anything took effect that it would not.
-    Refused,
-    /// It was tried and did not take effect.
-    Failed,
-    /// It may or may not have taken effect.
-    Unknown,
-    /// Its reply was for another line, so nothing is known of it but that ids were mixed.
-    Misdirected,
-}
-
-impl Fate {
-    const ALL: [Self; 5] =
-        [Self::Acknowledged, Self::Refused, Self::Failed, Self::Unknown, Self::Misdirected];
-
-    const fn kind(self) -> u8 {
-        match self {
-            Self::Acknowledged => b'a',
-            Self::Refused => b'r',
-            Self::Failed => b'f',
-            Self::Unknown => b'u',
-            Self::Misdirected => b'm',
-        }
-    }
-}
+use format::{BUFFER_SIZE, END, MAGIC, RECORD_SIZE, SENT, UNASKED};
 
 /// Writes a ledger.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
 use serde_json::{Value, json};
 
-use super::read::ReadError;
-use super::{Fate, Ledger};
+use super::format::Fate;
+use super::read::{Ledger, ReadError};
+
 use crate::record::{self, Recipe};
 
 /// Findings of each kind that are listed; all are counted.

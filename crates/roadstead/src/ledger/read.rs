@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::{BUFFER_SIZE, END, Fate, MAGIC, RECORD_SIZE, SENT, UNASKED};
+use super::format::{BUFFER_SIZE, END, Fate, MAGIC, RECORD_SIZE, SENT, UNASKED};
 
 /// A ledger that was read: what became of each line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ pub(super) const BASELINE: Baseline = Baseline {
     cycles: &[
         ("database", 19, 0),
         ("gateway", 105, 24),
-        ("roadstead", 12, 0),
+        ("roadstead", 9, 0),
         ("settings", 44, 0),
         ("simulate", 25, 0),
         ("xtask", 31, 0),
