@@ -1,9 +1,11 @@
 //! What all rooms speak of.
 //!
 //! What it is: requests and their ids, how they end and with which words, and [`Handler`], the
-//! interface of workers that run in our own process. What it knows: `block`. What it must never
-//! know: a protocol, a kind of worker, a socket, a clock.
+//! interface of workers that run in our own process; and two things that several rooms do alike: which
+//! characters are shown, and which day a date is. What it knows: `block`. What it must never know: a
+//! protocol, a kind of worker, a socket, a clock.
 
+mod calendar;
 mod end;
 mod handler;
 mod id;
@@ -12,6 +14,7 @@ pub mod plant;
 mod printable;
 mod request;
 
+pub use calendar::{civil_from_days, days_from_civil};
 pub use end::{Cause, End, Phase, Verdict};
 pub use handler::{Batch, Factory, Handler, HandlerError, Outbox, Stop};
 pub use id::{ListenerId, PoolId, RequestId, SHARDS_MAX, WorkerId};

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::net::SocketAddr;
 
-use exchange::Peer;
+use exchange::{Peer, civil_from_days};
 
 /// Digits of the largest number.
 const DIGITS_MAX: usize = 20;
@@ -121,19 +121,9 @@ impl Dated {
 pub(crate) const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Year, month, day and second of the day of a second since 1970, in UTC. Days are counted in eras
-/// of 400 years that begin in March, so that a leap day is the last of its year.
+/// Year, month, day and second of the day of a second since 1970, in UTC.
 pub(crate) fn calendar(seconds: i64) -> (i64, u8, u8, i64) {
-    let days = seconds.div_euclid(86_400) + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
     let small = |number: i64| u8::try_from(number).unwrap_or(0);
     (year, small(month), small(day), seconds.rem_euclid(86_400))
 }
