@@ -209,7 +209,7 @@ impl Scenario {
                 facts.line_max,
                 chance.pick(&[1, 2, 7, 64]),
                 chance.pick(&[300, 1000, 1 << 20]),
-                self.send_max.unwrap_or(chance.pick(&[64 << 10, 1 << 20])),
+                self.send_max.unwrap_or_else(|| chance.pick(&[64 << 10, 1 << 20])),
                 chance.between(10, 30),
                 chance.between(5, 20),
                 chance.between(8, 30),

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::client::Client;
 use crate::daemon::{Daemon, folder, one_pool, read_log, until};
 
 /// Writes down each line, waits with the reply to `wait` until `go` has come, and then gives long replies, which
