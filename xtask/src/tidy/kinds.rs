@@ -34,6 +34,7 @@ const KINDS: [(&str, &[&str]); 4] = [
         &[
             "crates/gateway/src/hosted.rs",
             "crates/gateway/src/hosted/",
+            "crates/gateway/src/owners.rs",
             "crates/gateway/src/programs/",
             "crates/gateway/src/servers.rs",
             "crates/gateway/src/workers.rs",
