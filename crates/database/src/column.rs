@@ -46,8 +46,8 @@ pub(crate) enum Takes {
     Limited(usize),
     /// Text of so many bytes, beyond which databases cut blanks.
     LimitedBytes(usize),
-    /// One of a list of words, which numbers would count.
-    Word,
+    /// One of a list of words, which numbers would count. Those of them that could be read as numbers.
+    Word(Vec<String>),
     /// `true` and `false`.
     Bool,
     /// Whole numbers.
@@ -133,14 +133,21 @@ impl Takes {
             }
             // A JSON array of two is a range as well.
             Self::Range(of) => return of.fit_range(bytes).map(|it| Fit::Text(it.into())),
-            Self::Word if matches!(value, Value::Number(_)) => return Err("takes a string".into()),
+            Self::Word(_) if matches!(value, Value::Number(_)) => {
+                return Err("takes a string".into());
+            }
+            Self::Word(words)
+                if counts_words(bytes) && !words.iter().any(|it| it.as_bytes() == bytes) =>
+            {
+                return Err("takes one of its values, not the number of one".into());
+            }
             Self::Limited(letters) if cuts_blanks(bytes, *letters) => {
                 return Err(format!("keeps {letters} letters, also of blanks").into());
             }
             Self::LimitedBytes(most) if bytes.len() > *most && ends_with_blank(bytes) => {
                 return Err(format!("keeps {most} bytes, also of blanks").into());
             }
-            Self::Text | Self::Limited(_) | Self::LimitedBytes(_) | Self::Word | Self::Bool => {
+            Self::Text | Self::Limited(_) | Self::LimitedBytes(_) | Self::Word(_) | Self::Bool => {
                 return Ok(plain(value));
             }
             _ => {}
@@ -265,6 +272,15 @@ fn trimmed(text: &[u8]) -> &[u8] {
 fn is_other_notation(text: &[u8]) -> bool {
     text.iter().any(|byte| matches!(byte, b'x' | b'X' | b'_'))
         && text.iter().any(u8::is_ascii_digit)
+}
+
+/// Whether MySQL and MariaDB take the text for the number of a word, or of several, where it is no word
+/// itself. Which letters are blanks depends on the character set of the column; some take several signs.
+pub(crate) fn counts_words(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let is_skipped = |it: char| it.is_whitespace() || matches!(it, '+' | '-');
+    let digits = text.trim_end().trim_start_matches(is_skipped);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Refuses a year that a database would take for another one.
@@ -454,6 +470,20 @@ mod tests {
         for short in [Value::Number(b"24"), Value::Bytes(b"0"), Value::Bytes(b"5")] {
             assert_eq!(fit(&Takes::Year, short), "!takes a year of four digits");
         }
+    }
+
+    #[test]
+    fn a_text_that_counts_words_is_refused_unless_it_is_one() {
+        let takes = Takes::Word(vec!["2".to_owned(), " 7".to_owned()]);
+        for word in ["a", "", "2", " 7", "2x", "1,2", "+", "1.0", "1e0"] {
+            let fit = takes.fit(Value::Bytes(word.as_bytes()), Record::Tsv);
+            assert_eq!(fit, Ok(Fit::Text(word.as_bytes().into())), "{word:?}");
+        }
+        for number in ["0", "1", "02", " 2", "2 ", "+2", "-2", "- 2", "\t3\n", "\u{a0}3", "7"] {
+            let why = fit(&takes, Value::Bytes(number.as_bytes()));
+            assert_eq!(why, "!takes one of its values, not the number of one", "{number:?}");
+        }
+        assert_eq!(fit(&takes, Value::Number(b"2")), "!takes a string");
     }
 
     #[test]

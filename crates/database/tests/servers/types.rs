@@ -110,6 +110,43 @@ const COLUMNS: &[Column] = &[
         ["", "", "year"],
         &[("2024", SAME), ("24", "!row column `v`"), ("\"5\"", "!row column `v`")],
     ),
+    // A text that is no word, but a number, counts the words.
+    Column(
+        ["", "", "enum('new','paid','sent')"],
+        &[
+            ("\"paid\"", SAME),
+            ("\"2\"", "!row column `v`"),
+            ("\" 2\"", "!row column `v`"),
+            ("\"\\t+2\"", "!row column `v`"),
+            ("\"0\"", "!row column `v`"),
+            ("\"4\"", "!row column `v`"),
+            ("\"2x\"", "!row "),
+            ("2", "!row column `v`"),
+            ("null", SAME),
+        ],
+    ),
+    Column(
+        ["", "", "enum('10','it''s ''3''','2') character set latin1"],
+        &[
+            ("\"10\"", SAME),
+            ("\"2\"", SAME),
+            ("\"it's '3'\"", SAME),
+            ("\"1\"", "!row column `v`"),
+            ("\"3\"", "!row column `v`"),
+            ("\"\u{a0}3\"", "!row column `v`"),
+        ],
+    ),
+    Column(
+        ["", "", "set('a','b','8')"],
+        &[
+            ("\"a,b\"", SAME),
+            ("\"b,8\"", SAME),
+            ("\"8\"", SAME),
+            ("\"\"", SAME),
+            ("\"3\"", "!row column `v`"),
+            ("\"0\"", "!row column `v`"),
+        ],
+    ),
     // Domains of domains, and arrays of them.
     Column(["", "n2", ""], &[("1.23", SAME), ("1.234", "!row column `v`")]),
     Column(
