@@ -62,6 +62,7 @@ pub(crate) use client::Spares;
 use moves::Move;
 pub use moves::{session_moves, session_moves_made};
 use objects::{Course, Gathering};
+use refusing::method_begun;
 pub use status::status_of;
 use told::{Asker, RETRY, Said, TEXT, Told, tell};
 
@@ -169,6 +170,8 @@ pub(crate) struct Dialogue {
     watched: bool,
     /// Bytes of a body that have come since it was.
     came: usize,
+    /// The method of the request at hand, as far as it has come.
+    method: Method,
 }
 
 impl Dialogue {
@@ -184,6 +187,7 @@ impl Dialogue {
             ending: Ending::No,
             watched: false,
             came: 0,
+            method: Asker::NOBODY.method,
         }
     }
 
@@ -216,6 +220,7 @@ impl Dialogue {
                 // What routes answer by themselves waits for nobody but the client.
                 Input::Head if transport.is_clogged(calls) => return transport.pause(calls),
                 Input::Head => {
+                    self.method = method_begun(bytes);
                     let found = match self.scan.next(bytes, &plan.limits) {
                         Ok(Some(found)) => found,
                         Ok(None) => return self.watch_head(plan, transport, calls),

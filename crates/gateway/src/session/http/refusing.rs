@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use event::Calls;
 use exchange::{Cause, Outcome, Phase};
-use wire::http1::{Answer, BodyKind, HeadScan, Refusal, RequestHead};
+use wire::http1::{Answer, BodyKind, HeadScan, Method, Refusal, RequestHead};
 
 use super::{Asker, Dialogue, Ending, Input, Move, Output, RETRY, Said, TEXT, Told, tell, told};
 use crate::core::Core;
@@ -29,6 +29,13 @@ impl<'a> Why<'a> {
     }
 }
 
+/// The method of a request of which so much has come: HEAD, whose replies have no body, or any other.
+pub(super) fn method_begun(bytes: &[u8]) -> Method {
+    let line = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
+    let is_head = line.is_some_and(|at| bytes[at..].starts_with(b"HEAD "));
+    if is_head { Method::Head } else { Asker::NOBODY.method }
+}
+
 impl HttpPlan {
     /// Writes the response to the first request of a connection that is rejected. False while the
     /// head is not whole and more of it is waited for.
@@ -40,7 +47,7 @@ impl HttpPlan {
         core: &mut Core,
         out: &mut Vec<u8>,
     ) -> bool {
-        let mut asker = Asker::NOBODY;
+        let mut asker = Asker { method: method_begun(bytes), ..Asker::NOBODY };
         match HeadScan::default().next(bytes, &self.limits) {
             Ok(None) if !is_last => return false,
             Ok(Some(found)) => {
@@ -205,7 +212,7 @@ impl Dialogue {
             }
         }
         if !silent {
-            let method = asked.map_or(Asker::NOBODY.method, |asked| asked.method);
+            let method = asked.map_or(self.method, |asked| asked.method);
             let body = format!("{text}\n");
             let answer = Answer {
                 status,

@@ -153,6 +153,33 @@ fn a_request_that_breaks_a_rule_is_refused_with_its_reason_and_is_the_last() {
 }
 
 #[test]
+fn a_refused_head_request_gets_no_body() {
+    let server = Server::start(&[]);
+    let (_folder, daemon) = serve(&server, "", "");
+    let mut asked = 0;
+    // An upgrade of HEAD is ignored, and so allowed to have a body.
+    for (refusal, request) in requests().into_iter().filter(|it| it.0 != Refusal::UpgradeBody) {
+        let Some((_, rest)) =
+            request.split_once(' ').filter(|(it, _)| ["GET", "POST"].contains(it))
+        else {
+            continue;
+        };
+        for before in ["", "\r\n"] {
+            let said = talk(&daemon, format!("{before}HEAD {rest}"));
+            let (head, body) = said.split_once("\r\n\r\n").unwrap();
+            assert_eq!(status(head), refusal.status().to_string(), "{rest}: {said}");
+            assert!(head.contains("Content-Length: "), "{said}");
+            assert_eq!(body, "", "{rest}");
+            asked += 1;
+        }
+    }
+    assert!(asked > 60, "{asked} requests");
+    // Where even the method cannot be read, it is told why.
+    let said = talk(&daemon, "HEAD\t/ HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(!said.ends_with("\r\n\r\n"), "{said}");
+}
+
+#[test]
 fn a_request_whose_client_ends_before_it_is_whole_is_counted_as_truncated() {
     let server = Server::start(&[]);
     let (_folder, daemon) = serve(&server, "", "");
