@@ -170,6 +170,10 @@ impl Frames {
         data.consume(consumed);
         if self.is_full(core) || transport.is_clogged(calls) {
             transport.pause(calls);
+            // It may have gone before: that is not told again.
+            if self.has_left(transport) {
+                return transport.reset(calls);
+            }
         }
         self.watch_begun(transport, calls, shown - consumed, found);
     }

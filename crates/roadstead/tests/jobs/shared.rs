@@ -489,3 +489,35 @@ fn a_client_whose_reset_is_noticed_before_its_requests_are_read_keeps_no_slots()
     assert_eq!(daemon.status()["pools"][0]["workers"][0]["in_flight"], 0);
     assert_eq!(deaths(&daemon), 0);
 }
+
+#[test]
+fn a_client_that_resets_while_it_waits_for_room_in_the_queue_waits_no_more() {
+    let folder = folder();
+    let program = serde_json::json!(["python3", "-c", SHARED]);
+    let pool = format!(
+        "program = {program}\nframing = \"jsonrpc\"\nworkers = 1\nqueue = {{ length = 1, wait = \"5m\" }}\ndeadline = \"5m\"\n"
+    );
+    let text = one_pool("", &pool).replace("\"lines\"", "\"jsonrpc\"");
+    let daemon = Daemon::serve(folder.path(), &text);
+    let (mut served, mut queued) = (daemon.connect(), daemon.connect());
+    ask(&mut served, 1, "stall");
+    until("it is with the program", || daemon.metric("roadstead_workers", &["busy"]) == 1);
+    ask(&mut queued, 2, "stall");
+    until("the queue is full", || daemon.metric("roadstead_queue_length", &["main"]) == 1);
+    let paused = || daemon.metric("roadstead_clients_paused", &["main"]);
+    let connections = || daemon.metric("roadstead_connections", &["main"]);
+    let mut waits = daemon.connect();
+    ask(&mut waits, 3, "stall");
+    until("it is not read", || paused() == 1);
+    waits.reset();
+    until("it waits no more", || paused() == 0);
+    assert_eq!(connections(), 2);
+    // And one whose reset comes together with what it asks.
+    daemon.stopped(|| {
+        let mut waits = daemon.connect();
+        ask(&mut waits, 4, "stall");
+        waits.reset();
+    });
+    until("it was accepted", || daemon.status()["listeners"][0]["accepted"] == 4);
+    until("it waits no more", || connections() == 2 && paused() == 0);
+}

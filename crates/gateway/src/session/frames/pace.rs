@@ -60,14 +60,16 @@ impl Frames {
     }
 
     /// Whether it is gone and not read, so that no read shows its end, and waits for replies that are all it
-    /// wants: to messages, or rows, or one of which a part has come. They keep slots for nobody. Other frames may
-    /// be wanted without their replies.
-    fn has_left(&self, transport: &Transport) -> bool {
+    /// wants: to messages, also while those wait for room in the queue, or rows, or one of which a part has come.
+    /// They keep slots for nobody. Other frames may be wanted without their replies.
+    pub(super) fn has_left(&self, transport: &Transport) -> bool {
         if !self.is_gone || !transport.is_paused() {
             return false;
         }
-        let is_named = self.plan.framing.is_json() && self.owed.waits_for_named();
-        is_named || self.owed.streaming().is_some() || self.rows && !self.owed.is_empty()
+        let named = self.owed.waits_for_named() || self.is_waiting();
+        self.plan.framing.is_json() && named
+            || self.owed.streaming().is_some()
+            || self.rows && !self.owed.is_empty()
     }
 
     /// Reads a paused client again, if nothing stands in the way. One that has left is let go.
