@@ -195,6 +195,9 @@ impl Scenario {
         let job = self.aside() + &job;
         let mut text = format!("[daemon]\ndrain = \"{}ms\"\n", self.drain.as_millis());
         for (place, facts) in self.listeners.iter().enumerate() {
+            let in_flight_max = chance.pick(&[1, 2, 7, 64]);
+            let reply_held_max = chance.pick(&[300, 1000, 1 << 20]);
+            let send_max = chance.pick(&[64 << 10, 1 << 20]);
             text += &format!(
                 "\n[listener.l{place}]\nlisten = \"127.0.0.1:{}\"\npool = \"{first}\"\n\
                  reply = \"{}\"\nlast_line = \"{}\"\nhalf_close = \"{}\"\n\
@@ -207,9 +210,9 @@ impl Scenario {
                 if facts.keeps_half_closed { "keep" } else { "left" },
                 facts.connections_max,
                 facts.line_max,
-                chance.pick(&[1, 2, 7, 64]),
-                chance.pick(&[300, 1000, 1 << 20]),
-                self.send_max.unwrap_or_else(|| chance.pick(&[64 << 10, 1 << 20])),
+                in_flight_max,
+                reply_held_max,
+                self.send_max.unwrap_or(send_max),
                 chance.between(10, 30),
                 chance.between(5, 20),
                 chance.between(8, 30),
