@@ -243,5 +243,7 @@ fn a_table_on_another_server_is_rejected_or_named_at_start() {
     assert!(doubts.iter().any(|it| it.contains("`other`")), "{doubts:?}");
     let error = said(Job { dead: Some("dead".to_owned()), ..insert() }).unwrap_err();
     assert!(matches!(error, DatabaseError::Dead(..)), "{error}");
-    assert_eq!(said(insert()), Ok(Vec::new()));
+    // Other tests change settings of this server for a moment, which is a doubt as well.
+    let doubts = said(insert()).unwrap();
+    assert!(!doubts.iter().any(|it| it.contains("`other`")), "{doubts:?}");
 }
