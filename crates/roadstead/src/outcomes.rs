@@ -21,16 +21,20 @@ pub fn page() -> String {
          not answered resets the connection instead. With `status`, replies of workers begin with `+`. In a chain (`then`), `refused` is the word of the pool that\n\
          refused: it did nothing, but the pools before it have done their part. A line that begins with `!` from a program whose pool\n\
          has a `then` refuses the request in the program's own words.\n\n\
-         | code | verdict | HTTP | meaning |\n|---|---|---|---|\n",
+         JSON-RPC is the `code` of the error object on listeners of `jsonrpc` and `content-length`; its `data` has `cause` and `verdict`. From -32040 to -32059 the\n\
+         request was refused, from -32060 to -32069 it failed, from -32070 to -32079 its outcome is unknown; the codes of the standard are refusals\n\
+         (`crates/wire/src/jsonrpc/error.rs`, test `the_code_tells_the_verdict`).\n\n\
+         | code | verdict | HTTP | JSON-RPC | meaning |\n|---|---|---|---|---|\n",
     );
     for cause in Cause::ALL.iter().filter(|cause| cause.verdict() != Verdict::Answered) {
         // Writing to a `String` cannot fail.
         let _ = writeln!(
             page,
-            "| `{}` | {} | {} | {} |",
+            "| `{}` | {} | {} | {} | {} |",
             cause.word(),
             cause.verdict().word(),
             gateway::status_of(*cause),
+            json_rpc_code(*cause),
             cause.meaning()
         );
     }
@@ -38,9 +42,22 @@ pub fn page() -> String {
     page
 }
 
+/// The cell of the code of its error object; none where nobody is left to read it.
+fn json_rpc_code(cause: Cause) -> String {
+    match cause.verdict() {
+        Verdict::Left => "–".to_owned(),
+        _ => wire::jsonrpc::code(cause).to_string(),
+    }
+}
+
 const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to read them, and 499 stands in the access log alone.\n\n\
-    Over HTTP the code and its meaning are the body of the answer, `Retry-After: 1` goes with 429 and 503, and a request that breaks a rule has the\n\
-    status of its [reason](http1.md). What was too long or too slow in a reply that has begun ends its connection.\n\n\
+    Over HTTP the body of the answer is `CODE: ` and its meaning, or what was wrong with the record or row, and `Retry-After: 1` goes with 429 and 503. Other bodies:\n\n\
+    - A request that breaks a rule of HTTP (400, 413, 414, 417, 431, 501, 505) has the status of its [reason](http1.md), and the body `REASON: ` and a sentence, for example `body-too-long: …`. Its cause is\n\
+    \x20 `malformed`, also with 413 and 431; `toolong` stands for frames only.\n\
+    - 408 after `read` or `body_rate_min` has a sentence without a code in front of it; 408 after `total` begins with `incomplete: `. The cause is `incomplete` in both cases.\n\
+    - A sentence without a code has also the 503 of a request whose body goes over `bodies_max` (cause `full`).\n\
+    - 405 (with `Allow`), 404, 400 and 415 that a pool of databases answers before a request becomes a record have a sentence without a code; their cause is `record`.\n\n\
+    What was too long or too slow in a reply that has begun ends its connection.\n\n\
     The reply to a query begins when it is whole or larger than 1 MiB. Up to there, more than `rows_max` or `reply_max`, and any other error, is the answer of this table.\n\
     Behind that a reply is cut off where it breaks a limit: HTTP closes the connection before the end of the body (in HTTP/1.0 by a reset), so that no client takes it for whole; in\n\
     lines and frames `!failed rows …` stands in place of the `\\.` that ends the rows.\n\n\
