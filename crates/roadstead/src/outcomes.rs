@@ -55,7 +55,7 @@ const EXAMPLE: &str = "\n`left` endings are only counted: nobody is there to rea
     - A request that breaks a rule of HTTP (400, 413, 414, 417, 431, 501, 505) has the status of its [reason](http1.md), and the body `REASON: ` and a sentence, for example `body-too-long: …`. Its cause is\n\
     \x20 `malformed`, also with 413 and 431; `toolong` stands for frames only.\n\
     - 408 after `read` or `body_rate_min` has a sentence without a code in front of it; 408 after `total` begins with `incomplete: `. The cause is `incomplete` in both cases.\n\
-    - A sentence without a code has also the 503 of a request whose body goes over `bodies_max` (cause `full`).\n\
+    - The 503 of a request whose body goes over `bodies_max` has a sentence without a code; its cause is `full`.\n\
     - 405 (with `Allow`), 404, 400 and 415 that a pool of databases answers before a request becomes a record have a sentence without a code; their cause is `record`.\n\n\
     What was too long or too slow in a reply that has begun ends its connection.\n\n\
     The reply to a query begins when it is whole or larger than 1 MiB. Up to there, more than `rows_max` or `reply_max`, and any other error, is the answer of this table.\n\
