@@ -33,7 +33,7 @@ enum CtlCommand {
     Weight {
         /// The pool.
         pool: String,
-        /// The worker, as `status` calls its place.
+        /// The worker: its name in `places` of /status.
         worker: String,
         /// From 0 to 256, or `default` for that of the settings.
         weight: String,
@@ -42,21 +42,21 @@ enum CtlCommand {
     Disable {
         /// The pool.
         pool: String,
-        /// The worker, as `status` calls its place.
+        /// The worker: its name in `places` of /status.
         worker: String,
     },
     /// Let a worker serve like the others again.
     Enable {
         /// The pool.
         pool: String,
-        /// The worker, as `status` calls its place.
+        /// The worker: its name in `places` of /status.
         worker: String,
     },
     /// Leave a worker the clients that are bound to it, and give it no others.
     Drain {
         /// The pool.
         pool: String,
-        /// The worker, as `status` calls its place.
+        /// The worker: its name in `places` of /status.
         worker: String,
     },
     /// Replace the workers of a pool, a few at once, each only when another is ready in its place.
@@ -73,7 +73,7 @@ enum CtlCommand {
     Reload,
     /// Look at the rows that a database did not accept, try them again, or forget them.
     ///
-    /// No daemon needs to run; the configuration says where they are.
+    /// No daemon needs to run. Each command takes the configuration file, which says where they are.
     #[cfg(feature = "databases")]
     #[command(subcommand)]
     Dead(DeadCommand),

@@ -229,7 +229,11 @@ pub(super) const SORRY: &[Opt] = &[
 ];
 
 pub(super) const SCHEDULE: &[Word] = &[
-    word("round-robin", Choice::Schedule(Schedule::RoundRobin), "Each in its turn."),
+    word(
+        "round-robin",
+        Choice::Schedule(Schedule::RoundRobin),
+        "Each in its turn; as `weighted-round-robin` as soon as a weight is above 1 or there is a `slow_start`.",
+    ),
     word(
         "weighted-round-robin",
         Choice::Schedule(Schedule::WeightedRoundRobin),
