@@ -37,7 +37,7 @@ pub(crate) enum Blame {
 }
 
 impl Blame {
-    /// Whether the connection must be opened anew before it is used again.
+    /// Whether the connection must be opened again before it is used again.
     pub(crate) const fn spoils_connection(self) -> bool {
         matches!(self, Self::Access | Self::Broken | Self::Lost)
     }

@@ -146,7 +146,7 @@ struct Row {
     is_disputed: bool,
 }
 
-/// Whether a row that is refused may be tried anew.
+/// Whether a row that is refused may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Open,
@@ -483,7 +483,7 @@ impl Rows {
         self.rows[row].refusal = Some(Refusal { cause, code, text: text.into(), detail });
     }
 
-    /// Notes that a row that is refused is never tried anew.
+    /// Notes that a row that is refused is never tried again.
     pub(crate) fn settle(&mut self, row: usize) {
         self.rows[row].verdict = Verdict::Settled;
     }
@@ -493,7 +493,7 @@ impl Rows {
         self.rows[row].verdict == Verdict::Settled
     }
 
-    /// Forgets why rows were not accepted: they are tried anew.
+    /// Forgets why rows were not accepted: they are tried again.
     pub(crate) fn forgive(&mut self, rows: Range<usize>) {
         let rows = self.rows[rows].iter_mut().filter(|row| row.verdict == Verdict::Open);
         rows.for_each(|row| row.refusal = None);

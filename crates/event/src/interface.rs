@@ -1,4 +1,4 @@
-//! What a user of the loop names and is told: ids, addresses, limits, and why a stream ended.
+//! What a user of the loop names and receives: ids, addresses, limits, and why a stream ended.
 
 use std::fmt;
 use std::io;

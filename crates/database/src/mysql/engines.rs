@@ -15,7 +15,7 @@ use crate::{Action, DatabaseError, Job};
 
 /// The engines whose transactions we rely on. Others say that they have some and do not keep to that:
 /// FEDERATED and SPIDER store rows on another server, which may commit them by itself, as when it is
-/// reached anew.
+/// reached again.
 const KNOWN: &str = "'innodb', 'rocksdb', 'tokudb'";
 
 /// A table that has no transactions, or not our server's.

@@ -404,7 +404,7 @@ impl Link for SqliteLink {
         Ok(())
     }
 
-    /// The types of columns are read anew with each transaction.
+    /// The types of columns are read again with each transaction.
     fn has_changed(&mut self, _: &Stop) -> Result<bool, Fault> {
         Ok(self.returns_others)
     }

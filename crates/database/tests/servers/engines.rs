@@ -213,7 +213,7 @@ fn rows_on_their_way_when_their_table_lost_its_transactions_have_no_known_outcom
 }
 
 /// FEDERATED says that it has transactions, and undoes nothing where its other table has none or its
-/// connection was opened anew.
+/// connection was opened again.
 #[test]
 fn a_table_on_another_server_is_rejected_or_named_at_start() {
     let place = Place::mariadb();
