@@ -295,6 +295,13 @@ pub(crate) fn reset(far: TcpStream) {
     drop(far);
 }
 
+/// Keeps the kernel's buffers between two ends small: left alone, those of TCP grow to many MiB.
+pub(crate) fn hold_little(near: &OwnedFd, far: &TcpStream) {
+    const SMALL: usize = 64 << 10;
+    rustix::net::sockopt::set_socket_send_buffer_size(near, SMALL).unwrap();
+    rustix::net::sockopt::set_socket_recv_buffer_size(far, SMALL).unwrap();
+}
+
 /// Bytes that tell where they belong.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| u8::try_from((at / 3 + at / 251) % 256).unwrap()).collect()

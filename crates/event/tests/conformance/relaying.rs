@@ -6,7 +6,9 @@ use std::os::fd::OwnedFd;
 
 use event::{Direction, Direction::Both, Kernel, StreamId};
 
-use crate::harness::{Bench, Seen, nothing, pattern, reset, sockets, tcp, unix, write};
+use crate::harness::{
+    Bench, Seen, hold_little, nothing, pattern, reset, sockets, tcp, unix, write,
+};
 
 fn relayed(seen: &[Seen]) -> u64 {
     let counts =
@@ -131,6 +133,7 @@ pub(crate) fn a_paused_target_that_breaks_ends_the_relay(kernel: impl Kernel) {
     let mut bench = Bench::new(kernel);
     for (out, sink) in sockets() {
         let (near, source) = unix();
+        hold_little(&out, &sink);
         let (from, to) = (bench.adopt(near, Both), bench.adopt(out, Both));
         bench.calls().pause(to);
         bench.calls().send_bytes(to, &pattern(4 << 20));
