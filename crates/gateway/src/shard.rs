@@ -575,10 +575,13 @@ impl Owner for Shard {
             }
             // Those of workers are paused for clients, and resumed when those have read or left.
             Event::Broken { key, .. } => {
-                if let StreamOwner::Session(id) = self.owner(key)
-                    && self.session(id).is_some_and(|session| session.handle_broken(calls))
-                {
-                    self.leave(calls, id, Cause::Left);
+                if let StreamOwner::Session(id) = self.owner(key) {
+                    if self.session(id).is_some_and(|session| session.handle_broken(calls)) {
+                        self.leave(calls, id, Cause::Left);
+                    } else {
+                        // Replies that waited behind others have nothing left to wait for.
+                        self.touch(id);
+                    }
                 }
             }
             Event::Closed { stream, key, reason } => self.closed(calls, (stream, key), reason),

@@ -160,9 +160,14 @@ impl Transport {
         }
     }
 
-    /// Bytes that wait to be sent: none once the client is gone, though its input may not be read yet.
+    /// Whether the client is gone, so that nothing reaches it, though its input may not be read yet.
+    pub(crate) fn is_broken(&self, calls: &Calls<'_>) -> bool {
+        calls.is_broken(self.stream)
+    }
+
+    /// Bytes that wait to be sent: none once the client is gone.
     pub(crate) fn queued(&self, calls: &Calls<'_>) -> usize {
-        if calls.is_broken(self.stream) { 0 } else { calls.queued(self.stream) }
+        if self.is_broken(calls) { 0 } else { calls.queued(self.stream) }
     }
 
     /// Whether more output waits than should. The stream tells when it has fallen again only once

@@ -477,9 +477,14 @@ impl Frames {
     ) {
         scratch.clear();
         let queued = transport.queued(calls);
+        let broken = transport.is_broken(calls);
         while queued + scratch.len() <= high {
             let Some(ready) = self.owed.pop_ready() else { break };
             self.write(ready, scratch);
+            if broken {
+                // It would be dropped, and no `Drained` would ask for the rest.
+                scratch.clear();
+            }
         }
         transport.send_bytes(calls, scratch);
     }

@@ -61,6 +61,21 @@ fn the_own_program_of_a_client_that_resets_while_it_is_not_read_is_free() {
     assert_eq!(daemon.connect().ask("short"), "short");
 }
 
+/// Its replies come together, and each is more than may wait. Nothing of them can be sent, so that none of them
+/// makes the next one be looked at.
+#[test]
+fn replies_that_come_together_for_a_client_that_is_gone_are_dropped_together() {
+    const TOGETHER: &str = r#"$| = 1; while (<STDIN>) { open(F, ">>", "lines"); print F $_; close(F); $n++; $all .= "x" x 2100 . "\n";
+if ($n == 32) { select(undef, undef, undef, 0.002) until -e "go" } if ($n >= 32) { print $all; $all = "" } }"#;
+    let folder = folder();
+    let program = serde_json::json!(["perl", "-e", TOGETHER]);
+    let pool = format!("program = {program}\nworkers = 1\npipeline = 32\n");
+    let listener = "in_flight_max = 32\nsend_max = \"8KiB\"\n";
+    let daemon = Daemon::serve(folder.path(), &one_pool(listener, &pool));
+    leave_unread(&daemon, folder.path(), 40);
+    until("nobody is connected", || connections(&daemon) == 0);
+}
+
 /// It wants no replies: all but the last that it may have in flight are asked, whatever comes of the replies.
 #[test]
 fn what_a_client_sent_before_it_left_is_read_to_its_end() {
